@@ -1,0 +1,46 @@
+"""The ledger: what happened to every arrival and manifest; the only source of truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lake.ledger.arrivals import ArrivalRow, Arrivals
+from lake.ledger.manifest_row import Document, ManifestRow, Published, State
+from lake.ledger.manifests import Claim, Manifests
+from lake.ledger.registry import DatasetRow, Datasets, Nights, Partitions, Stream, StreamRow
+from lake.ledger.table import Table
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """All parts of the ledger over one table."""
+
+    arrivals: Arrivals
+    manifests: Manifests
+    datasets: Datasets
+    partitions: Partitions
+    stream: Stream
+    nights: Nights
+
+    @classmethod
+    def over(cls, client: DynamoDBClient, table_name: str) -> Ledger:
+        """``client`` is the ``meta.client`` of a boto3 DynamoDB resource (plain Python values, thread-safe)."""
+        table = Table(client, table_name)
+        return cls(Arrivals(table), Manifests(table), Datasets(table), Partitions(table), Stream(table), Nights(table))
+
+
+__all__ = [
+    "ArrivalRow",
+    "Claim",
+    "DatasetRow",
+    "Document",
+    "Ledger",
+    "ManifestRow",
+    "Published",
+    "State",
+    "StreamRow",
+]

@@ -1,0 +1,158 @@
+"""Small rows beside arrivals and manifests: datasets, partitions, nights and the stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lake.ledger.table import Key
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from lake.ledger.table import Table
+    from lake.partition import Partition
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetRow:
+    """What the ledger knows of a dataset."""
+
+    name: str
+    columns: tuple[str, ...]
+    """Known column names, sorted; add-only."""
+    input_bytes: int
+    """Converted so far."""
+    output_bytes: int
+    task_milliseconds: int
+    """Time its tasks took for it, summed over cores."""
+
+    @property
+    def output_ratio(self) -> float | None:
+        """Parquet bytes per input byte; None before the first conversion."""
+        return self.output_bytes / self.input_bytes if self.input_bytes else None
+
+    @property
+    def bytes_per_second(self) -> float | None:
+        """Input bytes per second and core; None before the first conversion."""
+        return self.input_bytes * 1000 / self.task_milliseconds if self.task_milliseconds else None
+
+
+class Datasets:
+    """Dataset rows: one query lists them all."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def register(self, name: str) -> None:
+        """Make the dataset known; repeating it changes nothing."""
+        self._table.update(Key("dataset", name), add={"seen": 0})
+
+    def get(self, name: str) -> DatasetRow | None:
+        """Strongly consistent."""
+        item = self._table.get(Key("dataset", name))
+        return None if item is None else _dataset(item)
+
+    def all(self) -> list[DatasetRow]:
+        """All known datasets, by name."""
+        return [_dataset(item) for item in self._table.query("dataset")]
+
+    def add_columns(self, name: str, columns: Collection[str]) -> None:
+        """Add column names; never removes one, so the order of writers does not matter."""
+        if columns:
+            self._table.update(Key("dataset", name), add={"columns": set(columns)})
+
+    def add_measurement(self, name: str, input_bytes: int, output_bytes: int, task_milliseconds: int) -> None:
+        """Add what one conversion measured. A repeated answer adds twice: good enough for a ratio."""
+        amounts = {"input_bytes": input_bytes, "output_bytes": output_bytes, "task_milliseconds": task_milliseconds}
+        self._table.update(Key("dataset", name), add=amounts)
+
+
+class Partitions:
+    """Partition rows: what arrived per dataset and hour."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def add_arrivals(self, partition: Partition, files: int, size: int) -> None:
+        """Count arrivals (files, bytes) of one invocation."""
+        key = Key(f"partition#{partition.dataset}", partition.stamp)
+        self._table.update(key, add={"files": files, "bytes": size})
+
+    def hours(self, dataset: str, first: str, last: str) -> list[dict[str, Any]]:
+        """Rows from ``YYYY-MM-DDTHH`` to ``YYYY-MM-DDTHH``, inclusive."""
+        return list(self._table.query(f"partition#{dataset}", after=first, before=last))
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRow:
+    """Health of the stream lane, as its job and ``stream_control`` report it."""
+
+    run: str | None = None
+    """Job run id of the last heartbeat."""
+    heartbeat_at: str | None = None
+    """ISO 8601, UTC; None: no run is alive as far as it said."""
+    stop_requested: bool = False
+    spilling: bool = False
+    """Peak files that are not urgent go to the batch lane for now."""
+
+
+STREAM_KEY = Key("stream", "stream")
+
+
+class Stream:
+    """The stream's row."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def get(self) -> StreamRow:
+        """Strongly consistent."""
+        item = self._table.get(STREAM_KEY) or {}
+        return StreamRow(
+            item.get("run"),
+            item.get("heartbeat_at"),
+            bool(item.get("stop_requested", False)),
+            bool(item.get("spilling", False)),
+        )
+
+    def beat(self, run: str, now: str) -> None:
+        """The run is alive; ISO 8601."""
+        self._table.update(STREAM_KEY, assign={"run": run, "heartbeat_at": now})
+
+    def end(self) -> None:
+        """The run is about to end: whoever has work for it starts another."""
+        self._table.update(STREAM_KEY, remove=("heartbeat_at",))
+
+    def request_stop(self, requested: bool) -> None:
+        """Set or clear the stop flag."""
+        self._table.update(STREAM_KEY, assign={"stop_requested": requested})
+
+    def set_spilling(self, spilling: bool) -> None:
+        """Spill on or off."""
+        self._table.update(STREAM_KEY, assign={"spilling": spilling})
+
+
+class Nights:
+    """One row per execution of ``overnight`` or ``backfill``: its verdict."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def record(self, execution: str, attributes: dict[str, Any]) -> None:
+        """Store or overwrite what is known of an execution."""
+        self._table.update(Key("night", execution), assign=attributes)
+
+    def get(self, execution: str) -> dict[str, Any] | None:
+        """Strongly consistent."""
+        return self._table.get(Key("night", execution))
+
+
+def _dataset(item: dict[str, Any]) -> DatasetRow:
+    return DatasetRow(
+        item["sk"],
+        tuple(sorted(item.get("columns", ()))),
+        item.get("input_bytes", 0),
+        item.get("output_bytes", 0),
+        item.get("task_milliseconds", 0),
+    )

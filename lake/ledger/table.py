@@ -1,0 +1,218 @@
+"""The one DynamoDB table, reached by conditional writes and consistent reads; no Scan anywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+OPEN_INDEX = "open"
+TRANSACTION_ACTIONS = 100
+"""DynamoDB's limit on the actions of one TransactWriteItems."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Primary key of an item."""
+
+    pk: str
+    sk: str
+
+    def item(self) -> dict[str, str]:
+        """As DynamoDB takes it."""
+        return {"pk": self.pk, "sk": self.sk}
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """One comparison of a condition; all of a write's comparisons must hold."""
+
+    attribute: str
+    operator: str
+    """``=``, ``<>``, ``<``, ``>``, ``in``, ``exists`` or ``missing``."""
+    value: Any = None
+
+
+class RefusedError(Exception):
+    """A conditional write was refused: read the item to learn why."""
+
+
+class Table:
+    """Typed access to the table; thread-safe.
+
+    Parameters
+    ----------
+    client
+        The ``meta.client`` of a boto3 DynamoDB *resource*: it takes and gives plain Python values.
+    name
+        The table's name.
+    """
+
+    def __init__(self, client: DynamoDBClient, name: str) -> None:
+        self._client = client
+        self.name = name
+
+    def get(self, key: Key) -> dict[str, Any] | None:
+        """Strongly consistent read."""
+        answer = self._client.get_item(TableName=self.name, Key=key.item(), ConsistentRead=True)
+        item = answer.get("Item")
+        return None if item is None else _plain(item)
+
+    def put(self, key: Key, attributes: Mapping[str, Any], where: Sequence[Where]) -> None:
+        """Put an item under a condition; raises ``RefusedError``."""
+        self._write("put_item", put_request(self.name, key, attributes, where))
+
+    def update(
+        self,
+        key: Key,
+        *,
+        assign: Mapping[str, Any] | None = None,
+        add: Mapping[str, Any] | None = None,
+        remove: Sequence[str] = (),
+        where: Sequence[Where] = (),
+    ) -> None:
+        """Change an item under a condition; raises ``RefusedError``."""
+        self._write("update_item", update_request(self.name, key, assign or {}, add or {}, remove, where))
+
+    def transact(self, actions: Sequence[dict[str, Any]]) -> None:
+        """All or nothing; raises ``RefusedError`` when a condition does not hold.
+
+        Each action is ``{"Put": put_request(...)}`` or ``{"Update": update_request(...)}``.
+        """
+        if len(actions) > TRANSACTION_ACTIONS:
+            raise ValueError(f"a transaction takes {TRANSACTION_ACTIONS} actions, not {len(actions)}")
+        try:
+            self._client.transact_write_items(TransactItems=list(actions))  # type: ignore[arg-type]
+        except self._client.exceptions.TransactionCanceledException as error:
+            codes = {reason.get("Code") for reason in error.response.get("CancellationReasons", [])}
+            if codes <= {"None", "ConditionalCheckFailed"}:
+                raise RefusedError from error
+            raise
+
+    def query(self, pk: str, *, after: str = "", before: str = "", index: bool = False) -> Iterator[dict[str, Any]]:
+        """Items of one partition key in sort order, page by page.
+
+        The base table is read consistently. The index is eventually consistent: only a hint.
+        ``after`` and ``before`` bound the sort key, inclusive; both or none.
+        """
+        names = {"#p": "open" if index else "pk"}
+        values: dict[str, Any] = {":p": pk}
+        condition = "#p = :p"
+        if after or before:
+            names["#s"] = "open_order" if index else "sk"
+            values |= {":a": after, ":b": before}
+            condition += " AND #s BETWEEN :a AND :b"
+        request: dict[str, Any] = {
+            "TableName": self.name,
+            "KeyConditionExpression": condition,
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": values,
+        }
+        if index:
+            request["IndexName"] = OPEN_INDEX
+        else:
+            request["ConsistentRead"] = True
+        while True:
+            page = self._client.query(**request)
+            yield from (_plain(item) for item in page["Items"])
+            if "LastEvaluatedKey" not in page:
+                return
+            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+
+    def _write(self, operation: str, request: dict[str, Any]) -> None:
+        try:
+            getattr(self._client, operation)(**request)
+        except ClientError as error:
+            if error.response["Error"]["Code"] == "ConditionalCheckFailedException":
+                raise RefusedError from error
+            raise
+
+
+def put_request(table: str, key: Key, attributes: Mapping[str, Any], where: Sequence[Where]) -> dict[str, Any]:
+    """Parameters of PutItem, or of a transaction's Put."""
+    names: dict[str, str] = {}
+    values: dict[str, Any] = {}
+    request: dict[str, Any] = {
+        "TableName": table,
+        "Item": {**key.item(), **{name: value for name, value in attributes.items() if value is not None}},
+    }
+    if where:
+        request["ConditionExpression"] = _condition(where, names, values)
+    return _with_names(request, names, values)
+
+
+def update_request(
+    table: str,
+    key: Key,
+    assign: Mapping[str, Any],
+    add: Mapping[str, Any],
+    remove: Sequence[str],
+    where: Sequence[Where],
+) -> dict[str, Any]:
+    """Parameters of UpdateItem, or of a transaction's Update."""
+    names: dict[str, str] = {}
+    values: dict[str, Any] = {}
+    clauses = []
+    if assign:
+        clauses.append("SET " + ", ".join(f"{_name(a, names)} = {_val(v, values)}" for a, v in assign.items()))
+    if add:
+        clauses.append("ADD " + ", ".join(f"{_name(a, names)} {_val(v, values)}" for a, v in add.items()))
+    if remove:
+        clauses.append("REMOVE " + ", ".join(_name(a, names) for a in remove))
+    request: dict[str, Any] = {"TableName": table, "Key": key.item(), "UpdateExpression": " ".join(clauses)}
+    if where:
+        request["ConditionExpression"] = _condition(where, names, values)
+    return _with_names(request, names, values)
+
+
+def _condition(where: Sequence[Where], names: dict[str, str], values: dict[str, Any]) -> str:
+    return " AND ".join(_comparison(item, names, values) for item in where)
+
+
+def _comparison(item: Where, names: dict[str, str], values: dict[str, Any]) -> str:
+    name = _name(item.attribute, names)
+    if item.operator == "exists":
+        return f"attribute_exists({name})"
+    if item.operator == "missing":
+        return f"attribute_not_exists({name})"
+    if item.operator == "in":
+        return f"{name} IN ({', '.join(_val(value, values) for value in item.value)})"
+    return f"{name} {item.operator} {_val(item.value, values)}"
+
+
+def _name(attribute: str, names: dict[str, str]) -> str:
+    placeholder = f"#{attribute}"
+    names[placeholder] = attribute
+    return placeholder
+
+
+def _val(value: object, values: dict[str, Any]) -> str:
+    placeholder = f":v{len(values)}"
+    values[placeholder] = value
+    return placeholder
+
+
+def _with_names(request: dict[str, Any], names: dict[str, str], values: dict[str, Any]) -> dict[str, Any]:
+    if names:
+        request["ExpressionAttributeNames"] = names
+    if values:
+        request["ExpressionAttributeValues"] = values
+    return request
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401
+    """DynamoDB's Decimals as int or float, all the way down."""
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value

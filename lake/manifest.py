@@ -1,0 +1,139 @@
+"""Manifests: the unit of ownership, conversion, retry, replay and audit. A JSON document on S3."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from lake.errors import InvalidDocumentError
+from lake.layout import manifest_key
+from lake.partition import Partition
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import datetime
+
+    from mypy_boto3_s3 import S3Client
+
+FORMAT = 1
+
+
+class Lane(StrEnum):
+    """Which job converts a manifest."""
+
+    STREAM = "stream"
+    BATCH = "batch"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ObjectVersion:
+    """One arrival: an object version, pinned by version id, or by ETag where the bucket has no versions."""
+
+    bucket: str
+    key: str
+    etag: str
+    """Without quotes."""
+    size: int
+    """Bytes."""
+    arrived_at: str
+    """ISO 8601, UTC: event time, or LastModified when found by listing."""
+    version_id: str | None = None
+
+    @property
+    def version(self) -> str:
+        """What tells this version from others of the same key."""
+        return self.version_id or f"etag:{self.etag}"
+
+    @property
+    def uri(self) -> str:
+        """``s3://bucket/key``, for people."""
+        return f"s3://{self.bucket}/{self.key}"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """All files belong to ONE dataset and ONE date/hour."""
+
+    id: str
+    lane: Lane
+    partition: Partition
+    created_at: str
+    """ISO 8601, UTC."""
+    files: tuple[ObjectVersion, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Sum of the files' sizes in bytes."""
+        return sum(file.size for file in self.files)
+
+
+def new_manifest_id(now: datetime) -> str:
+    """A fresh id, never reused, never derived from content: ``YYYYMMDDTHHMMSS`` + 80 random bits."""
+    return f"{now:%Y%m%dT%H%M%S}{secrets.token_hex(10)}"
+
+
+def to_json(manifest: Manifest) -> str:
+    """The document as it stands on S3."""
+    files = [[f.bucket, f.key, f.version_id, f.etag, f.size, f.arrived_at] for f in manifest.files]
+    return json.dumps(
+        {
+            "format": FORMAT,
+            "id": manifest.id,
+            "lane": manifest.lane,
+            "dataset": manifest.partition.dataset,
+            "date": manifest.partition.date,
+            "hour": manifest.partition.hour,
+            "created_at": manifest.created_at,
+            "files": files,
+        },
+        ensure_ascii=False,
+        separators=(",", ":"),
+    )
+
+
+def from_json(text: str, allowed_buckets: Collection[str]) -> Manifest:
+    """Read a manifest document.
+
+    Raises
+    ------
+    InvalidDocumentError
+        When it is not a manifest, or names a bucket that is not an input of this deployment.
+    """
+    try:
+        body: dict[str, Any] = json.loads(text)
+        if body["format"] != FORMAT:
+            raise InvalidDocumentError(f"manifest format {body['format']!r} is unknown: deploy a matching version")
+        files = tuple(ObjectVersion(b, k, etag, size, at, version) for b, k, version, etag, size, at in body["files"])
+        partition = Partition(body["dataset"], body["date"], body["hour"])
+        manifest = Manifest(body["id"], Lane(body["lane"]), partition, body["created_at"], files)
+    except (ValueError, KeyError, TypeError) as error:
+        raise InvalidDocumentError(f"not a manifest document ({error}): it was not written by this system") from error
+    foreign = sorted({file.bucket for file in files} - set(allowed_buckets))
+    if foreign:
+        raise InvalidDocumentError(
+            f"manifest {manifest.id} names the bucket {foreign[0]!r}, which is not an input of this deployment: "
+            "add it to input.buckets or remove the manifest"
+        )
+    return manifest
+
+
+def write_manifest(s3: S3Client, control_bucket: str, manifest: Manifest) -> None:
+    """Put the document; ids are fresh, so a document is written by one invocation only."""
+    s3.put_object(
+        Bucket=control_bucket,
+        Key=manifest_key(manifest.id),
+        Body=to_json(manifest).encode(),
+        ContentType="application/json",
+    )
+
+
+def read_manifest(s3: S3Client, control_bucket: str, manifest_id: str, allowed_buckets: Collection[str]) -> Manifest:
+    """Get and validate the document of a manifest."""
+    body = s3.get_object(Bucket=control_bucket, Key=manifest_key(manifest_id))["Body"].read()
+    manifest = from_json(body.decode(), allowed_buckets)
+    if manifest.id != manifest_id:
+        raise InvalidDocumentError(f"the document of manifest {manifest_id} names {manifest.id}: it was overwritten")
+    return manifest

@@ -1,0 +1,138 @@
+"""Publishing: what follows the commit point, from the commit document alone, any number of times, by anybody."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import ClientError
+
+from lake.commit import read_commit
+from lake.errors import InvalidDocumentError, UploadsVanishedError
+from lake.layout import result_key
+from lake.ledger.manifest_row import State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from datetime import datetime
+
+    from mypy_boto3_s3 import S3Client
+
+    from lake.commit import CommitDocument, PendingObject
+    from lake.ledger import Ledger, ManifestRow
+
+PARALLEL_REQUESTS = 16
+GONE = frozenset({"NoSuchUpload", "404", "NoSuchKey", "NotFound"})
+
+
+def roll_forward(
+    s3: S3Client, ledger: Ledger, control_bucket: str, row: ManifestRow, clock: Callable[[], datetime]
+) -> State:
+    """Publish a PUBLISHING manifest and set it DONE; the state the manifest has in the end.
+
+    Repeats harmlessly: needs no lease, any number of callers may do it at once, after a crash at any point. When the
+    uploads have vanished or the document is not the committed one, the manifest ends FAILED with its reason.
+    """
+    assert row.state == State.PUBLISHING
+    assert row.document is not None
+    try:
+        document = read_commit(s3, control_bucket, row.document)
+        complete_all(s3, (*document.objects, *document.quarantine))
+    except InvalidDocumentError as error:
+        ledger.manifests.fail(row, str(error), clock())
+        return _state(ledger, row)
+    except UploadsVanishedError as error:
+        withdraw(s3, (*document.objects, *document.quarantine))
+        ledger.manifests.fail(row, str(error), clock())
+        return _state(ledger, row)
+    ledger.datasets.add_columns(row.partition.dataset, document.new_columns)
+    write_result(s3, control_bucket, document, clock())
+    if ledger.manifests.finish(row, clock()):
+        return State.DONE
+    return _state(ledger, row)
+
+
+def complete_all(s3: S3Client, objects: Iterable[PendingObject]) -> None:
+    """Complete every upload; raises ``UploadsVanishedError`` when one is neither an upload nor its object."""
+    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+        missing = [item.key for item in pool.map(lambda item: None if _complete(s3, item) else item, objects) if item]
+    if missing:
+        raise UploadsVanishedError(
+            f"{len(missing)} uploads are gone before they were completed (first: {missing[0]}): "
+            "they were aborted or are older than the bucket's lifecycle rule; force the manifest to convert it again"
+        )
+
+
+def withdraw(s3: S3Client, objects: Iterable[PendingObject]) -> None:
+    """Abort every upload, then delete every object of the document: in this order none can come back."""
+    items = list(objects)
+    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+        list(pool.map(lambda item: abort_upload(s3, item.bucket, item.key, item.upload_id), items))
+        list(pool.map(lambda item: s3.delete_object(Bucket=item.bucket, Key=item.key), items))
+
+
+def abort_upload(s3: S3Client, bucket: str, key: str, upload_id: str) -> None:
+    """Abort; an upload that is gone already is no error."""
+    try:
+        s3.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload_id)
+    except ClientError as error:
+        if error.response["Error"]["Code"] not in GONE:
+            raise
+
+
+def write_result(s3: S3Client, control_bucket: str, document: CommitDocument, now: datetime) -> None:
+    """The result document of the generation: for people, for settle and for proofs."""
+    body = {
+        "manifest": document.manifest,
+        "generation": document.generation,
+        "attempt": document.attempt,
+        "run": document.run,
+        "partition": str(document.partition),
+        "started_at": document.started_at,
+        "published_at": now.isoformat(timespec="milliseconds"),
+        "rows": document.rows,
+        "rejects": sum(sum(source.rejects.values()) for source in document.sources),
+        "blank_lines": sum(source.blank_lines for source in document.sources),
+        "failed_files": sum(source.failed is not None for source in document.sources),
+        "input_bytes": sum(source.size for source in document.sources),
+        "output_bytes": sum(item.size for item in document.objects),
+        "task_milliseconds": document.task_milliseconds,
+        "sources": [asdict(source) for source in document.sources],
+        "files": [{"key": item.key, "size": item.size, "rows": item.rows} for item in document.objects],
+        "quarantine": [{"key": item.key, "size": item.size, "rows": item.rows} for item in document.quarantine],
+    }
+    s3.put_object(
+        Bucket=control_bucket,
+        Key=result_key(document.manifest, document.generation),
+        Body=json.dumps(body, ensure_ascii=False).encode(),
+        ContentType="application/json",
+    )
+
+
+def _complete(s3: S3Client, item: PendingObject) -> bool:
+    parts = [{"PartNumber": number, "ETag": f'"{etag}"'} for number, etag in enumerate(item.parts, start=1)]
+    try:
+        s3.complete_multipart_upload(
+            Bucket=item.bucket,
+            Key=item.key,
+            UploadId=item.upload_id,
+            MultipartUpload={"Parts": parts},  # type: ignore[typeddict-item]
+        )
+    except ClientError as error:
+        if error.response["Error"]["Code"] not in GONE:
+            raise
+    # A spent id may answer 200 or "no such upload": only the object itself tells.
+    try:
+        head = s3.head_object(Bucket=item.bucket, Key=item.key)
+    except ClientError as error:
+        if error.response["Error"]["Code"] in GONE:
+            return False
+        raise
+    return head["ETag"].strip('"') == item.etag
+
+
+def _state(ledger: Ledger, row: ManifestRow) -> State:
+    standing = ledger.manifests.get(row.id)
+    return standing.state if standing is not None else row.state

@@ -1,0 +1,76 @@
+"""TOML or JSON text to ``Settings``; unknown keys and wrong types are errors."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import MISSING, asdict, fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+
+from lake.errors import InvalidSettingsError
+from lake.settings.model import Settings
+
+if TYPE_CHECKING:
+    from types import GenericAlias
+
+
+def load_settings(path: Path) -> Settings:
+    """Settings of a ``.toml`` or ``.json`` file.
+
+    Raises
+    ------
+    InvalidSettingsError
+        Naming the key and the value, or the file when it is missing or no TOML.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        body = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except FileNotFoundError as error:
+        raise InvalidSettingsError("file", str(path), "the file does not exist: copy settings/dev.toml") from error
+    except ValueError as error:
+        raise InvalidSettingsError("file", str(path), f"not readable: {error}") from error
+    return parse_settings(body)
+
+
+def parse_settings(body: dict[str, Any]) -> Settings:
+    """Settings of a parsed document."""
+    settings: Settings = _build(Settings, body, "")
+    return settings
+
+
+def dump_settings(settings: Settings) -> str:
+    """JSON text that ``parse_settings`` reads back to equal settings."""
+    return json.dumps(asdict(settings), indent=1, sort_keys=True)
+
+
+def _build(cls: type[Any], body: object, where: str) -> Any:  # noqa: ANN401
+    if not isinstance(body, dict):
+        raise InvalidSettingsError(where.rstrip(".") or "settings", body, "expected a table of keys")
+    hints = get_type_hints(cls)
+    unknown = sorted(set(body) - set(hints))
+    if unknown:
+        raise InvalidSettingsError(where + unknown[0], body[unknown[0]], f"no such key; known: {', '.join(hints)}")
+    for item in fields(cls):
+        required = item.default is MISSING and item.default_factory is MISSING
+        if required and item.name not in body:
+            raise InvalidSettingsError(where + item.name, None, "this key is required")
+    return cls(**{key: _value(hints[key], value, where + key) for key, value in body.items()})
+
+
+def _value(kind: type[Any] | GenericAlias, value: object, where: str) -> Any:  # noqa: ANN401
+    if get_origin(kind) is tuple:
+        if not isinstance(value, list | tuple):
+            raise InvalidSettingsError(where, value, "expected a list")
+        return tuple(_value(get_args(kind)[0], item, where) for item in value)
+    if is_dataclass(kind):
+        return _build(kind, value, where + ".")
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):  # type: ignore[arg-type]
+        raise InvalidSettingsError(where, value, f"expected {_kind_name(kind)}")
+    return value
+
+
+def _kind_name(kind: object) -> str:
+    return {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}[kind]  # type: ignore[index]
