@@ -1,14 +1,44 @@
-//! NDJSON bytes in, string columns, rejects and counts out.
+//! NDJSON bytes in; string columns, rejects and counts out. It knows nothing of S3, Spark or Parquet.
 #![forbid(unsafe_code)]
 
-use pyo3::prelude::*;
+pub mod column;
+pub mod inflate;
+pub mod input;
+pub mod names;
+pub mod python;
+pub mod reader;
+pub mod reason;
+pub mod reject;
+pub mod row;
+pub mod split;
+pub mod strict;
+pub mod table;
 
-#[pymodule]
+#[pyo3::pymodule]
 mod _native {
-    use pyo3::prelude::*;
+    #[pymodule_export]
+    use crate::python::{Batch, PyReader, Reject, SplitCounts};
+    use crate::{inflate::Codec, names, python::guarded, reason::Reason};
+    use pyo3::{prelude::*, types::PyTuple};
+
+    #[pyfunction]
+    fn column_name(key: &str) -> PyResult<String> {
+        guarded(|| names::column_name(key))
+    }
+
+    #[pyfunction]
+    fn original_key(column: &str) -> PyResult<Option<String>> {
+        guarded(|| names::original_key(column))
+    }
+
+    #[pyfunction]
+    fn detect_codec(head: &[u8]) -> Option<&'static str> {
+        Codec::detect(head).map(Codec::name)
+    }
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        module.add("REASONS", ("not JSON",))
+        let reasons = Reason::ALL.map(Reason::text);
+        module.add("REASONS", PyTuple::new(module.py(), reasons)?)
     }
 }

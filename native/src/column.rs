@@ -1,0 +1,111 @@
+//! The Arrow buffers of one string column, filled row by row; rows nobody wrote to become NULL when needed.
+
+#[derive(Debug)]
+pub struct Buffers {
+    pub data: Vec<u8>,
+    pub offsets: Vec<i32>,
+    /// Arrow's bitmap, least significant bit first; empty as long as there is no NULL.
+    pub validity: Vec<u8>,
+}
+
+impl Buffers {
+    pub fn with_capacity(rows: usize, bytes: usize) -> Self {
+        let mut offsets = Vec::with_capacity(rows + 1);
+        offsets.push(0);
+        Self { data: Vec::with_capacity(bytes), offsets, validity: Vec::new() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// Appends a value as row number `row`; the rows left out before it become NULL.
+    #[inline]
+    pub fn push(&mut self, row: usize, value: &[u8]) {
+        self.pad(row);
+        if !self.validity.is_empty() {
+            self.validity.resize(row / 8 + 1, 0);
+            self.validity[row / 8] |= 1 << (row % 8);
+        }
+        self.data.extend_from_slice(value);
+        self.offsets.push(end_offset(&self.data));
+    }
+
+    /// Makes the rows before `rows` NULL where nothing was written.
+    #[inline]
+    pub fn pad(&mut self, rows: usize) {
+        if self.len() < rows {
+            self.pad_with_nulls(rows);
+        }
+    }
+
+    #[cold]
+    fn pad_with_nulls(&mut self, rows: usize) {
+        let filled = self.len();
+        if self.validity.is_empty() {
+            self.validity.resize(filled / 8, 0xff);
+            if !filled.is_multiple_of(8) {
+                self.validity.push((1 << (filled % 8)) - 1);
+            }
+        }
+        self.validity.resize(rows.div_ceil(8), 0);
+        self.offsets.resize(rows + 1, end_offset(&self.data));
+    }
+
+    /// Takes back everything from row `row` on. A bitmap that is no longer needed stays; it is right all the same.
+    pub fn truncate(&mut self, row: usize) {
+        if self.len() <= row {
+            return;
+        }
+        self.offsets.truncate(row + 1);
+        self.data.truncate(usize::try_from(self.offsets[row]).unwrap_or(0));
+        if !self.validity.is_empty() {
+            self.validity.truncate(row.div_ceil(8));
+            if let (Some(last), false) = (self.validity.last_mut(), row.is_multiple_of(8)) {
+                *last &= (1 << (row % 8)) - 1;
+            }
+        }
+    }
+}
+
+/// The table flushes long before a column reaches 2 GiB (the constructor of the reader sees to it).
+fn end_offset(data: &[u8]) -> i32 {
+    i32::try_from(data.len()).expect("a column stays below 2 GiB")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(buffers: &Buffers) -> Vec<Option<&[u8]>> {
+        (0..buffers.len())
+            .map(|row| {
+                let valid = buffers.validity.is_empty() || buffers.validity[row / 8] >> (row % 8) & 1 == 1;
+                let (from, to) = (buffers.offsets[row] as usize, buffers.offsets[row + 1] as usize);
+                valid.then(|| &buffers.data[from..to])
+            })
+            .collect()
+    }
+
+    #[test]
+    fn gaps_become_null_at_every_bit_position() {
+        for gap in 0..20 {
+            for filled in 0..20 {
+                let mut buffers = Buffers::with_capacity(0, 0);
+                (0..filled).for_each(|row| buffers.push(row, b"a"));
+                buffers.push(filled + gap, b"z");
+                buffers.pad(filled + gap + 3);
+                let mut expected = vec![Some(&b"a"[..]); filled];
+                expected.extend(vec![None; gap]);
+                expected.push(Some(b"z"));
+                expected.extend(vec![None; 3]);
+                assert_eq!(values(&buffers), expected);
+                buffers.truncate(filled + gap);
+                expected.truncate(filled + gap);
+                assert_eq!(values(&buffers), expected);
+                buffers.push(filled + gap, b"again");
+                assert_eq!(values(&buffers).last(), Some(&Some(&b"again"[..])));
+            }
+        }
+    }
+}

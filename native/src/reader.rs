@@ -1,0 +1,152 @@
+//! Splits in, batches out: ties input, lines, parser and table together.
+
+use crate::inflate::Limits;
+use crate::input::{Chunk, Next};
+use crate::reason::Reason;
+use crate::reject::{Reject, Sample};
+use crate::row::RowParser;
+use crate::split::{Cut, Split};
+use crate::table::{Batch, Table};
+use std::sync::Arc;
+
+#[derive(Clone)]
+pub struct Options {
+    pub known_columns: Vec<String>,
+    pub column_limit: usize,
+    pub max_line_bytes: usize,
+    pub flush_bytes: usize,
+    pub sample_lines: usize,
+    pub sample_bytes: usize,
+    pub provenance: bool,
+    pub limits: Limits,
+}
+
+pub struct Reader {
+    options: Options,
+    table: Table,
+    parser: RowParser,
+    split: Option<Split>,
+    rejects: Vec<(Arc<str>, Reject)>,
+    source: Arc<str>,
+}
+
+impl Reader {
+    pub fn new(options: Options) -> Self {
+        let table = Table::new(options.known_columns.clone(), options.column_limit, options.provenance);
+        Self { options, table, parser: RowParser::default(), split: None, rejects: Vec::new(), source: "".into() }
+    }
+
+    pub fn split(&mut self) -> Option<&mut Split> {
+        self.split.as_mut()
+    }
+
+    pub fn open(&mut self, source: &str, start: u64, end: Option<u64>) {
+        let options = &self.options;
+        let sample = Sample::new(options.sample_lines, options.sample_bytes);
+        self.source = source.into();
+        self.split = Some(Split::new(source.to_owned(), (start, end), options.max_line_bytes, sample, options.limits));
+    }
+
+    pub fn feed(&mut self, chunk: Chunk) {
+        if let Some(split) = self.split.as_mut().filter(|split| !split.done) {
+            split.input.feed(chunk);
+        }
+    }
+
+    /// Reads what was fed; a batch as soon as the columns are full, None when more input is needed or none is.
+    pub fn read(&mut self) -> Option<Batch> {
+        let mut split = self.split.take()?;
+        let full = self.read_split(&mut split);
+        self.split = Some(split);
+        if full { self.table.take() } else { None }
+    }
+
+    pub fn close(&mut self) -> Option<Split> {
+        self.split.take()
+    }
+
+    pub fn flush(&mut self) -> Option<Batch> {
+        self.table.take()
+    }
+
+    pub fn take_rejects(&mut self) -> Vec<(Arc<str>, Reject)> {
+        std::mem::take(&mut self.rejects)
+    }
+
+    /// True when the columns are full.
+    fn read_split(&mut self, split: &mut Split) -> bool {
+        while !split.done {
+            if self.table.size() >= self.options.flush_bytes {
+                return true;
+            }
+            match split.input.next() {
+                Ok(Next::Block(mut block)) => {
+                    self.read_block(split, (*block.bytes).as_ref(), &mut block.at);
+                    split.keep(block);
+                }
+                Ok(Next::NeedsInput) => return false,
+                Ok(Next::End) => {
+                    let cut = split.cut_last();
+                    self.judge(split, cut, false);
+                    split.done = true;
+                }
+                Err(error) => {
+                    split.error = Some(error);
+                    split.done = true;
+                }
+            }
+        }
+        self.table.size() >= self.options.flush_bytes
+    }
+
+    fn read_block(&mut self, split: &mut Split, bytes: &[u8], at: &mut usize) {
+        while *at < bytes.len() && self.table.size() < self.options.flush_bytes {
+            if split.is_past_end() {
+                split.done = true;
+                *at = bytes.len();
+                return;
+            }
+            let cut = split.cut(bytes, at);
+            self.judge(split, cut, true);
+        }
+        split.done = split.is_past_end();
+    }
+
+    fn judge(&mut self, split: &mut Split, cut: Cut<'_>, newline: bool) {
+        match cut {
+            Cut::Nothing => {}
+            Cut::Line(line) => self.judge_line(split, line, newline),
+            Cut::Carried => {
+                let carry = split.take_carry();
+                self.judge_line(split, &carry, newline);
+                split.give_back_carry(carry);
+            }
+            Cut::TooLong(length) => {
+                let reject = split.reject(Reason::LineTooLong, length, None);
+                self.remember(reject);
+                split.advance(length, newline);
+            }
+        }
+    }
+
+    fn judge_line(&mut self, split: &mut Split, line: &[u8], newline: bool) {
+        match split.content(line) {
+            None => split.counts.blank_lines += 1,
+            Some(content) => match self.parser.parse(content, &mut self.table) {
+                Ok(()) => {
+                    self.table.commit(&split.source, split.offset());
+                    split.counts.rows += 1;
+                }
+                Err(reason) => {
+                    let reject = split.reject(reason, line.len() as u64, Some(line));
+                    self.remember(reject);
+                }
+            },
+        }
+        split.advance(line.len() as u64, newline);
+    }
+
+    fn remember(&mut self, reject: Option<Reject>) {
+        self.rejects.extend(reject.map(|reject| (Arc::clone(&self.source), reject)));
+    }
+}

@@ -1,0 +1,47 @@
+//! Why a line is no row: a closed list, in the order in which a line is judged.
+
+use std::fmt;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    LineTooLong,
+    InvalidUtf8,
+    NotJson,
+    TooDeep,
+    TrailingCharacters,
+    NotAnObject,
+    LoneSurrogate,
+    DuplicateKey,
+}
+
+impl Reason {
+    pub const ALL: [Reason; 8] = [
+        Reason::LineTooLong,
+        Reason::InvalidUtf8,
+        Reason::NotJson,
+        Reason::TooDeep,
+        Reason::TrailingCharacters,
+        Reason::NotAnObject,
+        Reason::LoneSurrogate,
+        Reason::DuplicateKey,
+    ];
+
+    pub fn text(self) -> &'static str {
+        match self {
+            Reason::LineTooLong => "line too long",
+            Reason::InvalidUtf8 => "invalid UTF-8",
+            Reason::NotJson => "not JSON",
+            Reason::TooDeep => "too deep",
+            Reason::TrailingCharacters => "trailing characters",
+            Reason::NotAnObject => "not an object",
+            Reason::LoneSurrogate => "lone surrogate",
+            Reason::DuplicateKey => "duplicate key",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.text())
+    }
+}

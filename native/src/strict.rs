@@ -1,0 +1,248 @@
+//! The exact judge of a line: RFC 8259 to the letter, one byte at a time.
+//!
+//! jiter is the quick way for nearly every line. A line that it refuses comes here, where the reason is found; a few
+//! of them are rows all the same: integers of more than 4,300 digits, lone surrogates inside of nested values (which
+//! stay verbatim), nesting between jiter's limit and ours.
+
+use crate::reason::Reason;
+use std::collections::HashSet;
+use std::ops::Range;
+
+/// Objects and arrays may be nested this deep, the row itself included. It lies above whatever jiter accepts (202), so
+/// that one limit holds for both ways.
+pub const MAX_DEPTH: usize = 256;
+
+/// One member of the row: its key, unescaped, and where key and value stand in the line (a string with its quotes).
+#[derive(Debug, PartialEq, Eq)]
+pub struct Member {
+    pub key: String,
+    pub raw_key: Range<usize>,
+    pub raw_value: Range<usize>,
+}
+
+/// The members of the only object on the line. The line is valid UTF-8 and not blank.
+pub fn members(line: &str) -> Result<Vec<Member>, Reason> {
+    let mut scanner = Scanner { bytes: line.as_bytes(), at: 0 };
+    scanner.white_space();
+    let mut spans = Vec::new();
+    let is_object = scanner.peek() == Some(b'{');
+    scanner.value(is_object.then_some(&mut spans))?;
+    scanner.white_space();
+    if scanner.at < line.len() {
+        return Err(Reason::TrailingCharacters);
+    }
+    if !is_object {
+        return Err(Reason::NotAnObject);
+    }
+    let mut members = Vec::with_capacity(spans.len());
+    for (raw_key, raw_value) in spans {
+        let key = unescape(&line[raw_key.clone()]).ok_or(Reason::LoneSurrogate)?;
+        if line.as_bytes()[raw_value.start] == b'"' && unescape(&line[raw_value.clone()]).is_none() {
+            return Err(Reason::LoneSurrogate);
+        }
+        members.push(Member { key, raw_key, raw_value });
+    }
+    let mut seen = HashSet::with_capacity(members.len());
+    if members.iter().all(|member| seen.insert(member.key.as_str())) { Ok(members) } else { Err(Reason::DuplicateKey) }
+}
+
+/// The characters of a valid string literal (given with its quotes); None if a surrogate stands alone.
+pub fn unescape(literal: &str) -> Option<String> {
+    let mut text = String::with_capacity(literal.len());
+    let mut rest = &literal[1..literal.len() - 1];
+    while let Some((before, escaped)) = rest.split_once('\\') {
+        text.push_str(before);
+        let (character, length) = match escaped.as_bytes()[0] {
+            b'b' => ('\u{8}', 1),
+            b'f' => ('\u{c}', 1),
+            b'n' => ('\n', 1),
+            b'r' => ('\r', 1),
+            b't' => ('\t', 1),
+            b'u' => unescape_unicode(escaped)?,
+            other => (char::from(other), 1),
+        };
+        text.push(character);
+        rest = &escaped[length..];
+    }
+    text.push_str(rest);
+    Some(text)
+}
+
+/// `escaped` starts with `uXXXX`: the character, and how many bytes of `escaped` it takes.
+fn unescape_unicode(escaped: &str) -> Option<(char, usize)> {
+    let high = hex(escaped.get(1..5)?)?;
+    if let Some(character) = char::from_u32(high) {
+        return Some((character, 5));
+    }
+    let low = hex(escaped.get(5..11)?.strip_prefix("\\u")?)?;
+    if !(0xD800..0xDC00).contains(&high) || !(0xDC00..0xE000).contains(&low) {
+        return None;
+    }
+    Some((char::from_u32(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00))?, 11))
+}
+
+fn hex(digits: &str) -> Option<u32> {
+    digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16).ok())?
+}
+
+type Spans = Vec<(Range<usize>, Range<usize>)>;
+
+struct Scanner<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Scanner<'_> {
+    /// Passes one value of any kind. With `members`, the spans of the outermost object's members are noted.
+    /// Iterative: an attack by brackets must not eat the stack.
+    fn value(&mut self, mut members: Option<&mut Spans>) -> Result<(), Reason> {
+        let mut open = Vec::new();
+        let mut key = 0..0;
+        let mut member_start = 0;
+        loop {
+            self.white_space();
+            if open.len() == 1 {
+                member_start = self.at;
+            }
+            let mut complete = match self.peek() {
+                Some(bracket @ (b'{' | b'[')) => {
+                    if open.len() == MAX_DEPTH {
+                        return Err(Reason::TooDeep);
+                    }
+                    open.push(bracket);
+                    self.at += 1;
+                    self.white_space();
+                    let empty = self.peek() == Some(closing(bracket));
+                    if !empty && bracket == b'{' {
+                        let span = self.key()?;
+                        if open.len() == 1 {
+                            key = span;
+                        }
+                    }
+                    if empty {
+                        self.at += 1;
+                        open.pop();
+                    }
+                    empty
+                }
+                Some(b'"') => self.string().map(|()| true)?,
+                Some(b't') => self.word(b"true")?,
+                Some(b'f') => self.word(b"false")?,
+                Some(b'n') => self.word(b"null")?,
+                _ => self.number()?,
+            };
+            while complete {
+                let Some(&bracket) = open.last() else { return Ok(()) };
+                if let (1, Some(members)) = (open.len(), members.as_deref_mut()) {
+                    members.push((key.clone(), member_start..self.at));
+                }
+                self.white_space();
+                match self.next() {
+                    Some(b',') => {
+                        complete = false;
+                        if bracket == b'{' {
+                            self.white_space();
+                            let span = self.key()?;
+                            if open.len() == 1 {
+                                key = span;
+                            }
+                        }
+                    }
+                    Some(byte) if byte == closing(bracket) => {
+                        open.pop();
+                    }
+                    _ => return Err(Reason::NotJson),
+                }
+            }
+        }
+    }
+
+    fn key(&mut self) -> Result<Range<usize>, Reason> {
+        let start = self.at;
+        self.string()?;
+        let end = self.at;
+        self.white_space();
+        if self.next() == Some(b':') { Ok(start..end) } else { Err(Reason::NotJson) }
+    }
+
+    fn string(&mut self) -> Result<(), Reason> {
+        if self.next() != Some(b'"') {
+            return Err(Reason::NotJson);
+        }
+        loop {
+            match self.next() {
+                Some(b'"') => return Ok(()),
+                Some(b'\\') => match self.next() {
+                    Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {}
+                    Some(b'u') => {
+                        for _ in 0..4 {
+                            if !self.next().is_some_and(|byte| byte.is_ascii_hexdigit()) {
+                                return Err(Reason::NotJson);
+                            }
+                        }
+                    }
+                    _ => return Err(Reason::NotJson),
+                },
+                Some(0x20..) => {}
+                _ => return Err(Reason::NotJson),
+            }
+        }
+    }
+
+    fn number(&mut self) -> Result<bool, Reason> {
+        self.skip(b'-');
+        if !self.skip(b'0') {
+            self.digits()?;
+        }
+        if self.skip(b'.') {
+            self.digits()?;
+        }
+        if self.skip(b'e') || self.skip(b'E') {
+            let _sign = self.skip(b'+') || self.skip(b'-');
+            self.digits()?;
+        }
+        Ok(true)
+    }
+
+    fn digits(&mut self) -> Result<(), Reason> {
+        let start = self.at;
+        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at += 1;
+        }
+        if self.at > start { Ok(()) } else { Err(Reason::NotJson) }
+    }
+
+    fn word(&mut self, word: &[u8]) -> Result<bool, Reason> {
+        if !self.bytes[self.at..].starts_with(word) {
+            return Err(Reason::NotJson);
+        }
+        self.at += word.len();
+        Ok(true)
+    }
+
+    fn white_space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\r' | b'\n')) {
+            self.at += 1;
+        }
+    }
+
+    fn skip(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn next(&mut self) -> Option<u8> {
+        let byte = self.peek()?;
+        self.at += 1;
+        Some(byte)
+    }
+}
+
+fn closing(bracket: u8) -> u8 {
+    if bracket == b'{' { b'}' } else { b']' }
+}

@@ -1,0 +1,250 @@
+//! Rows into string columns. Columns are found while reading; a row that turns out to be a reject leaves no trace.
+
+use crate::column::Buffers;
+use crate::names::{self, OFFSET, RESCUED, SOURCE};
+use std::collections::{HashMap, HashSet};
+
+/// A key with more bytes than this gets no column (its name and metadata would cost more than it is worth) and goes
+/// to `_rescued`, so that remembered keys cannot grow the memory either.
+pub const LONGEST_KEY: usize = 8192;
+
+/// "No column": the start of a row for the prediction, and "not found".
+pub const NONE: u32 = u32::MAX;
+
+pub struct Column {
+    pub name: String,
+    /// The JSON key; None for our own columns and for a hashed known name until its key is met.
+    pub key: Option<String>,
+    /// The column that followed this one when last seen: the guess that makes rows of one shape cheap.
+    next: u32,
+    buffers: Buffers,
+}
+
+/// Rows taken out of the table; columns are moved out one by one.
+pub struct Batch {
+    pub rows: usize,
+    pub names: Vec<String>,
+    pub keys: Vec<String>,
+    pub columns: Vec<Option<Buffers>>,
+}
+
+pub struct Table {
+    columns: Vec<Column>,
+    by_key: HashMap<String, u32>,
+    by_name: HashMap<String, u32>,
+    unbound: usize,
+    rescued: u32,
+    limit: usize,
+    provenance: bool,
+    rows: usize,
+    bytes: usize,
+    first: u32,
+    row: Row,
+}
+
+/// What the current row has done so far, so that it can be undone.
+#[derive(Default)]
+struct Row {
+    touched: Vec<u32>,
+    previous: Option<u32>,
+    columns_before: usize,
+    bytes: usize,
+    rescued: Vec<u8>,
+    rescued_keys: HashSet<String>,
+}
+
+impl Table {
+    /// `known` are encoded names, valid and distinct.
+    pub fn new(known: Vec<String>, column_limit: usize, provenance: bool) -> Self {
+        let rescued = u32::try_from(known.len()).expect("fewer than 2^32 columns");
+        let own: &[&str] = if provenance { &[RESCUED, SOURCE, OFFSET] } else { &[RESCUED] };
+        let mut table = Self {
+            columns: Vec::new(),
+            by_key: HashMap::new(),
+            by_name: HashMap::new(),
+            unbound: 0,
+            rescued,
+            limit: column_limit.max(known.len()) + own.len(),
+            provenance,
+            rows: 0,
+            bytes: 0,
+            first: NONE,
+            row: Row::default(),
+        };
+        for name in known {
+            let key = names::original_key(&name);
+            table.unbound += usize::from(key.is_none());
+            table.add(name, key);
+        }
+        for name in own {
+            table.add((*name).to_owned(), None);
+        }
+        table.row.columns_before = table.columns.len();
+        table
+    }
+
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Bytes that the columns hold, offsets of rows not yet padded included.
+    pub fn size(&self) -> usize {
+        self.bytes + self.rows * self.columns.len() * size_of::<i32>()
+    }
+
+    /// The column of a key, found or made; `NONE` if the member belongs into `_rescued`.
+    #[inline]
+    pub fn column_of(&mut self, key: &str) -> u32 {
+        let guess = match self.row.previous {
+            None => self.first,
+            Some(previous) => self.columns[previous as usize].next,
+        };
+        if let Some(column) = self.columns.get(guess as usize)
+            && column.key.as_deref() == Some(key)
+        {
+            return guess;
+        }
+        let found = self.by_key.get(key).copied();
+        let column = found.unwrap_or_else(|| self.meet(key));
+        if column != NONE {
+            match self.row.previous {
+                None => self.first = column,
+                Some(previous) => self.columns[previous as usize].next = column,
+            }
+        }
+        column
+    }
+
+    /// A key not seen before.
+    #[cold]
+    fn meet(&mut self, key: &str) -> u32 {
+        let full = self.columns.len() >= self.limit;
+        if key.len() > LONGEST_KEY || (full && self.unbound == 0) {
+            return NONE;
+        }
+        let name = names::column_name(key);
+        match self.by_name.get(&name).copied() {
+            Some(column) if self.columns[column as usize].key.is_none() => {
+                self.unbound -= 1;
+                self.columns[column as usize].key = Some(key.to_owned());
+                self.by_key.insert(key.to_owned(), column);
+                column
+            }
+            // Another key has the same hash: the first keeps the column.
+            Some(_) => NONE,
+            None if full => NONE,
+            None => self.add(name, Some(key.to_owned())),
+        }
+    }
+
+    fn add(&mut self, name: String, key: Option<String>) -> u32 {
+        let index = u32::try_from(self.columns.len()).expect("fewer than 2^32 columns");
+        if let Some(key) = &key {
+            self.by_key.insert(key.clone(), index);
+        }
+        self.by_name.insert(name.clone(), index);
+        self.columns.push(Column { name, key, next: NONE, buffers: Buffers::with_capacity(0, 0) });
+        index
+    }
+
+    /// Writes a value of the current row; false if the row has this column already.
+    #[inline]
+    #[must_use]
+    pub fn put(&mut self, column: u32, value: &[u8]) -> bool {
+        let buffers = &mut self.columns[column as usize].buffers;
+        if buffers.len() > self.rows {
+            return false;
+        }
+        buffers.push(self.rows, value);
+        self.row.touched.push(column);
+        self.row.previous = Some(column);
+        self.row.bytes += value.len();
+        true
+    }
+
+    /// A JSON null: NULL in the column, but the key counts as met.
+    #[inline]
+    #[must_use]
+    pub fn put_null(&mut self, column: u32) -> bool {
+        let buffers = &mut self.columns[column as usize].buffers;
+        if buffers.len() > self.rows {
+            return false;
+        }
+        buffers.pad(self.rows + 1);
+        self.row.touched.push(column);
+        self.row.previous = Some(column);
+        true
+    }
+
+    /// A member without a column, as it stood (`raw_key` with its quotes); false if the row has this key already.
+    #[must_use]
+    pub fn rescue(&mut self, key: &str, raw_key: &[u8], raw_value: &[u8]) -> bool {
+        let row = &mut self.row;
+        if !row.rescued_keys.insert(key.to_owned()) {
+            return false;
+        }
+        row.rescued.push(if row.rescued.is_empty() { b'{' } else { b',' });
+        row.rescued.extend_from_slice(raw_key);
+        row.rescued.push(b':');
+        row.rescued.extend_from_slice(raw_value);
+        true
+    }
+
+    /// The row is complete.
+    pub fn commit(&mut self, source: &str, offset: u64) {
+        if !self.row.rescued.is_empty() {
+            let mut text = std::mem::take(&mut self.row.rescued);
+            text.push(b'}');
+            let _fresh = self.put(self.rescued, &text);
+            self.row.rescued_keys = HashSet::new();
+        }
+        if self.provenance {
+            let _fresh = self.put(self.rescued + 1, source.as_bytes());
+            let _fresh = self.put(self.rescued + 2, offset.to_string().as_bytes());
+        }
+        self.rows += 1;
+        self.bytes += self.row.bytes;
+        self.begin();
+    }
+
+    /// The row is a reject: everything it wrote, and every column it brought, goes.
+    pub fn rollback(&mut self) {
+        for &column in &self.row.touched {
+            self.columns[column as usize].buffers.truncate(self.rows);
+        }
+        for column in self.columns.drain(self.row.columns_before..) {
+            self.by_name.remove(&column.name);
+            if let Some(key) = &column.key {
+                self.by_key.remove(key);
+            }
+        }
+        self.row.rescued = Vec::new();
+        self.row.rescued_keys = HashSet::new();
+        self.begin();
+    }
+
+    fn begin(&mut self) {
+        self.row.touched.clear();
+        self.row.previous = None;
+        self.row.columns_before = self.columns.len();
+        self.row.bytes = 0;
+    }
+
+    /// All rows so far; None if there are none. The columns stay known, in this order.
+    pub fn take(&mut self) -> Option<Batch> {
+        if self.rows == 0 {
+            return None;
+        }
+        let rows = std::mem::take(&mut self.rows);
+        self.bytes = 0;
+        let mut batch = Batch { rows, names: Vec::new(), keys: Vec::new(), columns: Vec::new() };
+        for column in &mut self.columns {
+            let mut buffers = std::mem::replace(&mut column.buffers, Buffers::with_capacity(0, 0));
+            buffers.pad(rows);
+            batch.names.push(column.name.clone());
+            batch.keys.push(column.key.clone().unwrap_or_default());
+            batch.columns.push(Some(buffers));
+        }
+        Some(batch)
+    }
+}
