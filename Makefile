@@ -1,0 +1,47 @@
+# `make demo` and `make test` work on a fresh clone; everything else builds on the same set-up.
+SHELL := bash
+PY := .venv/bin/python
+DATA ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test unit integration e2e check format lock synth local-up clean
+
+help: ## list all targets
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+setup: ## uv, the locked environment, Java, Spark's S3 jars (every other target does this first)
+	@scripts/setup.sh
+
+demo: setup ## both lanes on this machine, with proof; DATA=<file or folder> takes your own NDJSON
+	@$(PY) -m cli demo $(if $(DATA),--data "$(DATA)")
+
+test: setup ## everything that CI runs: checks, unit, integration and end-to-end tests
+	@$(MAKE) --no-print-directory check
+	@$(PY) -m pytest
+
+unit: setup ## pure tests and tests of single services
+	@$(PY) -m pytest tests/unit
+
+integration: setup ## tests on a real Spark session and S3 over HTTP
+	@$(PY) -m pytest tests/integration
+
+e2e: setup ## tests on the whole local cloud
+	@$(PY) -m pytest tests/e2e
+
+check: setup ## lint, format, types, lock file; for Rust: rustfmt and clippy
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@$(PY) -m mypy
+	@$(PY) scripts/check_lock.py
+
+format: setup ## rewrite the code in the project's format
+	@.venv/bin/ruff check --fix . && .venv/bin/ruff format .
+
+synth: setup ## the CloudFormation template of STAGE (default dev) into cdk.out
+	@$(PY) -m infra.app
+
+local-up: setup ## the whole cloud on this machine until Ctrl-C
+	@$(PY) -m cli local up
+
+clean: ## remove what builds and runs have left
+	rm -rf build cdk.out demo-output dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

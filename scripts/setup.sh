@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# Brings a fresh clone to a working environment: uv, the locked Python packages, Java, Spark's S3 jars.
+# Says what it does in one line each; a second call checks a stamp and needs no network.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+uv_version=0.13.8
+cache=.cache
+mkdir -p "$cache"
+
+say() { printf '\033[2m[setup]\033[0m %s\n' "$*"; }
+die() { printf '[setup] %s\n' "$*" >&2; exit 1; }
+
+exec 9>"$cache/setup.lock"
+flock 9 2>/dev/null || true
+
+inputs() { cat pyproject.toml uv.lock scripts/setup.sh; find native -path '*/target' -prune -o -type f \
+  \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' -o -name '*.py' -o -name '*.pyi' \) -print0 | sort -z | xargs -0 cat; }
+stamp=$(inputs | sha256sum | cut -d' ' -f1)
+
+java_major() { "$1" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1; }
+java_works() {
+  local major
+  major=$(java_major "$1" 2>/dev/null) && [ -n "$major" ] && [ "$major" -ge 17 ] &&
+    "$1" --list-modules 2>/dev/null | grep -q '^jdk.incubator.vector'
+}
+ensure_java() {
+  local java=java
+  [ -n "${JAVA_HOME:-}" ] && java="$JAVA_HOME/bin/java"
+  java_works "$java" && return
+  local sudo=""
+  [ "$(id -u)" = 0 ] || sudo="sudo -n"
+  if command -v apt-get >/dev/null && { [ -z "$sudo" ] || sudo -n true 2>/dev/null; }; then
+    say "Java 17 or newer is missing: installing Debian's headless JRE"
+    $sudo apt-get update -qq && $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq default-jre-headless >/dev/null ||
+      die "could not install Java: type 'sudo apt-get install default-jre-headless', then the same command again"
+    unset JAVA_HOME
+    java_works java && return
+  fi
+  die "Spark needs Java 17 or newer with the module jdk.incubator.vector: install OpenJDK 17 (Debian: 'sudo apt-get install openjdk-17-jre-headless', macOS: 'brew install openjdk@17'), then type the same command again"
+}
+
+find_python() {
+  local candidate
+  for candidate in python3.13 python3.12 python3.11 python3; do
+    if "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; then
+      command -v "$candidate"
+      return
+    fi
+  done
+}
+
+ensure_uv() {
+  if command -v uv >/dev/null && uv --version | grep -q "^uv 0\.\(1[0-9]\|[2-9][0-9]\)\|^uv [1-9]"; then
+    uv=uv
+  elif [ -x "$cache/uv/bin/uv" ]; then
+    uv="$cache/uv/bin/uv"
+  else
+    say "installing uv $uv_version into $cache/uv"
+    local python
+    python=$(find_python)
+    [ -n "$python" ] || die "Python 3.11, 3.12 or 3.13 is needed: install it, then type the same command again"
+    "$python" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --target "$cache/uv" "uv==$uv_version" ||
+      die "could not install uv: type 'pip install uv' (or see the uv documentation), then the same command again"
+    uv="$cache/uv/bin/uv"
+  fi
+}
+
+ensure_java
+if [ "$(cat "$cache/setup.stamp" 2>/dev/null)" != "$stamp" ] || [ ! -x .venv/bin/python ]; then
+  ensure_uv
+  python=$(find_python)
+  say "installing the locked environment (the first time: some minutes, the native reader is compiled)"
+  command -v cargo >/dev/null || say "no Rust on this machine: the build brings its own toolchain"
+  "$uv" sync --locked --quiet ${python:+--python "$python"}
+  say "resolving Spark's S3 jars into $cache/spark-jars"
+  .venv/bin/python -m local.spark_jars
+  echo "$stamp" >"$cache/setup.stamp"
+fi
