@@ -1,0 +1,105 @@
+"""The emulator's process: ``python -m local.emulator_process`` with the settings as a JSON file.
+
+Its standard input is a pipe held by the process that started the local cloud. End of file there (a clean stop, Ctrl-C,
+or the death of that process in any way) ends this process and everything it started.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from local import isolation
+from local.glue_launch import GlueSettings
+from local.glue_runs import GlueRuns
+from local.processes import kill_session
+
+
+@dataclass(frozen=True, slots=True)
+class EmulatorSettings:
+    """What the child needs to know. ``socket`` is an inherited, bound listening socket's descriptor."""
+
+    socket: int
+    port: int
+    state: str
+    jars: tuple[str, ...]
+    glue_minute_seconds: float
+
+    @property
+    def endpoint(self) -> str:
+        """The emulator's address; loopback only."""
+        return f"http://127.0.0.1:{self.port}"
+
+
+def emulator_environment(port: int, state: Path) -> dict[str, str]:
+    """The child's whole environment: isolated, state on disk below ``state``, no listener beside the one port."""
+    return isolation.isolated_environment(f"http://127.0.0.1:{port}") | {
+        "GATEWAY_PORT": str(port),
+        "BIND_HOST": "127.0.0.1",
+        "MINISTACK_HOST": "127.0.0.1",
+        "MINISTACK_REGION": isolation.REGION,
+        "MINISTACK_ACCOUNT_ID": isolation.ACCOUNT,
+        "S3_PERSIST": "1",
+        "S3_DATA_DIR": str(state / "s3"),
+        "STATE_DIR": str(state / "emulator"),
+        "TMPDIR": str(state / "tmp"),
+        "SFTP_ENABLED": "0",
+        "IOT_MTLS_ENABLED": "0",
+        # The emulator tidies up containers at start; whatever containers this machine has are not ours.
+        "DOCKER_HOST": f"unix://{state}/no-docker",
+        "LOG_LEVEL": "INFO",
+    }
+
+
+def main(settings_file: Path) -> None:
+    """Serve until standard input ends."""
+    raw = json.loads(settings_file.read_text())
+    settings = EmulatorSettings(**{**raw, "jars": tuple(raw["jars"])})
+    state = Path(settings.state)
+    runs = GlueRuns(
+        GlueSettings(
+            endpoint=settings.endpoint,
+            runs=state / "runs",
+            logs=state / "logs",
+            jars=tuple(Path(jar) for jar in settings.jars),
+            minute_seconds=settings.glue_minute_seconds,
+        ),
+        lambda bucket, key, target: isolation.client("s3", settings.endpoint).download_file(bucket, key, str(target)),
+    )
+    threading.Thread(target=_end_with_the_owner, args=(runs,), daemon=True).start()
+
+    from local import emulator_patches  # noqa: PLC0415  (the emulator reads the environment when it is imported)
+
+    emulator_patches.install(runs, lambda_logs=state / "logs" / "lambda", runtime_dir=state / "lambda-runtime")
+    asyncio.run(_serve(settings.socket))
+
+
+async def _serve(socket: int) -> None:
+    from hypercorn.asyncio import serve  # noqa: PLC0415
+    from hypercorn.config import Config  # noqa: PLC0415
+    from ministack.app import app  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    config = Config()
+    config.bind = [f"fd://{socket}"]
+    config.keep_alive_timeout = 75
+    config.accesslog = None
+    await serve(app, config)
+
+
+def _end_with_the_owner(runs: GlueRuns) -> None:
+    # Not sys.stdin: its buffer's lock, held by this thread, would abort the interpreter's regular end.
+    while os.read(0, 1):
+        pass
+    runs.kill_all()
+    kill_session(os.getpid())
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    main(Path(sys.argv[1]))

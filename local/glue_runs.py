@@ -1,0 +1,169 @@
+"""Glue job runs on this machine: one real process a run, with Glue's states, limits and kills.
+
+It is never kinder than Glue: StopJobRun, the timeout and the end of a streaming run's life are SIGKILL for everything
+the run started, at once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from local.errors import ConcurrentRunsExceededError
+from local.glue_launch import Fetch, GlueSettings, merged_arguments, prepare
+from local.processes import kill_session
+from local.run_log import last_error
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+LIVE_STATES = frozenset({"STARTING", "RUNNING", "STOPPING", "WAITING"})
+SUCCEEDED = "SUCCEEDED"
+_BATCH_TIMEOUT_MINUTES = 480
+_STREAM_LIFE_MINUTES = 14 * 24 * 60
+_CHECKOUT = Path(__file__).resolve().parents[1]
+
+
+class GlueRuns:
+    """Starts, watches and ends runs. The run records are plain Glue ``JobRun`` dicts, changed in place."""
+
+    def __init__(self, settings: GlueSettings, fetch: Fetch) -> None:
+        self._settings = settings
+        self._fetch = fetch
+        self._lock = threading.Lock()
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, job: Mapping[str, Any], request: Mapping[str, Any], runs: list[dict[str, Any]]) -> dict[str, Any]:
+        """Add a run to ``runs`` and start it; returns its record in state STARTING.
+
+        Raises
+        ------
+        ConcurrentRunsExceededError
+            The job already has MaxConcurrentRuns live runs (a STOPPING one is live); nothing was started.
+        """
+        limit = int((job.get("ExecutionProperty") or {}).get("MaxConcurrentRuns") or 1)
+        with self._lock:
+            if sum(run["JobRunState"] in LIVE_STATES for run in runs) >= limit:
+                raise ConcurrentRunsExceededError(f"Concurrent runs exceeded for {job['Name']}")
+            run = _new_record(job, request)
+            runs.insert(0, run)
+        threading.Thread(target=self._run, args=(dict(job), run), daemon=True, name=run["Id"]).start()
+        return run
+
+    def stop(self, run: dict[str, Any]) -> bool:
+        """Kill the run (STOPPING, then STOPPED); False if it is not STARTING or RUNNING."""
+        with self._lock:
+            if run["JobRunState"] not in ("STARTING", "RUNNING"):
+                return False
+            run["JobRunState"] = "STOPPING"
+            process = self._processes.get(run["Id"])
+        if process is not None:
+            kill_session(process.pid)
+        return True
+
+    def kill_all(self) -> None:
+        """Kill every live run, as the end of the local cloud."""
+        with self._lock:
+            processes = list(self._processes.values())
+        for process in processes:
+            kill_session(process.pid)
+
+    def _run(self, job: Mapping[str, Any], run: dict[str, Any]) -> None:
+        log_file = self._settings.logs / str(run["JobName"]) / f"{run['Id']}.log"
+        log_file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            folder = self._settings.runs / str(run["Id"])
+            folder.mkdir(parents=True)
+            launch_file = prepare(self._settings, folder, job, run, self._fetch)
+            state, message = self._watch(self._launch(run, launch_file, log_file), run, log_file)
+        except Exception as error:  # a run must end in a state whatever happens: the waiting state machine polls it
+            state, message = "FAILED", f"LAUNCH ERROR | {type(error).__name__}: {error}"
+        self._finish(run, state, message)
+
+    def _launch(self, run: dict[str, Any], launch_file: Path, log_file: Path) -> subprocess.Popen[bytes]:
+        with log_file.open("wb") as log, self._lock:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "local.glue_child", str(launch_file)],
+                cwd=_CHECKOUT,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            self._processes[run["Id"]] = process
+            if run["JobRunState"] == "STARTING":
+                run["JobRunState"] = "RUNNING"
+        return process
+
+    def _watch(self, process: subprocess.Popen[bytes], run: dict[str, Any], log_file: Path) -> tuple[str, str]:
+        if run["JobRunState"] == "STOPPING":
+            kill_session(process.pid)
+        minutes, state = _end_of_life(run)
+        try:
+            code = process.wait(timeout=minutes * self._settings.minute_seconds)
+        except subprocess.TimeoutExpired:
+            kill_session(process.pid)
+            process.wait()
+            return state, f"The run was ended after {minutes} minutes."
+        finally:
+            # What the script left behind ends with it: on Glue the machines are gone.
+            kill_session(process.pid)
+            if process.stdin is not None:
+                process.stdin.close()
+        if code == 0:
+            return SUCCEEDED, ""
+        return "FAILED", last_error(log_file, code)
+
+    def _finish(self, run: dict[str, Any], state: str, message: str) -> None:
+        now = time.time()
+        with self._lock:
+            self._processes.pop(run["Id"], None)
+            stopped = run["JobRunState"] == "STOPPING"
+            run["CompletedOn"] = run["LastModifiedOn"] = round(now, 3)
+            run["ExecutionTime"] = int(now - run["StartedOn"])
+            run["ErrorMessage"] = "" if stopped else message
+            # Last, because whoever polls the state reads the rest once it is final.
+            run["JobRunState"] = "STOPPED" if stopped else state
+
+
+def find_run(runs: Sequence[dict[str, Any]], run_id: str) -> dict[str, Any] | None:
+    """The record of one run, or None."""
+    return next((run for run in runs if run["Id"] == run_id), None)
+
+
+def _end_of_life(run: Mapping[str, Any]) -> tuple[int, str]:
+    timeout = run.get("Timeout")
+    if timeout:
+        return int(timeout), "TIMEOUT"
+    return _STREAM_LIFE_MINUTES, "EXPIRED"
+
+
+def _new_record(job: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
+    now = round(time.time(), 3)
+    streaming = job["Command"].get("Name") == "gluestreaming"
+    timeout = request.get("Timeout") or job.get("Timeout") or (None if streaming else _BATCH_TIMEOUT_MINUTES)
+    copied = ("WorkerType", "NumberOfWorkers", "MaxCapacity", "GlueVersion", "ExecutionClass", "SecurityConfiguration")
+    record = {
+        "Id": f"jr_{uuid.uuid4().hex}{uuid.uuid4().hex}",
+        "JobName": job["Name"],
+        "Attempt": 0,
+        "StartedOn": now,
+        "LastModifiedOn": now,
+        "JobRunState": "STARTING",
+        "Arguments": merged_arguments(job, request),
+        "PredecessorRuns": [],
+        "ExecutionTime": 0,
+        "LogGroupName": "/aws-glue/jobs",
+    }
+    if timeout:
+        record["Timeout"] = int(timeout)
+    given = itertools.chain.from_iterable(
+        ((key, source[key]) for key in copied if source.get(key)) for source in (job, request)
+    )
+    return record | dict(given)

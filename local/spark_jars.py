@@ -1,0 +1,113 @@
+"""The S3A jars that Spark on this machine needs beside its own, resolved once into the project's cache folder.
+
+Ivy (it comes with pyspark) gets its own settings and its own folder, so that nothing in the person's ~/.m2 or ~/.ivy2
+can break the resolution or be changed by it. Later calls need neither Ivy nor a network.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from local.errors import LocalCloudError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DEFAULT_CACHE = Path(__file__).resolve().parents[1] / ".cache" / "spark-jars"
+
+_SETTINGS = """<ivysettings>
+  <settings defaultResolver="central"/>
+  <resolvers><ibiblio name="central" m2compatible="true"/></resolvers>
+</ivysettings>
+"""
+# Spark brings its own Netty and logging; the SDK "bundle" would be 600 MB of services that nobody here calls.
+_MODULE = """<ivy-module version="2.0">
+  <info organisation="hybrid-router" module="spark-jars"/>
+  <configurations><conf name="default"/></configurations>
+  <dependencies>
+    <dependency org="org.apache.hadoop" name="hadoop-aws" rev="3.4.2" conf="default->default"/>
+    <dependency org="software.amazon.awssdk" name="s3" rev="2.29.52" conf="default->default"/>
+    <dependency org="software.amazon.awssdk" name="s3-transfer-manager" rev="2.29.52" conf="default->default"/>
+    <exclude org="software.amazon.awssdk" module="bundle"/>
+    <exclude org="io.netty"/>
+    <exclude org="org.slf4j"/>
+    <exclude org="commons-logging"/>
+  </dependencies>
+</ivy-module>
+"""
+_TIMEOUT_SECONDS = 600
+
+
+def resolve(cache: Path = DEFAULT_CACHE, log: Callable[[str], None] = lambda _: None) -> tuple[Path, ...]:
+    """The jars, sorted by name; downloads them (about 13 MB) if this exact list is not in ``cache`` yet.
+
+    Safe to call from several processes at once. A folder under its final name is always complete: it is filled under
+    another name and renamed.
+
+    Raises
+    ------
+    LocalCloudError
+        The download failed (no network, no Java); nothing half-done is left behind.
+    """
+    wanted = cache / hashlib.sha256((_SETTINGS + _MODULE).encode()).hexdigest()[:16]
+    if not wanted.is_dir():
+        cache.mkdir(parents=True, exist_ok=True)
+        with (cache / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not wanted.is_dir():
+                log("fetching Spark's S3 jars (13 MB, once)")
+                _download(cache / "ivy", wanted)
+    return tuple(sorted(wanted.glob("*.jar")))
+
+
+def _download(work: Path, wanted: Path) -> None:
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir()
+    (work / "settings.xml").write_text(_SETTINGS)
+    (work / "ivy.xml").write_text(_MODULE)
+    result = subprocess.run(
+        _ivy_command(work), cwd=work, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
+    )
+    jars = list((work / "jars").glob("*.jar"))
+    if result.returncode != 0 or not any(jar.name.startswith("hadoop-aws") for jar in jars):
+        reason = (result.stdout + result.stderr).strip()[-2000:]
+        raise LocalCloudError(
+            f"Spark's S3 jars could not be fetched from Maven Central: check the network and try again.\n{reason}"
+        )
+    (work / "jars").rename(wanted)
+    shutil.rmtree(work, ignore_errors=True)
+
+
+def _ivy_command(work: Path) -> list[str]:
+    java = shutil.which("java", path=os.pathsep.join([*_java_home_bin(), os.environ.get("PATH", "")]))
+    if java is None:
+        raise LocalCloudError("Java is missing: install a JRE of version 17 or newer and try again.")
+    options = ["-settings", "settings.xml", "-ivy", "ivy.xml", "-confs", "default", "-cache", str(work / "cache")]
+    pattern = f"{work}/jars/[artifact]-[revision].[ext]"
+    return [
+        java,
+        f"-Divy.default.ivy.user.dir={work}",
+        "-jar",
+        str(_ivy_jar()),
+        *options,
+        "-retrieve",
+        pattern,
+        "-warn",
+    ]
+
+
+def _java_home_bin() -> list[str]:
+    home = os.environ.get("JAVA_HOME")
+    return [str(Path(home) / "bin")] if home else []
+
+
+def _ivy_jar() -> Path:
+    import pyspark  # noqa: PLC0415  (slow to import, and needed only once in the life of a checkout)
+
+    return next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
