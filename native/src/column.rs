@@ -15,7 +15,8 @@ impl Buffers {
         Self { data: Vec::with_capacity(bytes), offsets, validity: Vec::new() }
     }
 
-    pub fn len(&self) -> usize {
+    /// Rows written or padded so far.
+    pub fn rows(&self) -> usize {
         self.offsets.len() - 1
     }
 
@@ -34,14 +35,14 @@ impl Buffers {
     /// Makes the rows before `rows` NULL where nothing was written.
     #[inline]
     pub fn pad(&mut self, rows: usize) {
-        if self.len() < rows {
+        if self.rows() < rows {
             self.pad_with_nulls(rows);
         }
     }
 
     #[cold]
     fn pad_with_nulls(&mut self, rows: usize) {
-        let filled = self.len();
+        let filled = self.rows();
         if self.validity.is_empty() {
             self.validity.resize(filled / 8, 0xff);
             if !filled.is_multiple_of(8) {
@@ -54,7 +55,7 @@ impl Buffers {
 
     /// Takes back everything from row `row` on. A bitmap that is no longer needed stays; it is right all the same.
     pub fn truncate(&mut self, row: usize) {
-        if self.len() <= row {
+        if self.rows() <= row {
             return;
         }
         self.offsets.truncate(row + 1);
@@ -78,7 +79,7 @@ mod tests {
     use super::*;
 
     fn values(buffers: &Buffers) -> Vec<Option<&[u8]>> {
-        (0..buffers.len())
+        (0..buffers.rows())
             .map(|row| {
                 let valid = buffers.validity.is_empty() || buffers.validity[row / 8] >> (row % 8) & 1 == 1;
                 let (from, to) = (buffers.offsets[row] as usize, buffers.offsets[row + 1] as usize);
@@ -94,7 +95,7 @@ mod tests {
                 let mut buffers = Buffers::with_capacity(0, 0);
                 (0..filled).for_each(|row| buffers.push(row, b"a"));
                 buffers.push(filled + gap, b"z");
-                buffers.pad(filled + gap + 3);
+                buffers.pad(filled + gap + 4);
                 let mut expected = vec![Some(&b"a"[..]); filled];
                 expected.extend(vec![None; gap]);
                 expected.push(Some(b"z"));

@@ -67,7 +67,8 @@ impl Input {
         self.ready = Some(block);
     }
 
-    pub fn next(&mut self) -> Result<Next, String> {
+    /// The next block of plain bytes; the error is a sentence for people and final.
+    pub fn next_block(&mut self) -> Result<Next, String> {
         if let Some(block) = self.ready.take() {
             return Ok(Next::Block(block));
         }

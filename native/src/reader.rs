@@ -79,7 +79,7 @@ impl Reader {
             if self.table.size() >= self.options.flush_bytes {
                 return true;
             }
-            match split.input.next() {
+            match split.input.next_block() {
                 Ok(Next::Block(mut block)) => {
                     self.read_block(split, (*block.bytes).as_ref(), &mut block.at);
                     split.keep(block);

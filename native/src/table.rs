@@ -152,7 +152,7 @@ impl Table {
     #[must_use]
     pub fn put(&mut self, column: u32, value: &[u8]) -> bool {
         let buffers = &mut self.columns[column as usize].buffers;
-        if buffers.len() > self.rows {
+        if buffers.rows() > self.rows {
             return false;
         }
         buffers.push(self.rows, value);
@@ -167,7 +167,7 @@ impl Table {
     #[must_use]
     pub fn put_null(&mut self, column: u32) -> bool {
         let buffers = &mut self.columns[column as usize].buffers;
-        if buffers.len() > self.rows {
+        if buffers.rows() > self.rows {
             return false;
         }
         buffers.pad(self.rows + 1);

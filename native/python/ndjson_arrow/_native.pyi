@@ -13,7 +13,10 @@ def original_key(column: str) -> str | None:
     """The key whose column this is; None for a name that no key gives, and for a hashed (longer than 200) name."""
 
 def detect_codec(head: bytes) -> str | None:
-    """The codec ("gzip", "bzip2", "zstd") by the first 4 bytes of a file; None: not compressed. Never split a compressed file."""
+    """The codec ("gzip", "bzip2", "zstd") by the first 4 bytes of a file; None: it is not compressed.
+
+    A compressed file is never split.
+    """
 
 @final
 class Reject:

@@ -1,0 +1,110 @@
+"""Drives the native Reader in tests the way a task does, and puts its answer into the oracle's shape."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from ndjson_arrow import Batch, Reader, Reject, SplitCounts
+
+from tests.oracle.ndjson_oracle import Outcome
+
+
+@dataclass(slots=True)
+class Read:
+    counts: list[SplitCounts] = field(default_factory=list)
+    rejects: list[Reject] = field(default_factory=list)
+    rows: list[dict[str, str]] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    batches: int = 0
+
+    def add(self, batch: Batch | None) -> None:
+        if batch is None:
+            return
+        assert batch.names[: len(self.names)] == self.names
+        self.batches += 1
+        self.names, self.keys = batch.names, batch.keys
+        self.rows += rows_of(batch)
+
+
+def rows_of(batch: Batch) -> list[dict[str, str]]:
+    """Column -> text for each row, NULLs left out. Arrow validates the buffers."""
+    rows: list[dict[str, str]] = [{} for _ in range(batch.rows)]
+    for index, name in enumerate(batch.names):
+        validity, offsets, data = batch.column(index)
+        buffers = [None if validity is None else pa.py_buffer(validity), pa.py_buffer(offsets), pa.py_buffer(data)]
+        array = pa.Array.from_buffers(pa.string(), batch.rows, buffers)
+        array.validate(full=True)
+        for row, value in zip(rows, array.to_pylist(), strict=True):
+            if value is not None:
+                row[name] = value
+    return rows
+
+
+def pieces(data: bytes, cuts: Sequence[int]) -> list[bytes]:
+    """The data cut at these places (in any order, out of range is ignored)."""
+    places = [0, *sorted({cut for cut in cuts if 0 < cut < len(data)}), len(data)]
+    return [data[start:stop] for start, stop in zip(places, places[1:], strict=False)]
+
+
+def read_split(
+    reader: Reader, result: Read, chunks: Iterable[bytes], source: str, start: int = 0, end: int | None = None
+) -> None:
+    reader.open(source, start=start, end=end)
+    for chunk in chunks:
+        if reader.done:
+            break
+        reader.feed(chunk)
+        read_on(reader, result)
+    if not reader.done:
+        reader.end_of_input()
+        read_on(reader, result)
+    result.counts.append(reader.close())
+    result.rejects += reader.take_rejects()
+
+
+def read_on(reader: Reader, result: Read) -> None:
+    while (batch := reader.read()) is not None:
+        result.add(batch)
+    assert reader.done or reader.needs_input
+
+
+def read_file(data: bytes, *, cuts: Sequence[int] = (), splits: Sequence[int] = (), **options: object) -> Read:
+    """The whole file through one Reader: `cuts` say how it is fed, `splits` where one split ends and the next begins."""
+    result = Read()
+    reader = Reader(**options)  # type: ignore[arg-type]
+    borders = [0, *sorted({split for split in splits if split > 0})]
+    for start, end in zip(borders, [*borders[1:], None], strict=True):
+        first = max(start - 1, 0)
+        read_split(reader, result, pieces(data[first:], [cut - first for cut in cuts]), "file", start, end)
+    result.add(reader.flush())
+    return result
+
+
+def assert_same(read: Read, expected: Outcome, *, provenance: bool = False) -> None:
+    """Rows, rejects with their lines, counts and columns are those of the oracle."""
+    rows = [
+        row | ({"_source": "file", "_offset": str(offset)} if provenance else {}) for offset, row in expected.rows
+    ]
+    assert read.rows == rows
+    assert [(r.offset, r.length, r.reason, r.line) for r in read.rejects] == [
+        (offset, length, reason, None if reason == "line too long" or length > 65536 else line)
+        for offset, length, reason, line in expected.rejects
+    ]
+    counted = [counts for counts in read.counts if counts.error is None]
+    assert len(counted) == len(read.counts)
+    assert sum(counts.lines for counts in counted) == expected.lines
+    assert sum(counts.rows for counts in counted) == len(expected.rows)
+    assert sum(counts.blank_lines for counts in counted) == expected.blank_lines
+    assert sum(counts.bytes for counts in counted) == expected.bytes
+    reasons: dict[str, int] = {}
+    for counts in counted:
+        assert counts.lines == counts.rows + counts.blank_lines + sum(counts.rejects.values())
+        for reason, count in counts.rejects.items():
+            reasons[reason] = reasons.get(reason, 0) + count
+    assert reasons == {reason: [r[2] for r in expected.rejects].count(reason) for reason in {r[2] for r in expected.rejects}}
+    if read.batches:
+        own = {"_rescued", "_source", "_offset"}
+        assert [name for name in read.names if name not in own] == list(expected.columns)
+        keys = dict(zip(read.names, read.keys, strict=True))
+        assert all(keys[name] == key for name, key in expected.columns.items() if key is not None)
