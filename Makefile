@@ -32,7 +32,6 @@ check: setup ## lint, format, types, lock file; for Rust: rustfmt and clippy
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@$(PY) -m mypy
-	@$(PY) scripts/check_lock.py
 
 format: setup ## rewrite the code in the project's format
 	@.venv/bin/ruff check --fix . && .venv/bin/ruff format .

@@ -1,0 +1,1 @@
+"""The demo: both lanes on this machine, from upload to proof."""

@@ -1,0 +1,82 @@
+"""Which files the demo sends, under which keys, and which way each is meant to go."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from lake.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SUFFIXES = (".ndjson", ".jsonl", ".json", ".ndjson.gz", ".jsonl.gz", ".json.gz")
+
+
+class Way(StrEnum):
+    """How a demo file is meant to reach the lake."""
+
+    URGENT = "urgent"
+    PEAK = "peak"
+    OVERNIGHT = "overnight"
+    BACKFILL = "backfill"
+
+
+@dataclass(frozen=True, slots=True)
+class DemoFile:
+    """A file of the demo."""
+
+    path: Path
+    dataset: str
+    key: str
+    way: Way
+    duplicate_event: bool = False
+
+    @property
+    def size(self) -> int:
+        """Bytes as stored."""
+        return self.path.stat().st_size
+
+
+def own_files(data: Path) -> tuple[list[DemoFile], list[Path]]:
+    """The person's files, one dataset each, and the files left out because of their suffix.
+
+    They take turns: urgent, overnight, and from the third file on backfill as well.
+
+    Raises
+    ------
+    InvalidInputError
+        When there is nothing to take.
+    """
+    if not data.exists():
+        raise InvalidInputError(f"{data} does not exist: give DATA a file or a folder that holds NDJSON files")
+    found = sorted(path for path in data.rglob("*") if path.is_file()) if data.is_dir() else [data]
+    taken = [path for path in found if path.name.endswith(SUFFIXES)]
+    if not taken:
+        raise InvalidInputError(
+            f"{data} holds no file that ends in {', '.join(SUFFIXES)}: name a folder or a file that does"
+        )
+    files: list[DemoFile] = []
+    names: set[str] = set()
+    for index, path in enumerate(taken):
+        way = (Way.URGENT, Way.OVERNIGHT, Way.BACKFILL)[index % 3]
+        dataset = _dataset_name(path, names)
+        names.add(dataset)
+        folder = f"{dataset}/urgent/" if way == Way.URGENT else f"{dataset}/"
+        files.append(DemoFile(path, dataset, folder + path.name, way))
+    return files, [path for path in found if path not in set(taken)]
+
+
+def _dataset_name(path: Path, taken: set[str]) -> str:
+    stem = path.name[: -len(next(suffix for suffix in reversed(SUFFIXES) if path.name.endswith(suffix)))]
+    base = re.sub(r"[^a-z0-9]+", "_", stem.lower()).strip("_")[:50] or "data"
+    if not base[0].isalpha():
+        base = f"d_{base}"
+    name = base
+    number = 2
+    while name in taken:
+        name = f"{base}_{number}"
+        number += 1
+    return name

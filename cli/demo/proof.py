@@ -1,0 +1,259 @@
+"""The independent proof: shares no code with the product, trusts nothing it says.
+
+It reads the input files with Python's standard library, the published Parquet with pyarrow and the quarantine as JSON
+lines. Per file: lines = rows + quarantined + blank lines. Per dataset: as many rows, and the same order-free checksum
+over (key, value) of every row, in the lake as in the input.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import json
+import re
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from json.decoder import scanstring  # type: ignore[attr-defined]
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+MODULUS = 1 << 128
+LONGEST_LINE = 16 << 20
+DEEPEST = 128
+SPACE = re.compile(r"[ \t\r\n]*")
+BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{\]}]')
+
+
+def _no_constant(name: str) -> Any:  # noqa: ANN401
+    raise ValueError(f"{name} is not JSON")
+
+
+DECODER = json.JSONDecoder(parse_constant=_no_constant)
+
+
+@dataclass(slots=True)
+class InputCount:
+    """What stands in one input file."""
+
+    uri: str
+    dataset: str
+    lines: int = 0
+    blank: int = 0
+    rows: int = 0
+    bad: int = 0
+    unreadable: str | None = None
+    """Why the file cannot be read to its end."""
+
+
+@dataclass(slots=True)
+class Proof:
+    """Inputs, what was found, and every difference as a sentence."""
+
+    inputs: dict[str, InputCount]
+    lake_rows: dict[str, int]
+    checksums: dict[str, tuple[int, int]]
+    """Dataset -> (of the input, of the lake)."""
+    quarantined: dict[str, int]
+    """Input URI -> rejected lines in the quarantine."""
+    whole_files: dict[str, str]
+    """Input URI -> reason, for files quarantined as a whole."""
+    differences: list[str] = field(default_factory=list)
+
+
+def pairs_of(line: bytes) -> list[tuple[str, str]] | None:
+    """(key, value as text) of the members that are not null; None: the line is not one RFC 8259 object."""
+    try:
+        text = line.decode("utf-8")
+        pairs, end = _object(text, SPACE.match(text, 0).end())  # type: ignore[union-attr]
+        if SPACE.match(text, end).end() != len(text) or len({key for key, _ in pairs}) != len(pairs):  # type: ignore[union-attr]
+            return None
+        for key, value in pairs:
+            key.encode("utf-8")
+            if value is not None:
+                value.encode("utf-8")
+    except (ValueError, IndexError, RecursionError):
+        return None
+    return [(key, value) for key, value in pairs if value is not None]
+
+
+def _object(text: str, at: int) -> tuple[list[tuple[str, str | None]], int]:
+    def skip(position: int) -> int:
+        return SPACE.match(text, position).end()  # type: ignore[union-attr]
+
+    if text[at] != "{":
+        raise ValueError("not an object")
+    pairs: list[tuple[str, str | None]] = []
+    at = skip(at + 1)
+    if text[at] == "}":
+        return pairs, at + 1
+    while True:
+        if text[at] != '"':
+            raise ValueError("no key")
+        key, at = scanstring(text, at + 1, True)
+        at = skip(at)
+        if text[at] != ":":
+            raise ValueError("no colon")
+        at = skip(at + 1)
+        if text[at] == '"':
+            value, at = scanstring(text, at + 1, True)
+        else:
+            begin = at
+            try:
+                _, at = DECODER.raw_decode(text, begin)
+            except StopIteration as error:
+                raise ValueError("no value") from error
+            value = text[begin:at]
+            if value[0] in "[{" and _depth(value) + 1 > DEEPEST:
+                raise ValueError("too deep")
+            value = None if value == "null" else value
+        pairs.append((key, value))
+        at = skip(at)
+        if text[at] == "}":
+            return pairs, at + 1
+        if text[at] != ",":
+            raise ValueError("no comma")
+        at = skip(at + 1)
+
+
+def _depth(value: str) -> int:
+    deepest = level = 0
+    for mark in BRACKETS.findall(value):
+        if mark in "[{":
+            level += 1
+            deepest = max(deepest, level)
+        elif mark in "]}":
+            level -= 1
+    return deepest
+
+
+def row_checksum(pairs: Iterable[tuple[str, str]]) -> int:
+    """128 bits over the row's members in sorted order; rows are summed, so that their order does not matter."""
+    digest = hashlib.blake2b(digest_size=16)
+    for key, value in sorted(pairs):
+        for text in (key, value):
+            data = text.encode("utf-8")
+            digest.update(len(data).to_bytes(8, "little"))
+            digest.update(data)
+    return int.from_bytes(digest.digest(), "little")
+
+
+def count_input(path: Path, uri: str, dataset: str) -> tuple[InputCount, int]:
+    """Counts of an input file, and the sum of its rows' checksums."""
+    count = InputCount(uri, dataset)
+    total = 0
+    try:
+        for number, line in enumerate(_lines(path)):
+            body = line.removesuffix(b"\n")
+            if number == 0:
+                body = body.removeprefix(b"\xef\xbb\xbf")
+            count.lines += 1
+            if not body.strip(b" \t\r"):
+                count.blank += 1
+                continue
+            pairs = None if len(body) > LONGEST_LINE else pairs_of(body)
+            if pairs is None:
+                count.bad += 1
+            else:
+                count.rows += 1
+                total += row_checksum(pairs)
+    except (OSError, EOFError, ValueError) as error:
+        count.unreadable = str(error) or type(error).__name__
+    return count, total % MODULUS
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as probe:
+        magic = probe.read(3)
+    if magic[:2] == b"\x1f\x8b":
+        with gzip.open(path, "rb") as inflated:
+            yield from inflated
+    elif magic == b"BZh":
+        with bz2.open(path, "rb") as inflated:
+            yield from inflated
+    else:
+        with path.open("rb") as plain:
+            yield from plain
+
+
+def count_lake(folder: Path) -> tuple[int, int]:
+    """Rows and the sum of their checksums in all Parquet files below a dataset's folder."""
+    rows = total = 0
+    for path in sorted(folder.rglob("*.parquet")):
+        with pq.ParquetFile(path) as file:
+            schema = file.schema_arrow
+            keys = [_original(schema.field(index)) for index in range(len(schema))]
+            for batch in file.iter_batches(batch_size=4096):
+                columns = [column.to_pylist() for column in batch.columns]
+                rows += batch.num_rows
+                for values in zip(*columns, strict=True):
+                    total += row_checksum(_lake_pairs(keys, values))
+    return rows, total % MODULUS
+
+
+def _original(item: Any) -> str:  # noqa: ANN401
+    metadata = item.metadata or {}
+    return metadata[b"original_key"].decode() if b"original_key" in metadata else f"\0{item.name}"
+
+
+def _lake_pairs(keys: list[str], values: tuple[str | None, ...]) -> list[tuple[str, str]]:
+    pairs = []
+    for key, value in zip(keys, values, strict=True):
+        if value is None:
+            continue
+        if key == "\0_rescued":
+            pairs += pairs_of(value.encode()) or [("\0broken _rescued", value)]
+        else:
+            pairs.append((key, value))
+    return pairs
+
+
+def count_quarantine(folder: Path) -> tuple[Counter[str], dict[str, str]]:
+    """Rejected lines by input URI, and files quarantined as a whole with their reason."""
+    lines: Counter[str] = Counter()
+    whole: dict[str, str] = {}
+    for path in sorted(folder.rglob("*.jsonl")):
+        for text in path.read_text(encoding="utf-8").splitlines():
+            record = json.loads(text)
+            if record["kind"] == "file":
+                whole[record["source"]] = record["reason"]
+            else:
+                lines[record["source"]] += record.get("count", 1)
+    return lines, whole
+
+
+def prove(inputs: Iterable[tuple[Path, str, str]], output: Path) -> Proof:
+    """Hold (path, URI, dataset) of every input against ``output/lake`` and ``output/quarantine``."""
+    quarantined, whole = count_quarantine(output / "quarantine")
+    counts: dict[str, InputCount] = {}
+    expected: dict[str, int] = defaultdict(int)
+    expected_rows: dict[str, int] = defaultdict(int)
+    proof = Proof(counts, {}, {}, dict(quarantined), whole)
+    for path, uri, dataset in inputs:
+        count, total = count_input(path, uri, dataset)
+        counts[uri] = count
+        expected[dataset] += 0
+        if uri in whole:
+            continue
+        if count.unreadable:
+            proof.differences.append(f"{uri}: cannot be read ({count.unreadable}), but the quarantine does not name it")
+        expected[dataset] = (expected[dataset] + total) % MODULUS
+        expected_rows[dataset] += count.rows
+        if count.bad != quarantined[uri]:
+            proof.differences.append(f"{uri}: {count.bad} lines are no rows, the quarantine has {quarantined[uri]}")
+    for dataset, checksum in sorted(expected.items()):
+        rows, actual = count_lake(output / "lake" / dataset)
+        proof.lake_rows[dataset] = rows
+        proof.checksums[dataset] = (checksum, actual)
+        if rows != expected_rows[dataset]:
+            proof.differences.append(f"{dataset}: {expected_rows[dataset]} rows in the input, {rows} in the lake")
+        if checksum != actual:
+            proof.differences.append(f"{dataset}: the values in the lake are not those of the input")
+    for uri in sorted((set(quarantined) | set(whole)) - set(counts)):
+        proof.differences.append(f"{uri}: in the quarantine, but it was no input")
+    return proof

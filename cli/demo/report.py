@@ -1,0 +1,122 @@
+"""What the demo ends with: a table per file, the proof, and ``summary.json``."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from cli.demo.proof import Proof
+    from cli.demo.stages import Sent
+    from cli.trace import Trace
+
+
+def file_record(sent: Sent, view: Trace, proof: Proof) -> dict[str, Any]:
+    """One file: what the ledger and its result document say, beside what the proof counted."""
+    uri = sent.object.uri
+    source = view.source or {}
+    last = view.chain[-1] if view.chain else None
+    seconds = None
+    if last is not None and last.finished_at is not None:
+        seconds = round(datetime.fromisoformat(last.finished_at).timestamp() - sent.sent_at, 1)
+    counted = proof.inputs[uri]
+    return {
+        "file": str(sent.file.path),
+        "uri": uri,
+        "dataset": sent.file.dataset,
+        "lane": view.arrival.lane,
+        "reason": view.arrival.reason,
+        "state": view.state,
+        "manifests": [row.id for row in view.chain],
+        "lines_counted": counted.lines,
+        "blank_lines": counted.blank,
+        "rows_in": counted.rows,
+        "rows_out": source.get("rows", 0),
+        "quarantined": proof.quarantined.get(uri, 0),
+        "first_reason": source.get("failed") or source.get("first_reject") or (last.reason if last else None),
+        "quarantined_whole": uri in proof.whole_files,
+        "parquet_files": len(view.result["files"]) if view.result else 0,
+        "seconds": seconds,
+    }
+
+
+def row_differences(records: Sequence[dict[str, Any]]) -> list[str]:
+    """Files whose rows, rejects and blank lines do not add up to the lines counted before the upload."""
+    return [
+        f"{item['uri']}: {item['lines_counted']} lines before the upload, but {item['rows_out']} rows, "
+        f"{item['quarantined']} quarantined and {item['blank_lines']} blank lines"
+        for item in records
+        if not item["quarantined_whole"]
+        and item["lines_counted"] != item["rows_out"] + item["quarantined"] + item["blank_lines"]
+    ]
+
+
+def print_files(console: Console, records: Sequence[dict[str, Any]]) -> None:
+    """The table per file."""
+    table = Table(title="What happened to every file", title_justify="left", header_style="bold")
+    for name in ("file", "lane", "why"):
+        table.add_column(name, overflow="fold")
+    for name in ("rows in", "rows out", "quarantined", "parquet", "seconds"):
+        table.add_column(name, justify="right")
+    table.add_column("first reason", overflow="fold")
+    for item in records:
+        whole = item["quarantined_whole"]
+        table.add_row(
+            Text(item["uri"].split("/", 3)[-1]),
+            Text(str(item["lane"] or item["state"])),
+            Text(item["reason"]),
+            f"{item['rows_in']:,}",
+            f"{item['rows_out']:,}",
+            "whole file" if whole else f"{item['quarantined']:,}",
+            str(item["parquet_files"]),
+            "" if item["seconds"] is None else f"{item['seconds']:.1f}",
+            Text(item["first_reason"] or ""),
+        )
+    console.print(table)
+
+
+def print_proof(console: Console, proof: Proof) -> None:
+    """The proof per dataset, and every difference in red."""
+    table = Table(
+        title="Proof (by code that shares nothing with the product)", title_justify="left", header_style="bold"
+    )
+    table.add_column("dataset")
+    for name in ("rows in the lake", "checksum of the input", "checksum of the lake"):
+        table.add_column(name, justify="right")
+    table.add_column("")
+    for dataset, (expected, actual) in proof.checksums.items():
+        verdict = "[green]equal[/]" if expected == actual else "[bold red]DIFFERENT[/]"
+        table.add_row(dataset, f"{proof.lake_rows[dataset]:,}", f"{expected:032x}"[:16], f"{actual:032x}"[:16], verdict)
+    console.print(table)
+    for difference in proof.differences:
+        console.print(Text(f"DIFFERENCE {difference}", style="bold red"))
+    if not proof.differences:
+        lines = sum(item.lines for item in proof.inputs.values())
+        console.print(
+            f"[bold green]Nothing was lost or changed:[/] {lines:,} lines of {len(proof.inputs)} files are all in the "
+            "lake or in the quarantine."
+        )
+
+
+def write_summary(path: Path, records: Sequence[dict[str, Any]], proof: Proof, extra: dict[str, Any]) -> None:
+    """``summary.json``: the same as the tables, for programs."""
+    body = {
+        "ok": not proof.differences,
+        "differences": proof.differences,
+        "files": list(records),
+        "datasets": {
+            name: {"rows": proof.lake_rows[name], "input": f"{expected:032x}", "lake": f"{actual:032x}"}
+            for name, (expected, actual) in proof.checksums.items()
+        },
+        **extra,
+    }
+    path.write_text(json.dumps(body, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,103 @@
+"""Realistic NDJSON for the demo, seeded: the same files every time."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from typing import TYPE_CHECKING, Any
+
+from cli.demo.files import DemoFile, Way
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+CITIES = ("Köln", "São Paulo", "東京", "Łódź", "New York", "Αθήνα", "Reykjavík", "القاهرة")
+WORDS = ("gut", "schnell", "naïve", "café", "🚚 unterwegs", "zurück", 'with "quotes"', "tab\there", "a\\b", "第一")
+BROKEN = (
+    b'{"order_id": 12, "total": 1.10} trailing words',
+    b'{"order_id": 13, "total": 1.10}{"order_id": 14}',
+    b'{"order_id": 15, "total": }',
+    b'["not", "an", "object"]',
+    b'{"order_id": 16, "note": "cut off',
+    b'{"order_id": 17, "note": "\xff\xfe"}',
+    b'{"order_id": 18, "total": NaN}',
+    b"",
+)
+
+
+def sample_files(folder: Path, lines: int = 12_000) -> list[DemoFile]:
+    """Write the sample into ``folder``; about 40 MB in all with the default number of lines a file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    plan = (
+        ("orders", "orders/urgent/refunds.ndjson", Way.URGENT, _orders, 1),
+        ("clicks", "clicks/2026/klicks größe+1.jsonl", Way.PEAK, _clicks, 1),
+        ("events", "events/urgent/alarms.ndjson.gz", Way.URGENT, _events, 0.3),
+        ("orders", "orders/eu-1.ndjson", Way.OVERNIGHT, _orders, 2),
+        ("orders", "orders/eu-2.ndjson", Way.OVERNIGHT, _orders, 2),
+        ("events", "events/sensors.jsonl", Way.OVERNIGHT, _events, 1.5),
+        ("events", "events/empty.ndjson", Way.OVERNIGHT, _events, 0),
+        ("orders", "orders/last-week.json", Way.BACKFILL, _orders, 1),
+    )
+    files = []
+    for number, (dataset, key, way, record, share) in enumerate(plan):
+        path = folder / key.replace("/", "-")
+        rng = random.Random(number)  # noqa: S311
+        body = b"".join(_lines(rng, record, int(lines * share)))
+        path.write_bytes(gzip.compress(body, 1, mtime=0) if key.endswith(".gz") else body)
+        files.append(DemoFile(path, dataset, key, way, duplicate_event=number == 0))
+    return files
+
+
+def _lines(rng: random.Random, record: Any, count: int) -> Iterator[bytes]:  # noqa: ANN401
+    broken = {count * (2 * i + 1) // (2 * len(BROKEN)): line for i, line in enumerate(BROKEN)} if count > 100 else {}
+    for number in range(count):
+        if number in broken:
+            yield broken[number] + b"\n"
+        yield json.dumps(record(rng, number), ensure_ascii=number % 5 == 0).encode() + b"\n"
+
+
+def _orders(rng: random.Random, number: int) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "order_id": 10_000_000 + number,
+        "customer": {"id": rng.randrange(10**9), "city": rng.choice(CITIES), "vip": rng.random() < 0.1},
+        "total": rng.choice((rng.randrange(10**6) / 100, rng.randrange(1000), "on request", None)),
+        "currency": rng.choice(("EUR", "JPY", "PLN")),
+        "date": f"2026-11-{rng.randrange(1, 29):02d}",
+        "hour": rng.randrange(24),
+        "items": [
+            {"sku": f"SKU-{rng.randrange(10**5):05d}", "qty": rng.randrange(1, 9), "price": rng.random() * 100}
+            for _ in range(rng.randrange(4))
+        ],
+        "Delivery Note": rng.choice(WORDS),
+        "größe": rng.choice(("S", "M", "L", None)),
+        "paid": rng.random() < 0.8,
+        "createdAt": f"2026-11-20T{rng.randrange(24):02d}:{rng.randrange(60):02d}:00.000Z",
+    }
+    if rng.random() < 0.05:
+        record["coupon"] = f"C{rng.randrange(1000)}"
+    return record
+
+
+def _clicks(rng: random.Random, number: int) -> dict[str, Any]:
+    return {
+        "id": f"{rng.getrandbits(128):032x}",
+        "n": number,
+        "url": f"https://shop.example/p/{rng.randrange(10**6)}?q={rng.choice(CITIES)}",
+        "ms": rng.choice((rng.randrange(5000), rng.random() * 5000, 1e-7)),
+        "ref": None if rng.random() < 0.4 else "https://search.example/",
+        "UserAgent": "Mozilla/5.0 (X11; Linux x86_64) Gecko/20100101",
+    }
+
+
+def _events(rng: random.Random, number: int) -> dict[str, Any]:
+    keys = rng.sample(range(60), 8)
+    return {
+        "sensor": rng.randrange(500),
+        "at": 1_763_600_000_000 + number,
+        "position": {"lat": rng.random() * 180 - 90, "lon": rng.random() * 360 - 180, "deep": {"er": [1, [2, [3]]]}},
+        "text": rng.choice(WORDS),
+        "values": {f"v{key}": rng.random() for key in keys},
+        **{f"attr_{key:02d}": rng.choice((rng.randrange(100), True, None, "x", rng.choice(CITIES))) for key in keys},
+    }

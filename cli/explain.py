@@ -1,0 +1,55 @@
+"""``hybrid-router explain s3://...``: the operator's answer to "where is my file?"."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from cli.trace import trace
+from lake.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from cli.deployment import Deployment
+    from cli.trace import Trace
+
+
+def print_explanation(deployment: Deployment, uri: str) -> None:
+    """Every recorded version of the key, its lane and reason, its manifests and what came of it."""
+    scheme, _, rest = uri.partition("://")
+    bucket, _, key = rest.partition("/")
+    if scheme != "s3" or not key:
+        raise InvalidInputError(f"{uri!r} is no S3 URI: type s3://bucket/key")
+    arrivals = deployment.ledger.arrivals.versions(bucket, key)
+    if not arrivals:
+        raise InvalidInputError(
+            f"the ledger has never seen {uri}: check the spelling; if the object is there, its event has not come "
+            "(yet): a backfill over its hour finds it"
+        )
+    for arrival in sorted(arrivals, key=lambda item: item.recorded_at):
+        _print(trace(deployment.s3, deployment.ledger, deployment.places, arrival))
+
+
+def _print(view: Trace) -> None:
+    arrival = view.arrival
+    typer.echo(f"{arrival.file.uri}  version {arrival.file.version}  {arrival.file.size:,} bytes")
+    typer.echo(f"  arrived   {arrival.file.arrived_at}, recorded {arrival.recorded_at}")
+    typer.echo(f"  lane      {arrival.lane or 'none'}: {arrival.reason}")
+    for row in view.chain:
+        typer.echo(
+            f"  manifest  {row.id}  {row.state}  {row.partition}  generation {row.generation}, "
+            f"attempt {row.attempt}" + (f", owner {row.owner}" if row.owner else "")
+        )
+        if row.reason:
+            typer.echo(f"            {row.reason}")
+    source = view.source
+    if source is None:
+        typer.echo(f"  state     {view.state}: nothing is published yet" if view.chain else f"  state     {view.state}")
+        return
+    rejects = sum(source["rejects"].values())
+    typer.echo(f"  result    {source['rows']:,} rows, {rejects:,} quarantined, {source['blank_lines']:,} blank lines")
+    for reason in (source["failed"], source["first_reject"]):
+        if reason:
+            typer.echo(f"            {reason}")
+    for item in (view.result or {}).get("files", []):
+        typer.echo(f"  parquet   {item['key']}  {item['rows']:,} rows, {item['size']:,} bytes")

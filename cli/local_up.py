@@ -1,0 +1,41 @@
+"""``hybrid-router local up``: the whole cloud in the foreground."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+import typer
+from infra.synth import synth
+
+from cli.connect import LOCAL_STATE
+from lake.settings import load_settings
+from local.cloud import LocalCloud
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def local_up(settings_file: Path) -> None:
+    """Start, deploy, say how to reach it, and stay until Ctrl-C. Several may run at once."""
+    settings = load_settings(settings_file)
+    state_dir = LOCAL_STATE / f"{settings.stage}-{os.getpid()}"
+    state_file = LOCAL_STATE / f"{settings.stage}.json"
+    try:
+        with LocalCloud.start(state_dir, log=typer.echo) as cloud:
+            typer.echo("cdk synth, deploying the template unchanged")
+            outputs = cloud.deploy(synth(settings, state_dir / "cdk.out"))
+            state = {"endpoint": cloud.endpoint, "outputs": outputs, "pid": os.getpid()}
+            state_file.write_text(json.dumps(state), encoding="utf-8")
+            typer.echo(f"\nendpoint  {cloud.endpoint}   (access key and secret: test)")
+            for name, value in sorted(outputs.items()):
+                typer.echo(f"{name:<22} {value}")
+            typer.echo(f"logs      {cloud.logs_dir}")
+            typer.echo("\nput files into the input bucket; hybrid-router status --local; Ctrl-C ends everything")
+            cloud.wait()
+    finally:
+        if state_file.is_file() and json.loads(state_file.read_text(encoding="utf-8"))["pid"] == os.getpid():
+            state_file.unlink()
+        shutil.rmtree(state_dir, ignore_errors=True)

@@ -1,0 +1,45 @@
+"""``hybrid-router status``."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from lake.ledger import State
+from lake.manifest import Lane
+
+if TYPE_CHECKING:
+    from cli.deployment import Deployment
+
+
+def print_status(deployment: Deployment) -> None:
+    """Open manifests per lane and state: how many, how much, how old; then the stream."""
+    console = Console(highlight=False)
+    table = Table(title="Open manifests", title_justify="left", header_style="bold")
+    table.add_column("lane")
+    table.add_column("state")
+    for name in ("manifests", "files", "GB", "oldest (minutes)"):
+        table.add_column(name, justify="right")
+    now = datetime.now(UTC)
+    for lane in Lane:
+        for state in (State.QUEUED, State.RUNNING, State.PUBLISHING):
+            rows = list(deployment.ledger.manifests.open(lane, state))
+            oldest = (now - datetime.fromisoformat(rows[0].created_at)).total_seconds() / 60 if rows else 0
+            table.add_row(
+                lane,
+                state,
+                f"{len(rows):,}",
+                f"{sum(row.files for row in rows):,}",
+                f"{sum(row.bytes for row in rows) / 1e9:,.3f}",
+                f"{oldest:,.1f}" if rows else "",
+            )
+    console.print(table)
+    stream = deployment.ledger.stream.get()
+    alive = f"alive at {stream.heartbeat_at}" if stream.heartbeat_at else "not running"
+    console.print(
+        f"stream: {alive}{', stop requested' if stream.stop_requested else ''}"
+        f"{', spilling to the batch lane' if stream.spilling else ''}"
+    )
