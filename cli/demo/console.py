@@ -51,5 +51,9 @@ class DemoConsole:
         )
         with Progress(*columns, console=self.console) as progress:
             task = progress.add_task(title, total=max(total, 1), note="")
-            yield lambda done, note="": progress.update(task, completed=done if total else 1, note=note)
+
+            def move(done: int, note: str = "") -> None:
+                progress.update(task, completed=done if total else 1, note=note)
+
+            yield move
             progress.update(task, completed=max(total, 1), note=f"{time.monotonic() - begun:.0f} s")

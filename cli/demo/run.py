@@ -50,14 +50,13 @@ def run_demo(data: Path | None, output: Path, state: Path) -> int:
 
         console.say("making realistic NDJSON: nested, mixed types, umlauts, broken lines, gzip")
         shutil.rmtree(output / "input", ignore_errors=True)
-        files, left_out = sample_files(output / "input"), []
+        files = sample_files(output / "input")
     else:
         files, left_out = own_files(data)
-    for path in left_out:
-        console.say(f"left out, no NDJSON suffix: {path}")
-    console.say(
-        f"{len(files)} files, {sum(file.size for file in files) / 1e6:.1f} MB; starting the cloud on this machine"
-    )
+        for path in left_out:
+            console.say(f"left out, no NDJSON suffix: {path}")
+    megabytes = sum(file.size for file in files) / 1e6
+    console.say(f"{len(files)} files, {megabytes:.1f} MB; starting the cloud on this machine")
 
     from infra.synth import synth
 
@@ -98,18 +97,12 @@ def _send_through_both_lanes(
     waiting = stages.of_way(sent, Way.OVERNIGHT)
     machines = deployment.machines
     stages.run_machine(deployment, machines.overnight, {}, waiting, console, "overnight: {} as from the console")
-    hour = "%Y-%m-%dT%H"
-    request = {
-        "dataset": (late or sent)[0].file.dataset,
-        "from": begun.strftime(hour),
-        "to": (datetime.now(UTC) + timedelta(minutes=1)).strftime(hour),
-        "dryRun": not late,
-    }
-    title = f"backfill: {request['dataset']}, by hand"
-    for dataset in sorted({item.file.dataset for item in late}) or [request["dataset"]]:
+    first, last = (f"{instant:%Y-%m-%dT%H}" for instant in (begun, datetime.now(UTC) + timedelta(minutes=1)))
+    for dataset in sorted({item.file.dataset for item in late or sent[:1]}):
         mine = [item for item in late if item.file.dataset == dataset]
-        title = f"backfill: {dataset}" + ("" if late else " (dry run)")
-        stages.run_machine(deployment, machines.backfill, {**request, "dataset": dataset}, mine, console, title)
+        request = {"dataset": dataset, "from": first, "to": last, "dryRun": not mine}
+        title = f"backfill: {dataset}" + ("" if mine else " (dry run)")
+        stages.run_machine(deployment, machines.backfill, request, mine, console, title)
     return [*sent, *late]
 
 
@@ -138,7 +131,7 @@ def _report(
     report.print_proof(console.console, proof)
     report.write_summary(output / "summary.json", records, proof, {"seconds": round(seconds, 1)})
     dataset = sent[0].file.dataset
-    query = f"SELECT * FROM read_parquet('{output}/lake/{dataset}/*/*/*.parquet', union_by_name=true) LIMIT 5"
+    query = f"SELECT * FROM read_parquet('{output}/lake/{dataset}/*/*/*.parquet', union_by_name=true) LIMIT 5"  # noqa: S608
     for line in (
         f"lake         {output}/lake/<dataset>/date=.../hour=.../*.parquet",
         f"quarantine   {output}/quarantine/<dataset>/date=.../hour=.../*.jsonl",
