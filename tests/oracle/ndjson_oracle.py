@@ -16,7 +16,9 @@ RESERVED = {"date", "hour", "_rescued", "_source", "_offset", "_arrived_at"}
 
 SPACE = re.compile(r"[ \t\r\n]*")
 STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*"')
-SCALAR = re.compile(r"true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+# A number goes on as long as it can: `1e` and `1.` are broken numbers, not a 1 with something behind it.
+FRACTION, EXPONENT = r"(?:\.[0-9]++|(?!\.))", r"(?:[eE][+-]?[0-9]++|(?![eE]))"
+SCALAR = re.compile(rf"true|false|null|-?(?:0|[1-9][0-9]*+){FRACTION}{EXPONENT}")
 
 
 class RejectedError(Exception):
@@ -35,7 +37,7 @@ class Member:
 class Outcome:
     lines: int = 0
     blank_lines: int = 0
-    bytes: int = 0
+    size: int = 0
     rows: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     rejects: list[tuple[int, int, str, bytes]] = field(default_factory=list)
     columns: dict[str, str | None] = field(default_factory=dict)
@@ -58,7 +60,7 @@ def read(
             continue
         raw = line.removesuffix(b"\n")
         outcome.lines += 1
-        outcome.bytes += len(line)
+        outcome.size += len(line)
         try:
             members = judge(raw, first=offset == 0, max_line_bytes=max_line_bytes)
         except RejectedError as rejected:

@@ -1,5 +1,7 @@
 """Drives the native Reader in tests the way a task does, and puts its answer into the oracle's shape."""
 
+import itertools
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -44,7 +46,7 @@ def rows_of(batch: Batch) -> list[dict[str, str]]:
 def pieces(data: bytes, cuts: Sequence[int]) -> list[bytes]:
     """The data cut at these places (in any order, out of range is ignored)."""
     places = [0, *sorted({cut for cut in cuts if 0 < cut < len(data)}), len(data)]
-    return [data[start:stop] for start, stop in zip(places, places[1:], strict=False)]
+    return [data[start:stop] for start, stop in itertools.pairwise(places)]
 
 
 def read_split(
@@ -70,7 +72,7 @@ def read_on(reader: Reader, result: Read) -> None:
 
 
 def read_file(data: bytes, *, cuts: Sequence[int] = (), splits: Sequence[int] = (), **options: object) -> Read:
-    """The whole file through one Reader: `cuts` say how it is fed, `splits` where one split ends and the next begins."""
+    """The whole file through one Reader: `cuts` say how it is fed, `splits` where one split ends."""
     result = Read()
     reader = Reader(**options)  # type: ignore[arg-type]
     borders = [0, *sorted({split for split in splits if split > 0})]
@@ -83,9 +85,7 @@ def read_file(data: bytes, *, cuts: Sequence[int] = (), splits: Sequence[int] = 
 
 def assert_same(read: Read, expected: Outcome, *, provenance: bool = False) -> None:
     """Rows, rejects with their lines, counts and columns are those of the oracle."""
-    rows = [
-        row | ({"_source": "file", "_offset": str(offset)} if provenance else {}) for offset, row in expected.rows
-    ]
+    rows = [row | ({"_source": "file", "_offset": str(offset)} if provenance else {}) for offset, row in expected.rows]
     assert read.rows == rows
     assert [(r.offset, r.length, r.reason, r.line) for r in read.rejects] == [
         (offset, length, reason, None if reason == "line too long" or length > 65536 else line)
@@ -96,13 +96,13 @@ def assert_same(read: Read, expected: Outcome, *, provenance: bool = False) -> N
     assert sum(counts.lines for counts in counted) == expected.lines
     assert sum(counts.rows for counts in counted) == len(expected.rows)
     assert sum(counts.blank_lines for counts in counted) == expected.blank_lines
-    assert sum(counts.bytes for counts in counted) == expected.bytes
+    assert sum(counts.bytes for counts in counted) == expected.size
     reasons: dict[str, int] = {}
     for counts in counted:
         assert counts.lines == counts.rows + counts.blank_lines + sum(counts.rejects.values())
         for reason, count in counts.rejects.items():
             reasons[reason] = reasons.get(reason, 0) + count
-    assert reasons == {reason: [r[2] for r in expected.rejects].count(reason) for reason in {r[2] for r in expected.rejects}}
+    assert reasons == Counter(reason for _, _, reason, _ in expected.rejects)
     if read.batches:
         own = {"_rescued", "_source", "_offset"}
         assert [name for name in read.names if name not in own] == list(expected.columns)

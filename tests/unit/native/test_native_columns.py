@@ -1,0 +1,116 @@
+"""Column names, known columns, the column limit and `_rescued`."""
+
+import pytest
+from ndjson_arrow import Reader, column_name, original_key
+
+from tests.oracle import ndjson_oracle as oracle
+from tests.unit.native.reading import assert_same, read_file
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        ("user_id", "user_id"),
+        ("userId", "user__id"),
+        ("ID", "__i__d"),
+        ("a b", "a__020_b"),
+        ("ö", "__0f6_"),
+        ("\U0001f600", "__01f600_"),
+        ("", "__0_"),
+        ("a_", "a_"),
+        ("a__b", "a__05f__b"),
+        ("date", "date__"),
+        ("Date", "__date"),
+        ("_offset", "_offset__"),
+    ],
+)
+def test_a_name_is_written_by_the_rule_and_read_back(key: str, name: str) -> None:
+    assert column_name(key) == name
+    assert original_key(name) == key
+
+
+@pytest.mark.parametrize("name", ["date", "hour", "_rescued", "Foo", "a b", "a___", "__0061_", "__9", ""])
+def test_a_name_that_no_key_has_leads_nowhere(name: str) -> None:
+    assert original_key(name) is None
+
+
+def test_known_columns_come_first_and_are_there_without_values() -> None:
+    # Given a dataset that knows two columns
+    data = b'{"new":1,"b":2}\n{"b":3}\n'
+    # When
+    read = read_file(data, known_columns=["__a", "b"], provenance=True)
+    # Then
+    assert read.names == ["__a", "b", "_rescued", "_source", "_offset", "new"]
+    assert read.keys == ["A", "b", "", "", "", "new"]
+    assert read.rows[1] == {"b": "3", "_source": "file", "_offset": "16"}
+
+
+def test_a_known_column_with_a_hashed_name_waits_for_its_key() -> None:
+    # Given
+    key = "k" * 300
+    name = column_name(key)
+    # When it is met behind the column limit
+    read = read_file(f'{{"x":1,"{key}":2}}'.encode(), known_columns=[name], column_limit=1)
+    # Then it takes its column, and only the other key is rescued
+    assert read.names == [name, "_rescued"]
+    assert read.keys == [key, ""]
+    assert read.rows == [{name: "2", "_rescued": '{"x":1}'}]
+
+
+@pytest.mark.parametrize("known", [["date"], ["Foo"], ["a", "a"], ["_rescued"], [""]])
+def test_a_known_column_must_be_a_column_name(known: list[str]) -> None:
+    with pytest.raises(ValueError, match="known column"):
+        Reader(known_columns=known)
+
+
+def test_members_beyond_the_limit_are_rescued_verbatim() -> None:
+    # Given
+    data = rb'{"a":1, "\u0062" : [1, 2] ,"c":"\n","d":null}' + b'\n{"b":1.0,"a":"x"}\n{"a":2}'
+    # When
+    read = read_file(data, column_limit=1)
+    # Then
+    assert read.rows == [
+        {"a": "1", "_rescued": r'{"\u0062":[1, 2],"c":"\n","d":null}'},
+        {"a": "x", "_rescued": '{"b":1.0}'},
+        {"a": "2"},
+    ]
+    assert_same(read, oracle.read(data, column_limit=1))
+
+
+@pytest.mark.parametrize("line", [rb'{"x":1,"b":1,"\u0062":2}', b'{"x":1,"b":1,"c":2,"b":3}'])
+def test_equal_keys_are_seen_beyond_the_limit_too(line: bytes) -> None:
+    read = read_file(line + b'\n{"x":1,"b":2}', column_limit=1)
+    assert [reject.reason for reject in read.rejects] == ["duplicate key"]
+    assert read.rows == [{"x": "1", "_rescued": '{"b":2}'}]
+
+
+def test_keys_too_long_for_a_column_are_rescued() -> None:
+    # Given keys of the longest length, and one byte more
+    fits, too_long = "é" * 4096, "é" * 4096 + "x"
+    data = f'{{"{fits}":1,"{too_long}":2}}'.encode()
+    # When
+    read = read_file(data)
+    # Then
+    assert read.rows == [{column_name(fits): "1", "_rescued": f'{{"{too_long}":2}}'}]
+    assert_same(read, oracle.read(data))
+
+
+def test_a_rejected_line_leaves_no_column_behind_and_takes_no_place() -> None:
+    # Given a reject that names new columns while there is room for one
+    data = b'{"x":1,"y":2,"x":3}\n{"z":1}\n{"x":1}\n'
+    # When
+    read = read_file(data, column_limit=1)
+    # Then
+    assert read.names == ["_rescued", "z"]
+    assert read.rows == [{"z": "1"}, {"_rescued": '{"x":1}'}]
+
+
+def test_columns_stay_known_from_batch_to_batch() -> None:
+    # Given columns that appear and disappear, and a reader that flushes at every row
+    data = b'{"a":1}\n{"b":2}\n{"a":3,"c":null}\n'
+    # When
+    read = read_file(data, flush_bytes=1)
+    # Then
+    assert read.batches == 3
+    assert read.names == ["_rescued", "a", "b", "c"]
+    assert read.rows == [{"a": "1"}, {"b": "2"}, {"a": "3"}]

@@ -1,0 +1,135 @@
+"""The life of a Reader: splits one after the other, order of calls, kinds of buffers, threads."""
+
+import threading
+from array import array
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from ndjson_arrow import Reader
+
+from tests.oracle import ndjson_oracle as oracle
+from tests.unit.native.reading import Read, assert_same, read_file, read_split
+
+DATA = Path(__file__).parents[4] / "shared" / "data"
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the shared sample data is not there")
+@pytest.mark.parametrize("name", ["tweets.ndjson", "amazon_cellphones.ndjson"])
+def test_real_files_row_by_row(name: str) -> None:
+    # Given
+    data = (DATA / name).read_bytes()
+    # When
+    read = read_file(data, cuts=range(0, len(data), 4096), splits=range(50_000, len(data), 50_000), provenance=True)
+    # Then
+    assert_same(read, oracle.read(data), provenance=True)
+
+
+@pytest.mark.parametrize(("data", "lines", "blank"), [(b"", 0, 0), (b"\n", 1, 1), (b" \r\n\t", 2, 2), (b"{}\n", 1, 0)])
+def test_what_stands_behind_the_last_newline_is_a_line_only_if_it_is_something(
+    data: bytes, lines: int, blank: int
+) -> None:
+    (counts,) = read_file(data).counts
+    assert (counts.lines, counts.blank_lines, counts.bytes) == (lines, blank, len(data))
+
+
+def test_a_byte_order_mark_is_skipped_at_the_start_of_the_file_alone() -> None:
+    # Given
+    mark = b"\xef\xbb\xbf"
+    data = mark + b'{"a":1}\n' + mark + b'{"a":2}\n'
+    # When
+    read = read_file(data, cuts=[1, 2, 3], provenance=True)
+    # Then
+    assert read.rows == [{"a": "1", "_source": "file", "_offset": "0"}]
+    assert [(reject.offset, reject.reason) for reject in read.rejects] == [(11, "not JSON")]
+
+
+def test_done_as_soon_as_the_next_line_starts_behind_the_split() -> None:
+    # Given a split that ends where a line starts
+    reader = Reader()
+    reader.open("file", start=0, end=8)
+    # When exactly its line was read
+    reader.feed(b'{"a":1}\n')
+    reader.read()
+    # Then it wants no more, and ignores what comes
+    assert reader.done
+    assert not reader.needs_input
+    reader.feed(b'{"a":2}\n')
+    assert reader.read() is None
+    assert reader.close().rows == 1
+
+
+def test_an_empty_range_is_done_at_once() -> None:
+    reader = Reader()
+    reader.open("file", start=5, end=5)
+    assert reader.done
+    assert reader.close().lines == 0
+
+
+def test_closed_too_early_the_counts_carry_an_error() -> None:
+    reader = Reader()
+    reader.open("file")
+    reader.feed(b'{"a":1}\n{"a"')
+    reader.read()
+    counts = reader.close()
+    assert (counts.rows, counts.error) == (1, "not read to its end: closed at byte 8")
+
+
+@pytest.mark.parametrize("make", [bytes, bytearray, memoryview, lambda data: array("B", data)])
+def test_any_buffer_is_fine(make: Callable[[bytes], bytes]) -> None:
+    reader, result = Reader(), Read()
+    read_split(reader, result, [make(b'{"a":'), make(b"1}\n")], "file")
+    result.add(reader.flush())
+    assert result.rows == [{"a": "1"}]
+
+
+def test_calls_out_of_order_are_refused_with_a_sentence() -> None:
+    reader = Reader()
+    for call in (reader.read, reader.close, reader.end_of_input, lambda: reader.feed(b""), lambda: reader.done):
+        with pytest.raises(RuntimeError, match="no split is open"):
+            call()
+    reader.open("file")
+    with pytest.raises(RuntimeError, match="file is open"):
+        reader.open("other")
+    reader.feed(b"{}")
+    with pytest.raises(RuntimeError, match="not read yet"):
+        reader.feed(b"{}")
+
+
+def test_a_column_is_moved_out_once() -> None:
+    reader, result = Reader(), Read()
+    read_split(reader, result, [b'{"a":1}'], "file")
+    batch = reader.flush()
+    assert batch is not None
+    batch.column(1)
+    with pytest.raises(ValueError, match="taken already"):
+        batch.column(1)
+    with pytest.raises(IndexError, match="no column 2"):
+        batch.column(2)
+    assert reader.flush() is None
+
+
+def test_other_threads_run_while_it_reads() -> None:
+    # Given a reader with a lot to do in one call, and a thread that counts
+    reader = Reader(flush_bytes=1 << 29)
+    reader.open("file")
+    reader.feed(b'{"a":1,"b":"text","c":[1,2,3]}\n' * 1_000_000)
+    counted, reading, stop = 0, threading.Event(), threading.Event()
+
+    def count() -> None:
+        nonlocal counted
+        reading.wait()
+        while not stop.is_set():
+            counted += 1
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    reading.set()
+    before = counted
+    # When
+    reader.read()
+    during = counted - before
+    stop.set()
+    thread.join()
+    # Then
+    assert during > 1000
