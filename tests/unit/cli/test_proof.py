@@ -1,0 +1,123 @@
+"""The demo's proof must see every kind of loss or change."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cli.demo.proof import pairs_of, prove
+
+LINES = [
+    b'{"a": 1.10, "B": "x\\ny", "c": null}',
+    b'{"a": {"n" : [1, 2]}, "B": "\xc3\xbc"}',
+    b"",
+    b'{"a": 1} tail',
+]
+URI = "s3://in/things/f.ndjson"
+
+
+def write_lake(output: Path, rows: list[dict[str, str | None]]) -> None:
+    """Parquet as the product writes it: string columns, the original key in the metadata."""
+    names = {"a": "a", "__b": "B", "_rescued": ""}
+    fields = [
+        pa.field(name, pa.string(), metadata={"original_key": key} if key else None) for name, key in names.items()
+    ]
+    table = pa.table({name: [row.get(name) for row in rows] for name in names}, schema=pa.schema(fields))
+    folder = output / "lake/things/date=2026-11-21/hour=05"
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, folder / "m-g1-00000.parquet")
+
+
+def write_quarantine(output: Path, records: list[dict[str, object]]) -> None:
+    """Quarantine as JSON lines."""
+    folder = output / "quarantine/things/date=2026-11-21/hour=05"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "m-g1-00000.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+RIGHT: list[dict[str, str | None]] = [
+    {"a": "1.10", "__b": "x\ny", "_rescued": None},
+    {"a": '{"n" : [1, 2]}', "__b": "ü", "_rescued": None},
+]
+REJECT = {"kind": "line", "source": URI, "offset": 60, "length": 13, "reason": "trailing characters"}
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """An input of two rows, one blank line and one broken one."""
+    path = tmp_path / "f.ndjson"
+    path.write_bytes(b"\n".join(LINES))
+    return path
+
+
+def differences(source: Path, output: Path) -> list[str]:
+    """What the proof complains of."""
+    return prove([(source, URI, "things")], output).differences
+
+
+def test_the_right_lake_is_proved(source: Path, tmp_path: Path) -> None:
+    write_lake(tmp_path, list(reversed(RIGHT)))
+    write_quarantine(tmp_path, [REJECT])
+    assert differences(source, tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        RIGHT[:1],
+        [*RIGHT, RIGHT[0]],
+        [{**RIGHT[0], "a": "1.1"}, RIGHT[1]],
+        [{**RIGHT[0], "a": None}, RIGHT[1]],
+        [{**RIGHT[0], "a": "x\ny", "__b": "1.10"}, RIGHT[1]],
+        [{**RIGHT[0], "a": RIGHT[1]["a"]}, {**RIGHT[1], "a": RIGHT[0]["a"]}],
+    ],
+    ids=["lost", "doubled", "number changed", "value lost", "columns swapped", "values mixed between rows"],
+)
+def test_a_wrong_lake_is_seen(source: Path, tmp_path: Path, rows: list[dict[str, str | None]]) -> None:
+    write_lake(tmp_path, rows)
+    write_quarantine(tmp_path, [REJECT])
+    assert differences(source, tmp_path)
+
+
+def test_a_lost_reject_is_seen(source: Path, tmp_path: Path) -> None:
+    write_lake(tmp_path, RIGHT)
+    write_quarantine(tmp_path, [])
+    assert differences(source, tmp_path) == [f"{URI}: 1 lines are no rows, the quarantine has 0"]
+
+
+def test_rescued_members_count_as_values(source: Path, tmp_path: Path) -> None:
+    rows = [{**RIGHT[0], "a": None, "_rescued": '{"a": 1.10}'}, RIGHT[1]]
+    write_lake(tmp_path, rows)
+    write_quarantine(tmp_path, [REJECT])
+    assert differences(source, tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"a":1} x',
+        b'{"a":1}{"a":2}',
+        b'{"a":NaN}',
+        b'{"a":01}',
+        b'{"a":1,}',
+        b'{"a":1,"a":2}',
+        b'{"a":"\\ud800"}',
+        b'{"a":"\xff"}',
+        b"[1]",
+        b'"a"',
+        b"{'a':1}",
+        b'{"a":"\t"}',
+        b'{"a":' + b"[" * 200 + b"]" * 200 + b"}",
+    ],
+)
+def test_lines_that_are_no_rows(line: bytes) -> None:
+    assert pairs_of(line) is None
+
+
+def test_members_in_their_very_characters() -> None:
+    line = b' {"n":-1.50E+3 , "s":"\\u00fc", "o": {"x" :1.10}, "t":true, "z":null} \r'
+    assert pairs_of(line) == [("n", "-1.50E+3"), ("s", "ü"), ("o", '{"x" :1.10}'), ("t", "true")]
