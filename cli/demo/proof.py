@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MODULUS = 1 << 128
 LONGEST_LINE = 16 << 20
-DEEPEST = 128
+DEEPEST = 256
 SPACE = re.compile(r"[ \t\r\n]*")
 BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{\]}]')
 

@@ -111,7 +111,7 @@ def test_rescued_members_count_as_values(source: Path, tmp_path: Path) -> None:
         b'"a"',
         b"{'a':1}",
         b'{"a":"\t"}',
-        b'{"a":' + b"[" * 200 + b"]" * 200 + b"}",
+        b'{"a":' + b"[" * 256 + b"]" * 256 + b"}",
     ],
 )
 def test_lines_that_are_no_rows(line: bytes) -> None:
