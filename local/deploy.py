@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Clients = Callable[[str], AwsClient]
 
 _POLL_SECONDS = 0.2
-_STACK_TIMEOUT_SECONDS = 300
+_STACK_TIMEOUT_SECONDS = 120
 _INLINE_TEMPLATE_BYTES = 51_200
 _BOOTSTRAP_VERSION = "30"
 _DONE = ("CREATE_COMPLETE", "UPDATE_COMPLETE")
@@ -147,7 +147,9 @@ def _wait(cloudformation: AwsClient, name: str) -> dict[str, Any]:
         if not status.endswith("_IN_PROGRESS"):
             raise LocalCloudError(f"Stack {name} ended as {status}: {_first_failure(cloudformation, name)}")
         if time.monotonic() > deadline:
-            raise LocalCloudError(f"Stack {name} is still {status} after {_STACK_TIMEOUT_SECONDS} seconds.")
+            raise LocalCloudError(
+                f"Stack {name} is still {status} after {_STACK_TIMEOUT_SECONDS} seconds: the logs may say why."
+            )
         time.sleep(_POLL_SECONDS)
 
 

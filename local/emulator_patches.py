@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextvars
 import json
 import sys
-import sysconfig
 import threading
 import time
 from datetime import UTC, datetime
@@ -244,7 +243,7 @@ def _patch_lambda_isolation(runtime_dir: Path) -> None:
         source = Path(spec.origin)
         source = source.parent if source.name == "__init__.py" else source
         (runtime_dir / source.name).symlink_to(source)
-    library = [sysconfig.get_path("stdlib"), f"{sysconfig.get_path('platstdlib')}/lib-dynload"]
+    library = [entry for entry in sys.path if entry.startswith(sys.base_prefix) and "-packages" not in entry]
     preamble = f"import sys\nsys.path[:] = {[*library, str(runtime_dir)]!r}\n"
     known, typed = '"error": str(e), "trace"', '"error": str(e), "error_type": type(e).__name__, "trace"'
     if lambda_runtime._PYTHON_WORKER_SCRIPT.count(known) != 1:
