@@ -1,0 +1,50 @@
+"""One local cloud with the product's own stack for all end-to-end tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cli.deployment import Deployment
+from infra.synth import synth
+from lake.settings import (
+    BatchSettings,
+    DatasetRule,
+    PeakSettings,
+    ScheduleSettings,
+    Settings,
+    StreamSettings,
+)
+from local import isolation
+from local.cloud import LocalCloud
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.e2e.scenario import Scenario
+
+
+def e2e_settings() -> Settings:
+    """Short waits; no peak hours by the clock on the wall: the tests give the clock where it matters."""
+    return Settings(
+        stage="e2e",
+        time_zone="Europe/Berlin",
+        datasets=(DatasetRule("{folder}"),),
+        peak=PeakSettings(hours=()),
+        stream=StreamSettings(trigger_seconds=1, idle_minutes=0.2),
+        batch=BatchSettings(lease_seconds=60, held_wait_seconds=1, max_runs=2, flex=False),
+        schedule=ScheduleSettings(watch_seconds=1, stop_grace_minutes=1),
+    )
+
+
+@pytest.fixture(scope="session")
+def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
+    """The stack of ``e2e_settings``, deployed as `cdk deploy` would, on a cloud of its own."""
+    from tests.e2e.scenario import Scenario
+
+    folder = tmp_path_factory.mktemp("cloud")
+    with LocalCloud.start(folder / "state") as cloud:
+        outputs = cloud.deploy(synth(e2e_settings(), folder / "cdk.out"))
+        deployment = Deployment.connect(outputs, isolation.session(), cloud.endpoint, isolation.client_config())
+        yield Scenario(cloud, deployment, outputs)

@@ -1,0 +1,97 @@
+"""What the end-to-end tests do to a running deployment, and what they wait for."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from lake.ledger import State
+from lake.manifest import ObjectVersion
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from cli.deployment import Deployment
+    from lake.ledger import ManifestRow
+    from local.cloud import LocalCloud
+
+PATIENCE_SECONDS = 150
+
+
+def wait_for(what: str, look: Callable[[], Any], patience: float = PATIENCE_SECONDS) -> Any:
+    """Poll until ``look`` gives something true."""
+    deadline = time.monotonic() + patience
+    while True:
+        seen = look()
+        if seen:
+            return seen
+        assert time.monotonic() < deadline, f"waited {patience} s for {what}"
+        time.sleep(0.2)
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A deployed stack on a local cloud."""
+
+    cloud: LocalCloud
+    deployment: Deployment
+    outputs: dict[str, str]
+
+    def put(self, key: str, lines: list[str]) -> ObjectVersion:
+        """Put an NDJSON file into the input bucket."""
+        bucket = self.deployment.places.input_bucket
+        body = "".join(f"{line}\n" for line in lines).encode()
+        answer = self.deployment.s3.put_object(Bucket=bucket, Key=key, Body=body)
+        return ObjectVersion(bucket, key, answer["ETag"].strip('"'), len(body), "", answer.get("VersionId"))
+
+    def manifest_of(self, file: ObjectVersion) -> ManifestRow | None:
+        """The manifest that took the file, while it is recorded; follows no dissolving."""
+        arrival = self.deployment.ledger.arrivals.get(file)
+        if arrival is None or arrival.manifest is None:
+            return None
+        return self.deployment.ledger.manifests.get(arrival.manifest)
+
+    def wait_state(self, file: ObjectVersion, state: State) -> ManifestRow:
+        """Wait until the manifest of the file is in ``state``."""
+
+        def look() -> ManifestRow | None:
+            row = self.manifest_of(file)
+            assert row is None or row.state != State.FAILED or state == State.FAILED, row.reason
+            return row if row is not None and row.state == state else None
+
+        return wait_for(f"{file.key} to be {state}", look)
+
+    def execute(self, machine: str, request: dict[str, Any]) -> dict[str, Any]:
+        """Start a state machine and wait for its end; its DescribeExecution."""
+        sfn = self.deployment.sfn
+        arn = sfn.start_execution(stateMachineArn=machine, input=json.dumps(request))["executionArn"]
+
+        def ended() -> dict[str, Any] | None:
+            execution: dict[str, Any] = sfn.describe_execution(executionArn=arn)
+            return execution if execution["status"] != "RUNNING" else None
+
+        return wait_for(f"the execution {arn}", ended)
+
+    def lake_rows(self, dataset: str, folder: Path) -> Counter[str]:
+        """All rows of a dataset as JSON texts, read by DuckDB from plain files."""
+        bucket = self.deployment.places.lake_bucket
+        pages = self.deployment.s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"{dataset}/")
+        for item in (item for page in pages for item in page.get("Contents", [])):
+            path = folder / item["Key"]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self.deployment.s3.download_file(bucket, item["Key"], str(path))
+        pattern = f"{folder}/{dataset}/*/*/*.parquet"
+        with duckdb.connect() as connection:
+            relation = connection.sql(
+                f"SELECT * FROM read_parquet('{pattern}', union_by_name=true, hive_partitioning=false)"
+            )
+            names = relation.columns
+            rows = relation.fetchall()
+        present = [{name: value for name, value in zip(names, row, strict=True) if value is not None} for row in rows]
+        return Counter(json.dumps(row, sort_keys=True) for row in present)
