@@ -1,0 +1,74 @@
+"""Glue: StartJobRun and BatchStopJobRun act on real processes; the jobs' limits count."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ministack.services import glue  # type: ignore[import-untyped]
+from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
+
+from local.errors import ConcurrentRunsExceededError
+from local.glue_runs import GlueRuns, find_run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# The emulator is untyped; its records and responses are passed through as they are.
+Foreign = Any
+
+
+def patch(runs: GlueRuns) -> None:
+    """StartJobRun and BatchStopJobRun act on real processes; MaxConcurrentRuns counts, through CloudFormation too."""
+    create, update, fields = glue._create_job, glue._update_job, provisioners._glue_job_fields
+
+    def keep_limits(name: str, given: Mapping[str, Any]) -> None:
+        job = glue._jobs[name]
+        job.setdefault("ExecutionProperty", {"MaxConcurrentRuns": 1})
+        if given.get("ExecutionProperty"):
+            job["ExecutionProperty"] = {"MaxConcurrentRuns": int(given["ExecutionProperty"]["MaxConcurrentRuns"])}
+        job.pop("Timeout", None)
+        if given.get("Timeout"):
+            job["Timeout"] = int(given["Timeout"])
+        if given.get("ExecutionClass"):
+            job["ExecutionClass"] = given["ExecutionClass"]
+
+    def create_job(data: dict[str, Any]) -> Foreign:
+        response = create(data)
+        if response[0] == 200:
+            keep_limits(data["Name"], data)
+        return response
+
+    def update_job(data: dict[str, Any]) -> Foreign:
+        response = update(data)
+        if response[0] == 200:
+            keep_limits(data["JobName"], data.get("JobUpdate", {}))
+        return response
+
+    def job_fields(properties: dict[str, Any]) -> dict[str, Any]:
+        extra = {key: properties[key] for key in ("ExecutionProperty", "ExecutionClass") if key in properties}
+        return {**fields(properties), **extra}
+
+    def start_job_run(data: dict[str, Any]) -> Foreign:
+        name = data.get("JobName")
+        if name not in glue._jobs:
+            return glue.error_response_json("EntityNotFoundException", f"Job {name} not found", 400)
+        try:
+            run = runs.start(glue._jobs[name], data, glue._job_runs[name])
+        except ConcurrentRunsExceededError as error:
+            return glue.error_response_json("ConcurrentRunsExceededException", str(error), 400)
+        return glue.json_response({"JobRunId": run["Id"]})
+
+    def batch_stop_job_run(data: dict[str, Any]) -> Foreign:
+        name, stopped, errors = data.get("JobName"), [], []
+        for run_id in data.get("JobRunIds", []):
+            run = find_run(glue._job_runs.get(name, []), run_id)
+            entry = {"JobName": name, "JobRunId": run_id}
+            if run is not None and runs.stop(run):
+                stopped.append(entry)
+                continue
+            code = "EntityNotFoundException" if run is None else "InvalidInputException"
+            errors.append({**entry, "ErrorDetail": {"ErrorCode": code, "ErrorMessage": "The run cannot be stopped."}})
+        return glue.json_response({"SuccessfulSubmissions": stopped, "Errors": errors})
+
+    glue._create_job, glue._update_job, provisioners._glue_job_fields = create_job, update_job, job_fields
+    glue._start_job_run, glue._batch_stop_job_run = start_job_run, batch_stop_job_run

@@ -1,0 +1,138 @@
+"""Step Functions: the Glue integration, stops and timeouts that end runs, JSONata in distributed Maps."""
+
+from __future__ import annotations
+
+import contextvars
+import json
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from ministack.services import glue, stepfunctions  # type: ignore[import-untyped]
+
+from local.glue_runs import LIVE_STATES, SUCCEEDED, GlueRuns, find_run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# The emulator is untyped; its records and responses are passed through as they are.
+Foreign = Any
+_POLL_SECONDS = 0.1
+
+_execution: contextvars.ContextVar[Mapping[str, Any] | None] = contextvars.ContextVar("execution", default=None)
+_abandoned: contextvars.ContextVar[threading.Event | None] = contextvars.ContextVar("abandoned", default=None)
+
+
+def patch(runs: GlueRuns) -> None:
+    """Apply all patches of this file."""
+    _patch_glue_in_states(runs)
+    _patch_abort_and_timeout()
+    _patch_distributed_map()
+
+
+def _patch_glue_in_states(runs: GlueRuns) -> None:
+    """The integration ``glue:startJobRun``, with and without ``.sync``; the emulator has none."""
+
+    def start_job_run(resource: str, data: dict[str, Any]) -> dict[str, Any]:
+        status, _, body = glue._start_job_run(data)
+        answer: dict[str, Any] = json.loads(body)
+        if status >= 400:
+            name = str(answer.get("__type", "GlueException")).rpartition("#")[2]
+            raise stepfunctions._ExecutionError(f"Glue.{name}", answer.get("message") or answer.get("Message", ""))
+        answer["JobName"] = data["JobName"]
+        if not resource.endswith(".sync"):
+            return answer
+        run = find_run(glue._job_runs[data["JobName"]], answer["JobRunId"])
+        assert run is not None
+        while run["JobRunState"] in LIVE_STATES:
+            if _given_up():
+                runs.stop(run)
+            time.sleep(_POLL_SECONDS)
+        if run["JobRunState"] != SUCCEEDED:
+            raise stepfunctions._ExecutionError("States.TaskFailed", json.dumps(run))
+        return dict(run)
+
+    stepfunctions._SERVICE_DISPATCH["arn:aws:states:::glue:startJobRun"] = start_job_run
+
+
+def _given_up() -> bool:
+    """Whether the state that this thread works for was aborted with its execution, or has timed out."""
+    abandoned = _abandoned.get()
+    return _aborted(_execution.get()) or (abandoned is not None and abandoned.is_set())
+
+
+def _aborted(execution: Mapping[str, Any] | None) -> bool:
+    while execution is not None:
+        if execution.get("status") == "ABORTED":
+            return True
+        map_run = stepfunctions._map_runs.get(execution.get("mapRunArn") or "")
+        execution = stepfunctions._executions.get(map_run["executionArn"]) if map_run else None
+    return False
+
+
+def _patch_abort_and_timeout() -> None:
+    """StopExecution and a task's TimeoutSeconds end the Glue run, as AWS does, and no further task is started."""
+    task, with_timeout = stepfunctions._execute_task, stepfunctions._invoke_resource_with_timeout
+
+    def execute_task(state: Foreign, raw_input: Foreign, execution: Foreign, context: Foreign) -> Foreign:
+        if _aborted(execution):
+            raise stepfunctions._ExecutionError("States.Aborted", "The execution was stopped.")
+        token = _execution.set(execution)
+        try:
+            return task(state, raw_input, execution, context)
+        finally:
+            _execution.reset(token)
+
+    def invoke_with_timeout(resource: str, data: Foreign, timeout: float) -> Foreign:
+        abandoned = threading.Event()
+        token = _abandoned.set(abandoned)
+        try:
+            return with_timeout(resource, data, timeout)
+        except stepfunctions._ExecutionError as error:
+            if error.error == "States.Timeout":
+                abandoned.set()
+            raise
+        finally:
+            _abandoned.reset(token)
+
+    stepfunctions._execute_task = execute_task
+    stepfunctions._invoke_resource_with_timeout = invoke_with_timeout
+
+
+def _patch_distributed_map() -> None:
+    """JSONata in a distributed Map: its reader, items, selector, limits, Output and Assign are evaluated."""
+    original = stepfunctions._run_distributed_map
+    ours = {"ItemReader", "Items", "ItemSelector", "Output", "Assign"}
+
+    def run(
+        state: Foreign, raw_input: Foreign, effective: Foreign, iterator: Foreign, execution: Foreign, context: Foreign
+    ) -> Foreign:
+        missing = {"ItemBatcher", "ResultWriter"} & set(state)
+        if missing:
+            raise stepfunctions._ExecutionError("States.Runtime", f"The local cloud has no {' and no '.join(missing)}.")
+        if stepfunctions._state_query_language(state, context) != "JSONata":
+            return original(state, raw_input, effective, iterator, execution, context)
+
+        def evaluated(value: Foreign, in_context: Foreign = context) -> Foreign:
+            return stepfunctions._apply_jsonata_template(value, raw_input, in_context)
+
+        if "ItemReader" in state:
+            items = stepfunctions._read_map_items(evaluated(state["ItemReader"]), raw_input, context)
+        else:
+            items = evaluated(state["Items"]) if "Items" in state else raw_input
+        inputs = [
+            evaluated(state["ItemSelector"], {**context, "Map": {"Item": {"Index": index, "Value": item}}})
+            if "ItemSelector" in state
+            else item
+            for index, item in enumerate(items)
+        ]
+        limits = ("MaxConcurrency", "ToleratedFailurePercentage", "ToleratedFailureCount")
+        inner = {key: value for key, value in state.items() if key not in ours}
+        inner |= {key: evaluated(state[key]) for key in limits if key in state}
+        # On AWS a child cannot see the variables of the execution that started it.
+        results, following = original(inner, raw_input, inputs, iterator, execution, {**context, "variables": {}})
+        output = stepfunctions._apply_jsonata_output(state, raw_input, context, result=results, default=results)
+        stepfunctions._apply_state_assign(state, raw_input, context, result=results)
+        return output, following
+
+    stepfunctions._run_distributed_map = run
