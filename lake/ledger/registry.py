@@ -95,6 +95,8 @@ class StreamRow:
     stop_requested: bool = False
     spilling: bool = False
     """Peak files that are not urgent go to the batch lane for now."""
+    window_until: str | None = None
+    """ISO 8601, UTC: end of the stream window that was opened last."""
 
 
 STREAM_KEY = Key("stream", "stream")
@@ -114,6 +116,7 @@ class Stream:
             item.get("heartbeat_at"),
             bool(item.get("stop_requested", False)),
             bool(item.get("spilling", False)),
+            item.get("window_until"),
         )
 
     def beat(self, run: str, now: str) -> None:
@@ -123,6 +126,10 @@ class Stream:
     def end(self) -> None:
         """The run is about to end: whoever has work for it starts another."""
         self._table.update(STREAM_KEY, remove=("heartbeat_at",))
+
+    def open_window(self, until: str) -> None:
+        """A stream window begins: no stop is wanted before ``until`` (ISO 8601, UTC)."""
+        self._table.update(STREAM_KEY, assign={"window_until": until, "stop_requested": False})
 
     def request_stop(self, requested: bool) -> None:
         """Set or clear the stop flag."""

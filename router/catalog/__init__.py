@@ -1,0 +1,1 @@
+"""Glue tables of the datasets, created and extended, add-only."""

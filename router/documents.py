@@ -1,0 +1,30 @@
+"""JSON documents of the control bucket, written and read whole."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from lake.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from router.services import Services
+
+
+def write_document(services: Services, key: str, body: object) -> str:
+    """Put a document into the control bucket; its URI."""
+    bucket = services.places.control_bucket
+    services.s3.put_object(
+        Bucket=bucket, Key=key, Body=json.dumps(body, ensure_ascii=False).encode(), ContentType="application/json"
+    )
+    return f"s3://{bucket}/{key}"
+
+
+def read_document(services: Services, key: str) -> Any:  # noqa: ANN401
+    """Get a document of the control bucket; raises ``InvalidInputError`` when it is not there."""
+    bucket = services.places.control_bucket
+    try:
+        body = services.s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+    except services.s3.exceptions.NoSuchKey as error:
+        raise InvalidInputError(f"s3://{bucket}/{key} does not exist: plan the execution first") from error
+    return json.loads(body)

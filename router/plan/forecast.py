@@ -1,0 +1,80 @@
+"""How long a plan will take, what it will cost, and whether it is done before the deadline. Pure."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from lake.settings.checks import minutes_of_day
+from lake.settings.model import WORKERS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from lake.settings import Settings
+    from router.plan.pack import Run
+
+START_SECONDS = 60.0
+"""A Glue run's start, not billed, before it converts anything."""
+SHORTEST_BILLED_SECONDS = 60.0
+VCPUS_PER_DPU = 4
+MEGABYTE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What is to be expected of a plan."""
+
+    minutes: float
+    """From the start to the end of the last run."""
+    dollars: float
+    deadline: str
+    """ISO 8601, UTC."""
+    fits: bool
+    """Whether the last run ends before the deadline."""
+
+
+def forecast(runs: Sequence[Run], settings: Settings, speeds: Mapping[str, float], now: datetime) -> Forecast:
+    """Expected time and cost; ``speeds`` are measured input bytes per second and core, by dataset.
+
+    Cores are those of the workers without the driver's. Runs start largest first, ``batch.max_runs`` at once.
+    """
+    batch, price = settings.batch, settings.price
+    seconds = [_run_seconds(run, settings, speeds) for run in runs]
+    busy_until = [0.0] * min(batch.max_runs, max(len(runs), 1))
+    for duration in sorted(seconds, reverse=True):
+        heapq.heapreplace(busy_until, busy_until[0] + START_SECONDS + duration)
+    total = max(busy_until)
+    dpus = batch.workers * WORKERS[batch.worker_type] / VCPUS_PER_DPU
+    dpu_hour = price.dpu_hour_flex if batch.flex else price.dpu_hour
+    billed = sum(max(duration, SHORTEST_BILLED_SECONDS) for duration in seconds)
+    deadline = next_local_time(settings.schedule.deadline, settings.time_zone, now)
+    return Forecast(
+        minutes=round(total / 60, 1),
+        dollars=round(billed / 3600 * dpus * dpu_hour, 2),
+        deadline=deadline.isoformat(timespec="minutes"),
+        fits=now + timedelta(seconds=total) <= deadline,
+    )
+
+
+def next_local_time(clock: str, time_zone: str, now: datetime) -> datetime:
+    """The next instant, in UTC, at which the local wall clock shows ``HH:MM``; later than ``now``."""
+    zone, minutes = ZoneInfo(time_zone), minutes_of_day("schedule", clock)
+    local = now.astimezone(zone)
+    midnight = datetime(local.year, local.month, local.day, tzinfo=zone)
+    for days in (0, 1, 2):
+        # Wall-clock arithmetic: the zone's offset is applied after the addition.
+        instant = (midnight + timedelta(days=days, minutes=minutes)).astimezone(UTC)
+        if instant > now:
+            return instant
+    raise AssertionError(f"no {clock} within two days of {now}")
+
+
+def _run_seconds(run: Run, settings: Settings, speeds: Mapping[str, float]) -> float:
+    batch = settings.batch
+    cores = (batch.workers - 1) * WORKERS[batch.worker_type]
+    assumed = settings.price.mb_per_second_per_core * MEGABYTE
+    return sum(row.bytes / speeds.get(row.partition.dataset, assumed) for row in run.manifests) / cores

@@ -1,0 +1,118 @@
+"""Lambda function ``plan``: the backlog becomes runs; only URIs and counts are returned."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from lake.errors import InvalidInputError
+from lake.layout import plan_index_key, plan_summary_key, run_key
+from router.documents import write_document
+from router.plan.backlog import backlog
+from router.plan.forecast import forecast
+from router.plan.merge import merge
+from router.plan.pack import Run, pack
+from router.route.parse import iso_utc
+from router.selection import Selection, check_fields, check_flag, parse_selection
+from router.services import Services, container_services
+from router.telemetry import count, count_bytes, logger, metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
+FIELDS = ("dataset", "from", "to", "dryRun")
+
+
+@logger.inject_lambda_context
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
+    """``{"execution", "dataset"?, "from"?, "to"?, "dryRun"?}`` -> counts, the index for the Map, and a forecast."""
+    return plan(event, container_services())
+
+
+def plan(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
+    """Plan the backlog, or the part of it that the event selects.
+
+    A dry run writes the summary only. Repeating a plan plans what is queued then.
+
+    Raises
+    ------
+    InvalidInputError
+        Unknown field, bad time, from later than to, unknown dataset.
+    """
+    given = {key: value for key, value in event.items() if key != "execution"}
+    check_fields(given, FIELDS, "overnight")
+    execution = event.get("execution")
+    if not isinstance(execution, str) or not execution:
+        raise InvalidInputError("execution is missing: the state machine has to give the name of its execution")
+    selection, dry_run = parse_selection(given, services), check_flag(given, "dryRun")
+    rows = backlog(services, selection, release=not dry_run)
+    if not dry_run:
+        rows = merge(services, rows)
+    runs = pack(rows, services.settings.batch)
+    result = _result(services, execution, runs)
+    if not dry_run:
+        _write_runs(services, execution, runs)
+    _write_summary(services, execution, selection, dry_run, runs, result)
+    count("PlannedRuns", len(runs))
+    count("PlannedManifests", len(rows))
+    count_bytes("PlannedBytes", result["bytes"])
+    logger.info("planned", execution=execution, dry_run=dry_run, runs=len(runs), manifests=len(rows))
+    return result
+
+
+def _result(services: Services, execution: str, runs: Sequence[Run]) -> dict[str, Any]:
+    bucket = services.places.control_bucket
+    measured = {row.name: row.bytes_per_second for row in services.ledger.datasets.all()}
+    speeds = {name: speed for name, speed in measured.items() if speed}
+    return {
+        "execution": execution,
+        "index": {"bucket": bucket, "key": plan_index_key(execution)},
+        "runs": len(runs),
+        "manifests": sum(len(run.manifests) for run in runs),
+        "files": sum(run.files for run in runs),
+        "bytes": sum(run.bytes for run in runs),
+        "maxConcurrency": services.settings.batch.max_runs,
+        "summary": f"s3://{bucket}/{plan_summary_key(execution)}",
+        "forecast": asdict(forecast(runs, services.settings, speeds, services.clock())),
+    }
+
+
+def _write_runs(services: Services, execution: str, runs: Sequence[Run]) -> None:
+    index = []
+    for number, run in enumerate(runs):
+        body = {
+            "execution": execution,
+            "number": number,
+            "manifests": [row.id for row in run.manifests],
+            "bytes": run.bytes,
+            "files": run.files,
+        }
+        uri = write_document(services, run_key(execution, number), body)
+        index.append({"run": uri, "manifests": len(run.manifests), "bytes": run.bytes})
+    write_document(services, plan_index_key(execution), index)
+
+
+def _write_summary(
+    services: Services,
+    execution: str,
+    selection: Selection,
+    dry_run: bool,
+    runs: Sequence[Run],
+    result: Mapping[str, Any],
+) -> None:
+    planned_at = iso_utc(services.clock())
+    manifests = [row.id for run in runs for row in run.manifests]
+    body = {
+        **result,
+        "plannedAt": planned_at,
+        "dryRun": dry_run,
+        "selection": asdict(selection),
+        "manifestIds": manifests,
+    }
+    write_document(services, plan_summary_key(execution), body)
+    if not dry_run:
+        counts = {name: result[name] for name in ("runs", "manifests", "files", "bytes")}
+        services.ledger.nights.record(execution, {"planned_at": planned_at, **counts})

@@ -1,0 +1,102 @@
+"""Small manifests of one partition become larger ones, by dissolving them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import ClientError
+
+from lake.errors import InvalidDocumentError
+from lake.ledger import State
+from lake.ledger.manifest_row import queued_row
+from lake.manifest import Lane, Manifest, new_manifest_id, read_manifest, write_manifest
+from router.plan.backlog import standing
+from router.route.parse import iso_utc
+from router.services import PARALLEL_REQUESTS
+from router.telemetry import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from lake.ledger import ManifestRow
+    from lake.partition import Partition
+    from lake.settings import BatchSettings
+    from router.services import Services
+
+MOST_SOURCES = 90
+"""Of one dissolve: below DynamoDB's 100 actions of a transaction."""
+MERGE_REASON = "merged with others of its hour for the night"
+
+
+def merge(services: Services, rows: Sequence[ManifestRow]) -> list[ManifestRow]:
+    """The backlog after merging: every file is in exactly one manifest, before and after."""
+    after: dict[str, ManifestRow] = {row.id: row for row in rows}
+    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+        for group in groups(rows, services.settings.batch):
+            for row in group:
+                del after[row.id]
+            after.update((row.id, row) for row in _dissolve(services, pool, group))
+    return list(after.values())
+
+
+def groups(rows: Iterable[ManifestRow], limits: BatchSettings) -> list[list[ManifestRow]]:
+    """Sets of two and more manifests that one manifest can replace, oldest first. Pure."""
+    candidates: defaultdict[Partition, list[ManifestRow]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: (row.created_at, row.id)):
+        if is_mergeable(row):
+            candidates[row.partition].append(row)
+    found: list[list[ManifestRow]] = []
+    for partition in sorted(candidates):
+        group: list[ManifestRow] = []
+        for row in candidates[partition]:
+            if group and not _fits(group, row, limits):
+                found.append(group)
+                group = []
+            group.append(row)
+        found.append(group)
+    return [group for group in found if len(group) > 1]
+
+
+def is_mergeable(row: ManifestRow) -> bool:
+    """Only what nobody has tried yet: a manifest with attempts may carry a poisonous file and stays by itself."""
+    return row.state == State.QUEUED and row.attempt == 0 and row.published is None and row.exclusions is None
+
+
+def _fits(group: Sequence[ManifestRow], row: ManifestRow, limits: BatchSettings) -> bool:
+    return (
+        len(group) < MOST_SOURCES
+        and sum(other.bytes for other in group) + row.bytes <= limits.manifest_bytes
+        and sum(other.files for other in group) + row.files <= limits.manifest_files
+    )
+
+
+def _dissolve(services: Services, pool: ThreadPoolExecutor, group: Sequence[ManifestRow]) -> list[ManifestRow]:
+    """The rows that stand for the group's work afterwards."""
+    successor = _successor(services, pool, group)
+    if successor is None:
+        return list(group)
+    write_manifest(services.s3, services.places.control_bucket, successor)
+    if services.ledger.manifests.dissolve(group, [successor], MERGE_REASON, services.clock()):
+        logger.info("manifests merged", manifest_id=successor.id, sources=len(group), bytes=successor.bytes)
+        return [queued_row(successor)]
+    # The index was behind the ledger. What has moved on drops out; the rest is merged another night.
+    logger.info("manifests not merged: one has moved on", sources=[row.id for row in group])
+    return standing(services, group)
+
+
+def _successor(services: Services, pool: ThreadPoolExecutor, group: Sequence[ManifestRow]) -> Manifest | None:
+    now = services.clock()
+    try:
+        documents = list(pool.map(lambda row: _read(services, row), group))
+    except (InvalidDocumentError, ClientError) as error:
+        logger.warning("manifests not merged: a document cannot be read", error=str(error))
+        return None
+    files = tuple(sorted(file for document in documents for file in document.files))
+    return Manifest(new_manifest_id(now), Lane.BATCH, group[0].partition, iso_utc(now), files)
+
+
+def _read(services: Services, row: ManifestRow) -> Manifest:
+    places = services.places
+    return read_manifest(services.s3, places.control_bucket, row.id, (places.input_bucket,))

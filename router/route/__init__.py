@@ -1,0 +1,1 @@
+"""parse -> decide -> act: events of the input bucket become arrivals that one manifest owns."""

@@ -1,0 +1,71 @@
+"""Arrivals to drafts of manifests: one dataset, one hour, one lane, bounded bytes and files. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lake.manifest import Lane, Manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+    from lake.ledger import ArrivalRow
+    from lake.manifest import ObjectVersion
+    from lake.partition import Partition
+    from lake.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedArrival:
+    """An arrival that has a lane."""
+
+    file: ObjectVersion
+    partition: Partition
+    lane: Lane
+    reason: str
+    standing: ArrivalRow | None = None
+    """The ledger's row of an arrival that lost its owner; None: it should not have a row yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A manifest that an invocation is about to own; it exists only when the ledger has its row."""
+
+    id: str
+    partition: Partition
+    lane: Lane
+    arrivals: tuple[RoutedArrival, ...]
+
+    def manifest(self, created_at: str, files: Collection[ObjectVersion]) -> Manifest:
+        """The manifest of those files that turned out to be this draft's own."""
+        return Manifest(self.id, self.lane, self.partition, created_at, tuple(sorted(files)))
+
+
+def cut(routed: Iterable[RoutedArrival], settings: Settings, new_id: Callable[[], str]) -> list[Draft]:
+    """Drafts that hold every arrival exactly once; a file above the limit stands alone."""
+    groups: defaultdict[tuple[Partition, Lane], list[RoutedArrival]] = defaultdict(list)
+    for arrival in routed:
+        groups[arrival.partition, arrival.lane].append(arrival)
+    drafts: list[Draft] = []
+    for (partition, lane), arrivals in groups.items():
+        limits = settings.stream if lane == Lane.STREAM else settings.batch
+        pieces = _pieces(arrivals, limits.manifest_bytes, limits.manifest_files)
+        drafts += [Draft(new_id(), partition, lane, piece) for piece in pieces]
+    return drafts
+
+
+def _pieces(arrivals: list[RoutedArrival], most_bytes: int, most_files: int) -> list[tuple[RoutedArrival, ...]]:
+    pieces: list[tuple[RoutedArrival, ...]] = []
+    piece: list[RoutedArrival] = []
+    size = 0
+    for arrival in arrivals:
+        if piece and (size + arrival.file.size > most_bytes or len(piece) == most_files):
+            pieces.append(tuple(piece))
+            piece, size = [], 0
+        piece.append(arrival)
+        size += arrival.file.size
+    if piece:
+        pieces.append(tuple(piece))
+    return pieces

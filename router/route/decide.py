@@ -1,0 +1,86 @@
+"""Which lane an arrival takes, and why: pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from lake.manifest import Lane
+from lake.settings.checks import DATASET_NAME
+from lake.settings.model import FOLDER
+from router.route.peak import peak_window
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from lake.ledger import StreamRow
+    from lake.manifest import ObjectVersion
+    from lake.settings import DatasetRule, Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A lane for a dataset, or neither: then the arrival is ignored."""
+
+    lane: Lane | None
+    dataset: str | None
+    reason: str
+    """A sentence for people."""
+
+
+def decide(arrival: ObjectVersion, settings: Settings, now: datetime, stream_health: StreamRow) -> Decision:
+    """The first rule that matches wins; ``now`` is aware."""
+    unwanted = _unwanted(arrival.key, settings)
+    if unwanted is not None:
+        return Decision(None, None, unwanted)
+    rule, dataset = dataset_rule(arrival.key, settings.datasets)
+    if rule is None:
+        return Decision(None, None, "no rule of [[datasets]] matches the key")
+    if not DATASET_NAME.fullmatch(dataset):
+        return Decision(
+            None,
+            None,
+            f"the folder {dataset!r} is no dataset name: expected lower case letters, digits and underscore",
+        )
+    lane, reason = _lane(arrival, rule, settings, now, stream_health)
+    return Decision(lane, dataset, reason)
+
+
+def dataset_rule(key: str, rules: tuple[DatasetRule, ...]) -> tuple[DatasetRule | None, str]:
+    """The first rule that the key falls under, and the dataset it names; a ``{folder}`` rule needs a folder."""
+    for rule in rules:
+        if not key.startswith(rule.prefix):
+            continue
+        if rule.name != FOLDER:
+            return rule, rule.name
+        folder, slash, _ = key.removeprefix(rule.prefix).partition("/")
+        if slash:
+            return rule, folder
+    return None, ""
+
+
+def _unwanted(key: str, settings: Settings) -> str | None:
+    if key.endswith("/"):
+        return "a folder marker, not a file"
+    if not key.endswith(settings.input.suffixes):
+        return f"the name ends in none of {', '.join(settings.input.suffixes)} (input.suffixes)"
+    return None
+
+
+def _lane(
+    arrival: ObjectVersion, rule: DatasetRule, settings: Settings, now: datetime, stream_health: StreamRow
+) -> tuple[Lane, str]:
+    for pattern in settings.urgent.keys:
+        if fnmatchcase(arrival.key, pattern):
+            return Lane.STREAM, f"urgent: the key matches {pattern}"
+    limit = settings.stream.max_file_bytes
+    if limit and arrival.size > limit:
+        return Lane.BATCH, f"larger than stream.max_file_bytes ({arrival.size} > {limit} bytes)"
+    window = peak_window(settings.peak, settings.time_zone, now) if rule.peak else None
+    if window is None:
+        return Lane.BATCH, "waits for the night"
+    peak_hours = f"peak hours {window} {settings.time_zone}"
+    if stream_health.spilling:
+        return Lane.BATCH, f"waits for the night: {peak_hours}, but the stream's backlog is above its high mark"
+    return Lane.STREAM, peak_hours

@@ -1,0 +1,96 @@
+"""Lambda function ``route``: a batch of SQS messages, acknowledged one by one when the ledger has their arrivals."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from aws_lambda_powertools.utilities.data_classes import SQSEvent, event_source
+from botocore.exceptions import BotoCoreError, ClientError
+
+from lake.errors import InvalidInputError
+from lake.manifest import Lane
+from lake.partition import Partition
+from router.route.cut import RoutedArrival
+from router.route.decide import decide
+from router.route.own import Identity, Outcome, Ownership, own
+from router.route.parse import arrivals_of
+from router.services import Services, container_services
+from router.streaming import ensure_running
+from router.telemetry import count, count_bytes, logger, metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
+    from lake.manifest import ObjectVersion
+
+
+@logger.inject_lambda_context
+@metrics.log_metrics
+@event_source(data_class=SQSEvent)
+def handler(event: SQSEvent, context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
+    """SQS batch of S3 events -> ``{"batchItemFailures": [{"itemIdentifier": ...}]}``."""
+    return route(event, container_services())
+
+
+def route(event: SQSEvent, services: Services) -> dict[str, Any]:
+    """Own every arrival of the batch; the messages that must come again."""
+    messages: dict[str, list[Identity]] = {}
+    arrivals: dict[Identity, ObjectVersion] = {}
+    failed = []
+    for message in event.records:
+        try:
+            files = arrivals_of(message)
+        except InvalidInputError as error:
+            logger.error("message refused", message_id=message.message_id, error=str(error))
+            failed.append(message.message_id)
+            continue
+        messages[message.message_id] = [Identity.of(file) for file in files]
+        arrivals.update((Identity.of(file), file) for file in files)
+    ownership = take(services, arrivals.values())
+    later = {identity for identity, outcome in ownership.outcomes.items() if outcome == Outcome.LATER}
+    if ownership.waiting_in_stream and not _stream_runs(services):
+        later |= ownership.waiting_in_stream
+    failed += [message for message, identities in messages.items() if not later.isdisjoint(identities)]
+    _measure(ownership, len(failed))
+    return {"batchItemFailures": [{"itemIdentifier": message} for message in failed]}
+
+
+def take(services: Services, arrivals: Iterable[ObjectVersion]) -> Ownership:
+    """Decide and own, for arrivals that are all different."""
+    now, health = services.clock(), services.ledger.stream.get()
+    routed, ignored = [], {}
+    for arrival in arrivals:
+        if arrival.bucket != services.places.input_bucket:
+            ignored[arrival] = f"the bucket {arrival.bucket} is not the input of this deployment"
+            continue
+        decision = decide(arrival, services.settings, now, health)
+        if decision.lane is None or decision.dataset is None:
+            ignored[arrival] = decision.reason
+            continue
+        partition = Partition.of(decision.dataset, datetime.fromisoformat(arrival.arrived_at))
+        routed.append(RoutedArrival(arrival, partition, decision.lane, decision.reason))
+    return own(services, routed, ignored)
+
+
+def _stream_runs(services: Services) -> bool:
+    try:
+        if ensure_running(services):
+            logger.info("streaming run started")
+    except (BotoCoreError, ClientError) as error:
+        logger.warning("streaming run not started: its events come again", error=str(error))
+        return False
+    return True
+
+
+def _measure(ownership: Ownership, failed: int) -> None:
+    count("Arrivals", len(ownership.outcomes))
+    count("Duplicates", ownership.number(Outcome.DUPLICATE))
+    count("Ignored", ownership.number(Outcome.IGNORED))
+    count("NotAcknowledged", failed)
+    for lane in Lane:
+        manifests = [manifest for manifest in ownership.manifests if manifest.lane == lane]
+        count(f"{lane.capitalize()}Manifests", len(manifests))
+        count_bytes(f"{lane.capitalize()}Bytes", sum(manifest.bytes for manifest in manifests))

@@ -1,0 +1,41 @@
+"""Peak hours: windows of local wall-clock time."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from lake.settings.checks import minutes_of_day
+from lake.settings.model import DAYS
+
+if TYPE_CHECKING:
+    from datetime import date, datetime
+
+    from lake.settings import PeakSettings
+
+
+def peak_window(peak: PeakSettings, time_zone: str, now: datetime) -> str | None:
+    """The window of ``peak.hours`` that ``now`` (aware) lies in, or None.
+
+    Windows are compared by the local wall clock: an hour that spring skips is never in one, the hour that autumn
+    repeats is in it twice. A window that passes midnight belongs to the day it begins on.
+    """
+    local = now.astimezone(ZoneInfo(time_zone))
+    minute = local.hour * 60 + local.minute
+    today, yesterday = local.date(), local.date() - timedelta(days=1)
+    for window in peak.hours:
+        first, _, last = window.partition("-")
+        start, end = minutes_of_day("peak.hours", first), minutes_of_day("peak.hours", last)
+        if start < end:
+            inside = start <= minute < end and _is_peak_day(peak, today)
+        else:
+            evening = minute >= start and _is_peak_day(peak, today)
+            inside = evening or (minute < end and _is_peak_day(peak, yesterday))
+        if inside:
+            return window
+    return None
+
+
+def _is_peak_day(peak: PeakSettings, day: date) -> bool:
+    return DAYS[day.weekday()] in peak.days

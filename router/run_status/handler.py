@@ -1,0 +1,46 @@
+"""Lambda function ``run_status``: what a run has left open: does its Map child wait and start another?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lake.errors import InvalidInputError
+from lake.ledger import State
+from router.documents import read_document
+from router.job_runs import release_dead
+from router.progress import rows_of
+from router.services import Services, container_services
+from router.telemetry import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
+
+@logger.inject_lambda_context
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:  # noqa: ARG001
+    """``{"run": "s3://..."}`` -> ``{"open": n, "terminal": n, "held": n}``."""
+    return run_status(event, container_services())
+
+
+def run_status(event: Mapping[str, Any], services: Services) -> dict[str, int]:
+    """Count a run's manifests; ``held`` are those of the open ones that a live run works on.
+
+    A manifest whose owner run is over is released at once, so that the next run of this child can claim it.
+    """
+    prefix = f"s3://{services.places.control_bucket}/"
+    uri = event.get("run")
+    if not isinstance(uri, str) or not uri.startswith(prefix):
+        raise InvalidInputError(f"run = {uri!r} is no run document: expected a URI that begins with {prefix}")
+    rows = rows_of(services, read_document(services, uri.removeprefix(prefix))["manifests"])
+    running = [row for row in rows if row.state == State.RUNNING]
+    released = release_dead(services, running)
+    open_rows = sum(row.open for row in rows)
+    status: dict[str, int] = {
+        "open": open_rows,
+        "terminal": len(rows) - open_rows,
+        "held": len(running) - len(released),
+    }
+    logger.info("run status", run=uri, released=[row.id for row in released], counts=status)
+    return status

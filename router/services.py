@@ -1,0 +1,58 @@
+"""What every handler works with: settings, places, clients and the clock; built once per container."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import boto3
+from botocore.config import Config
+
+from lake.ledger import Ledger
+from lake.places import Places
+from lake.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mypy_boto3_glue import GlueClient
+    from mypy_boto3_s3 import S3Client
+
+PARALLEL_REQUESTS = 32
+CLIENT_CONFIG = Config(max_pool_connections=PARALLEL_REQUESTS, retries={"mode": "standard", "max_attempts": 5})
+ASSET_ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """One deployment as a handler sees it; tests give their own clients and clock."""
+
+    settings: Settings
+    places: Places
+    ledger: Ledger
+    s3: S3Client
+    glue: GlueClient
+    clock: Callable[[], datetime]
+    """Aware, UTC."""
+
+
+@cache
+def container_services() -> Services:
+    """The services that the Lambda's environment describes; parsed and connected at the first call only.
+
+    ``SETTINGS_FILE`` is relative to the root of the Lambda's asset.
+    """
+    places = Places.from_environment(os.environ)
+    dynamodb = boto3.resource("dynamodb", config=CLIENT_CONFIG)
+    return Services(
+        settings=load_settings(ASSET_ROOT / os.environ.get("SETTINGS_FILE", "settings.json")),
+        places=places,
+        ledger=Ledger.over(dynamodb.meta.client, places.ledger_table),
+        s3=boto3.client("s3", config=CLIENT_CONFIG),
+        glue=boto3.client("glue", config=CLIENT_CONFIG),
+        clock=lambda: datetime.now(UTC),
+    )

@@ -1,0 +1,1 @@
+"""After the work: the verdict, from the ledger."""

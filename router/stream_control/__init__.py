@@ -1,0 +1,1 @@
+"""The stream window: start, watch, stop, kill."""

@@ -1,0 +1,88 @@
+"""The streaming run inside and at the end of its window; every action can be repeated."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from lake.ledger import State
+from lake.manifest import Lane
+from router.plan.forecast import next_local_time
+from router.route.parse import iso_utc
+from router.streaming import live_runs, start_run
+
+if TYPE_CHECKING:
+    from lake.settings import StreamSettings
+    from router.services import Services
+
+
+def start(services: Services) -> dict[str, Any]:
+    """Open a window until the next ``schedule.stream_end`` and make sure that a run is there."""
+    settings = services.settings
+    until = next_local_time(settings.schedule.stream_end, settings.time_zone, services.clock())
+    services.ledger.stream.open_window(iso_utc(until))
+    start_run(services)
+    return _status(services, running=True)
+
+
+def watch(services: Services) -> dict[str, Any]:
+    """Measure the backlog, spill or stop spilling, and replace a run that has died while it is needed."""
+    queued, backlog_bytes = _backlog(services)
+    row = services.ledger.stream.get()
+    spilling = is_spilling(services.settings.stream, backlog_bytes, row.spilling)
+    if spilling != row.spilling:
+        services.ledger.stream.set_spilling(spilling)
+    running = bool(live_runs(services))
+    if not running and (queued or not _window_over(services)):
+        services.ledger.stream.request_stop(False)
+        start_run(services)
+        running = True
+    return {**_status(services, running=running), "backlogBytes": backlog_bytes, "spilling": spilling}
+
+
+def stop(services: Services) -> dict[str, Any]:
+    """Ask the run to end between two micro-batches; ``stopped`` once none is left.
+
+    The flag is taken back then, or the next run would end at once. Work that is still queued gets a run of its own,
+    which ends by itself when it is idle.
+    """
+    if live_runs(services):
+        services.ledger.stream.request_stop(True)
+        return _status(services, running=True)
+    services.ledger.stream.request_stop(False)
+    queued, _ = _backlog(services)
+    if queued:
+        start_run(services)
+    return {**_status(services, running=bool(queued)), "stopped": True}
+
+
+def kill(services: Services) -> dict[str, Any]:
+    """End runs that did not stop in time; what they were working on is taken over when their leases are released."""
+    runs = live_runs(services)
+    if runs:
+        services.glue.batch_stop_job_run(JobName=services.places.stream_job, JobRunIds=runs)
+    services.ledger.stream.request_stop(False)
+    return {**_status(services, running=False), "killed": len(runs)}
+
+
+def is_spilling(settings: StreamSettings, backlog_bytes: int, before: bool) -> bool:
+    """Hysteresis: on above the high mark, off below the low mark, as before in between."""
+    if backlog_bytes > settings.high_mark_bytes:
+        return True
+    return before and backlog_bytes >= settings.low_mark_bytes
+
+
+def _backlog(services: Services) -> tuple[int, int]:
+    """(QUEUED manifests, bytes that are QUEUED or RUNNING) of the stream lane, as the index has them."""
+    queued = [row.bytes for row in services.ledger.manifests.open(Lane.STREAM, State.QUEUED)]
+    running = [row.bytes for row in services.ledger.manifests.open(Lane.STREAM, State.RUNNING)]
+    return len(queued), sum(queued) + sum(running)
+
+
+def _window_over(services: Services) -> bool:
+    until = services.ledger.stream.get().window_until
+    return until is None or datetime.fromisoformat(until) <= services.clock()
+
+
+def _status(services: Services, *, running: bool) -> dict[str, Any]:
+    return {"running": running, "windowOver": _window_over(services), "stopped": not running}

@@ -1,0 +1,38 @@
+"""Lambda function ``stream_control``: what ``stream_window`` does to the streaming job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lake.errors import InvalidInputError
+from router.services import Services, container_services
+from router.stream_control.control import kill, start, stop, watch
+from router.telemetry import count, count_bytes, logger, metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
+ACTIONS = {"start": start, "watch": watch, "stop": stop, "kill": kill}
+
+
+@logger.inject_lambda_context
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
+    """``{"action": "start" | "watch" | "stop" | "kill"}`` -> ``{"running", "windowOver", "stopped", ...}``."""
+    return stream_control(event, container_services())
+
+
+def stream_control(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
+    """Do one action."""
+    action = event.get("action")
+    if action not in ACTIONS:
+        raise InvalidInputError(f"action = {action!r} is unknown: expected one of {', '.join(ACTIONS)}")
+    result = ACTIONS[action](services)
+    count("StreamRunning", result["running"])
+    if "backlogBytes" in result:
+        count_bytes("StreamBacklogBytes", result["backlogBytes"])
+        count("Spilling", result["spilling"])
+    logger.info("stream control", action=action, result=result)
+    return result
