@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 MANIFESTS = "manifests/"
 INBOX = "inbox/"
 COMMITS = "commits/"
+EXCLUSIONS = "exclusions/"
 RESULTS = "results/"
 PLANS = "plans/"
 CHECKPOINT = "checkpoint/stream/"
@@ -57,6 +58,11 @@ def pointer_key(manifest: str, nonce: str) -> str:
 def commit_key(manifest: str, generation: int, attempt: int, nonce: str) -> str:
     """The commit document of one attempt; the nonce keeps a zombie of the same attempt from overwriting it."""
     return f"{COMMITS}{manifest[:8]}/{manifest}-g{generation}-a{attempt}-{nonce}.json"
+
+
+def exclusions_key(manifest: str, generation: int, attempt: int, nonce: str) -> str:
+    """Files that this attempt could not read to their end: the next one runs without them."""
+    return f"{EXCLUSIONS}{manifest[:8]}/{manifest}-g{generation}-a{attempt}-{nonce}.json"
 
 
 def result_key(manifest: str, generation: int) -> str:

@@ -1,0 +1,95 @@
+"""The batch lane's Glue job: load the run document, convert its manifests, report."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import boto3
+
+from lake.errors import HybridRouterError, InvalidInputError
+from lake.job_runs import run_is_over
+from transform import Outcome, convert
+from transform.deployment import open_services, parse_arguments, read_uri
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import SparkSession
+
+    from transform import Services
+
+HELD = "HELD"
+
+
+def run(
+    arguments: Mapping[str, str],
+    *,
+    spark: SparkSession,
+    services: Services,
+    clock: Callable[[], datetime],
+    run_is_terminal: Callable[[str], bool],
+    say: Callable[[str], None],
+) -> int:
+    """Convert the manifests of the run document that ``--run`` names.
+
+    Returns the exit code: 0 when every manifest is terminal or HELD by another run (the state machine asks again),
+    1 otherwise.
+    """
+    uri = arguments.get("run")
+    if not uri:
+        raise InvalidInputError("the job argument --run is missing: give the s3:// address of a run document")
+    document = json.loads(read_uri(services.s3, uri))
+    manifests = [str(manifest) for manifest in document["manifests"]]
+    owner = arguments.get("JOB_RUN_ID") or f"by-hand-{clock():%Y%m%dT%H%M%S%f}"
+    say(
+        f"run {uri}: {len(manifests)} manifests, {document.get('files', '?')} files, {document.get('bytes', '?')} bytes"
+    )
+    started = time.monotonic()
+    outcomes = convert(
+        manifests, spark=spark, services=services, run=owner, clock=clock, run_is_terminal=run_is_terminal
+    )
+    for outcome in outcomes:
+        say(describe(outcome))
+    open_ones = [outcome for outcome in outcomes if not outcome.terminal and outcome.state != HELD]
+    rows = sum(outcome.rows for outcome in outcomes)
+    rejects = sum(outcome.rejects for outcome in outcomes)
+    say(f"{rows} rows, {rejects} rejected lines in {time.monotonic() - started:.1f} s; {len(open_ones)} unfinished")
+    return 1 if open_ones else 0
+
+
+def describe(outcome: Outcome) -> str:
+    """One line for the log."""
+    reason = f" ({outcome.reason})" if outcome.reason else ""
+    return f"{outcome.manifest} {outcome.state}: {outcome.rows} rows, {outcome.rejects} rejected lines{reason}"
+
+
+def main(argv: list[str]) -> int:
+    """Parse, connect, open a Spark session, run."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    say = functools.partial(print, flush=True)
+    arguments = parse_arguments(argv)
+    try:
+        services = open_services(arguments)
+        glue = boto3.Session().client("glue")
+        jobs = (services.places.batch_job, services.places.stream_job)
+        return run(
+            arguments,
+            spark=SparkSession.builder.appName("hybrid-router-batch").getOrCreate(),
+            services=services,
+            clock=lambda: datetime.now(UTC),
+            run_is_terminal=lambda owner: run_is_over(glue, jobs, owner),
+            say=say,
+        )
+    except HybridRouterError as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

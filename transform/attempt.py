@@ -1,0 +1,144 @@
+"""One attempt at one manifest, before and after its tasks: what they are to do, and what is committed of it."""
+
+from __future__ import annotations
+
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ndjson_arrow import detect_codec
+
+from lake.commit import CommitDocument
+from lake.layout import quarantine_key
+from lake.manifest import read_manifest
+from transform.audit import audit
+from transform.exclusions import read_exclusions
+from transform.quarantine_writer import QuarantineFiles, file_record
+from transform.source import Source, UnreadableFileError
+from transform.splits import pack, splits_of
+from transform.tasks import NUMBERS_PER_TASK, Task, TaskResult
+from transform.upload import Uploads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from concurrent.futures import Future
+    from datetime import datetime
+
+    from lake.commit import PendingObject
+    from lake.ledger import Claim
+    from lake.manifest import Manifest, ObjectVersion
+    from transform.services import Services
+
+HEAD_BYTES = 4
+PARALLEL_SNIFFS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A claimed manifest and the work it stands for."""
+
+    claim: Claim
+    manifest: Manifest
+    excluded: dict[ObjectVersion, str]
+    """Files that an earlier attempt could not read to their end, with the reason."""
+    tasks: tuple[Task, ...]
+    started_at: str
+    """ISO 8601, UTC."""
+
+
+def plan_attempt(services: Services, claim: Claim, clock: Callable[[], datetime]) -> Attempt:
+    """Read the manifest and cut it into tasks; the dataset's known columns are frozen here.
+
+    Raises
+    ------
+    InvalidDocumentError
+        The manifest or its list of excluded files is not what this system wrote.
+    """
+    places, settings = services.places, services.settings.convert
+    started_at = clock().isoformat(timespec="milliseconds")
+    manifest = read_manifest(services.s3, places.control_bucket, claim.row.id, {places.input_bucket})
+    excluded = read_exclusions(services.s3, places.control_bucket, claim.row.exclusions, manifest)
+    files = [file for file in manifest.files if file not in excluded]
+    dataset = services.ledger.datasets.get(manifest.partition.dataset)
+    splits = splits_of(files, _compressed(files, settings.split_bytes), settings.split_bytes)
+    packed = pack(splits, settings.target_file_bytes, None if dataset is None else dataset.output_ratio)
+    tasks = tuple(
+        Task(
+            manifest.id,
+            claim.row.generation,
+            manifest.partition,
+            number,
+            task_splits,
+            () if dataset is None else dataset.columns,
+            places.lake_bucket,
+            places.quarantine_bucket,
+            settings,
+        )
+        for number, task_splits in enumerate(packed)
+    )
+    return Attempt(claim, manifest, excluded, tasks, started_at)
+
+
+def commit_document(services: Services, attempt: Attempt, results: Sequence[TaskResult]) -> CommitDocument:
+    """Audit the results; all that publishing needs.
+
+    Raises
+    ------
+    AuditError
+        What was written does not add up to what was read.
+    """
+    sources = audit(attempt.manifest, attempt.excluded, attempt.tasks, results)
+    ordered = sorted(results, key=lambda result: result.number)
+    row = attempt.claim.row
+    return CommitDocument(
+        attempt.manifest.id,
+        row.generation,
+        row.attempt,
+        attempt.manifest.partition,
+        attempt.claim.owner,
+        attempt.started_at,
+        tuple(item for result in ordered for item in result.objects),
+        (*(item for result in ordered for item in result.quarantine), *_quarantine_files(services, attempt)),
+        sources,
+        tuple(dict.fromkeys(name for result in ordered for name in result.new_columns)),
+        sum(result.milliseconds for result in results),
+    )
+
+
+def _compressed(files: Sequence[ObjectVersion], split_bytes: int) -> set[ObjectVersion]:
+    """Large files that begin like a compressed one; small ones are read whole whatever they are."""
+    large = [file for file in files if file.size > max(split_bytes, HEAD_BYTES)]
+    if not large:
+        return set()
+    source = Source()
+
+    def sniff(file: ObjectVersion) -> bool:
+        try:
+            return detect_codec(bytes(source.fetch(file, 0, HEAD_BYTES))) is not None
+        except UnreadableFileError:
+            return False  # the task that reads it says why
+
+    with ThreadPoolExecutor(PARALLEL_SNIFFS) as pool:
+        return {file for file, compressed in zip(large, pool.map(sniff, large), strict=True) if compressed}
+
+
+def _quarantine_files(services: Services, attempt: Attempt) -> list[PendingObject]:
+    """The excluded files, by reference, as one more quarantine object, numbered behind those of all tasks."""
+    if not attempt.excluded:
+        return []
+    manifest, generation = attempt.manifest, attempt.claim.row.generation
+    number = len(attempt.tasks) * NUMBERS_PER_TASK
+    key = quarantine_key(manifest.partition, manifest.id, generation, number)
+    pending: list[Future[PendingObject]] = []
+    with tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder, Uploads(services.s3) as uploads:
+        writer = QuarantineFiles(
+            Path(folder),
+            1 << 40,
+            lambda path, rows: pending.append(uploads.add(path, services.places.quarantine_bucket, key, rows)),
+        )
+        writer.write(file_record(file, reason) for file, reason in attempt.excluded.items())
+        writer.close()
+        uploads.finish()
+    return [future.result() for future in pending]

@@ -1,0 +1,95 @@
+"""Does what was written add up to what was read? Pure; nothing is committed that does not pass."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from lake.commit import SourceCount
+from lake.errors import AuditError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from lake.manifest import Manifest, ObjectVersion
+    from transform.tasks import SplitResult, Task, TaskResult
+
+
+def audit(
+    manifest: Manifest, excluded: Mapping[ObjectVersion, str], tasks: Sequence[Task], results: Sequence[TaskResult]
+) -> tuple[SourceCount, ...]:
+    """The counts per file, in the manifest's order.
+
+    Parameters
+    ----------
+    excluded
+        Files that an earlier attempt could not read to their end, with the reason.
+
+    Raises
+    ------
+    AuditError
+        A task has no result or two, the splits of a file do not tile it, a line is neither row nor reject nor blank,
+        or the footers' rows are not the rows that were read.
+    """
+    _tasks_answered(manifest, tasks, results)
+    by_file: dict[ObjectVersion, list[SplitResult]] = {file: [] for file in manifest.files}
+    for result in results:
+        _task_adds_up(manifest, result)
+        for split in result.splits:
+            if split.split.file not in by_file:
+                raise _error(manifest, f"{split.split.file.uri} was read, but is none of its files")
+            by_file[split.split.file].append(split)
+    return tuple(
+        _failed(file, excluded[file]) if file in excluded else _count(manifest, file, by_file[file])
+        for file in manifest.files
+    )
+
+
+def _tasks_answered(manifest: Manifest, tasks: Sequence[Task], results: Sequence[TaskResult]) -> None:
+    if sorted(task.number for task in tasks) != sorted(result.number for result in results):
+        raise _error(manifest, f"{len(tasks)} tasks gave {len(results)} results, or not their own")
+    keys = [item.key for result in results for item in (*result.objects, *result.quarantine)]
+    if len(set(keys)) != len(keys):
+        raise _error(manifest, "two tasks wrote objects of the same name")
+
+
+def _task_adds_up(manifest: Manifest, result: TaskResult) -> None:
+    written = sum(item.rows for item in result.objects)
+    read = sum(split.rows for split in result.splits)
+    if written != read:
+        raise _error(manifest, f"task {result.number} read {read} rows, its files' footers count {written}")
+
+
+def _count(manifest: Manifest, file: ObjectVersion, splits: list[SplitResult]) -> SourceCount:
+    ordered = sorted(splits, key=lambda item: (item.split.start, item.split.end))
+    ranges = [(item.split.start, item.split.end) for item in ordered]
+    tiled = bool(ranges) and ranges[0][0] == 0 and ranges[-1][1] == file.size
+    if not tiled or any(left[1] != right[0] for left, right in pairwise(ranges)):
+        raise _error(manifest, f"the splits of {file.uri} do not cover it exactly once")
+    if not any(item.compressed for item in ordered) and sum(item.bytes for item in ordered) != file.size:
+        raise _error(manifest, f"the lines of {file.uri} do not add up to its {file.size} bytes")
+    rejects: dict[str, int] = {}
+    for item in ordered:
+        if item.lines != item.rows + item.blank_lines + sum(item.rejects.values()):
+            raise _error(manifest, f"a line of {file.uri} is neither row nor reject nor blank")
+        for reason, count in item.rejects.items():
+            rejects[reason] = rejects.get(reason, 0) + count
+    return SourceCount(
+        file.uri,
+        file.version,
+        file.size,
+        sum(item.lines for item in ordered),
+        sum(item.rows for item in ordered),
+        sum(item.blank_lines for item in ordered),
+        rejects,
+        next((item.first_reject for item in ordered if item.first_reject is not None), None),
+        None,
+    )
+
+
+def _failed(file: ObjectVersion, reason: str) -> SourceCount:
+    return SourceCount(file.uri, file.version, file.size, 0, 0, 0, {}, None, reason)
+
+
+def _error(manifest: Manifest, what: str) -> AuditError:
+    return AuditError(f"manifest {manifest.id}: {what}; the attempt is discarded and repeated")

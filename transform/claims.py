@@ -1,0 +1,62 @@
+"""From a manifest id to a claim, or to the news that there is nothing to convert."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from lake.errors import TransientError
+from lake.ledger import Claim, State
+from lake.publish import roll_forward
+from transform.poison import attempts_allowed, put_down
+from transform.services import HELD, UNKNOWN, Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from lake.ledger import ManifestRow
+    from transform.services import Services
+
+READS = 20
+"""How often a row may move on under our eyes before something must be wrong."""
+ENDED = frozenset({State.DONE, State.FAILED, State.DISSOLVED, State.ABANDONED})
+
+
+def take(
+    services: Services,
+    manifest: str,
+    run: str,
+    clock: Callable[[], datetime],
+    run_is_terminal: Callable[[str], bool],
+) -> Claim | Outcome:
+    """Claim the manifest, or finish what is left of it.
+
+    Ended: nothing to do. PUBLISHING: that publish is rolled forward, nothing is converted. A live lease is HELD unless
+    its owner run has ended. A manifest without attempts left is dissolved or FAILED.
+    """
+    manifests = services.ledger.manifests
+    for _ in range(READS):
+        row = manifests.get(manifest)
+        if row is None:
+            return Outcome(manifest, UNKNOWN, reason="the ledger has no such manifest: nothing was done for it")
+        if row.state in ENDED:
+            return Outcome(manifest, row.state, reason=row.reason)
+        if row.state == State.PUBLISHING:
+            roll_forward(services.s3, services.ledger, services.places.control_bucket, row, clock)
+        elif row.state == State.RUNNING:
+            if _live(row, clock()) and (row.owner == run or not run_is_terminal(row.owner or "")):
+                return Outcome(manifest, HELD, reason=f"run {row.owner} is working on it")
+            manifests.release(row, f"run {row.owner} ended in attempt {row.attempt} without a word", clock())
+        elif row.tries >= attempts_allowed(services.settings, row):
+            put_down(services, row, clock())
+        else:
+            lease = timedelta(seconds=services.settings.batch.lease_seconds)
+            claim = manifests.claim(row, run, clock(), lease)
+            if claim is not None:
+                return claim
+    raise TransientError(f"manifest {manifest} changed its state {READS} times while it was claimed: try again later")
+
+
+def _live(row: ManifestRow, now: datetime) -> bool:
+    return row.lease_until > int(now.timestamp() * 1000)

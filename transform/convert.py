@@ -1,0 +1,155 @@
+"""convert(manifests): the one function of both jobs. Manifests in, published Parquet out, exactly once."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from lake.errors import InvalidDocumentError, LeaseLostError, TransientError
+from transform.attempt import Attempt, plan_attempt
+from transform.claims import take
+from transform.job import JobFailedError, SparkJob
+from transform.lease import LeaseKeeper
+from transform.services import Outcome
+from transform.settle import give_up, settle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from datetime import datetime
+
+    from pyspark.sql import SparkSession
+
+    from lake.ledger import Claim
+    from transform.services import Services
+    from transform.tasks import TaskResult
+
+DRIVER_THREADS = 8
+ROUNDS = 60
+"""Attempts are bounded per manifest; this bounds rounds in which nobody gets anywhere."""
+
+
+def convert(
+    manifest_ids: Sequence[str],
+    *,
+    spark: SparkSession,
+    services: Services,
+    run: str,
+    clock: Callable[[], datetime],
+    run_is_terminal: Callable[[str], bool],
+) -> list[Outcome]:
+    """Bring every manifest to its end, as far as this run may: all in one Spark job, singly only if that fails.
+
+    Parameters
+    ----------
+    run
+        Id of this job run; leases carry it.
+    clock
+        Gives aware datetimes.
+    run_is_terminal
+        Whether a run has ended: what it held is taken over at once.
+
+    Returns
+    -------
+    One outcome for each id, in order: a terminal state, or HELD (another run has a live lease: come again later), or
+    UNKNOWN.
+
+    Raises
+    ------
+    TransientError
+        The Spark session died, or rounds without end: what is claimed was given back or its lease will expire.
+    """
+    return _Conversion(spark, services, run, clock, run_is_terminal).convert(list(dict.fromkeys(manifest_ids)))
+
+
+class _Conversion:
+    def __init__(
+        self,
+        spark: SparkSession,
+        services: Services,
+        run: str,
+        clock: Callable[[], datetime],
+        run_is_terminal: Callable[[str], bool],
+    ) -> None:
+        self._spark = spark
+        self._services = services
+        self._run = run
+        self._clock = clock
+        self._run_is_terminal = run_is_terminal
+
+    def convert(self, ids: list[str]) -> list[Outcome]:
+        outcomes: dict[str, Outcome] = {}
+        for _ in range(ROUNDS):
+            open_ids = [manifest for manifest in ids if manifest not in outcomes]
+            if not open_ids:
+                return [outcomes[manifest] for manifest in ids]
+            with ThreadPoolExecutor(DRIVER_THREADS) as pool:
+                taken = list(pool.map(self._take, open_ids))
+            outcomes.update((item.manifest, item) for item in taken if isinstance(item, Outcome))
+            claims = [item for item in taken if not isinstance(item, Outcome)]
+            # Who has failed before is tried alone, so that it cannot take others down with it.
+            first = [claim for claim in claims if claim.row.tries == 1]
+            for group in (first, *([claim] for claim in claims if claim.row.tries > 1)):
+                outcomes.update((item.manifest, item) for item in self._attempt(group))
+        raise TransientError(f"{len(ids) - len(outcomes)} manifests did not end after {ROUNDS} rounds: start again")
+
+    def _take(self, manifest: str) -> Claim | Outcome:
+        return take(self._services, manifest, self._run, self._clock, self._run_is_terminal)
+
+    def _attempt(self, claims: Sequence[Claim]) -> list[Outcome]:
+        """Outcomes of those that came to an end; the others may be claimed again."""
+        if not claims:
+            return []
+        job = SparkJob(self._spark)
+        lease = timedelta(seconds=self._services.settings.batch.lease_seconds)
+        with LeaseKeeper(self._services.ledger.manifests, claims, lease, self._clock, job.cancel) as keeper:
+            with ThreadPoolExecutor(DRIVER_THREADS) as pool:
+                planned = list(pool.map(self._plan, claims))
+            outcomes = [item for item in planned if isinstance(item, Outcome)]
+            attempts = [item for item in planned if isinstance(item, Attempt)]
+            return [*outcomes, *self._run_attempts(job, attempts, keeper)]
+
+    def _plan(self, claim: Claim) -> Attempt | Outcome | None:
+        services = self._services
+        try:
+            return plan_attempt(services, claim, self._clock)
+        except InvalidDocumentError as error:
+            failed = services.ledger.manifests.fail(claim.row, str(error), self._clock())
+            return Outcome(claim.row.id, "FAILED", reason=str(error)) if failed else None
+        except TransientError as error:
+            give_up(services, claim, str(error), (), self._clock)
+            return None
+
+    def _run_attempts(self, job: SparkJob, attempts: Sequence[Attempt], keeper: LeaseKeeper) -> list[Outcome]:
+        try:
+            results = job.run([task for attempt in attempts for task in attempt.tasks])
+        except JobFailedError as error:
+            if not job.alive:
+                raise
+            if len(attempts) > 1:
+                singles = (self._run_attempts(job, [attempt], keeper) for attempt in attempts)
+                return [outcome for outcomes in singles for outcome in outcomes]
+            self._give_up(attempts[0], str(error), keeper)
+            return []
+        return self._settle(attempts, results, keeper)
+
+    def _settle(self, attempts: Sequence[Attempt], results: Iterable[TaskResult], keeper: LeaseKeeper) -> list[Outcome]:
+        by_manifest: dict[str, list[TaskResult]] = {attempt.manifest.id: [] for attempt in attempts}
+        for result in results:
+            by_manifest[result.manifest].append(result)
+
+        def end(attempt: Attempt) -> Outcome | None:
+            try:
+                return settle(self._services, attempt, by_manifest[attempt.manifest.id], self._clock)
+            finally:
+                keeper.settle(attempt.manifest.id)
+
+        with ThreadPoolExecutor(DRIVER_THREADS) as pool:
+            return [outcome for outcome in pool.map(end, attempts) if outcome is not None]
+
+    def _give_up(self, attempt: Attempt, reason: str, keeper: LeaseKeeper) -> None:
+        keeper.settle(attempt.manifest.id)
+        try:
+            give_up(self._services, attempt.claim, reason, (), self._clock)
+        except LeaseLostError:
+            return

@@ -1,0 +1,43 @@
+"""Files that an attempt could not read to their end: the next attempt runs without them and quarantines them."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from typing import TYPE_CHECKING
+
+from lake.errors import InvalidDocumentError
+from lake.layout import exclusions_key
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mypy_boto3_s3 import S3Client
+
+    from lake.ledger import ManifestRow
+    from lake.manifest import Manifest, ObjectVersion
+
+
+def write_exclusions(s3: S3Client, control_bucket: str, row: ManifestRow, excluded: Mapping[ObjectVersion, str]) -> str:
+    """Put the document under a name never used before; its key, for the ledger row."""
+    key = exclusions_key(row.id, row.generation, row.attempt, secrets.token_hex(4))
+    body = [{"uri": file.uri, "version": file.version, "reason": reason} for file, reason in excluded.items()]
+    s3.put_object(
+        Bucket=control_bucket,
+        Key=key,
+        Body=json.dumps(body, ensure_ascii=False).encode(),
+        ContentType="application/json",
+    )
+    return key
+
+
+def read_exclusions(s3: S3Client, control_bucket: str, key: str | None, manifest: Manifest) -> dict[ObjectVersion, str]:
+    """The files of the manifest that its row excludes, with their reasons."""
+    if key is None:
+        return {}
+    body = s3.get_object(Bucket=control_bucket, Key=key)["Body"].read()
+    try:
+        reasons = {(item["uri"], item["version"]): str(item["reason"]) for item in json.loads(body)}
+    except (ValueError, KeyError, TypeError) as error:
+        raise InvalidDocumentError(f"{key} is no list of excluded files ({error}): force the manifest") from error
+    return {file: reasons[(file.uri, file.version)] for file in manifest.files if (file.uri, file.version) in reasons}

@@ -1,0 +1,70 @@
+"""The one place that talks to Spark: tasks in, results of successful task attempts out."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+
+from lake.errors import TransientError
+from transform.task import run_partition
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+
+    from transform.tasks import Task, TaskResult
+
+REASON_LENGTH = 500
+ERROR_LINE = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception)): (.+)$", re.MULTILINE)
+
+
+class JobFailedError(TransientError):
+    """The Spark job failed or was cancelled; the message is the first cause as far as Spark tells it."""
+
+
+class SparkJob:
+    """One Spark job over tasks, each in a partition of its own; it can be cancelled from another thread."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._context = spark.sparkContext
+        self._tag = f"convert-{secrets.token_hex(6)}"
+
+    def run(self, tasks: Sequence[Task]) -> list[TaskResult]:
+        """Results of the task attempts that Spark reports as successful, one for each task.
+
+        Raises
+        ------
+        JobFailedError
+            A task failed as often as Spark allows, or the job was cancelled.
+        """
+        if not tasks:
+            return []
+        self._context.addJobTag(self._tag)
+        try:
+            return self._context.parallelize(tasks, len(tasks)).mapPartitions(run_partition).collect()
+        except (Py4JError, PySparkException) as error:
+            raise JobFailedError(summary(str(error))) from error
+        finally:
+            self._context.removeJobTag(self._tag)
+
+    def cancel(self) -> None:
+        """Stop the job if it runs."""
+        self._context.cancelJobsWithTag(self._tag)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the session can run another job at all."""
+        return self._context._jsc is not None and not self._context._jsc.sc().isStopped()
+
+
+def summary(text: str) -> str:
+    """One line of Spark's many: the last cause that a Python task named, else the first line."""
+    causes = list(ERROR_LINE.finditer(text.partition("Driver stacktrace")[0]))
+    if causes:
+        return f"{causes[-1][1]}: {causes[-1][2]}"[:REASON_LENGTH]
+    return text.strip().partition("\n")[0][:REASON_LENGTH]

@@ -1,0 +1,137 @@
+"""Batches of string columns to Parquet files on the local disk.
+
+A Parquet file has one schema, but columns are found while reading. So a file under construction is a row of segments,
+each with the columns known when it was begun; a file that needed more than one is merged into one with all columns
+when it is full. Every row is rewritten once at most, and drifting keys do not give small files.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lake.errors import AuditError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from lake.settings import ConvertSettings
+
+FULL = 1.5
+"""A file may grow to this many times its target before the next is begun."""
+
+
+@dataclass(slots=True)
+class _Segment:
+    path: Path
+    schema: pa.Schema
+    sink: pa.NativeFile
+    writer: pq.ParquetWriter
+    rows: int = 0
+
+    def close(self) -> None:
+        self.writer.close()
+        self.sink.close()
+
+
+class ParquetFiles:
+    """Writes batches whose columns only ever grow; hands over each finished file.
+
+    Parameters
+    ----------
+    folder
+        Where the files are written; the receiver of a finished file removes it.
+    settings
+        Target size, compression.
+    finished
+        Called with the path of a whole file and the rows of its footer.
+    """
+
+    def __init__(self, folder: Path, settings: ConvertSettings, finished: Callable[[Path, int], None]) -> None:
+        self._folder = folder
+        self._settings = settings
+        self._finished = finished
+        self._segments: list[_Segment] = []
+        self._closed_bytes = 0
+        self._count = 0
+        self.rows = 0
+        """Rows given to ``write`` so far."""
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append the batch as one row group."""
+        segment = self._segment(batch.schema)
+        before = segment.sink.tell()
+        segment.writer.write_batch(batch, row_group_size=max(batch.num_rows, 1))
+        segment.rows += batch.num_rows
+        self.rows += batch.num_rows
+        written = segment.sink.tell()
+        if self._closed_bytes + written + (written - before) > FULL * self._settings.target_file_bytes:
+            self._roll()
+
+    def close(self) -> None:
+        """Finish the last file."""
+        if self._segments:
+            self._roll()
+
+    def _segment(self, schema: pa.Schema) -> _Segment:
+        if self._segments:
+            last = self._segments[-1]
+            if last.schema.equals(schema):
+                return last
+            last.close()
+            self._closed_bytes += last.path.stat().st_size
+        segment = self._open(schema)
+        self._segments.append(segment)
+        return segment
+
+    def _open(self, schema: pa.Schema) -> _Segment:
+        path = self._folder / f"{self._count}.parquet"
+        self._count += 1
+        sink = pa.OSFile(str(path), "wb")
+        zstd = self._settings.compression == "zstd"
+        writer = pq.ParquetWriter(
+            sink,
+            schema,
+            compression="zstd" if zstd else "snappy",
+            compression_level=1 if zstd else None,
+            use_dictionary=False,
+            write_statistics=True,
+        )
+        return _Segment(path, schema, sink, writer)
+
+    def _roll(self) -> None:
+        segments = self._segments
+        segments[-1].close()
+        self._segments = []
+        self._closed_bytes = 0
+        path = segments[0].path if len(segments) == 1 else self._merge(segments)
+        rows = pq.read_metadata(path).num_rows
+        if rows != sum(segment.rows for segment in segments):
+            raise AuditError(f"the footer of {path.name} counts {rows} rows, not those written: try again")
+        self._finished(path, rows)
+
+    def _merge(self, segments: list[_Segment]) -> Path:
+        schema = segments[-1].schema
+        merged = self._open(schema)
+        for segment in segments:
+            file = pq.ParquetFile(segment.path)
+            for group in range(file.num_row_groups):
+                table = file.read_row_group(group)
+                merged.writer.write_table(_widen(table, schema), row_group_size=max(table.num_rows, 1))
+            file.close()
+            segment.path.unlink()
+        merged.close()
+        return merged.path
+
+
+def _widen(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table with every column of the schema, those it lacks as NULL."""
+    present = set(table.column_names)
+    columns = [
+        table.column(field.name) if field.name in present else pa.nulls(table.num_rows, pa.string()) for field in schema
+    ]
+    return pa.table(columns, schema=schema)

@@ -1,0 +1,51 @@
+"""What happens to a manifest that used up its attempts: smaller ones replace it, or it ends FAILED with its reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lake.ledger import State
+from lake.manifest import Lane, Manifest, new_manifest_id, read_manifest, write_manifest
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from lake.ledger import ManifestRow
+    from lake.settings import Settings
+    from transform.services import Services
+
+
+def attempts_allowed(settings: Settings, row: ManifestRow) -> int:
+    """Attempts of this generation; one that only found unreadable files is not held against the manifest."""
+    allowed = settings.stream.max_attempts if row.lane == Lane.STREAM else settings.batch.max_attempts
+    return allowed + (row.exclusions is not None)
+
+
+def put_down(services: Services, row: ManifestRow, now: datetime) -> bool:
+    """Dissolve or fail a QUEUED manifest that may not be tried again; False: the row has moved on, read it again.
+
+    From the stream lane it goes to the batch lane as it is; there it is halved until a bad file stands alone. What
+    was published once is never dissolved: it ends FAILED and stays as it is.
+    """
+    assert row.state == State.QUEUED
+    reason = f"given up after {row.tries} attempts: {row.reason or 'its runs ended without a word'}"
+    successors = [] if row.published is not None else _successors(services, row, now)
+    if not successors:
+        return services.ledger.manifests.fail(row, reason, now)
+    for successor in successors:
+        write_manifest(services.s3, services.places.control_bucket, successor)
+    return services.ledger.manifests.dissolve([row], successors, reason, now)
+
+
+def _successors(services: Services, row: ManifestRow, now: datetime) -> list[Manifest]:
+    places = services.places
+    manifest = read_manifest(services.s3, places.control_bucket, row.id, {places.input_bucket})
+    fresh = replace(manifest, lane=Lane.BATCH, created_at=now.isoformat(timespec="milliseconds"))
+    if row.lane == Lane.STREAM:
+        return [replace(fresh, id=new_manifest_id(now))]
+    if len(manifest.files) < 2:
+        return []
+    middle = len(manifest.files) // 2
+    halves = (manifest.files[:middle], manifest.files[middle:])
+    return [replace(fresh, id=new_manifest_id(now), files=files) for files in halves]

@@ -1,0 +1,45 @@
+"""What a conversion needs from outside, and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+    from lake.ledger import Ledger
+    from lake.places import Places
+    from lake.settings import Settings
+
+HELD = "HELD"
+UNKNOWN = "UNKNOWN"
+TERMINAL = frozenset({"DONE", "FAILED", "DISSOLVED", "ABANDONED"})
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Clients and configuration of one deployment."""
+
+    s3: S3Client
+    ledger: Ledger
+    places: Places
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one manifest."""
+
+    manifest: str
+    state: str
+    """A terminal state of the ledger; HELD: another run has it; UNKNOWN: the ledger has no such manifest."""
+    rows: int = 0
+    """Rows published by this call; 0 when it was done before."""
+    rejects: int = 0
+    reason: str | None = None
+
+    @property
+    def terminal(self) -> bool:
+        """Nothing is left to do for it."""
+        return self.state in TERMINAL

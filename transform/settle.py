@@ -1,0 +1,148 @@
+"""The end of an attempt: commit and publish it, or give it up so that nothing of it can ever be seen."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from lake.commit import write_commit
+from lake.errors import AuditError, LeaseLostError
+from lake.layout import commit_key, lake_prefix
+from lake.ledger import State
+from lake.publish import abort_upload, roll_forward
+from transform.attempt import commit_document
+from transform.exclusions import write_exclusions
+from transform.services import Outcome
+from transform.upload import abort_strays
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from lake.commit import CommitDocument, PendingObject
+    from lake.ledger import Claim, Document
+    from lake.manifest import ObjectVersion
+    from transform.attempt import Attempt
+    from transform.services import Services
+    from transform.tasks import TaskResult
+
+COMMIT_TRIES = 3
+
+
+def settle(
+    services: Services, attempt: Attempt, results: Sequence[TaskResult], clock: Callable[[], datetime]
+) -> Outcome | None:
+    """Audit, commit, publish; None: the attempt was given up, claim the manifest again."""
+    failures = {failure.file: failure.reason for result in results for failure in result.failures}
+    uploaded = [item for result in results for item in (*result.objects, *result.quarantine)]
+    if failures:
+        _exclude(services, attempt, failures, uploaded, clock)
+        return None
+    try:
+        document = commit_document(services, attempt, results)
+    except AuditError as error:
+        give_up(services, attempt.claim, str(error), uploaded, clock)
+        return None
+    row = attempt.claim.row
+    key = commit_key(row.id, row.generation, row.attempt, secrets.token_hex(4))
+    named = write_commit(services.s3, services.places.control_bucket, key, document)
+    if not _commit(services, attempt.claim, named, (*document.objects, *document.quarantine), clock):
+        return None
+    return _publish(services, document, named, clock)
+
+
+def give_up(
+    services: Services,
+    claim: Claim,
+    reason: str,
+    uploaded: Iterable[PendingObject],
+    clock: Callable[[], datetime],
+    exclusions: str | None = None,
+) -> None:
+    """Back to QUEUED, then abort what was uploaded: in this order no commit of this attempt can follow.
+
+    Uploads of task attempts whose ids nobody reported stay behind; they are aborted once the manifest is committed.
+    """
+    released = services.ledger.manifests.release(claim.row, reason, clock(), exclusions)
+    if released or _moved_on(services, claim):
+        for item in uploaded:
+            abort_upload(services.s3, item.bucket, item.key, item.upload_id)
+
+
+def _exclude(
+    services: Services,
+    attempt: Attempt,
+    failures: Mapping[ObjectVersion, str],
+    uploaded: Iterable[PendingObject],
+    clock: Callable[[], datetime],
+) -> None:
+    excluded = {**attempt.excluded, **failures}
+    key = write_exclusions(services.s3, services.places.control_bucket, attempt.claim.row, excluded)
+    first = next(iter(failures.items()))
+    reason = f"{len(failures)} files cannot be read to their end (first: {first[0].uri}: {first[1]})"
+    give_up(services, attempt.claim, reason, uploaded, clock, key)
+
+
+def _commit(
+    services: Services,
+    claim: Claim,
+    named: Document,
+    uploaded: Iterable[PendingObject],
+    clock: Callable[[], datetime],
+) -> bool:
+    """The commit point. Refused or unanswered, the row is read before anything is aborted."""
+    manifests = services.ledger.manifests
+    for _ in range(COMMIT_TRIES):
+        try:
+            manifests.commit(claim, named, clock())
+        except LeaseLostError:
+            break
+        except (BotoCoreError, ClientError):
+            continue
+        return True
+    # An update without an answer may still be under way: only a row that has left this attempt settles it.
+    give_up(services, claim, "its commit was refused or got no answer", (), clock)
+    row = manifests.get(claim.row.id)
+    assert row is not None
+    published = None if row.published is None else row.published.document
+    if named in (row.document, published):
+        return True
+    give_up(services, claim, "its commit was refused or got no answer", uploaded, clock)
+    return False
+
+
+def _moved_on(services: Services, claim: Claim) -> bool:
+    """Whether no commit of this attempt stands or can still come."""
+    row = services.ledger.manifests.get(claim.row.id)
+    if row is None:
+        return False
+    fence = (row.generation, row.attempt) != (claim.row.generation, claim.row.attempt)
+    return fence or row.state in (State.QUEUED, State.DISSOLVED)
+
+
+def _publish(
+    services: Services, document: CommitDocument, named: Document, clock: Callable[[], datetime]
+) -> Outcome | None:
+    manifests, places = services.ledger.manifests, services.places
+    row = manifests.get(document.manifest)
+    assert row is not None
+    state = row.state
+    if state == State.PUBLISHING and row.document == named:
+        state = roll_forward(services.s3, services.ledger, places.control_bucket, row, clock)
+    keep = {item.upload_id for item in (*document.objects, *document.quarantine)}
+    prefix = lake_prefix(document.partition, document.manifest, document.generation)
+    for bucket in (places.lake_bucket, places.quarantine_bucket):
+        abort_strays(services.s3, bucket, prefix, keep)
+    if state != State.DONE:
+        after = manifests.get(document.manifest)
+        reason = None if after is None else after.reason
+        return Outcome(document.manifest, state, reason=reason) if state == State.FAILED else None
+    read = sum(source.size for source in document.sources if source.failed is None)
+    written = sum(item.size for item in document.objects)
+    services.ledger.datasets.add_measurement(document.partition.dataset, read, written, document.task_milliseconds)
+    rejects = sum(sum(source.rejects.values()) for source in document.sources)
+    failed = [source for source in document.sources if source.failed is not None]
+    reason = f"{len(failed)} files failed (first: {failed[0].uri}: {failed[0].failed})" if failed else None
+    return Outcome(document.manifest, State.DONE, document.rows, rejects, reason)

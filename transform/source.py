@@ -1,0 +1,121 @@
+"""Bytes of object versions: pinned, by ranges. A file that cannot be read is told from a network that failed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import obstore
+from botocore.exceptions import ClientError
+from obstore.exceptions import BaseError, NotFoundError, PreconditionError
+
+from lake.errors import TerminalError, TransientError
+from transform.clients import object_store, s3_client
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mypy_boto3_s3 import S3Client
+    from obstore.store import S3Store
+    from typing_extensions import Buffer
+
+    from lake.manifest import ObjectVersion
+
+GONE = frozenset({"NoSuchKey", "NoSuchVersion", "404", "MethodNotAllowed", "405"})
+OVERWRITTEN = frozenset({"PreconditionFailed", "412"})
+
+
+class UnreadableFileError(TerminalError):
+    """This version of the file can never be read to its end; the message says why."""
+
+
+class Source:
+    """Reads ranges of object versions; thread-safe."""
+
+    def __init__(
+        self,
+        open_store: Callable[[str], S3Store] = object_store,
+        open_client: Callable[[], S3Client] = s3_client,
+    ) -> None:
+        self._open_store = open_store
+        self._open_client = open_client
+        self._stores: dict[str, S3Store] = {}
+        self._client: S3Client | None = None
+
+    def fetch(self, file: ObjectVersion, start: int, end: int) -> Buffer:
+        """The bytes [start, end) of this version and of no other.
+
+        Raises
+        ------
+        UnreadableFileError
+            The version is gone, was overwritten, is archived, or is shorter than its event said.
+        TransientError
+            Anything else: trying again can succeed.
+        """
+        data = self._fetch_by_client(file, start, end) if needs_client(file.key) else self._get(file, start, end)
+        size = len(memoryview(data))
+        if size != end - start:
+            raise UnreadableFileError(f"it ends at byte {start + size}, but its event said {file.size} bytes")
+        return data
+
+    def _get(self, file: ObjectVersion, start: int, end: int) -> Buffer:
+        options: dict[str, object] = (
+            {"version": file.version_id} if file.version_id is not None else {"if_match": f'"{file.etag}"'}
+        )
+        # One request for a small file, without a range: cheaper, and right for whatever answers whole objects only.
+        if (start, end) != (0, file.size):
+            options["range"] = (start, end)
+        try:
+            return obstore.get(self._store(file.bucket), file.key, options=options).bytes()  # type: ignore[arg-type]
+        except (NotFoundError, FileNotFoundError) as error:
+            raise UnreadableFileError(_gone(file)) from error
+        except PreconditionError as error:
+            raise UnreadableFileError(_overwritten()) from error
+        except BaseError as error:
+            raise _judge(file, str(error)) from error
+
+    def _fetch_by_client(self, file: ObjectVersion, start: int, end: int) -> bytes:
+        if self._client is None:
+            self._client = self._open_client()
+        request = {"Bucket": file.bucket, "Key": file.key}
+        if file.version_id is not None:
+            request["VersionId"] = file.version_id
+        else:
+            request["IfMatch"] = f'"{file.etag}"'
+        if (start, end) != (0, file.size):
+            request["Range"] = f"bytes={start}-{end - 1}"
+        try:
+            return self._client.get_object(**request)["Body"].read()  # type: ignore[arg-type]
+        except ClientError as error:
+            code = error.response["Error"]["Code"]
+            if code in GONE:
+                raise UnreadableFileError(_gone(file)) from error
+            if code in OVERWRITTEN:
+                raise UnreadableFileError(_overwritten()) from error
+            raise _judge(file, str(error)) from error
+
+    def _store(self, bucket: str) -> S3Store:
+        if bucket not in self._stores:
+            self._stores[bucket] = self._open_store(bucket)
+        return self._stores[bucket]
+
+
+def needs_client(key: str) -> bool:
+    """Keys that obstore's paths cannot spell (empty, ``.`` and ``..`` segments, control characters)."""
+    segments = key.split("/")
+    return any(part in ("", ".", "..") for part in segments) or any(ord(char) < 32 or ord(char) == 127 for char in key)
+
+
+def _gone(file: ObjectVersion) -> str:
+    return "this version was deleted after it arrived" if file.version_id else "it was deleted after it arrived"
+
+
+def _overwritten() -> str:
+    return "it was overwritten after it arrived, and the bucket keeps no versions"
+
+
+def _judge(file: ObjectVersion, text: str) -> TerminalError | TransientError:
+    if "InvalidObjectState" in text:
+        return UnreadableFileError("it is archived: restore it and force the manifest")
+    if "InvalidRange" in text:
+        return UnreadableFileError(f"it is shorter than the {file.size} bytes of its event")
+    return TransientError(f"{file.uri} could not be read now, it will be tried again: {text}")

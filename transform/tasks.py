@@ -1,0 +1,90 @@
+"""What travels between the driver and its tasks: plain values, nothing that is open or connected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lake.commit import PendingObject
+    from lake.manifest import ObjectVersion
+    from lake.partition import Partition
+    from lake.settings import ConvertSettings
+
+NUMBERS_PER_TASK = 1000
+"""Object numbers reserved for each task, so that names do not depend on which attempt of a task succeeds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The lines of a file whose first byte lies in [start, end), in bytes."""
+
+    file: ObjectVersion
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.end - self.start
+
+    @property
+    def whole(self) -> bool:
+        """All of its file; only such a split may be compressed."""
+        return self.start == 0 and self.end == self.file.size
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Consecutive splits of one manifest, converted by one core into its own objects."""
+
+    manifest: str
+    generation: int
+    partition: Partition
+    number: int
+    """From 0, unique within the attempt."""
+    splits: tuple[Split, ...]
+    known_columns: tuple[str, ...]
+    """Frozen per attempt: the same in every task of it."""
+    lake_bucket: str
+    quarantine_bucket: str
+    settings: ConvertSettings
+
+
+@dataclass(frozen=True, slots=True)
+class SplitResult:
+    """What a task counted in one split."""
+
+    split: Split
+    lines: int
+    rows: int
+    blank_lines: int
+    rejects: dict[str, int]
+    """Rejected lines by reason."""
+    bytes: int
+    """Bytes of its lines, inflated, newlines included."""
+    compressed: bool
+    first_reject: str | None
+    """Reason and byte offset, a sentence for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileFailure:
+    """A file that cannot be read to its end; its manifest is converted again without it."""
+
+    file: ObjectVersion
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """One successful task attempt. With failures it brings no objects: the attempt is going to be discarded."""
+
+    manifest: str
+    number: int
+    objects: tuple[PendingObject, ...]
+    quarantine: tuple[PendingObject, ...]
+    splits: tuple[SplitResult, ...]
+    new_columns: tuple[str, ...]
+    failures: tuple[FileFailure, ...]
+    milliseconds: int

@@ -1,0 +1,113 @@
+"""Objects on their final keys that nobody can see yet: multipart uploads of one part that are not completed here."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from botocore.exceptions import ClientError
+
+from lake.commit import PendingObject
+from lake.errors import AuditError, TransientError
+from lake.publish import abort_upload
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from pathlib import Path
+
+    from mypy_boto3_s3 import S3Client
+
+MOST_BYTES = 5 << 30
+"""S3's limit on one part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """An upload id this task has asked for: to be aborted when the task fails."""
+
+    bucket: str
+    key: str
+    upload_id: str
+
+
+class Uploads:
+    """Uploads local files one after the other in the background. A context: an error inside aborts all of them."""
+
+    def __init__(self, s3: S3Client) -> None:
+        self._s3 = s3
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="upload")
+        self._begun: list[Begun] = []
+        self._futures: list[Future[PendingObject]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=kind is not None)
+        if kind is not None:
+            self.abort()
+
+    def add(self, path: Path, bucket: str, key: str, rows: int) -> Future[PendingObject]:
+        """Upload the file and remove it from the disk; ``rows`` go into the pending object as they are."""
+        future = self._pool.submit(self._upload, path, bucket, key, rows)
+        self._futures.append(future)
+        return future
+
+    def finish(self) -> None:
+        """Wait for every upload; raises what went wrong with the first that failed."""
+        for future in self._futures:
+            future.result()
+
+    def abort(self) -> None:
+        """Give back what was uploaded; an upload that is gone already is no error."""
+        for begun in self._begun:
+            abort_upload(self._s3, begun.bucket, begun.key, begun.upload_id)
+        self._begun.clear()
+
+    def _upload(self, path: Path, bucket: str, key: str, rows: int) -> PendingObject:
+        size = path.stat().st_size
+        if size > MOST_BYTES:
+            raise TransientError(f"{key} would have {size} bytes, more than one part may have: lower target_file_bytes")
+        upload_id = self._s3.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"]
+        self._begun.append(Begun(bucket, key, upload_id))
+        with path.open("rb") as body:
+            md5 = hashlib.file_digest(body, lambda: hashlib.md5(usedforsecurity=False))
+            body.seek(0)
+            answer = self._s3.upload_part(
+                Bucket=bucket,
+                Key=key,
+                UploadId=upload_id,
+                PartNumber=1,
+                Body=body,
+                ContentLength=size,
+                ContentMD5=base64.b64encode(md5.digest()).decode(),
+            )
+        path.unlink()
+        etag = answer["ETag"].strip('"')
+        if etag != md5.hexdigest():
+            raise AuditError(
+                f"the uploaded part of {key} is not the file that was written (ETag {etag}, MD5 {md5.hexdigest()}): "
+                "it is tried again; buckets encrypted by KMS keys give no MD5 and cannot be used"
+            )
+        whole = hashlib.md5(md5.digest(), usedforsecurity=False).hexdigest() + "-1"
+        return PendingObject(bucket, key, upload_id, (etag,), whole, size, rows)
+
+
+def abort_strays(s3: S3Client, bucket: str, prefix: str, keep: Collection[str]) -> None:
+    """Abort unfinished uploads below ``prefix`` whose ids are not in ``keep``.
+
+    Only after a commit of the generation that ``prefix`` names: from then on no other attempt of it, not even one
+    that is still running somewhere, can ever be committed, so all its uploads are rubbish. Before that point another
+    attempt's uploads may be the ones that will be published. What a role may not list or abort, the bucket's
+    lifecycle rule removes.
+    """
+    try:
+        for page in s3.get_paginator("list_multipart_uploads").paginate(Bucket=bucket, Prefix=prefix):
+            for upload in page.get("Uploads", []):
+                if upload["UploadId"] not in keep:
+                    abort_upload(s3, bucket, upload["Key"], upload["UploadId"])
+    except ClientError:
+        return
