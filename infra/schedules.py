@@ -1,0 +1,76 @@
+"""What starts by itself, in the deployment's time zone (EventBridge rules would only know UTC)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aws_cdk import Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_scheduler as scheduler
+from constructs import Construct
+
+from infra.allow import allow
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_sqs as sqs
+
+    from infra.functions import RouterFunction
+    from infra.machines import Machine, Machines
+    from lake.settings import Settings
+
+CATALOG_RATE = "rate(15 minutes)"
+RETRIES = 10
+RETRY_SECONDS = 3600
+
+
+class Schedules(Construct):
+    """The night, the stream's window and the tables."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        settings: Settings,
+        machines: Machines,
+        catalog: RouterFunction,
+        dead_letters: sqs.IQueue,
+    ) -> None:
+        super().__init__(scope, name)
+        self._time_zone = settings.time_zone
+        self._dead_letters = dead_letters
+        self._role = iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal(
+                "scheduler.amazonaws.com",
+                conditions={"StringEquals": {"aws:SourceAccount": Stack.of(self).account}},
+            ),
+        )
+        allow(self._role, ("sqs:SendMessage",), [dead_letters.queue_arn])
+        self._machine("Overnight", settings.schedule.overnight, machines.overnight)
+        self._machine("StreamWindow", settings.schedule.stream_start, machines.stream_window)
+        allow(self._role, ("lambda:InvokeFunction",), [catalog.function.function_arn])
+        self._schedule("Catalog", CATALOG_RATE, catalog.function.function_arn)
+
+    def _machine(self, name: str, expression: str, machine: Machine) -> None:
+        allow(self._role, ("states:StartExecution",), [machine.arn])
+        self._schedule(name, expression, machine.machine.state_machine_arn)
+
+    def _schedule(self, name: str, expression: str, target: str) -> None:
+        schedule = scheduler.CfnSchedule(
+            self,
+            name,
+            schedule_expression=expression,
+            schedule_expression_timezone=self._time_zone,
+            flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
+            target=scheduler.CfnSchedule.TargetProperty(
+                arn=target,
+                role_arn=self._role.role_arn,
+                input="{}",
+                retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
+                    maximum_retry_attempts=RETRIES, maximum_event_age_in_seconds=RETRY_SECONDS
+                ),
+                dead_letter_config=scheduler.CfnSchedule.DeadLetterConfigProperty(arn=self._dead_letters.queue_arn),
+            ),
+        )
+        schedule.node.add_dependency(self._role)

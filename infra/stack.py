@@ -1,0 +1,102 @@
+"""The whole system as one stack."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aws_cdk import CfnOutput, Duration, Stack
+from aws_cdk import aws_lambda_event_sources as event_sources
+
+from infra.alarms import Alarms, Notices
+from infra.arrivals import Arrivals
+from infra.assets import Assets
+from infra.catalog import Catalog
+from infra.functions import router_functions
+from infra.jobs import Jobs
+from infra.machines import Machines
+from infra.names import Names
+from infra.outputs import Deployment
+from infra.permissions import Grants, grant_functions, grant_jobs
+from infra.schedules import Schedules
+from infra.storage import Storage
+from lake.places import Places
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from constructs import Construct
+
+    from lake.settings import Settings
+
+ARRIVALS_PER_CALL = 1000
+ARRIVALS_WINDOW_SECONDS = 20
+"""``route`` sees up to 1,000 arrivals at once: the more it sees, the fewer and larger the manifests."""
+ARRIVALS_CONCURRENCY = 10
+
+
+class HybridRouterStack(Stack):
+    """Storage, router, jobs, machines, schedules, catalog, alarms of one stage; for any account and region."""
+
+    def __init__(self, scope: Construct, settings: Settings, checkout: Path, workspace: Path) -> None:
+        names = Names.of(settings)
+        super().__init__(
+            scope, names.stack, description="hybrid-router: NDJSON to Parquet, soon or cheaply, exactly once"
+        )
+        assets = Assets.build(self, checkout, settings, workspace)
+        storage = Storage(self, "Storage", settings)
+        arrivals = Arrivals(self, "Arrivals")
+        arrivals.listen_to(storage.input)
+        catalog = Catalog(self, "Catalog", names.database, storage)
+        places = _places(storage, names)
+        jobs = Jobs(self, "Jobs", settings, names, assets)
+        jobs.create(places)
+        functions = router_functions(self, assets.functions, places.to_environment())
+        grants = Grants(storage, jobs, catalog)
+        grant_functions(grants, functions)
+        grant_jobs(grants)
+        functions["route"].function.add_event_source(
+            event_sources.SqsEventSource(
+                arrivals.queue,
+                batch_size=ARRIVALS_PER_CALL,
+                max_batching_window=Duration.seconds(ARRIVALS_WINDOW_SECONDS),
+                max_concurrency=ARRIVALS_CONCURRENCY,
+                report_batch_item_failures=True,
+            )
+        )
+        topic = Notices(self, "Notices").topic
+        machines = Machines(self, "Machines", settings, names, functions, jobs, storage.control, topic)
+        Schedules(self, "Schedules", settings, machines, functions["catalog"], arrivals.dead_letters)
+        Alarms(
+            self,
+            "Alarms",
+            title=names.stack,
+            topic=topic,
+            arrivals=arrivals,
+            functions=functions,
+            machines=machines,
+        )
+        deployment = Deployment(
+            places=places,
+            overnight=machines.overnight.machine.state_machine_arn,
+            backfill=machines.backfill.machine.state_machine_arn,
+            stream_window=machines.stream_window.machine.state_machine_arn,
+            alarm_topic=topic.topic_arn,
+            arrivals_queue=arrivals.queue.queue_url,
+            dead_letters=arrivals.dead_letters.queue_url,
+        )
+        for key, value in deployment.to_outputs().items():
+            # Constructs and outputs share one namespace of logical ids.
+            CfnOutput(self, f"Output{key}", value=value).override_logical_id(key)
+
+
+def _places(storage: Storage, names: Names) -> Places:
+    return Places(
+        input_bucket=storage.input.bucket_name,
+        lake_bucket=storage.lake.bucket_name,
+        quarantine_bucket=storage.quarantine.bucket_name,
+        control_bucket=storage.control.bucket_name,
+        ledger_table=storage.ledger.table_name,
+        stream_job=names.stream_job,
+        batch_job=names.batch_job,
+        catalog_database=names.database,
+    )

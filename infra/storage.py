@@ -1,0 +1,77 @@
+"""Buckets: input (created, or an existing one), lake, quarantine, control; and the ledger's table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from infra.allow import acknowledge
+from lake.ledger.table import OPEN_INDEX
+
+if TYPE_CHECKING:
+    from lake.settings import Settings
+
+NO_ACCESS_LOGS = (
+    "Server access logs would add a log line to every one of 300,000 objects a day and have to be stored; the ledger "
+    "says what happened to each, and CloudTrail data events are the account's own choice."
+)
+UPLOAD_DAYS = 14
+"""Unfinished uploads expire: longer than any execution can be redriven."""
+
+
+class Storage(Construct):
+    """Everything that keeps data. All of it stays when the stack is deleted."""
+
+    def __init__(self, scope: Construct, name: str, settings: Settings) -> None:
+        super().__init__(scope, name)
+        self.input = self._input(settings)
+        self.lake = self._bucket("Lake")
+        self.quarantine = self._bucket("Quarantine")
+        self.control = self._bucket("Control")
+        self.ledger = dynamodb.TableV2(
+            self,
+            "Ledger",
+            partition_key=dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
+            sort_key=dynamodb.Attribute(name="sk", type=dynamodb.AttributeType.STRING),
+            billing=dynamodb.Billing.on_demand(),
+            global_secondary_indexes=[
+                dynamodb.GlobalSecondaryIndexPropsV2(
+                    index_name=OPEN_INDEX,
+                    partition_key=dynamodb.Attribute(name="open", type=dynamodb.AttributeType.STRING),
+                    sort_key=dynamodb.Attribute(name="open_order", type=dynamodb.AttributeType.STRING),
+                    projection_type=dynamodb.ProjectionType.ALL,
+                )
+            ],
+            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+                point_in_time_recovery_enabled=True
+            ),
+            removal_policy=RemovalPolicy.RETAIN,
+        )
+
+    def _input(self, settings: Settings) -> s3.IBucket:
+        if settings.input.bucket:
+            return s3.Bucket.from_bucket_name(self, "Input", settings.input.bucket)
+        return self._bucket("Input", versioned=True)
+
+    def _bucket(self, name: str, *, versioned: bool = False) -> s3.Bucket:
+        bucket = s3.Bucket(
+            self,
+            name,
+            versioned=versioned,
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            enforce_ssl=True,
+            lifecycle_rules=[
+                s3.LifecycleRule(
+                    id="unfinished-uploads", abort_incomplete_multipart_upload_after=Duration.days(UPLOAD_DAYS)
+                )
+            ],
+            removal_policy=RemovalPolicy.RETAIN,
+        )
+        acknowledge(bucket, "AwsSolutions-S1", NO_ACCESS_LOGS)
+        return bucket

@@ -1,0 +1,45 @@
+"""Synthesis in-process: what ``cdk synth`` does, for the local cloud, the demo and the tests."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from infra.node import use_bundled_node
+
+if TYPE_CHECKING:
+    from lake.settings import Settings
+
+CHECKOUT = Path(__file__).parents[1]
+
+
+def synth(settings: Settings, out_dir: Path, *, checked: bool = False, checkout: Path = CHECKOUT) -> Path:
+    """Write the cloud assembly (template, assets, manifest) to ``out_dir``; returns ``out_dir``.
+
+    Parameters
+    ----------
+    checked
+        Also run cdk-nag's AwsSolutions rules; a finding without a written reason makes the synthesis fail.
+    checkout
+        Where the code of functions and jobs is taken from.
+
+    Raises
+    ------
+    AssetError
+        The code of a function or job cannot be put together.
+    """
+    use_bundled_node()
+    from aws_cdk import App, Validations  # noqa: PLC0415
+
+    from infra.stack import HybridRouterStack  # noqa: PLC0415
+
+    app = App(outdir=str(out_dir), analytics_reporting=False)
+    if checked:
+        from cdk_nag import AwsSolutionsChecks  # noqa: PLC0415
+
+        Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+    with tempfile.TemporaryDirectory(prefix="hybrid-router-") as workspace:
+        HybridRouterStack(app, settings, checkout, Path(workspace))
+        app.synth()
+    return out_dir
