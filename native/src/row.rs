@@ -3,19 +3,21 @@
 use crate::reason::Reason;
 use crate::strict;
 use crate::table::{NONE, Table};
-use jiter::{Jiter, Peek};
+use jiter::{Jiter, JiterError, Peek};
 
 #[derive(Default)]
 pub struct RowParser {
-    /// jiter's buffer for strings with escapes, kept from line to line.
+    /// jiter's buffer for keys with escapes, kept from line to line.
     tape: Vec<u8>,
+    /// Ours for values with escapes.
+    unescaped: String,
 }
 
 /// The quick way does not know what to do with this line.
 struct Unsure;
 
-impl<E: std::error::Error> From<E> for Unsure {
-    fn from(_: E) -> Self {
+impl From<JiterError> for Unsure {
+    fn from(_: JiterError) -> Self {
         Unsure
     }
 }
@@ -23,68 +25,97 @@ impl<E: std::error::Error> From<E> for Unsure {
 impl RowParser {
     /// Writes the row, without committing it; after an error the table is as it was before.
     pub fn parse(&mut self, line: &[u8], table: &mut Table) -> Result<(), Reason> {
-        let text = simdutf8::basic::from_utf8(line).map_err(|_| Reason::InvalidUtf8)?;
-        let mut jiter = Jiter::with_tape(line, std::mem::take(&mut self.tape));
-        let outcome = quick(&mut jiter, line, table);
-        self.tape = jiter.into_tape();
-        if outcome.is_ok() {
+        let line = simdutf8::basic::from_utf8(line).map_err(|_| Reason::InvalidUtf8)?;
+        if self.quick(line, table).is_ok() {
             return Ok(());
         }
         table.rollback();
-        exact(text, table)
+        exact(line, table)
     }
-}
 
-fn quick(jiter: &mut Jiter<'_>, line: &[u8], table: &mut Table) -> Result<(), Unsure> {
-    let mut member_start = 0;
-    let mut key = jiter.next_object()?;
-    while let Some(text) = key {
-        let column = table.column_of(text);
-        let fresh = if column == NONE {
-            let key = text.to_owned();
-            let raw_key = raw_key(&line[member_start..jiter.current_index()]);
-            let peek = jiter.peek()?;
-            let start = jiter.current_index();
-            if peek == Peek::String {
-                // Also checks for lone surrogates, as known_skip does.
-                jiter.known_str()?;
+    fn quick(&mut self, line: &str, table: &mut Table) -> Result<(), Unsure> {
+        let bytes = line.as_bytes();
+        let mut at = 0;
+        let mut first = true;
+        loop {
+            let fresh = if let Some((column, value)) = predicted(bytes, at, first, table) {
+                at = value;
+                self.put_value(line, &mut at, table, column)?
             } else {
-                jiter.known_skip(peek)?;
+                let mut jiter = Jiter::with_tape(&bytes[at..], std::mem::take(&mut self.tape));
+                let Some(key) = (if first { jiter.next_object()? } else { jiter.next_key()? }) else {
+                    return Ok(jiter.finish()?);
+                };
+                let column = table.column_of(key);
+                let rescued_key = (column == NONE).then(|| key.to_owned());
+                let member = at;
+                at += jiter.current_index();
+                self.tape = jiter.into_tape();
+                match rescued_key {
+                    None => self.put_value(line, &mut at, table, column)?,
+                    Some(key) => {
+                        let raw_key = raw_key(&bytes[member..at]);
+                        let mut jiter = Jiter::new(&bytes[at..]);
+                        let peek = jiter.peek()?;
+                        let start = jiter.current_index();
+                        jiter.known_skip(peek)?;
+                        at += jiter.current_index();
+                        table.rescue(&key, raw_key, jiter.slice_to_current(start))
+                    }
+                }
+            };
+            if !fresh {
+                return Err(Unsure);
             }
-            table.rescue(&key, raw_key, jiter.slice_to_current(start))
-        } else {
-            put_value(jiter, table, column)?
-        };
-        if !fresh {
-            return Err(Unsure);
+            first = false;
         }
-        member_start = jiter.current_index();
-        key = jiter.next_key()?;
     }
-    jiter.finish()?;
-    Ok(())
+
+    #[inline]
+    fn put_value(&mut self, line: &str, at: &mut usize, table: &mut Table, column: u32) -> Result<bool, Unsure> {
+        let mut jiter = Jiter::new(&line.as_bytes()[*at..]);
+        let peek = jiter.peek()?;
+        let start = jiter.current_index();
+        let fresh = match peek {
+            Peek::String => {
+                // Not known_str: it would check the UTF-8 of a line known to be valid once more, slowly.
+                let inside = jiter.known_bytes()?;
+                if memchr::memchr(b'\\', inside).is_none() {
+                    table.put(column, inside)
+                } else {
+                    let inside = &line[*at + start + 1..*at + start + 1 + inside.len()];
+                    self.unescaped.clear();
+                    strict::unescape_into(inside, &mut self.unescaped).ok_or(Unsure)?;
+                    table.put(column, self.unescaped.as_bytes())
+                }
+            }
+            Peek::Null => {
+                jiter.known_null()?;
+                table.put_null(column)
+            }
+            Peek::True | Peek::False => {
+                let word: &[u8] = if jiter.known_bool(peek)? { b"true" } else { b"false" };
+                table.put(column, word)
+            }
+            Peek::Object | Peek::Array => {
+                jiter.known_skip(peek)?;
+                table.put(column, jiter.slice_to_current(start))
+            }
+            _ => table.put(column, jiter.known_number_bytes(peek)?),
+        };
+        *at += jiter.current_index();
+        Ok(fresh)
+    }
 }
 
+/// The column that followed last time, and where the value starts, if its key stands here in the usual form: right
+/// behind the brace or comma, or one space after it. Comparing bytes costs less than reading a key.
 #[inline]
-fn put_value(jiter: &mut Jiter<'_>, table: &mut Table, column: u32) -> Result<bool, Unsure> {
-    let peek = jiter.peek()?;
-    Ok(match peek {
-        Peek::String => table.put(column, jiter.known_str()?.as_bytes()),
-        Peek::Null => {
-            jiter.known_null()?;
-            table.put_null(column)
-        }
-        Peek::True | Peek::False => {
-            let word: &[u8] = if jiter.known_bool(peek)? { b"true" } else { b"false" };
-            table.put(column, word)
-        }
-        Peek::Object | Peek::Array => {
-            let start = jiter.current_index();
-            jiter.known_skip(peek)?;
-            table.put(column, jiter.slice_to_current(start))
-        }
-        _ => table.put(column, jiter.known_number_bytes(peek)?),
-    })
+fn predicted(line: &[u8], at: usize, first: bool, table: &Table) -> Option<(u32, usize)> {
+    let (column, key) = table.guess()?;
+    let mut rest = line[at..].strip_prefix(if first { b"{" } else { b"," })?;
+    rest = rest.strip_prefix(b" ").unwrap_or(rest).strip_prefix(key)?;
+    Some((column, line.len() - rest.len()))
 }
 
 /// `member` runs from the end of the previous member to the colon: white space, comma or brace, key, colon.

@@ -48,10 +48,15 @@ pub fn members(line: &str) -> Result<Vec<Member>, Reason> {
 
 /// The characters of a valid string literal (given with its quotes); None if a surrogate stands alone.
 pub fn unescape(literal: &str) -> Option<String> {
-    let mut text = String::with_capacity(literal.len());
-    let mut rest = &literal[1..literal.len() - 1];
-    while let Some((before, escaped)) = rest.split_once('\\') {
-        text.push_str(before);
+    let mut text = String::new();
+    unescape_into(&literal[1..literal.len() - 1], &mut text).map(|()| text)
+}
+
+/// Appends the characters of a valid string literal's inside; None if a surrogate stands alone.
+pub fn unescape_into(mut rest: &str, text: &mut String) -> Option<()> {
+    while let Some(backslash) = memchr::memchr(b'\\', rest.as_bytes()) {
+        text.push_str(&rest[..backslash]);
+        let escaped = &rest[backslash + 1..];
         let (character, length) = match escaped.as_bytes()[0] {
             b'b' => ('\u{8}', 1),
             b'f' => ('\u{c}', 1),
@@ -65,7 +70,7 @@ pub fn unescape(literal: &str) -> Option<String> {
         rest = &escaped[length..];
     }
     text.push_str(rest);
-    Some(text)
+    Some(())
 }
 
 /// `escaped` starts with `uXXXX`: the character, and how many bytes of `escaped` it takes.

@@ -15,6 +15,8 @@ pub struct Column {
     pub name: String,
     /// The JSON key; None for our own columns and for a hashed known name until its key is met.
     pub key: Option<String>,
+    /// The key as it usually stands in a line, with quotes and colon; empty if it cannot stand so.
+    usual: Box<[u8]>,
     /// The column that followed this one when last seen: the guess that makes rows of one shape cheap.
     next: u32,
     buffers: Buffers,
@@ -92,13 +94,26 @@ impl Table {
         self.bytes + self.rows * self.columns.len() * size_of::<i32>()
     }
 
+    /// The column that followed the previous one last time, and its key as it usually stands in a line.
+    #[inline]
+    pub fn guess(&self) -> Option<(u32, &[u8])> {
+        let guess = self.successor();
+        let usual = &*self.columns.get(guess as usize)?.usual;
+        (!usual.is_empty()).then_some((guess, usual))
+    }
+
+    #[inline]
+    fn successor(&self) -> u32 {
+        match self.row.previous {
+            None => self.first,
+            Some(previous) => self.columns[previous as usize].next,
+        }
+    }
+
     /// The column of a key, found or made; `NONE` if the member belongs into `_rescued`.
     #[inline]
     pub fn column_of(&mut self, key: &str) -> u32 {
-        let guess = match self.row.previous {
-            None => self.first,
-            Some(previous) => self.columns[previous as usize].next,
-        };
+        let guess = self.successor();
         if let Some(column) = self.columns.get(guess as usize)
             && column.key.as_deref() == Some(key)
         {
@@ -127,6 +142,7 @@ impl Table {
             Some(column) if self.columns[column as usize].key.is_none() => {
                 self.unbound -= 1;
                 self.columns[column as usize].key = Some(key.to_owned());
+                self.columns[column as usize].usual = usual(key);
                 self.by_key.insert(key.to_owned(), column);
                 column
             }
@@ -143,7 +159,8 @@ impl Table {
             self.by_key.insert(key.clone(), index);
         }
         self.by_name.insert(name.clone(), index);
-        self.columns.push(Column { name, key, next: NONE, buffers: Buffers::with_capacity(0, 0) });
+        let usual = key.as_deref().map(usual).unwrap_or_default();
+        self.columns.push(Column { name, key, usual, next: NONE, buffers: Buffers::with_capacity(0, 0) });
         index
     }
 
@@ -247,4 +264,9 @@ impl Table {
         }
         Some(batch)
     }
+}
+
+fn usual(key: &str) -> Box<[u8]> {
+    let plain = key.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\');
+    if plain { format!("\"{key}\":").into_bytes().into() } else { Box::default() }
 }

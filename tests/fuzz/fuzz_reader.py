@@ -30,7 +30,10 @@ SEEDS = [
     b' { "a" : "\xf0\x9f\x98\x80" , "date" : "2026-01-01" , "_rescued" : {} } \n',
     b'{"userId":"\\ud83d\\ude00","deep":{"a":{"b":[[[{"c":"\\ud800"}]]]}}}\n',
     b'{"k1":1,"k2":2,"k3":3,"k4":4,"":"empty"}\n',
+    b'{"id": 3, "name": "json.dumps", "price": null,  "k1":1}\n',
+    b'{"name":"other order","id":4}\n',
     b"{}\n",
+    b"[1]\n",
     b"\n",
 ]
 
@@ -47,6 +50,8 @@ def make_input(chance: random.Random) -> bytes:
     data = bytearray(b"".join(chance.choices(SEEDS, k=chance.randint(1, 8))))
     for _ in range(chance.choice([0, 1, 1, 2, 5, 20])):
         at = chance.randrange(len(data) + 1)
+        if chance.random() < 0.5:
+            at = max(data.find(chance.choice(b'",:{['), at), 0) + chance.randrange(2)
         kind = chance.randrange(4)
         if kind == 0:
             data[at:at] = chance.choice(TOKENS)
