@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict
@@ -46,6 +47,8 @@ class LocalCloud:
         self._port = port
         self._process = process
         self._resources = resources
+        self._clients: dict[str, isolation.AwsClient] = {}
+        self._clients_lock = threading.Lock()
 
     @classmethod
     def start(
@@ -95,8 +98,14 @@ class LocalCloud:
         return cloud
 
     def client(self, service: str) -> isolation.AwsClient:
-        """A boto3 client of this cloud, whatever AWS profile or environment the person has."""
-        return isolation.client(service, self.endpoint)
+        """The boto3 client of this cloud for ``service``, whatever AWS profile or environment the person has.
+
+        One per service, usable from several threads; so its exception classes are the same wherever it is asked for.
+        """
+        with self._clients_lock:
+            if service not in self._clients:
+                self._clients[service] = isolation.client(service, self.endpoint)
+            return self._clients[service]
 
     def deploy(self, cdk_out: Path) -> dict[str, str]:
         """Deploy what ``cdk synth`` wrote to ``cdk_out``, unchanged; returns the outputs of its stacks.

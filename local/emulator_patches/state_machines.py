@@ -48,6 +48,7 @@ def _patch_glue_in_states(runs: GlueRuns) -> None:
             if _given_up():
                 runs.stop(run)
             time.sleep(_POLL_SECONDS)
+        _check_not_stopped(_execution.get())
         if run["JobRunState"] != SUCCEEDED:
             raise stepfunctions._ExecutionError("States.TaskFailed", json.dumps(run))
         return dict(run)
@@ -70,13 +71,17 @@ def _aborted(execution: Mapping[str, Any] | None) -> bool:
     return False
 
 
+def _check_not_stopped(execution: Mapping[str, Any] | None) -> None:
+    if _aborted(execution):
+        raise stepfunctions._ExecutionError("States.Aborted", "The execution was stopped.")
+
+
 def _patch_abort_and_timeout() -> None:
     """StopExecution and a task's TimeoutSeconds end the Glue run, as AWS does, and no further task is started."""
     task, with_timeout = stepfunctions._execute_task, stepfunctions._invoke_resource_with_timeout
 
     def execute_task(state: Foreign, raw_input: Foreign, execution: Foreign, context: Foreign) -> Foreign:
-        if _aborted(execution):
-            raise stepfunctions._ExecutionError("States.Aborted", "The execution was stopped.")
+        _check_not_stopped(execution)
         token = _execution.set(execution)
         try:
             return task(state, raw_input, execution, context)

@@ -1,0 +1,119 @@
+"""A small CDK app with one of everything that the local cloud must run; ``python probe_app.py <output folder>``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_glue as glue
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_lambda_event_sources as sources
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_s3_notifications as notifications
+from aws_cdk import aws_scheduler as scheduler
+from aws_cdk import aws_sqs as sqs
+from aws_cdk import aws_stepfunctions as sfn
+
+if TYPE_CHECKING:
+    from constructs import Construct
+
+HERE = Path(__file__).resolve().parent
+
+
+class ProbeStack(cdk.Stack):
+    def __init__(self, scope: Construct, name: str) -> None:
+        super().__init__(scope, name)
+        bucket = s3.Bucket(self, "Input", versioned=True)
+        dead = sqs.Queue(self, "Dead")
+        arrivals = sqs.Queue(
+            self,
+            "Arrivals",
+            visibility_timeout=cdk.Duration.seconds(3),
+            dead_letter_queue=sqs.DeadLetterQueue(queue=dead, max_receive_count=2),
+        )
+        bucket.add_event_notification(
+            s3.EventType.OBJECT_CREATED, notifications.SqsDestination(arrivals), s3.NotificationKeyFilter(prefix="in/")
+        )
+        table = dynamodb.Table(
+            self,
+            "Ledger",
+            partition_key=dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
+            billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
+        )
+        function = lambda_.Function(
+            self,
+            "Route",
+            runtime=lambda_.Runtime.PYTHON_3_13,
+            handler="handler.handle",
+            code=lambda_.Code.from_asset(str(HERE / "probe_lambda")),
+            timeout=cdk.Duration.seconds(3),
+            environment={"TABLE": table.table_name},
+        )
+        function.add_event_source(sources.SqsEventSource(arrivals, batch_size=10, report_batch_item_failures=True))
+        table.grant_read_write_data(function)
+        self._jobs(bucket)
+        night = self._machine(
+            "Night", HERE / "probe_night.asl.json", {"Job": "probe-batch", "Function": function.function_arn}
+        )
+        outer = self._machine("Outer", HERE / "probe_outer.asl.json", {"Night": night.state_machine_arn})
+        self._schedule(night)
+        outputs = {
+            "Bucket": bucket.bucket_name,
+            "Table": table.table_name,
+            "Function": function.function_name,
+            "Dead": dead.queue_url,
+            "Arrivals": arrivals.queue_url,
+            "Night": night.state_machine_arn,
+            "Outer": outer.state_machine_arn,
+        }
+        for key, value in outputs.items():
+            cdk.CfnOutput(self, f"Out{key}", value=value).override_logical_id(key)
+
+    def _jobs(self, bucket: s3.Bucket) -> None:
+        role = iam.Role(self, "JobRole", assumed_by=iam.ServicePrincipal("glue.amazonaws.com"))
+        bucket.grant_read_write(role)
+        script = glue.Code.from_asset(str(HERE / "probe_job.py"))
+        common = {"role": role, "script": script, "glue_version": glue.GlueVersion.V6_0}
+        glue.PySparkEtlJob(
+            self,
+            "Batch",
+            job_name="probe-batch",
+            max_concurrent_runs=2,
+            timeout=cdk.Duration.minutes(240),
+            default_arguments={"--task": "succeed"},
+            **common,
+        )
+        glue.PySparkStreamingJob(self, "Stream", job_name="probe-stream", **common)
+
+    def _machine(self, name: str, definition: Path, substitutions: dict[str, str]) -> sfn.StateMachine:
+        return sfn.StateMachine(
+            self,
+            name,
+            definition_body=sfn.DefinitionBody.from_string(definition.read_text()),
+            definition_substitutions=substitutions,
+        )
+
+    def _schedule(self, machine: sfn.StateMachine) -> None:
+        role = iam.Role(self, "ScheduleRole", assumed_by=iam.ServicePrincipal("scheduler.amazonaws.com"))
+        machine.grant_start_execution(role)
+        scheduler.CfnSchedule(
+            self,
+            "Nightly",
+            name="nightly",
+            schedule_expression="cron(30 2 * * ? *)",
+            schedule_expression_timezone="Europe/Berlin",
+            flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
+            target=scheduler.CfnSchedule.TargetProperty(
+                arn=machine.state_machine_arn, role_arn=role.role_arn, input='{"bucket": "none", "key": "none"}'
+            ),
+        )
+
+
+if __name__ == "__main__":
+    app = cdk.App(outdir=sys.argv[1], analytics_reporting=False)
+    ProbeStack(app, "Probe")
+    app.synth()
