@@ -9,6 +9,7 @@ pub mod python;
 pub mod reader;
 pub mod reason;
 pub mod reject;
+pub mod results;
 pub mod row;
 pub mod split;
 pub mod strict;
@@ -17,7 +18,9 @@ pub mod table;
 #[pyo3::pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::python::{Batch, PyReader, Reject, SplitCounts};
+    use crate::python::PyReader;
+    #[pymodule_export]
+    use crate::results::{Batch, Reject, SplitCounts};
     use crate::{inflate::Codec, names, python::guarded, reason::Reason};
     use pyo3::{prelude::*, types::PyTuple};
 

@@ -150,3 +150,65 @@ impl Reader {
         self.rejects.extend(reject.map(|reject| (Arc::clone(&self.source), reject)));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::split::Counts;
+
+    const FILE: &[u8] =
+        b"\xef\xbb\xbf{\"a\":1}\n\n{\"a\":2}\r\nbroken\n{\"a\":3333333333333333333333333333}\n \t\n{\"b\":4}";
+
+    fn reader() -> Reader {
+        Reader::new(Options {
+            known_columns: Vec::new(),
+            column_limit: 1000,
+            max_line_bytes: 20,
+            flush_bytes: 1 << 20,
+            sample_lines: 100,
+            sample_bytes: 1000,
+            provenance: true,
+            limits: Limits { expansion: 200, inflated: 1 << 30 },
+        })
+    }
+
+    fn read_range(reader: &mut Reader, start: usize, end: Option<usize>, chunk: usize) -> Counts {
+        reader.open("file", start as u64, end.map(|end| end as u64));
+        for bytes in FILE[start.saturating_sub(1)..].chunks(chunk) {
+            reader.feed(Box::new(bytes.to_vec()));
+            assert!(reader.read().is_none());
+        }
+        reader.split().unwrap().input.end();
+        assert!(reader.read().is_none());
+        let split = reader.close().unwrap();
+        assert!(split.done && split.error.is_none());
+        split.counts
+    }
+
+    #[test]
+    fn every_line_is_in_exactly_one_split() {
+        for size in 1..FILE.len() + 2 {
+            for chunk in [1, 3, FILE.len()] {
+                let mut reader = reader();
+                let (mut lines, mut bytes) = (0, 0);
+                for start in (0..FILE.len()).step_by(size) {
+                    let counts = read_range(&mut reader, start, Some(start + size), chunk);
+                    lines += counts.lines;
+                    bytes += counts.bytes;
+                }
+                assert_eq!((lines, bytes), (7, FILE.len() as u64));
+                let batch = reader.flush().unwrap();
+                assert_eq!((batch.rows, batch.columns[2].as_ref().unwrap().data.as_slice()), (3, &b"01266"[..]));
+                let reasons: Vec<_> = reader.take_rejects().into_iter().map(|(_, reject)| reject.reason).collect();
+                assert_eq!(reasons, [Reason::NotJson, Reason::LineTooLong]);
+            }
+        }
+    }
+
+    #[test]
+    fn the_whole_file_is_counted_by_kind() {
+        let counts = read_range(&mut reader(), 0, None, 7);
+        assert_eq!((counts.lines, counts.rows, counts.blank_lines), (7, 3, 2));
+        assert_eq!(counts.rejects.into_iter().collect::<Vec<_>>(), [(Reason::LineTooLong, 1), (Reason::NotJson, 1)]);
+    }
+}

@@ -146,3 +146,54 @@ fn exact(line: &str, table: &mut Table) -> Result<(), Reason> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::Batch;
+
+    fn rows(lines: &[&str], exactly: bool) -> (Vec<Result<(), Reason>>, Batch) {
+        let (mut parser, mut table) = (RowParser::default(), Table::new(Vec::new(), 3, false));
+        let parse = |line: &&str| {
+            let outcome = if exactly { exact(line, &mut table) } else { parser.parse(line.as_bytes(), &mut table) };
+            if outcome.is_ok() {
+                table.commit("", 0);
+            }
+            outcome
+        };
+        (lines.iter().map(parse).collect(), table.take().unwrap())
+    }
+
+    #[test]
+    fn the_quick_way_and_the_exact_one_agree() {
+        let lines = [
+            r#"{"a":1,"b":"x","c":null}"#,
+            r#"{"a": 1.10, "b": "\u00e9\n", "c": [1, {"d": 2}]}"#,
+            r#"{"b":true,"a":false}"#,
+            r#" { "a" : {} , "b" : "" } "#,
+            r#"{"a":1,"b":2,"a":3}"#,
+            r#"{"d":1,"\u0064":2}"#,
+            r#"{"d" : "x\n","e":[ ],"a":0}"#,
+            r#"{"a":1,"b":2,}"#,
+            r#"{"a":"\ud800","new":1}"#,
+            r#"{"a":["\ud800"]}"#,
+            r#"{"a":"é","b\"":1}"#,
+        ];
+        let ((quick, quick_batch), (exact, exact_batch)) = (rows(&lines, false), rows(&lines, true));
+        assert_eq!(quick, exact);
+        assert_eq!(quick.iter().filter(|outcome| outcome.is_ok()).count(), quick_batch.rows);
+        assert_eq!(quick_batch.names, ["_rescued", "a", "b", "c"]);
+        assert_eq!(quick_batch.names, exact_batch.names);
+        for (one, other) in quick_batch.columns.iter().zip(&exact_batch.columns) {
+            let (one, other) = (one.as_ref().unwrap(), other.as_ref().unwrap());
+            assert_eq!((&one.data, &one.offsets), (&other.data, &other.offsets));
+        }
+    }
+
+    #[test]
+    fn broken_utf8_is_seen_before_broken_json() {
+        let mut table = Table::new(Vec::new(), 3, false);
+        assert_eq!(RowParser::default().parse(b"{\xff", &mut table), Err(Reason::InvalidUtf8));
+        assert!(table.take().is_none());
+    }
+}

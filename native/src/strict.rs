@@ -251,3 +251,46 @@ impl Scanner<'_> {
 fn closing(bracket: u8) -> u8 {
     if bracket == b'{' { b'}' } else { b']' }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_are_found_with_their_spans() {
+        let line = r#" { "a" : [1, {"a":2}] ,"\u0062":"x\n" } "#;
+        let found = members(line).unwrap();
+        let spans: Vec<_> = found
+            .iter()
+            .map(|member| (member.key.as_str(), &line[member.raw_key.clone()], &line[member.raw_value.clone()]))
+            .collect();
+        assert_eq!(spans, [("a", r#""a""#, r#"[1, {"a":2}]"#), ("b", r#""\u0062""#, r#""x\n""#)]);
+    }
+
+    #[test]
+    fn the_first_reason_in_order_wins() {
+        for (line, reason) in [
+            (r#"{"a":"\ud800","a":1"#, Reason::NotJson),
+            (r#"{"a":"\ud800","a":1} x"#, Reason::TrailingCharacters),
+            (r#"[1] x"#, Reason::TrailingCharacters),
+            (r#"["\ud800"]"#, Reason::NotAnObject),
+            (r#"{"a":1,"a":"\ud800"}"#, Reason::LoneSurrogate),
+            (r#"{"a":1,"\u0061":2}"#, Reason::DuplicateKey),
+            ("1e", Reason::NotJson),
+            ("", Reason::NotJson),
+        ] {
+            assert_eq!(members(line), Err(reason), "{line}");
+        }
+        assert_eq!(members(&"[".repeat(1_000_000)), Err(Reason::TooDeep));
+    }
+
+    #[test]
+    fn pairs_of_surrogates_are_one_character() {
+        assert_eq!(unescape(r#""\uD83D\uDE00\u0041\/""#).as_deref(), Some("\u{1F600}A/"));
+        for lone in [r#""\ud83d""#, r#""\ude00""#, r#""\ud83d\u0041""#, r#""\ud83dxxxxxx""#, r#""\ud83d\ud83d\ude00""#]
+        {
+            assert_eq!(unescape(lone), None, "{lone}");
+        }
+        assert_eq!(unescape(r#""\ud83d€€""#), None, "the window behind it ends inside of a character");
+    }
+}
