@@ -61,14 +61,10 @@ class Alarms(Construct):
         self._dashboard(title, arrivals, functions, machines)
 
     def _machine(self, machine: Machine) -> None:
-        ended = {
-            "failed": machine.machine.metric_failed(period=FIVE_MINUTES),
-            "timed_out": machine.machine.metric_timed_out(period=FIVE_MINUTES),
-        }
-        metric = cloudwatch.MathExpression(
-            expression="failed + timed_out", using_metrics=ended, period=FIVE_MINUTES, label="executions not succeeded"
-        )
-        self._alarm(f"Failed-{machine.node.id}", metric, 1, f"{machine.name} failed: its execution says why.")
+        failed = machine.machine.metric_failed(period=FIVE_MINUTES)
+        late = machine.machine.metric_timed_out(period=FIVE_MINUTES)
+        self._alarm(f"Failed-{machine.node.id}", failed, 1, f"{machine.name} failed: its execution says why.")
+        self._alarm(f"TimedOut-{machine.node.id}", late, 1, f"{machine.name} did not end in time: see its execution.")
 
     def _alarm(self, name: str, metric: cloudwatch.IMetric, threshold: float, text: str) -> None:
         alarm = cloudwatch.Alarm(
