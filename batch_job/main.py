@@ -92,4 +92,6 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    # Glue takes any SystemExit, even with code 0, for a failure.
+    if code := main(sys.argv[1:]):
+        sys.exit(code)

@@ -30,8 +30,9 @@ def parse_arguments(argv: Iterable[str]) -> dict[str, str]:
     name: str | None = None
     for word in argv:
         if word.startswith("--"):
-            name, _, value = word[2:].partition("=")
-            arguments[name] = value
+            key, equals, value = word[2:].partition("=")
+            arguments[key] = value
+            name = None if equals else key
         elif name is not None:
             arguments[name] = word
             name = None

@@ -1,0 +1,68 @@
+"""Fixtures that several levels of tests share: one emulator over HTTP and one Spark session for a whole test run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+    from local.cloud import LocalCloud
+
+
+@pytest.fixture(scope="session")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
+    """S3 and DynamoDB over HTTP on loopback. The environment of this process leads to it, and nowhere else."""
+    from local.cloud import LocalCloud
+
+    before = dict(os.environ)
+    with LocalCloud.start(tmp_path_factory.mktemp("cloud")) as cloud:
+        for name in [name for name in os.environ if name.startswith("AWS_")]:
+            del os.environ[name]
+        os.environ.update(cloud.environment)
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+        yield cloud
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.fixture(scope="session")
+def spark(cloud: LocalCloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One session on two cores. Its workers inherit the environment, so the cloud comes first."""
+    from pyspark.sql import SparkSession
+
+    from local import spark_jars
+
+    folder = tmp_path_factory.mktemp("spark")
+    # Four attempts per task, as on a cluster; a plain local[2] would allow one.
+    builder = SparkSession.builder.master("local[2,4]").appName("tests")
+    options = {
+        "spark.driver.memory": "1500m",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
+        "spark.ui.enabled": "false",
+        "spark.local.dir": str(folder),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.jars": ",".join(str(jar) for jar in spark_jars.resolve()),
+        "spark.hadoop.fs.s3a.endpoint": cloud.endpoint,
+        "spark.hadoop.fs.s3a.endpoint.region": os.environ["AWS_REGION"],
+        "spark.hadoop.fs.s3a.path.style.access": "true",
+        "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
+        "spark.hadoop.fs.s3a.access.key": os.environ["AWS_ACCESS_KEY_ID"],
+        "spark.hadoop.fs.s3a.secret.key": os.environ["AWS_SECRET_ACCESS_KEY"],
+        "spark.hadoop.fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
+    }
+    for key, value in options.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()

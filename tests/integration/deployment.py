@@ -1,0 +1,191 @@
+"""One small deployment on the emulator: put files, make manifests, read back what readers see."""
+
+from __future__ import annotations
+
+import io
+import json
+import secrets
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pyarrow.parquet as pq
+
+from lake.layout import lake_prefix, pointer_key, result_key
+from lake.ledger import Ledger, ManifestRow
+from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id, write_manifest
+from lake.partition import Partition
+from lake.places import Places
+from lake.settings import Settings
+from transform import Outcome, Services, convert
+from transform.clients import s3_client
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from local.cloud import LocalCloud
+
+NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+Row = dict[str, str | None]
+
+
+@dataclass
+class Clock:
+    """A clock that only moves when it is told to."""
+
+    now: datetime = NOON
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def advance(self, **amount: float) -> None:
+        self.now += timedelta(**amount)
+
+
+@dataclass
+class Deployment:
+    services: Services
+    clock: Clock = field(default_factory=Clock)
+    dead_runs: set[str] = field(default_factory=set)
+
+    @classmethod
+    def create(cls, cloud: LocalCloud, *, versions: bool = True) -> Deployment:
+        name = f"t{secrets.token_hex(5)}"
+        places = Places(
+            f"{name}-input",
+            f"{name}-lake",
+            f"{name}-quarantine",
+            f"{name}-control",
+            f"{name}-ledger",
+            f"{name}-stream",
+            f"{name}-batch",
+            f"{name}_lake",
+        )
+        s3 = s3_client()
+        for bucket in (places.input_bucket, places.lake_bucket, places.quarantine_bucket, places.control_bucket):
+            s3.create_bucket(Bucket=bucket)
+        if versions:
+            s3.put_bucket_versioning(Bucket=places.input_bucket, VersioningConfiguration={"Status": "Enabled"})
+        dynamodb = boto3.resource("dynamodb").meta.client
+        _create_table(dynamodb, places.ledger_table)
+        return cls(Services(s3, Ledger.over(dynamodb, places.ledger_table), places, Settings("test")))
+
+    def configure(self, **convert_settings: Any) -> None:
+        settings = self.services.settings
+        settings = replace(settings, convert=replace(settings.convert, **convert_settings))
+        self.services = replace(self.services, settings=settings)
+
+    def put(self, key: str, body: bytes) -> ObjectVersion:
+        answer = self.services.s3.put_object(Bucket=self.services.places.input_bucket, Key=key, Body=body)
+        version = answer.get("VersionId")
+        return ObjectVersion(
+            self.services.places.input_bucket,
+            key,
+            answer["ETag"].strip('"'),
+            len(body),
+            "2026-03-04T11:59:00.000+00:00",
+            None if version in (None, "null") else version,
+        )
+
+    def enqueue(self, files: Sequence[ObjectVersion], lane: Lane = Lane.BATCH, dataset: str = "orders") -> str:
+        partition = Partition.of(dataset, NOON)
+        created = NOON.isoformat(timespec="milliseconds")
+        manifest = Manifest(new_manifest_id(NOON), lane, partition, created, tuple(files))
+        write_manifest(self.services.s3, self.services.places.control_bucket, manifest)
+        self.services.ledger.manifests.enqueue(manifest)
+        return manifest.id
+
+    def point(self, manifest: str) -> None:
+        self.services.s3.put_object(
+            Bucket=self.services.places.control_bucket,
+            Key=pointer_key(manifest, secrets.token_hex(4)),
+            Body=json.dumps({"manifest": manifest}).encode(),
+        )
+
+    def write_run(self, manifests: Sequence[str]) -> str:
+        key = "plans/night/runs/00000.json"
+        body = {"execution": "night", "number": 0, "manifests": list(manifests), "bytes": 0, "files": 0}
+        self.services.s3.put_object(
+            Bucket=self.services.places.control_bucket, Key=key, Body=json.dumps(body).encode()
+        )
+        return f"s3://{self.services.places.control_bucket}/{key}"
+
+    def convert(
+        self,
+        manifests: Sequence[str],
+        spark: SparkSession,
+        run: str = "run-1",
+        clock: Callable[[], datetime] | None = None,
+    ) -> list[Outcome]:
+        return convert(
+            manifests,
+            spark=spark,
+            services=self.services,
+            run=run,
+            clock=clock or self.clock,
+            run_is_terminal=self.dead_runs.__contains__,
+        )
+
+    def row(self, manifest: str) -> ManifestRow:
+        row = self.services.ledger.manifests.get(manifest)
+        assert row is not None
+        return row
+
+    def result(self, manifest: str, generation: int = 1) -> dict[str, Any]:
+        key = result_key(manifest, generation)
+        body = self.services.s3.get_object(Bucket=self.services.places.control_bucket, Key=key)["Body"].read()
+        return dict(json.loads(body))
+
+    def keys(self, bucket: str) -> list[str]:
+        pages = self.services.s3.get_paginator("list_objects_v2").paginate(Bucket=bucket)
+        return sorted(item["Key"] for page in pages for item in page.get("Contents", []))
+
+    def lake(self) -> list[Row]:
+        """Every row that a reader sees, NULLs left out, in the order of file names."""
+        places = self.services.places
+        rows: list[Row] = []
+        for key in self.keys(places.lake_bucket):
+            body = self.services.s3.get_object(Bucket=places.lake_bucket, Key=key)["Body"].read()
+            table = pq.read_table(io.BytesIO(body))
+            rows += [{name: value for name, value in row.items() if value is not None} for row in table.to_pylist()]
+        return rows
+
+    def quarantine(self) -> list[dict[str, Any]]:
+        bucket = self.services.places.quarantine_bucket
+        bodies = [self.services.s3.get_object(Bucket=bucket, Key=key)["Body"].read() for key in self.keys(bucket)]
+        return [json.loads(line) for body in bodies for line in body.splitlines()]
+
+    def unfinished_uploads(self) -> list[str]:
+        places = self.services.places
+        found = []
+        for bucket in (places.lake_bucket, places.quarantine_bucket):
+            uploads = self.services.s3.list_multipart_uploads(Bucket=bucket).get("Uploads", [])
+            found += [upload["Key"] for upload in uploads]
+        return found
+
+    def prefix(self, manifest: str, generation: int = 1, dataset: str = "orders") -> str:
+        return lake_prefix(Partition.of(dataset, NOON), manifest, generation)
+
+
+def _create_table(dynamodb: Any, name: str) -> None:
+    dynamodb.create_table(
+        TableName=name,
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[
+            {"AttributeName": attribute, "AttributeType": "S"} for attribute in ("pk", "sk", "open", "open_order")
+        ],
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+        GlobalSecondaryIndexes=[
+            {
+                "IndexName": "open",
+                "KeySchema": [
+                    {"AttributeName": "open", "KeyType": "HASH"},
+                    {"AttributeName": "open_order", "KeyType": "RANGE"},
+                ],
+                "Projection": {"ProjectionType": "ALL"},
+            }
+        ],
+    )
