@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Deployment:
+class StackOutputs:
     """One deployed stage."""
 
     places: Places
@@ -21,6 +21,10 @@ class Deployment:
     """ARN of the state machine."""
     backfill: str
     stream_window: str
+    overnight_schedule: str
+    """Name of the EventBridge schedule."""
+    stream_control: str
+    """Name of the function that starts, watches and stops the streaming job."""
     alarm_topic: str
     """ARN of the SNS topic that alarms and failed nights go to."""
     arrivals_queue: str
@@ -35,7 +39,7 @@ class Deployment:
         return {output_key(name): value for name, value in {**places, **own}.items()}
 
     @classmethod
-    def from_outputs(cls, outputs: Mapping[str, str]) -> Deployment:
+    def from_outputs(cls, outputs: Mapping[str, str]) -> StackOutputs:
         """What ``to_outputs`` wrote, as ``describe_stacks`` gives it back."""
 
         def read(name: str) -> str:

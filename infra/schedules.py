@@ -47,16 +47,16 @@ class Schedules(Construct):
             ),
         )
         allow(self._role, ("sqs:SendMessage",), [dead_letters.queue_arn])
-        self._machine("Overnight", settings.schedule.overnight, machines.overnight)
+        self.overnight = self._machine("Overnight", settings.schedule.overnight, machines.overnight)
         self._machine("StreamWindow", settings.schedule.stream_start, machines.stream_window)
         allow(self._role, ("lambda:InvokeFunction",), [catalog.function.function_arn])
         self._schedule("Catalog", CATALOG_RATE, catalog.function.function_arn)
 
-    def _machine(self, name: str, expression: str, machine: Machine) -> None:
+    def _machine(self, name: str, expression: str, machine: Machine) -> scheduler.CfnSchedule:
         allow(self._role, ("states:StartExecution",), [machine.arn])
-        self._schedule(name, expression, machine.machine.state_machine_arn)
+        return self._schedule(name, expression, machine.machine.state_machine_arn)
 
-    def _schedule(self, name: str, expression: str, target: str) -> None:
+    def _schedule(self, name: str, expression: str, target: str) -> scheduler.CfnSchedule:
         schedule = scheduler.CfnSchedule(
             self,
             name,
@@ -74,3 +74,4 @@ class Schedules(Construct):
             ),
         )
         schedule.node.add_dependency(self._role)
+        return schedule

@@ -15,7 +15,7 @@ from infra.functions import router_functions
 from infra.jobs import Jobs
 from infra.machines import Machines
 from infra.names import Names
-from infra.outputs import Deployment
+from infra.outputs import StackOutputs
 from infra.permissions import Grants, grant_functions, grant_jobs
 from infra.schedules import Schedules
 from infra.storage import Storage
@@ -65,7 +65,7 @@ class HybridRouterStack(Stack):
         )
         topic = Notices(self, "Notices").topic
         machines = Machines(self, "Machines", settings, names, functions, jobs, storage.control, topic)
-        Schedules(self, "Schedules", settings, machines, functions["catalog"], arrivals.dead_letters)
+        schedules = Schedules(self, "Schedules", settings, machines, functions["catalog"], arrivals.dead_letters)
         Alarms(
             self,
             "Alarms",
@@ -75,16 +75,18 @@ class HybridRouterStack(Stack):
             functions=functions,
             machines=machines,
         )
-        deployment = Deployment(
+        outputs = StackOutputs(
             places=places,
             overnight=machines.overnight.machine.state_machine_arn,
             backfill=machines.backfill.machine.state_machine_arn,
             stream_window=machines.stream_window.machine.state_machine_arn,
+            overnight_schedule=schedules.overnight.ref,
+            stream_control=functions["stream_control"].function.function_name,
             alarm_topic=topic.topic_arn,
             arrivals_queue=arrivals.queue.queue_url,
             dead_letters=arrivals.dead_letters.queue_url,
         )
-        for key, value in deployment.to_outputs().items():
+        for key, value in outputs.to_outputs().items():
             # Constructs and outputs share one namespace of logical ids.
             CfnOutput(self, f"Output{key}", value=value).override_logical_id(key)
 

@@ -58,9 +58,8 @@ def run_demo(data: Path | None, output: Path, state: Path) -> int:
     megabytes = sum(file.size for file in files) / 1e6
     console.say(f"{len(files)} files, {megabytes:.1f} MB; starting the cloud on this machine")
 
-    from infra.synth import synth
-
     from cli.deployment import Deployment
+    from infra.synth import synth
     from local import isolation
     from local.cloud import LocalCloud
 
@@ -95,14 +94,14 @@ def _send_through_both_lanes(
     stages.wait_published(deployment, urgent, console, "stream lane: converted and published")
     stages.stop_stream(deployment, console)
     waiting = stages.of_way(sent, Way.OVERNIGHT)
-    machines = deployment.machines
-    stages.run_machine(deployment, machines.overnight, {}, waiting, console, "overnight: {} as from the console")
+    outputs = deployment.outputs
+    stages.run_machine(deployment, outputs.overnight, {}, waiting, console, "overnight: {} as from the console")
     first, last = (f"{instant:%Y-%m-%dT%H}" for instant in (begun, datetime.now(UTC) + timedelta(minutes=1)))
     for dataset in sorted({item.file.dataset for item in late or sent[:1]}):
         mine = [item for item in late if item.file.dataset == dataset]
         request = {"dataset": dataset, "from": first, "to": last, "dryRun": not mine}
         title = f"backfill: {dataset}" + ("" if mine else " (dry run)")
-        stages.run_machine(deployment, machines.backfill, request, mine, console, title)
+        stages.run_machine(deployment, outputs.backfill, request, mine, console, title)
     return [*sent, *late]
 
 

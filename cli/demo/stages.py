@@ -70,7 +70,9 @@ def send_duplicate_event(deployment: Deployment, sent: Sent) -> None:
             "object": {"key": item.key, "size": item.size, "eTag": item.etag, "versionId": item.version_id},
         },
     }
-    deployment.sqs.send_message(QueueUrl=deployment.arrivals_queue, MessageBody=json.dumps({"Records": [record]}))
+    deployment.sqs.send_message(
+        QueueUrl=deployment.outputs.arrivals_queue, MessageBody=json.dumps({"Records": [record]})
+    )
 
 
 def wait_recorded(deployment: Deployment, sent: Sequence[Sent], console: DemoConsole) -> None:

@@ -47,4 +47,4 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
     with LocalCloud.start(folder / "state") as cloud:
         outputs = cloud.deploy(synth(e2e_settings(), folder / "cdk.out"))
         deployment = Deployment.connect(outputs, isolation.session(), cloud.endpoint, isolation.client_config())
-        yield Scenario(cloud, deployment, outputs)
+        yield Scenario(cloud, deployment)

@@ -41,7 +41,6 @@ class Scenario:
 
     cloud: LocalCloud
     deployment: Deployment
-    outputs: dict[str, str]
 
     def put(self, key: str, lines: list[str]) -> ObjectVersion:
         """Put an NDJSON file into the input bucket."""

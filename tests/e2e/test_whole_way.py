@@ -118,14 +118,14 @@ def test_the_idle_stream_ends_by_itself(scenario: Scenario, urgent: ObjectVersio
 def test_overnight_from_the_console(scenario: Scenario) -> None:
     file = scenario.put(f"{DATASET}/night.ndjson", lines_of("overnight"))
     scenario.wait_state(file, State.QUEUED)
-    execution = scenario.execute(scenario.deployment.machines.overnight, {})
+    execution = scenario.execute(scenario.deployment.outputs.overnight, {})
     assert execution["status"] == "SUCCEEDED", execution.get("cause")
     assert json.loads(execution["output"])["verdict"] == "SUCCEEDED"
     assert scenario.wait_state(file, State.DONE).lane == "batch"
 
 
 def test_overnight_with_nothing_to_do(scenario: Scenario) -> None:
-    execution = scenario.execute(scenario.deployment.machines.overnight, {})
+    execution = scenario.execute(scenario.deployment.outputs.overnight, {})
     assert execution["status"] == "SUCCEEDED", execution.get("cause")
     assert json.loads(execution["output"])["verdict"] == "EMPTY"
 
@@ -142,7 +142,7 @@ def test_backfill_by_hand(scenario: Scenario) -> None:
         "to": f"{now + timedelta(hours=1):%Y-%m-%dT%H}",
     }
     # When a dry run looks, nothing changes; when the backfill runs, it is converted.
-    machine = scenario.deployment.machines.backfill
+    machine = scenario.deployment.outputs.backfill
     dry = scenario.execute(machine, {**request, "dryRun": True})
     assert dry["status"] == "SUCCEEDED", dry.get("cause")
     assert scenario.manifest_of(file) is None
@@ -163,7 +163,7 @@ def test_backfill_by_hand(scenario: Scenario) -> None:
 def test_wrong_backfill_input_fails_in_the_first_state(
     scenario: Scenario, request_: dict[str, object], sentence: str
 ) -> None:
-    execution = scenario.execute(scenario.deployment.machines.backfill, request_)
+    execution = scenario.execute(scenario.deployment.outputs.backfill, request_)
     assert execution["status"] == "FAILED"
     assert "InvalidInputError" in execution["error"]
     assert sentence in execution["cause"]
@@ -174,7 +174,7 @@ def test_the_scheduler_starts_overnight(scenario: Scenario) -> None:
     file = scenario.put(f"{DATASET}/scheduled.ndjson", lines_of("scheduled"))
     scenario.wait_state(file, State.QUEUED)
     scheduler = scenario.cloud.client("scheduler")
-    name = scenario.outputs["OvernightSchedule"]
+    name = scenario.deployment.outputs.overnight_schedule
     schedule = scheduler.get_schedule(Name=name)
     assert schedule["ScheduleExpressionTimezone"] == "Europe/Berlin"
     soon = datetime.now(UTC) + timedelta(seconds=3)
