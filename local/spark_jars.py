@@ -41,6 +41,7 @@ _MODULE = """<ivy-module version="2.0">
   </dependencies>
 </ivy-module>
 """
+_NEEDED = ("hadoop-aws-3.4.2.jar", "s3-2.29.52.jar", "s3-transfer-manager-2.29.52.jar")
 _TIMEOUT_SECONDS = 600
 
 
@@ -74,8 +75,9 @@ def _download(work: Path, wanted: Path) -> None:
     result = subprocess.run(
         _ivy_command(work), cwd=work, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
     )
-    jars = list((work / "jars").glob("*.jar"))
-    if result.returncode != 0 or not any(jar.name.startswith("hadoop-aws") for jar in jars):
+    # Ivy counts a module without its own jar as resolved, so its exit code is not enough.
+    missing = [name for name in _NEEDED if not (work / "jars" / name).is_file()]
+    if result.returncode != 0 or missing:
         reason = (result.stdout + result.stderr).strip()[-2000:]
         raise LocalCloudError(
             f"Spark's S3 jars could not be fetched from Maven Central: check the network and try again.\n{reason}"

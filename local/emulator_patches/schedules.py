@@ -95,8 +95,11 @@ def _patch_time_zones() -> None:
         local: datetime | None = after.astimezone(zone)
         while True:
             local = following(fields, local)
-            if local is None or local.astimezone(UTC).astimezone(zone).hour == local.hour:
-                return local
+            if local is None:
+                return None
+            moment = local.astimezone(UTC)
+            if moment.astimezone(zone).hour == local.hour:
+                return moment
 
     scheduler._at_time_epoch = at_time_epoch
     eventbridge._parse_cron_fields, eventbridge._cron_next_fire = parse_cron_fields, cron_next_fire

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from botocore.exceptions import ClientError
-from eventually import eventually
+from local_probe import eventually
 
 from local.emulator_patches import PINNED_VERSION
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from eventually import eventually
+from local_probe import eventually
 
 
 def _alive(pid: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from eventually import eventually
+from local_probe import eventually
 
 
 def test_distributed_map_over_a_list_on_s3_runs_one_glue_run_each(probe):

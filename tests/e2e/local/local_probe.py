@@ -1,0 +1,72 @@
+"""The deployed probe stack as tests use it, and waiting on a condition instead of for a time."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from local.cloud import LocalCloud
+
+T = TypeVar("T")
+
+
+def eventually(condition: Callable[[], T], seconds: float = 30.0) -> T:
+    """The first truthy value of ``condition``; fails the test when there is none in time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if value := condition():
+            return value
+        time.sleep(0.05)
+    raise AssertionError(f"not within {seconds} seconds: {condition}")
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """The deployed probe stack."""
+
+    cloud: LocalCloud
+    outputs: dict[str, str]
+
+    def client(self, service: str) -> Any:
+        return self.cloud.client(service)
+
+    def start_run(self, job: str, timeout: int | None = None, **arguments: str) -> str:
+        given = {f"--{name.replace('_', '-')}": value for name, value in arguments.items()}
+        limit = {"Timeout": timeout} if timeout else {}
+        return str(self.client("glue").start_job_run(JobName=job, Arguments=given, **limit)["JobRunId"])
+
+    def run(self, job: str, run_id: str) -> dict[str, Any]:
+        return dict(self.client("glue").get_job_run(JobName=job, RunId=run_id)["JobRun"])
+
+    def ended_run(self, job: str, run_id: str) -> dict[str, Any]:
+        live = ("STARTING", "RUNNING", "STOPPING")
+        eventually(lambda: self.run(job, run_id)["JobRunState"] not in live, seconds=90)
+        return self.run(job, run_id)
+
+    def put_json(self, key: str, value: object) -> str:
+        self.client("s3").put_object(Bucket=self.outputs["Bucket"], Key=key, Body=json.dumps(value).encode())
+        return key
+
+    def object_json(self, key: str) -> Any:
+        s3 = self.client("s3")
+        found = eventually(lambda: s3.list_objects_v2(Bucket=self.outputs["Bucket"], Prefix=key).get("Contents"))
+        assert len(found) == 1
+        return json.loads(s3.get_object(Bucket=self.outputs["Bucket"], Key=key)["Body"].read())
+
+    def execute(self, machine: str, given: object) -> str:
+        request = {"stateMachineArn": self.outputs[machine], "input": json.dumps(given)}
+        return str(self.client("stepfunctions").start_execution(**request)["executionArn"])
+
+    def ended_execution(self, arn: str) -> dict[str, Any]:
+        states = self.client("stepfunctions")
+        eventually(lambda: states.describe_execution(executionArn=arn)["status"] != "RUNNING", seconds=90)
+        return dict(states.describe_execution(executionArn=arn))
+
+    def invoke(self, payload: object) -> Any:
+        answer = self.client("lambda").invoke(FunctionName=self.outputs["Function"], Payload=json.dumps(payload))
+        return json.loads(answer["Payload"].read())

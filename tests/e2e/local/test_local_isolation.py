@@ -1,0 +1,124 @@
+"""Nothing can reach a real AWS account from the local cloud, whatever the person's machine is set to."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import closing
+
+import pytest
+from local_probe import Probe, eventually
+
+from local.cloud import LocalCloud
+
+_CONFIG = """
+[default]
+region = eu-central-1
+endpoint_url = {trap}
+credential_process = /bin/sh -c "touch {witness}; exit 1"
+services = trapped
+[profile work]
+role_arn = arn:aws:iam::123456789012:role/admin
+source_profile = default
+endpoint_url = {trap}
+services = trapped
+[services trapped]
+s3 =
+  endpoint_url = {trap}
+"""
+
+
+@pytest.fixture
+def trap():
+    """A listener that plays the proxy and the foreign endpoint, and notes who comes."""
+    visitors: list[object] = []
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+
+        def accept() -> None:
+            while True:
+                try:
+                    connection, address = listener.accept()
+                except OSError:
+                    return
+                visitors.append(address)
+                connection.close()
+
+        threading.Thread(target=accept, daemon=True).start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", visitors
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.fixture
+def hostile_machine(monkeypatch, tmp_path, trap):
+    """A person's home and environment in which every AWS setting leads away; returns the witness of a leak."""
+    url, visitors = trap
+    witness = tmp_path / "credential-process-ran"
+    config = tmp_path / "home" / ".aws" / "config"
+    config.parent.mkdir(parents=True)
+    config.write_text(_CONFIG.format(trap=url, witness=witness))
+    (config.parent / "credentials").write_text("[default]\naws_access_key_id=AKIAREAL\naws_secret_access_key=real\n")
+    (config.parents[1] / ".boto").write_text("[Credentials]\naws_access_key_id=AKIAREAL\naws_secret_access_key=real\n")
+    real = {"AWS_ACCESS_KEY_ID": "AKIAREAL", "AWS_SECRET_ACCESS_KEY": "real", "AWS_SESSION_TOKEN": "real"}
+    role = {"AWS_ROLE_ARN": "arn:aws:iam::1:role/r", "AWS_WEB_IDENTITY_TOKEN_FILE": str(config)}
+    container = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": url, "AWS_CONTAINER_AUTHORIZATION_TOKEN": "real"}
+    endpoints = {f"AWS_ENDPOINT_URL{suffix}": url for suffix in ("", "_S3", "_GLUE", "_STS", "_LAMBDA", "_DYNAMODB")}
+    proxies = dict.fromkeys(("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY"), url)
+    options = {
+        "AWS_PROFILE": "work",
+        "AWS_DEFAULT_PROFILE": "work",
+        "AWS_CONFIG_FILE": str(config),
+        "AWS_SHARED_CREDENTIALS_FILE": str(config.parent / "credentials"),
+        "AWS_CA_BUNDLE": str(config),
+        "AWS_USE_FIPS_ENDPOINT": "true",
+        "AWS_USE_DUALSTACK_ENDPOINT": "true",
+        "AWS_REGION": "eu-central-1",
+        "AWS_DEFAULT_REGION": "eu-central-1",
+        "HOME": str(config.parents[1]),
+        "JAVA_TOOL_OPTIONS": f"-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort={url.rsplit(':', 1)[1]}",
+        "SPARK_HOME": str(tmp_path),
+        "SPARK_CONF_DIR": str(tmp_path),
+        "PYTHONPATH": str(tmp_path),
+        "NO_PROXY": "",
+        "no_proxy": "",
+        "AUTH": "true",
+        "PERSIST_STATE": "1",
+    }
+    for name, value in {**real, **role, **container, **endpoints, **proxies, **options}.items():
+        monkeypatch.setenv(name, value)
+    return witness, visitors
+
+
+def test_every_kind_of_client_talks_to_the_emulator_with_fake_credentials(hostile_machine, probe_assembly, tmp_path):
+    witness, visitors = hostile_machine
+    with LocalCloud.start(tmp_path / "cloud") as cloud:
+        probe = Probe(cloud, cloud.deploy(probe_assembly))
+        # The driver
+        for service in ("s3", "glue", "lambda", "sts", "dynamodb", "stepfunctions"):
+            assert probe.client(service).meta.endpoint_url == cloud.endpoint
+        assert probe.client("sts").get_caller_identity()["Account"] == "000000000000"
+        # A Lambda function, and a Glue run's boto3
+        bucket = probe.outputs["Bucket"]
+        run = probe.start_run("probe-batch", task="look", started=f"{bucket}/look.json")
+        for seen in (probe.invoke({"look": "s3"}), probe.object_json("look.json")):
+            assert seen["endpoint"] == cloud.endpoint
+            assert seen["access_key"] in ("test", "000000000000")
+            foreign = {name: value for name, value in seen["environment"].items() if "AKIA" in value or "real" in value}
+            assert not foreign
+            assert not {"AWS_PROFILE", "AWS_ENDPOINT_URL_S3", "AWS_ROLE_ARN", "HTTP_PROXY"} & set(seen["environment"])
+            assert str(tmp_path) not in seen["path"]
+        assert probe.ended_run("probe-batch", run)["JobRunState"] == "SUCCEEDED"
+        # A Glue run's Spark, by the objects that it reads and writes
+        _run_spark(probe)
+    assert not witness.exists()
+    assert visitors == []
+
+
+def _run_spark(probe: Probe) -> None:
+    s3, bucket = probe.client("s3"), probe.outputs["Bucket"]
+    s3.put_object(Bucket=bucket, Key="code/extra_module.py", Body=b"SUFFIX = '?'")
+    s3.put_object(Bucket=bucket, Key="spark/in/a.txt", Body=b"a\n")
+    arguments = {"task": "spark", "source": f"s3a://{bucket}/spark/in/", "target": f"s3a://{bucket}/spark/out"}
+    run_id = probe.start_run("probe-batch", extra_py_files=f"s3://{bucket}/code/extra_module.py", **arguments)
+    run = probe.ended_run("probe-batch", run_id)
+    assert run["JobRunState"] == "SUCCEEDED", run
+    eventually(lambda: s3.list_objects_v2(Bucket=bucket, Prefix="spark/out/_SUCCESS").get("Contents"))

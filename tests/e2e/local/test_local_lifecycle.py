@@ -1,0 +1,109 @@
+"""The local cloud starts on loopback, beside others, and takes everything it started with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from local_probe import eventually
+
+from local.cloud import LocalCloud
+from local.errors import LocalCloudError
+
+_HANG = "import os, pathlib, sys, time\npathlib.Path(sys.argv[-1]).write_text(str(os.getpid()))\ntime.sleep(600)\n"
+_OWNER = """
+import sys, time
+from pathlib import Path
+from local.cloud import LocalCloud
+
+with LocalCloud.start(Path(sys.argv[1])) as cloud:
+    s3, glue = cloud.client("s3"), cloud.client("glue")
+    s3.create_bucket(Bucket="code")
+    s3.put_object(Bucket="code", Key="job.py", Body=sys.argv[2].encode())
+    command = {"Name": "gluestreaming", "ScriptLocation": "s3://code/job.py"}
+    glue.create_job(Name="hang", Role="none", Command=command)
+    glue.start_job_run(JobName="hang", Arguments={"--pid-file": sys.argv[3]})
+    print(cloud.endpoint, cloud._process.pid, flush=True)
+    time.sleep(600)
+"""
+
+
+def _gone(pid: int) -> bool:
+    stat = Path(f"/proc/{pid}/stat")
+    try:
+        return stat.read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_end_of_the_owner_ends_the_emulator_and_its_glue_runs(tmp_path, how):
+    # Given a process that owns a local cloud with a running streaming job
+    pid_file = tmp_path / "pid"
+    command = [sys.executable, "-c", _OWNER, str(tmp_path / "cloud"), _HANG, str(pid_file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as owner:
+        _endpoint, emulator = owner.stdout.readline().split()
+        eventually(lambda: pid_file.exists() and pid_file.read_text())
+        # When the owner ends
+        owner.send_signal(how)
+        owner.wait(30)
+    # Then nothing of it is left
+    eventually(lambda: _gone(int(emulator)) and _gone(int(pid_file.read_text())))
+
+
+def test_death_of_the_emulator_ends_its_glue_runs(tmp_path):
+    pid_file = tmp_path / "pid"
+    command = [sys.executable, "-c", _OWNER, str(tmp_path / "cloud"), _HANG, str(pid_file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as owner:
+        _endpoint, emulator = owner.stdout.readline().split()
+        eventually(lambda: pid_file.exists() and pid_file.read_text())
+        os.kill(int(emulator), signal.SIGKILL)
+        eventually(lambda: _gone(int(pid_file.read_text())))
+        owner.terminate()
+
+
+def test_two_clouds_run_side_by_side_with_their_own_data(tmp_path):
+    with LocalCloud.start(tmp_path / "a") as one, LocalCloud.start(tmp_path / "b") as other:
+        one.client("s3").create_bucket(Bucket="only-here")
+        assert [each["Name"] for each in one.client("s3").list_buckets()["Buckets"]] == ["only-here"]
+        assert other.client("s3").list_buckets()["Buckets"] == []
+
+
+def test_second_cloud_in_the_same_folder_is_refused_and_the_first_goes_on(tmp_path):
+    with LocalCloud.start(tmp_path) as cloud:
+        with pytest.raises(LocalCloudError, match="Another local cloud is running"):
+            LocalCloud.start(tmp_path)
+        assert cloud.client("s3").list_buckets()["Buckets"] == []
+    with LocalCloud.start(tmp_path) as again:
+        assert again.client("s3").list_buckets()["Buckets"] == []
+
+
+def test_emulator_listens_on_loopback_only(tmp_path):
+    with LocalCloud.start(tmp_path) as cloud:
+        port = int(cloud.endpoint.rsplit(":", 1)[1])
+        inodes = {str(fd.readlink()) for fd in Path(f"/proc/{cloud._process.pid}/fd").iterdir() if fd.is_symlink()}
+        listening = []
+        for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+            for row in Path(table).read_text().splitlines()[1:]:
+                fields = row.split()
+                if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes:
+                    listening.append(fields[1])
+        assert listening == [f"{socket.inet_aton('127.0.0.1')[::-1].hex().upper()}:{port:04X}"]
+
+
+def test_failed_deployment_names_the_resource_and_the_reason(tmp_path):
+    # Given an assembly whose one resource is of a kind that the emulator does not know
+    template = {"Resources": {"Thing": {"Type": "AWS::Nothing::Thing", "Properties": {}}}}
+    assembly = tmp_path / "cdk.out"
+    assembly.mkdir()
+    (assembly / "S.template.json").write_text(json.dumps(template))
+    artifact = {"type": "aws:cloudformation:stack", "properties": {"templateFile": "S.template.json"}}
+    (assembly / "manifest.json").write_text(json.dumps({"artifacts": {"S": artifact}}))
+    with LocalCloud.start(tmp_path / "cloud") as cloud, pytest.raises(LocalCloudError, match="AWS::Nothing::Thing"):
+        cloud.deploy(assembly)

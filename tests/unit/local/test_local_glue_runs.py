@@ -1,0 +1,143 @@
+"""Glue's rules for runs, on real processes but without an emulator."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from local.errors import ConcurrentRunsExceededError
+from local.glue_launch import GlueSettings, merged_arguments
+from local.glue_runs import LIVE_STATES, GlueRuns, find_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Bench:
+    """Runs whose scripts are files in a folder that plays the bucket."""
+
+    def __init__(self, folder: Path, minute_seconds: float = 60.0) -> None:
+        self.folder = folder
+        self.records: list[dict] = []
+        self.settings = GlueSettings("http://127.0.0.1:9", folder / "runs", folder / "logs", (), minute_seconds)
+        self.runs = GlueRuns(self.settings, self._fetch)
+
+    def _fetch(self, bucket: str, key: str, target: Path) -> None:
+        shutil.copy(self.folder / bucket / key, target)
+
+    def job(self, script: str, **more) -> dict:
+        (self.folder / "code").mkdir(exist_ok=True)
+        (self.folder / "code" / "job.py").write_text(script)
+        command = {"Name": more.pop("kind", "glueetl"), "ScriptLocation": "s3://code/job.py"}
+        return {"Name": "job", "Command": command, **more}
+
+    def ended(self, job: dict, **request) -> dict:
+        return self.end_of(self.runs.start(job, request, self.records))
+
+    def end_of(self, run: dict) -> dict:
+        deadline = time.monotonic() + 30
+        while run["JobRunState"] in LIVE_STATES:
+            assert time.monotonic() < deadline, run
+            time.sleep(0.02)
+        return run
+
+
+@pytest.fixture
+def bench(tmp_path):
+    made = Bench(tmp_path)
+    yield made
+    made.runs.kill_all()
+
+
+def test_run_gets_glues_arguments_and_ends_succeeded(bench):
+    # When a job with defaults is run with an argument of its own
+    job = bench.job("import sys, json; print(json.dumps(sys.argv[1:]))", DefaultArguments={"--a": "1", "--b": "2"})
+    run = bench.ended(job, Arguments={"--b": "3 4"})
+    # Then its script got both, and the run has all its times
+    log = (bench.settings.logs / "job" / f"{run['Id']}.log").read_text()
+    assert json.loads(log) == ["--JOB_NAME", "job", "--JOB_RUN_ID", run["Id"], "--a", "1", "--b", "3 4"]
+    assert (run["JobRunState"], run["ErrorMessage"]) == ("SUCCEEDED", "")
+    assert run["CompletedOn"] >= run["StartedOn"]
+    assert find_run(bench.records, run["Id"]) is run
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("raise ValueError('no such thing')", "ValueError: no such thing"),
+        ("raise SystemExit('give a dataset')", "give a dataset"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
+        ("try:\n  1/0\nexcept ZeroDivisionError as e:\n  raise KeyError('x') from e", "KeyError: 'x'"),
+        ("import os; os.kill(os.getpid(), 9)", "The process was ended by SIGKILL."),
+        ("def f(:", "SyntaxError: "),
+    ],
+)
+def test_failed_run_says_why_in_one_line(bench, script, message):
+    run = bench.ended(bench.job(script))
+    assert run["JobRunState"] == "FAILED"
+    assert run["ErrorMessage"].startswith(message)
+
+
+def test_missing_script_fails_the_run_with_the_reason(bench):
+    job = bench.job("")
+    (bench.folder / "code" / "job.py").unlink()
+    run = bench.ended(job)
+    assert run["JobRunState"] == "FAILED"
+    assert "LAUNCH ERROR | FileNotFoundError" in run["ErrorMessage"]
+
+
+def test_run_beyond_max_concurrent_runs_is_refused_until_one_has_ended(bench):
+    job = bench.job("import time; time.sleep(600)", ExecutionProperty={"MaxConcurrentRuns": 2})
+    first, _second = (bench.runs.start(job, {}, bench.records) for _ in range(2))
+    with pytest.raises(ConcurrentRunsExceededError):
+        bench.runs.start(job, {}, bench.records)
+    assert bench.runs.stop(first)
+    assert bench.end_of(first)["JobRunState"] == "STOPPED"
+    assert bench.runs.start(job, {}, bench.records)["JobRunState"] in LIVE_STATES
+
+
+def test_ended_run_cannot_be_stopped(bench):
+    run = bench.ended(bench.job(""))
+    assert not bench.runs.stop(run)
+    assert run["JobRunState"] == "SUCCEEDED"
+
+
+@pytest.mark.parametrize(
+    ("kind", "of_job", "of_run", "minute_seconds", "state"),
+    [
+        ("glueetl", {"Timeout": 1}, {}, 0.5, "TIMEOUT"),
+        ("glueetl", {"Timeout": 480}, {"Timeout": 1}, 0.5, "TIMEOUT"),
+        ("glueetl", {}, {}, 0.5 / 480, "TIMEOUT"),
+        ("gluestreaming", {}, {}, 0.5 / (14 * 24 * 60), "EXPIRED"),
+    ],
+)
+def test_run_is_killed_at_the_end_of_its_life(tmp_path, kind, of_job, of_run, minute_seconds, state):
+    bench = Bench(tmp_path, minute_seconds)
+    run = bench.ended(bench.job("import time; time.sleep(600)", kind=kind, **of_job), **of_run)
+    assert run["JobRunState"] == state
+
+
+def test_arguments_that_cannot_be_overridden_win():
+    job = {"DefaultArguments": {"--a": "default", "--b": "default"}, "NonOverridableArguments": {"--b": "fixed"}}
+    assert merged_arguments(job, {"Arguments": {"--a": "run", "--b": "run"}}) == {"--a": "run", "--b": "fixed"}
+
+
+def test_script_sees_its_deployed_modules_and_not_the_checkout(bench):
+    job = bench.job(
+        "import helper\nprint(helper.WORD)\nimport lake", DefaultArguments={"--extra-py-files": "s3://code/helper.py"}
+    )
+    (bench.folder / "code" / "helper.py").write_text("WORD = 'deployed'")
+    run = bench.ended(job)
+    assert (bench.settings.logs / "job" / f"{run['Id']}.log").read_text().startswith("deployed\n")
+    assert run["ErrorMessage"] == "ModuleNotFoundError: No module named 'lake'"
+
+
+def test_spark_settings_of_the_job_come_after_those_of_the_local_cloud(bench):
+    run = bench.ended(bench.job("", DefaultArguments={"--conf": "spark.a=1 --conf spark.master=local[1]"}))
+    conf = (bench.settings.runs / run["Id"] / "conf" / "spark-defaults.conf").read_text().splitlines()
+    assert {"spark.a 1", "spark.master local[1]"} <= set(conf)
+    assert "spark.master local[2]" not in conf
