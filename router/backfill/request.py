@@ -25,6 +25,8 @@ class BackfillRequest:
     first: str
     last: str
     dry_run: bool
+    origin: str = "backfill"
+    """Who asks."""
 
     @property
     def selection(self) -> Selection:
@@ -34,7 +36,7 @@ class BackfillRequest:
     @property
     def reason(self) -> str:
         """Why an arrival that it finds is in the batch lane."""
-        return f"backfill {self.first} to {self.last}"
+        return f"{self.origin} {self.first} to {self.last}"
 
     def normalised(self) -> dict[str, Any]:
         """As the state machine carries it; parsing it again gives the same request."""

@@ -1,0 +1,94 @@
+"""Clients that die, lose answers or refuse at a given write."""
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from botocore.exceptions import ClientError, ReadTimeoutError
+
+WRITES = frozenset(
+    {
+        "put_item",
+        "update_item",
+        "transact_write_items",
+        "put_object",
+        "delete_object",
+        "complete_multipart_upload",
+        "abort_multipart_upload",
+        "start_job_run",
+    }
+)
+
+
+class Crash(BaseException):
+    """The process is gone: nothing catches it, and nothing it calls afterwards has an effect."""
+
+
+class Faults:
+    """Counts writes over all clients it wraps; what happens to the n-th one (from 1) is set by attributes."""
+
+    def __init__(self) -> None:
+        self.writes: list[str] = []
+        self.crash_before: int | None = None
+        self.lose_answer_of: int | None = None
+        self.drop: int | None = None
+        self.delay: int | None = None
+        self.pause: tuple[int, Callable[[], None]] | None = None
+        """Before write n: what another process does in the meantime."""
+        self._delayed: list[Callable[[], Any]] = []
+        self._dead = False
+        self._lock = threading.RLock()
+
+    def reset(self) -> None:
+        """A new process: nothing is broken any more."""
+        self.writes.clear()
+        self.crash_before = self.lose_answer_of = self.drop = self.delay = self.pause = None
+        self._dead = False
+
+    def deliver(self) -> None:
+        """The delayed write arrives at last; whether it is refused nobody sees any more."""
+        with suppress(ClientError):
+            while self._delayed:
+                self._delayed.pop()()
+
+    def wrap(self, client: Any) -> Any:
+        """The client, with faults."""
+        return _Faulty(client, self)
+
+    def call(self, name: str, method: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+        """One request at a time: the emulated services are not thread-safe."""
+        if self.pause is not None and name in WRITES and len(self.writes) + 1 >= self.pause[0]:
+            (_, meanwhile), self.pause = self.pause, None
+            meanwhile()
+        with self._lock:
+            if self._dead:
+                raise Crash
+            if name not in WRITES:
+                return method(**kwargs)
+            self.writes.append(name)
+            number = len(self.writes)
+            if number == self.delay:
+                self._delayed.append(lambda: method(**kwargs))
+                raise ReadTimeoutError(endpoint_url="loopback")
+            if number == self.crash_before:
+                self._dead = True
+                raise Crash
+            if number == self.drop:
+                raise ReadTimeoutError(endpoint_url="loopback")
+            answer = method(**kwargs)
+            if number == self.lose_answer_of:
+                raise ReadTimeoutError(endpoint_url="loopback")
+            return answer
+
+
+class _Faulty:
+    def __init__(self, client: Any, faults: Faults) -> None:
+        self._client = client
+        self._faults = faults
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._client, name)
+        if name == "exceptions" or not callable(value):
+            return value
+        return lambda **kwargs: self._faults.call(name, value, kwargs)

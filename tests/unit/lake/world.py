@@ -1,0 +1,111 @@
+"""Emulated S3 and DynamoDB with one deployment in them, and a clock that only moves when a test moves it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any
+
+import boto3
+from moto import mock_aws
+
+from lake.ledger import Claim, Ledger, ManifestRow
+from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id, write_manifest
+from lake.partition import Partition
+from lake.places import Places
+from tests.unit.lake.faults import Faults
+
+REGION = "eu-central-1"
+MORNING = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
+"""A Friday, 10:30 in Berlin."""
+PLACES = Places("input", "lake", "quarantine", "control", "ledger", "stream-job", "batch-job", "catalog")
+PARTITION = Partition("orders", "2026-11-20", 9)
+LEASE = timedelta(minutes=10)
+
+
+@dataclass
+class World:
+    """One deployment."""
+
+    s3: Any
+    raw_s3: Any
+    ledger: Ledger
+    faults: Faults
+    dynamodb: Any
+    now: datetime = MORNING
+    places: Places = field(default=PLACES)
+
+    def clock(self) -> datetime:
+        return self.now
+
+    def wait(self, span: timedelta) -> None:
+        self.now += span
+
+    def keys(self, bucket: str, prefix: str = "") -> list[str]:
+        return [item["Key"] for item in self.raw_s3.list_objects_v2(Bucket=bucket, Prefix=prefix).get("Contents", [])]
+
+    def manifest(self, *names: str, lane: Lane = Lane.BATCH, partition: Partition = PARTITION) -> Manifest:
+        """A manifest that nobody has enqueued yet."""
+        files = tuple(file_of(f"{partition.dataset}/{name}") for name in names)
+        return Manifest(new_manifest_id(self.now), lane, partition, self.now.isoformat(), files)
+
+    def queued(self, *names: str, lane: Lane = Lane.BATCH, partition: Partition = PARTITION) -> ManifestRow:
+        """A manifest that is QUEUED, document and row."""
+        manifest = self.manifest(*names, lane=lane, partition=partition)
+        write_manifest(self.raw_s3, PLACES.control_bucket, manifest)
+        self.ledger.manifests.enqueue(manifest)
+        return self.row(manifest.id)
+
+    def claimed(self, row: ManifestRow, owner: str = "jr_1") -> Claim:
+        claim = self.ledger.manifests.claim(row, owner, self.now, LEASE)
+        assert claim is not None
+        return claim
+
+    def row(self, manifest: str) -> ManifestRow:
+        row = self.ledger.manifests.get(manifest)
+        assert row is not None
+        return row
+
+
+def file_of(key: str, size: int = 100, version: str | None = "v1") -> ObjectVersion:
+    return ObjectVersion("input", key, f"etag-of-{key[-100:]}", size, MORNING.isoformat(), version)
+
+
+@contextmanager
+def new_world() -> Iterator[World]:
+    with mock_aws():
+        s3, dynamodb = clients()
+        for bucket in ("input", "lake", "quarantine", "control"):
+            s3.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
+        create_table(dynamodb)
+        faults = Faults()
+        ledger = Ledger.over(faults.wrap(dynamodb), PLACES.ledger_table)
+        yield World(faults.wrap(s3), s3, ledger, faults, dynamodb)
+
+
+@cache
+def clients() -> tuple[Any, Any]:
+    """Made once: it takes longer than most tests. What they talk to is new in every world."""
+    session = boto3.Session(aws_access_key_id="x", aws_secret_access_key="x", region_name=REGION)
+    return session.client("s3"), session.resource("dynamodb").meta.client
+
+
+def create_table(dynamodb: Any) -> None:
+    names = ("pk", "sk", "open", "open_order")
+    dynamodb.create_table(
+        TableName=PLACES.ledger_table,
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in names],
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+        GlobalSecondaryIndexes=[
+            {
+                "IndexName": "open",
+                "KeySchema": [
+                    {"AttributeName": "open", "KeyType": "HASH"},
+                    {"AttributeName": "open_order", "KeyType": "RANGE"},
+                ],
+                "Projection": {"ProjectionType": "ALL"},
+            }
+        ],
+        BillingMode="PAY_PER_REQUEST",
+    )

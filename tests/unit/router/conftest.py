@@ -1,0 +1,54 @@
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from lake.settings import parse_settings
+from router.services import Services
+from router.telemetry import metrics
+from tests.unit.lake.world import World, new_world
+from tests.unit.router.glue import FakeGlue
+
+SETTINGS = {"stage": "test", "time_zone": "Europe/Berlin"}
+
+
+@dataclass
+class Deployment(World):
+    """A world with a control plane."""
+
+    glue: Any = None
+    services: Services = None  # type: ignore[assignment]
+
+    def configure(self, **settings: Any) -> None:
+        """Other settings than the defaults."""
+        self.services = replace(self.services, settings=parse_settings({**SETTINGS, **settings}))
+
+
+@pytest.fixture(autouse=True)
+def _metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "namespace", "hybrid-router")
+    metrics.clear_metrics()
+
+
+@pytest.fixture
+def deployment() -> Iterator[Deployment]:
+    with new_deployment() as deployment:
+        yield deployment
+
+
+@contextmanager
+def new_deployment() -> Iterator[Deployment]:
+    with new_world() as world:
+        glue = FakeGlue()
+        deployment = Deployment(world.s3, world.raw_s3, world.ledger, world.faults, world.dynamodb, glue=glue)
+        deployment.services = Services(
+            settings=parse_settings(SETTINGS),
+            places=world.places,
+            ledger=world.ledger,
+            s3=world.s3,
+            glue=world.faults.wrap(glue),
+            clock=deployment.clock,
+        )
+        yield deployment

@@ -1,0 +1,77 @@
+"""A Glue that keeps job runs and tables in memory, with the exceptions of the real client."""
+
+import itertools
+from functools import cache
+from typing import Any
+
+import boto3
+
+LIVE = frozenset({"STARTING", "RUNNING", "STOPPING", "WAITING"})
+
+
+@cache
+def _exceptions() -> Any:
+    return boto3.client("glue", region_name="eu-central-1").exceptions
+
+
+class FakeGlue:
+    """What the router calls; one run at a time per job, tables with a version."""
+
+    def __init__(self) -> None:
+        self.exceptions = _exceptions()
+        self.runs: dict[str, dict[str, str]] = {}
+        self.tables: dict[str, dict[str, Any]] = {}
+        self.before_update = lambda: None
+        self._numbers = itertools.count(1)
+
+    def start_job_run(self, JobName: str) -> dict[str, str]:  # noqa: N803
+        runs = self.runs.setdefault(JobName, {})
+        if LIVE & set(runs.values()):
+            raise self._error("ConcurrentRunsExceededException", "StartJobRun")
+        run = f"jr_{next(self._numbers)}"
+        runs[run] = "RUNNING"
+        return {"JobRunId": run}
+
+    def get_job_run(self, JobName: str, RunId: str) -> dict[str, Any]:  # noqa: N803
+        try:
+            return {"JobRun": {"Id": RunId, "JobRunState": self.runs[JobName][RunId]}}
+        except KeyError:
+            raise self._error("EntityNotFoundException", "GetJobRun") from None
+
+    def get_job_runs(self, JobName: str, MaxResults: int) -> dict[str, Any]:  # noqa: N803
+        runs = [{"Id": run, "JobRunState": state} for run, state in self.runs.get(JobName, {}).items()]
+        return {"JobRuns": runs[::-1][:MaxResults]}
+
+    def batch_stop_job_run(self, JobName: str, JobRunIds: list[str]) -> dict[str, Any]:  # noqa: N803
+        for run in JobRunIds:
+            self.runs[JobName][run] = "STOPPED"
+        return {}
+
+    def get_table(self, DatabaseName: str, Name: str) -> dict[str, Any]:  # noqa: N803
+        if Name not in self.tables:
+            raise self._error("EntityNotFoundException", "GetTable")
+        return {"Table": {**self.tables[Name], "DatabaseName": DatabaseName, "CreatedBy": "somebody"}}
+
+    def create_table(self, DatabaseName: str, TableInput: dict[str, Any]) -> None:  # noqa: N803
+        if TableInput["Name"] in self.tables:
+            raise self._error("AlreadyExistsException", "CreateTable")
+        self.tables[TableInput["Name"]] = {**TableInput, "VersionId": "0"}
+
+    def update_table(
+        self,
+        DatabaseName: str,  # noqa: N803
+        TableInput: dict[str, Any],  # noqa: N803
+        SkipArchive: bool,  # noqa: N803
+        VersionId: str,  # noqa: N803
+    ) -> None:
+        self.before_update()
+        standing = self.tables[TableInput["Name"]]
+        if standing["VersionId"] != VersionId:
+            raise self._error("ConcurrentModificationException", "UpdateTable")
+        assert SkipArchive
+        assert not {"DatabaseName", "CreatedBy", "VersionId"} & set(TableInput)
+        self.tables[TableInput["Name"]] = {**TableInput, "VersionId": str(int(VersionId) + 1)}
+
+    def _error(self, code: str, operation: str) -> Exception:
+        error: Exception = getattr(self.exceptions, code)({"Error": {"Code": code, "Message": code}}, operation)
+        return error

@@ -1,0 +1,167 @@
+"""decide: tables of cases. Clocks are UTC; the deployment is in Berlin."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from lake.ledger import StreamRow
+from lake.manifest import Lane
+from lake.settings import parse_settings
+from router.route.decide import decide
+from tests.unit.lake.world import file_of
+
+HEALTHY = StreamRow()
+SPILLING = StreamRow(spilling=True)
+
+
+def decided(key: str, now: str, *, size: int = 100, health: StreamRow = HEALTHY, **settings: Any) -> tuple[Any, ...]:
+    body = {"stage": "test", "time_zone": "Europe/Berlin", **settings}
+    instant = datetime.fromisoformat(now).replace(tzinfo=UTC)
+    decision = decide(file_of(key, size), parse_settings(body), instant, health)
+    return decision.lane, decision.dataset, decision.reason
+
+
+@pytest.mark.parametrize(
+    ("key", "dataset"),
+    [
+        ("orders/a.ndjson", "orders"),
+        ("orders/2026/11/a.jsonl.gz", "orders"),
+        ("orders/ü b+%41.json", "orders"),
+        ("a1_b/line\nbreak.ndjson", "a1_b"),
+    ],
+)
+def test_the_folder_names_the_dataset(key: str, dataset: str) -> None:
+    assert decided(key, "2026-11-21T12:00") == (Lane.BATCH, dataset, "waits for the night")
+
+
+@pytest.mark.parametrize(
+    ("key", "reason"),
+    [
+        ("orders/a.csv", "the name ends in none of .ndjson, .jsonl, .json, .ndjson.gz, .jsonl.gz, .json.gz"),
+        ("orders/a.NDJSON", "the name ends in none of"),
+        ("orders/a.gz", "the name ends in none of"),
+        ("orders/2026/", "a folder marker"),
+        ("orders.ndjson/", "a folder marker"),
+        ("a.ndjson", "no rule of [[datasets]]"),
+        ("Orders/a.ndjson", "the folder 'Orders' is no dataset name"),
+        ("1st/a.ndjson", "the folder '1st' is no dataset name"),
+        ("/a.ndjson", "the folder '' is no dataset name"),
+        (f"{'x' * 64}/a.ndjson", "the folder 'xxx"),
+    ],
+)
+def test_what_nobody_asked_for_is_ignored(key: str, reason: str) -> None:
+    lane, dataset, why = decided(key, "2026-11-20T12:00")
+    assert (lane, dataset) == (None, None)
+    assert why.startswith(reason)
+
+
+def test_the_first_dataset_rule_wins() -> None:
+    rules = [{"name": "clicks", "prefix": "web/c"}, {"name": "{folder}", "prefix": "web/"}, {"name": "rest"}]
+    keys = ("web/clicks/a.json", "web/orders/a.json", "web/a.json", "app/a.json")
+    datasets = [decided(key, "2026-11-21T12:00", datasets=rules)[1] for key in keys]
+    assert datasets == ["clicks", "orders", "rest", "rest"]
+
+
+@pytest.mark.parametrize(
+    ("now", "lane"),
+    [
+        ("2026-11-20T06:59:59", Lane.BATCH),
+        ("2026-11-20T07:00:00", Lane.STREAM),
+        ("2026-11-20T18:59:59", Lane.STREAM),
+        ("2026-11-20T19:00:00", Lane.BATCH),
+        ("2026-11-21T12:00:00", Lane.BATCH),
+        ("2026-07-17T06:00:00", Lane.STREAM),
+        ("2026-07-17T18:00:00", Lane.BATCH),
+    ],
+    ids=["before", "start", "last second", "end", "Saturday", "summer start", "summer end"],
+)
+def test_peak_hours_are_local(now: str, lane: Lane) -> None:
+    reason = "peak hours 08:00-20:00 Europe/Berlin" if lane == Lane.STREAM else "waits for the night"
+    assert decided("orders/a.json", now) == (lane, "orders", reason)
+
+
+@pytest.mark.parametrize(
+    ("now", "lane"),
+    [
+        # Sunday 29 March 2026: 01:59 is followed by 03:00.
+        ("2026-03-29T00:59", Lane.BATCH),
+        ("2026-03-29T01:00", Lane.STREAM),
+        ("2026-03-29T01:29", Lane.STREAM),
+        ("2026-03-29T01:30", Lane.BATCH),
+        # Sunday 25 October 2026: 02:00 to 03:00 comes twice, the second time as winter time.
+        ("2026-10-25T00:00", Lane.BATCH),
+        ("2026-10-25T00:30", Lane.STREAM),
+        ("2026-10-25T00:59", Lane.STREAM),
+        ("2026-10-25T01:00", Lane.BATCH),
+        ("2026-10-25T01:30", Lane.STREAM),
+        ("2026-10-25T02:00", Lane.STREAM),
+        ("2026-10-25T02:30", Lane.BATCH),
+    ],
+)
+def test_clock_changes_follow_the_wall_clock(now: str, lane: Lane) -> None:
+    peak = {"hours": ["02:30-03:30"], "days": ["sun"]}
+    assert decided("orders/a.json", now, peak=peak)[0] == lane
+
+
+@pytest.mark.parametrize(
+    ("now", "lane"),
+    [
+        ("2026-11-20T20:59", Lane.BATCH),
+        ("2026-11-20T21:00", Lane.STREAM),
+        ("2026-11-20T23:30", Lane.STREAM),
+        ("2026-11-21T04:59", Lane.STREAM),
+        ("2026-11-21T05:00", Lane.BATCH),
+        ("2026-11-20T04:00", Lane.BATCH),
+        ("2026-11-21T22:00", Lane.BATCH),
+    ],
+    ids=["before", "start", "after midnight", "last minute", "end", "the morning before", "the evening after"],
+)
+def test_a_window_over_midnight_belongs_to_the_day_it_begins_on(now: str, lane: Lane) -> None:
+    peak = {"hours": ["22:00-06:00"], "days": ["fri"]}
+    assert decided("orders/a.json", now, peak=peak)[0] == lane
+
+
+def test_a_window_can_end_at_midnight() -> None:
+    peak = {"hours": ["20:00-24:00"], "days": ["fri"]}
+    lanes = [decided("orders/a.json", now, peak=peak)[0] for now in ("2026-11-20T22:59", "2026-11-20T23:00")]
+    assert lanes == [Lane.STREAM, Lane.BATCH]
+
+
+def test_the_second_window_gives_its_own_reason() -> None:
+    peak = {"hours": ["06:00-09:00", "12:00-14:00"]}
+    assert decided("orders/a.json", "2026-11-20T12:30", peak=peak)[2] == "peak hours 12:00-14:00 Europe/Berlin"
+
+
+@pytest.mark.parametrize("peak", [{"hours": []}, {"days": []}])
+def test_no_peak_at_all(peak: dict[str, list[str]]) -> None:
+    assert decided("orders/a.json", "2026-11-20T12:00", peak=peak)[0] == Lane.BATCH
+
+
+def test_a_dataset_can_stay_out_of_peak() -> None:
+    rules = [{"name": "archive", "prefix": "archive/", "peak": False}, {"name": "{folder}"}]
+    lanes = [decided(key, "2026-11-20T12:00", datasets=rules)[0] for key in ("archive/a.json", "orders/a.json")]
+    assert lanes == [Lane.BATCH, Lane.STREAM]
+
+
+def test_urgent_wins_over_everything_but_the_wish_for_it() -> None:
+    at_night, stream = "2026-11-21T23:00", {"max_file_bytes": 10}
+    urgent = decided("orders/urgent/a.json", at_night, health=SPILLING, stream=stream)
+    assert urgent == (Lane.STREAM, "orders", "urgent: the key matches */urgent/*")
+    assert decided("orders/urgent/a.csv", at_night)[0] is None
+    assert decided("orders/URGENT/a.json", at_night)[0] == Lane.BATCH
+
+
+@pytest.mark.parametrize(("size", "lane"), [(10, Lane.STREAM), (11, Lane.BATCH)])
+def test_large_files_wait_even_at_peak(size: int, lane: Lane) -> None:
+    decision = decided("orders/a.json", "2026-11-20T12:00", size=size, stream={"max_file_bytes": 10})
+    assert decision[0] == lane
+    assert lane == Lane.STREAM or decision[2] == "larger than stream.max_file_bytes (11 > 10 bytes)"
+
+
+def test_peak_files_spill_while_the_stream_is_behind() -> None:
+    assert decided("orders/a.json", "2026-11-20T12:00", health=SPILLING) == (
+        Lane.BATCH,
+        "orders",
+        "waits for the night: peak hours 08:00-20:00 Europe/Berlin, but the stream's backlog is above its high mark",
+    )

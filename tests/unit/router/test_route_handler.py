@@ -1,0 +1,148 @@
+"""route: a batch of messages, from the event to the ledger and back."""
+
+import json
+from datetime import timedelta
+from types import SimpleNamespace
+
+import pytest
+
+from lake.ledger import State
+from lake.manifest import Lane, read_manifest
+from router.route import handler as route_module
+from router.route.handler import route
+from tests.unit.lake.world import PARTITION, file_of
+from tests.unit.router.conftest import Deployment
+from tests.unit.router.events import batch, failures, message, raw_message, s3_record
+
+
+def test_files_at_peak_go_through_the_stream_and_are_acknowledged(deployment: Deployment) -> None:
+    # Given: Friday morning in Berlin
+    event = batch(message("m1", s3_record("orders/a.ndjson")), message("m2", s3_record("orders/b.ndjson")))
+    # When
+    answer = route(event, deployment.services)
+    # Then: one manifest holds both, with a pointer, and a streaming run was started
+    assert failures(answer) == []
+    [row] = deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)
+    manifest = read_manifest(deployment.s3, "control", row.id, ("input",))
+    assert [file.key for file in manifest.files] == ["orders/a.ndjson", "orders/b.ndjson"]
+    assert (row.partition, row.bytes, row.files) == (PARTITION, 200, 2)
+    [pointer] = deployment.keys("control", "inbox/")
+    body = deployment.raw_s3.get_object(Bucket="control", Key=pointer)["Body"].read()
+    assert json.loads(body) == {"manifest": row.id}
+    assert deployment.glue.runs == {"stream-job": {"jr_1": "RUNNING"}}
+    arrival = deployment.ledger.arrivals.get(manifest.files[0])
+    assert arrival is not None
+    assert (arrival.manifest, arrival.reason) == (row.id, "peak hours 08:00-20:00 Europe/Berlin")
+
+
+def test_files_at_night_wait_and_start_nothing(deployment: Deployment) -> None:
+    deployment.wait(timedelta(hours=12))
+    answer = route(batch(message("m1", s3_record("orders/a.ndjson"))), deployment.services)
+    assert failures(answer) == []
+    assert [row.lane for row in deployment.ledger.manifests.open(Lane.BATCH, State.QUEUED)] == ["batch"]
+    assert deployment.keys("control", "inbox/") == []
+    assert deployment.glue.runs == {}
+
+
+def test_the_partition_is_the_hour_of_the_event_not_of_the_routing(deployment: Deployment) -> None:
+    route(batch(message("m1", s3_record("orders/a.ndjson", time="2025-12-31T23:59:59.999Z"))), deployment.services)
+    [row] = deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)
+    assert str(row.partition) == "orders#2025-12-31T23"
+
+
+def test_a_duplicate_changes_nothing(deployment: Deployment) -> None:
+    # Given: an event, twice in one batch
+    event = batch(message("m1", s3_record("orders/a.ndjson")), message("m2", s3_record("orders/a.ndjson")))
+    route(event, deployment.services)
+    deployment.faults.writes.clear()
+    # When: both come once more
+    answer = route(event, deployment.services)
+    # Then
+    assert failures(answer) == []
+    [row] = deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)
+    assert row.files == 1
+    assert deployment.faults.writes == ["put_item", "start_job_run"]
+    assert len(deployment.keys("control", "inbox/")) == 1
+    assert deployment.ledger.partitions.hours("orders", "2026-11-20T09", "2026-11-20T09")[0]["files"] == 1
+
+
+def test_both_versions_of_an_overwritten_key_are_arrivals(deployment: Deployment) -> None:
+    records = [s3_record("orders/a.ndjson", versionId=version) for version in ("v1", "v2")]
+    route(batch(message("m1", *records)), deployment.services)
+    [row] = deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)
+    assert row.files == 2
+
+
+def test_what_nobody_wants_is_ignored_with_its_reason(deployment: Deployment) -> None:
+    keys = ["orders/a.csv", "orders/", "toplevel.ndjson", "Bad Folder/a.ndjson"]
+    answer = route(batch(message("m1", *(s3_record(key) for key in keys))), deployment.services)
+    assert failures(answer) == []
+    reasons = [deployment.ledger.arrivals.versions("input", key)[0].reason for key in keys]
+    assert reasons[0].startswith("the name ends in none of .ndjson, .jsonl")
+    assert reasons[1] == "a folder marker, not a file"
+    assert reasons[2] == "no rule of [[datasets]] matches the key"
+    assert reasons[3].startswith("the folder 'Bad Folder' is no dataset name")
+    assert deployment.ledger.datasets.all() == []
+
+
+def test_a_foreign_bucket_is_ignored(deployment: Deployment) -> None:
+    route(batch(message("m1", s3_record("orders/a.ndjson", bucket="other"))), deployment.services)
+    [row] = deployment.ledger.arrivals.versions("other", "orders/a.ndjson")
+    assert row.reason == "the bucket other is not the input of this deployment"
+
+
+def test_a_message_that_is_no_event_fails_alone(deployment: Deployment) -> None:
+    event = batch(raw_message("bad", "no JSON"), message("good", s3_record("orders/a.ndjson")))
+    assert failures(route(event, deployment.services)) == ["bad"]
+    assert len(list(deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED))) == 1
+
+
+def test_an_event_comes_again_when_the_stream_cannot_be_started(deployment: Deployment) -> None:
+    # Given: the fifth write and those after it are fine, but StartJobRun has no answer
+    event = batch(message("m1", s3_record("orders/a.ndjson")))
+    route(event, deployment.services)
+    deployment.glue.runs.clear()
+    deployment.faults.writes.clear()
+    deployment.faults.drop = 2
+    # When, Then: also a duplicate makes sure that the stream runs
+    assert failures(route(event, deployment.services)) == ["m1"]
+    assert failures(route(event, deployment.services)) == []
+    assert deployment.glue.runs == {"stream-job": {"jr_2": "RUNNING"}}
+
+
+def test_a_fresh_heartbeat_spares_the_start(deployment: Deployment) -> None:
+    deployment.ledger.stream.beat("jr_9", deployment.now.isoformat())
+    route(batch(message("m1", s3_record("orders/a.ndjson"))), deployment.services)
+    assert deployment.glue.runs == {}
+
+
+@pytest.mark.parametrize("state", ["stale", "stopping"])
+def test_a_run_that_is_late_or_stopping_does_not(deployment: Deployment, state: str) -> None:
+    deployment.ledger.stream.beat("jr_9", (deployment.now - timedelta(minutes=5 * (state == "stale"))).isoformat())
+    deployment.ledger.stream.request_stop(state == "stopping")
+    route(batch(message("m1", s3_record("orders/a.ndjson"))), deployment.services)
+    assert deployment.glue.runs == {"stream-job": {"jr_1": "RUNNING"}}
+
+
+def test_the_lambda_handler_prints_its_metrics(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given: the handler as Lambda calls it
+    monkeypatch.setattr(route_module, "container_services", lambda: deployment.services)
+    context = SimpleNamespace(
+        function_name="route", memory_limit_in_mb=256, invoked_function_arn="arn", aws_request_id="r1"
+    )
+    event = {"Records": [message("m1", s3_record("orders/a.ndjson"), s3_record("orders/a.csv"))]}
+    # When
+    answer = route_module.handler(event, context)  # type: ignore[arg-type]
+    # Then
+    assert answer == {"batchItemFailures": []}
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    [metrics] = [line for line in lines if "_aws" in line]
+    names = ("Arrivals", "Duplicates", "Ignored", "StreamManifests", "StreamBytes", "BatchManifests")
+    assert [metrics[name] for name in names] == [[2.0], [0.0], [1.0], [1.0], [100.0], [0.0]]
+
+
+def test_file_of_is_the_arrival_of_the_event(deployment: Deployment) -> None:
+    route(batch(message("m1", s3_record("orders/a.ndjson"))), deployment.services)
+    assert deployment.ledger.arrivals.get(file_of("orders/a.ndjson")) is not None

@@ -1,0 +1,98 @@
+"""parse: SQS messages to arrivals, whatever the key."""
+
+import json
+from typing import Any
+
+import pytest
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+
+from lake.errors import InvalidInputError
+from lake.manifest import ObjectVersion
+from router.route.parse import arrivals_of
+from tests.unit.router.events import message, raw_message, s3_record
+
+
+def parsed(*records: dict[str, Any]) -> list[ObjectVersion]:
+    return arrivals_of(SQSRecord(message("m1", *records)))
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "orders/a+b.ndjson",
+        "orders/a b.ndjson",
+        "orders/100%.ndjson",
+        "orders/%41.ndjson",
+        "orders/Müller.ndjson",
+        "orders/😀.ndjson",
+        "orders/line\nbreak.ndjson",
+        "orders/" + "x" * 1010 + ".ndjson",
+        "orders/" + "😀" * 252 + ".ndjson",
+    ],
+)
+def test_a_key_is_what_was_put(key: str) -> None:
+    assert [file.key for file in parsed(s3_record(key))] == [key]
+
+
+def test_a_key_as_s3_really_encodes_it() -> None:
+    # Given: the console's own spelling of "a +ü%.ndjson"
+    record = s3_record("x")
+    record["s3"]["object"]["key"] = "orders/a+%2B%C3%BC%25.ndjson"
+    assert parsed(record)[0].key == "orders/a +ü%.ndjson"
+
+
+def test_an_arrival_has_one_spelling_of_each_field() -> None:
+    [file] = parsed(s3_record("orders/a.json", time="2026-11-20T09:30:00.5Z", size=7, eTag='"abc"'))
+    assert file == ObjectVersion("input", "orders/a.json", "abc", 7, "2026-11-20T09:30:00.500+00:00", "v1")
+
+
+@pytest.mark.parametrize("version", [None, "null", ""])
+def test_without_versions_the_etag_pins_the_object(version: str | None) -> None:
+    [file] = parsed(s3_record("orders/a.json", versionId=version))
+    assert (file.version_id, file.version) == (None, "etag:0123456789abcdef")
+
+
+def test_a_zero_byte_object_is_an_arrival() -> None:
+    assert parsed(s3_record("orders/empty.json", size=0))[0].size == 0
+
+
+@pytest.mark.parametrize("event", ["ObjectCreated:Post", "ObjectCreated:Copy", "ObjectCreated:CompleteMultipartUpload"])
+def test_every_way_of_creating_counts(event: str) -> None:
+    assert len(parsed(s3_record("orders/a.json", event=event))) == 1
+
+
+@pytest.mark.parametrize("event", ["ObjectRemoved:Delete", "ObjectRemoved:DeleteMarkerCreated", "ObjectTagging:Put"])
+def test_other_events_do_not(event: str) -> None:
+    assert parsed(s3_record("orders/a.json", event=event)) == []
+
+
+def test_a_removal_without_size_and_etag_is_no_error() -> None:
+    record = s3_record("orders/a.json", event="ObjectRemoved:Delete")
+    del record["s3"]["object"]["eTag"], record["s3"]["object"]["size"]
+    assert parsed(record, s3_record("orders/b.json"))[0].key == "orders/b.json"
+
+
+def test_the_test_event_announces_nothing() -> None:
+    body = {"Service": "Amazon S3", "Event": "s3:TestEvent", "Time": "2026-11-20T09:30:00.000Z", "Bucket": "input"}
+    assert arrivals_of(SQSRecord(raw_message("m1", json.dumps(body)))) == []
+
+
+@pytest.mark.parametrize("body", ["", "no JSON", "[]", "{}", '{"Records": [{}]}', '{"Records": [7]}', '"text"'])
+def test_anything_else_names_the_message(body: str) -> None:
+    with pytest.raises(InvalidInputError, match="message m1 is no S3 event"):
+        arrivals_of(SQSRecord(raw_message("m1", body)))
+
+
+@pytest.mark.parametrize("name", ["eTag", "key"])
+def test_a_record_that_cannot_be_pinned_is_refused(name: str) -> None:
+    record = s3_record("orders/a.json")
+    del record["s3"]["object"][name]
+    with pytest.raises(InvalidInputError):
+        parsed(record)
+
+
+def test_a_key_that_is_no_utf8_is_refused() -> None:
+    record = s3_record("x")
+    record["s3"]["object"]["key"] = "orders/%FF.json"
+    with pytest.raises(InvalidInputError):
+        parsed(record)
