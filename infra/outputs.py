@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StackOutputs:
-    """One deployed stage."""
+    """Names of one deployed stage."""
 
     places: Places
     overnight: str

@@ -54,22 +54,21 @@ class Grants:
         self._objects(role, actions, layout.INBOX, layout.CHECKPOINT)
 
     def publish(self, role: iam.Role) -> None:
-        """Complete, abort and withdraw the uploads of a commit document (roll forward)."""
+        """Upload, complete, abort and withdraw objects of the lake and the quarantine."""
         buckets = (self.storage.lake, self.storage.quarantine)
         actions = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
         allow(role, actions, [bucket.arn_for_objects("*") for bucket in buckets], ANY_KEY)
-        allow(role, ("s3:ListBucket",), [bucket.bucket_arn for bucket in buckets])
+        allow(role, ("s3:ListBucket", "s3:ListBucketMultipartUploads"), [bucket.bucket_arn for bucket in buckets])
 
     def read_input(self, role: iam.Role) -> None:
-        """Objects and their versions."""
+        """Objects, pinned to their versions; listing makes a missing one "no such key" instead of "denied"."""
         arn = self.storage.input.bucket_arn
         allow(role, ("s3:GetObject", "s3:GetObjectVersion"), [f"{arn}/*"], ANY_INPUT)
-        allow(role, ("s3:ListBucket", "s3:ListBucketVersions"), [arn])
+        allow(role, ("s3:ListBucket",), [arn])
 
     def list_input(self, role: iam.Role) -> None:
         """What is in the input bucket, not the objects themselves."""
-        arn = self.storage.input.bucket_arn
-        allow(role, ("s3:ListBucket", "s3:ListBucketVersions", "s3:GetBucketVersioning"), [arn])
+        allow(role, ("s3:ListBucketVersions",), [self.storage.input.bucket_arn])
 
     def start_stream(self, role: iam.Role) -> None:
         """Ensure that the streaming job runs."""
@@ -85,7 +84,7 @@ class Grants:
 
     def tables(self, role: iam.Role) -> None:
         """Create and extend tables of the one database; none is dropped."""
-        actions = ("glue:GetDatabase", "glue:GetTable", "glue:GetTables", "glue:CreateTable", "glue:UpdateTable")
+        actions = ("glue:GetTable", "glue:CreateTable", "glue:UpdateTable")
         allow(role, actions, self.catalog.arns, ANY_TABLE)
 
     def _objects(self, role: iam.Role, actions: tuple[str, ...], *prefixes: str) -> None:
@@ -101,45 +100,41 @@ def grant_functions(grants: Grants, functions: Mapping[str, RouterFunction]) -> 
 
 
 def grant_jobs(grants: Grants) -> None:
-    """The one role of both jobs: read the input, write the lake, keep the books."""
+    """The one role of both jobs: read the input, write the lake, keep the books, ask for other runs' ends."""
     role = grants.jobs.role
     grants.ledger(role)
     grants.read_input(role)
     grants.publish(role)
-    grants.read_control(role, layout.MANIFESTS, layout.PLANS, layout.COMMITS, layout.RESULTS)
-    grants.write_control(role, layout.MANIFESTS, layout.COMMITS, layout.RESULTS)
+    grants.read_control(role, layout.MANIFESTS, layout.PLANS, layout.COMMITS, layout.EXCLUSIONS)
+    grants.write_control(role, layout.MANIFESTS, layout.COMMITS, layout.EXCLUSIONS, layout.RESULTS)
     grants.stream_files(role)
+    grants.watch_runs(role)
 
 
 def _route(grants: Grants, role: iam.Role) -> None:
-    grants.read_control(role, layout.MANIFESTS)
     grants.write_control(role, layout.MANIFESTS, layout.INBOX)
     grants.start_stream(role)
 
 
 def _plan(grants: Grants, role: iam.Role) -> None:
-    grants.read_control(role, layout.MANIFESTS, layout.RESULTS, layout.PLANS)
+    grants.read_control(role, layout.MANIFESTS)
     grants.write_control(role, layout.MANIFESTS, layout.PLANS)
+    grants.watch_runs(role)
 
 
 def _backfill(grants: Grants, role: iam.Role) -> None:
     grants.list_input(role)
-    grants.read_control(role, layout.MANIFESTS)
     grants.write_control(role, layout.MANIFESTS)
 
 
 def _run_status(grants: Grants, role: iam.Role) -> None:
-    grants.read_control(role, layout.PLANS, layout.MANIFESTS, layout.COMMITS)
-    grants.write_control(role, layout.RESULTS)
-    grants.publish(role)
+    grants.read_control(role, layout.PLANS)
     grants.watch_runs(role)
 
 
 def _settle(grants: Grants, role: iam.Role) -> None:
-    grants.read_control(role, layout.PLANS, layout.MANIFESTS, layout.RESULTS, layout.COMMITS)
-    grants.write_control(role, layout.PLANS, layout.RESULTS)
-    grants.publish(role)
-    grants.watch_runs(role)
+    grants.read_control(role, layout.PLANS, layout.RESULTS)
+    grants.write_control(role, layout.PLANS)
 
 
 def _catalog(grants: Grants, role: iam.Role) -> None:

@@ -73,5 +73,6 @@ class Schedules(Construct):
                 dead_letter_config=scheduler.CfnSchedule.DeadLetterConfigProperty(arn=self._dead_letters.queue_arn),
             ),
         )
+        # The role's policy, without which a schedule cannot start anything, is a resource of its own.
         schedule.node.add_dependency(self._role)
         return schedule
