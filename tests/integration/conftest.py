@@ -29,5 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if here in item.path.parents:
             item.add_marker(
-                pytest.mark.filterwarnings(r"ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+                pytest.mark.filterwarnings(
+                    r"ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"
+                )
             )

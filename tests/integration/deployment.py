@@ -78,6 +78,11 @@ class Deployment:
         settings = replace(settings, convert=replace(settings.convert, **convert_settings))
         self.services = replace(self.services, settings=settings)
 
+    def set_stream(self, **stream_settings: Any) -> None:
+        settings = self.services.settings
+        settings = replace(settings, stream=replace(settings.stream, **stream_settings))
+        self.services = replace(self.services, settings=settings)
+
     def put(self, key: str, body: bytes) -> ObjectVersion:
         answer = self.services.s3.put_object(Bucket=self.services.places.input_bucket, Key=key, Body=body)
         version = answer.get("VersionId")
@@ -108,9 +113,7 @@ class Deployment:
     def write_run(self, manifests: Sequence[str]) -> str:
         key = "plans/night/runs/00000.json"
         body = {"execution": "night", "number": 0, "manifests": list(manifests), "bytes": 0, "files": 0}
-        self.services.s3.put_object(
-            Bucket=self.services.places.control_bucket, Key=key, Body=json.dumps(body).encode()
-        )
+        self.services.s3.put_object(Bucket=self.services.places.control_bucket, Key=key, Body=json.dumps(body).encode())
         return f"s3://{self.services.places.control_bucket}/{key}"
 
     def convert(

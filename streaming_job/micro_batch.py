@@ -1,0 +1,89 @@
+"""One micro-batch: pointers in, every manifest they name brought to its end."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from transform import Outcome, convert
+from transform.services import HELD, UNKNOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from datetime import datetime
+
+    from pyspark.sql import SparkSession
+
+    from transform import Services
+
+HELD_WAIT_SECONDS = 5.0
+"""How often a manifest that another run holds is asked for again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """What a micro-batch works with."""
+
+    spark: SparkSession
+    services: Services
+    run: str
+    """Id of this job run."""
+    clock: Callable[[], datetime]
+    run_is_terminal: Callable[[str], bool]
+    wait: Callable[[float], object]
+    """Pauses for so many seconds."""
+    say: Callable[[str], None]
+    """Takes one line for the log."""
+
+
+def convert_pointers(lane: Lane, pointers: Iterable[str]) -> list[Outcome]:
+    """Convert until every manifest is terminal; only then may the checkpoint go on.
+
+    A manifest that another run holds is waited for. A pointer that is no pointer, or names what the ledger does not
+    know, is logged and skipped: the ledger decides, the inbox is a hint.
+    """
+    waiting = manifest_ids(pointers, lane.say)
+    done: list[Outcome] = []
+    while waiting:
+        outcomes = convert(
+            waiting,
+            spark=lane.spark,
+            services=lane.services,
+            run=lane.run,
+            clock=lane.clock,
+            run_is_terminal=lane.run_is_terminal,
+        )
+        ended = [outcome for outcome in outcomes if outcome.state != HELD]
+        for outcome in ended:
+            lane.say(describe(outcome))
+        done += ended
+        waiting = [outcome.manifest for outcome in outcomes if outcome.state == HELD]
+        if waiting:
+            lane.services.ledger.stream.beat(lane.run, lane.clock().isoformat(timespec="milliseconds"))
+            lane.say(f"waiting for {len(waiting)} manifests that other runs hold")
+            lane.wait(HELD_WAIT_SECONDS)
+    return done
+
+
+def manifest_ids(pointers: Iterable[str], say: Callable[[str], None]) -> list[str]:
+    """Distinct manifest ids of lines of the inbox, in order."""
+    ids: dict[str, None] = {}
+    for pointer in pointers:
+        try:
+            manifest = json.loads(pointer)["manifest"]
+        except (ValueError, KeyError, TypeError):
+            manifest = None
+        if isinstance(manifest, str) and manifest:
+            ids[manifest] = None
+        else:
+            say(f"skipped {pointer[:200]!r}: it is no pointer")
+    return list(ids)
+
+
+def describe(outcome: Outcome) -> str:
+    """One line for the log; ALARM is what the alarm's filter looks for."""
+    line = f"{outcome.manifest} {outcome.state}: {outcome.rows} rows, {outcome.rejects} rejected lines"
+    if outcome.reason:
+        line += f" ({outcome.reason})"
+    return line if outcome.state not in ("FAILED", "DISSOLVED", UNKNOWN) else f"ALARM {line}"

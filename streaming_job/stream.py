@@ -1,0 +1,124 @@
+"""The long-lived query over the inbox: heartbeat, graceful end between micro-batches, broken checkpoints."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
+
+from lake.layout import CHECKPOINT, INBOX
+from streaming_job.inbox import set_checkpoint_aside, unfinished
+from streaming_job.micro_batch import Lane, convert_pointers
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+NEVER_TOO_OLD = "36500d"
+
+
+class InboxStream:
+    """Runs micro-batches until it is told to stop or has been idle outside of the stream window."""
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane = lane
+        self._working = threading.Lock()
+        self._ending = False
+        self._error: BaseException | None = None
+        self._batches = 0
+        self._last_work = lane.clock()
+
+    def run(self) -> None:
+        """Returns when the run should end; raises what a micro-batch raised.
+
+        A checkpoint that Spark cannot read is set aside once, and a new one begun.
+        """
+        try:
+            self._run_query()
+        except PySparkException as error:
+            if self._error is not None:
+                raise self._error from error
+            if self._batches:
+                raise
+            lane = self._lane
+            control = lane.services.places.control_bucket
+            aside = set_checkpoint_aside(lane.services.s3, control, lane.clock())
+            lane.say(f"ALARM the checkpoint could not be read and was moved to s3://{control}/{aside}: {error}")
+            self._run_query()
+
+    def _run_query(self) -> None:
+        query = self._start()
+        try:
+            seconds = self._lane.services.settings.stream.trigger_seconds
+            while not query.awaitTermination(seconds):
+                self._beat()
+                if self._may_end():
+                    return
+        finally:
+            query.stop()
+
+    def _start(self) -> StreamingQuery:
+        spark, stream = self._lane.spark, self._lane.services.settings.stream
+        control = f"s3a://{self._lane.services.places.control_bucket}/"
+        # A pointer that was deleted after it was listed is skipped: the ledger decides, the inbox is a hint.
+        spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+        pointers = (
+            spark.readStream.format("text")
+            .schema("value string")
+            .option("maxFilesPerTrigger", max(1, stream.batch_bytes // stream.manifest_bytes))
+            .option("maxFileAge", NEVER_TOO_OLD)
+            .option("cleanSource", "delete")
+            # A pattern, because a folder without objects would not exist for Spark.
+            .load(f"{control}{INBOX}*.json")
+        )
+        return (
+            pointers.writeStream.foreachBatch(self._convert)
+            .option("checkpointLocation", control + CHECKPOINT)
+            .trigger(processingTime=f"{stream.trigger_seconds} seconds")
+            .start()
+        )
+
+    def _convert(self, batch: DataFrame, number: int) -> None:
+        with self._working:
+            # The run is over: this micro-batch is the next run's first.
+            if self._ending:
+                raise InterruptedError("the run ends before this micro-batch")
+            self._batches += 1
+            try:
+                pointers = [str(row[0]) for row in batch.collect()]
+                self._lane.say(f"micro-batch {number}: {len(pointers)} pointers")
+                convert_pointers(self._lane, pointers)
+            except BaseException as error:
+                self._error = error
+                raise
+            self._last_work = self._lane.clock()
+
+    def _beat(self) -> None:
+        now = self._lane.clock().isoformat(timespec="milliseconds")
+        self._lane.services.ledger.stream.beat(self._lane.run, now)
+
+    def _may_end(self) -> bool:
+        """Whether to end now; once it says so no micro-batch begins any more."""
+        row = self._lane.services.ledger.stream.get()
+        now = self._lane.clock()
+        in_window = row.window_until is not None and datetime.fromisoformat(row.window_until) > now
+        idle = now - self._last_work >= timedelta(minutes=self._lane.services.settings.stream.idle_minutes)
+        if not row.stop_requested and (in_window or not idle):
+            return False
+        if not self._working.acquire(blocking=False):
+            return False
+        try:
+            # First say that this run ends, then look: who puts a pointer after the look sees no heartbeat and starts
+            # another run.
+            self._lane.services.ledger.stream.end()
+            if not row.stop_requested and unfinished(self._lane.services):
+                self._last_work = now
+                self._beat()
+                return False
+            self._ending = True
+        finally:
+            self._working.release()
+        self._lane.say("stopped as requested" if row.stop_requested else "idle outside of the stream window: ended")
+        return True

@@ -1,0 +1,99 @@
+"""The stream lane's job against S3: pointers lead to the same lake as the batch lane's run documents."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import batch_job.main
+from lake.layout import CHECKPOINT
+from lake.manifest import Lane as ManifestLane
+from streaming_job.micro_batch import Lane
+from streaming_job.stream import InboxStream
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.integration.deployment import Deployment
+
+BODY = b'{"a":1.10,"b":"x"}\nbroken\n{"c":null,"d":[1, 2]}\n'
+
+
+def _lane(deployment: Deployment, spark: SparkSession, lines: list[str]) -> Lane:
+    return Lane(
+        spark,
+        deployment.services,
+        "run-s",
+        lambda: datetime.now(UTC),
+        deployment.dead_runs.__contains__,
+        threading.Event().wait,
+        lines.append,
+    )
+
+
+def test_both_jobs_give_the_same_lake(deployment: Deployment, spark: SparkSession) -> None:
+    # Given the same file once for each lane
+    deployment.set_stream(trigger_seconds=1, idle_minutes=0.05)
+    file = deployment.put("orders/a.ndjson", BODY)
+    streamed = deployment.enqueue([file], ManifestLane.STREAM)
+    deployment.point(streamed)
+    lines: list[str] = []
+
+    # When the stream works until it is idle
+    InboxStream(_lane(deployment, spark, lines)).run()
+
+    # Then its rows are there, and the batch job publishes the same ones
+    rows, rejects = deployment.lake(), deployment.quarantine()
+    assert deployment.row(streamed).state == "DONE"
+    assert rows == [{"a": "1.10", "b": "x"}, {"d": "[1, 2]"}]
+    batched = deployment.enqueue([file])
+    code = batch_job.main.run(
+        {"run": deployment.write_run([batched]), "JOB_RUN_ID": "run-b"},
+        spark=spark,
+        services=deployment.services,
+        clock=deployment.clock,
+        run_is_terminal=deployment.dead_runs.__contains__,
+        say=lines.append,
+    )
+    assert code == 0
+    assert deployment.lake() == rows * 2
+    assert deployment.quarantine() == rejects * 2
+    assert deployment.services.ledger.stream.get().heartbeat_at is None
+
+
+def test_a_checkpoint_that_cannot_be_read_is_set_aside(deployment: Deployment, spark: SparkSession) -> None:
+    # Given a checkpoint of a past run that is damaged, and a new pointer
+    deployment.set_stream(trigger_seconds=1, idle_minutes=0.05)
+    first = deployment.enqueue([deployment.put("orders/a.ndjson", BODY)], ManifestLane.STREAM)
+    deployment.point(first)
+    lines: list[str] = []
+    InboxStream(_lane(deployment, spark, lines)).run()
+    control = deployment.services.places.control_bucket
+    for key in deployment.keys(control):
+        if key.startswith(f"{CHECKPOINT}offsets/"):
+            deployment.services.s3.put_object(Bucket=control, Key=key, Body=b"garbage")
+    second = deployment.enqueue([deployment.put("orders/b.ndjson", BODY)], ManifestLane.STREAM)
+    deployment.point(second)
+
+    # When
+    InboxStream(_lane(deployment, spark, lines)).run()
+
+    # Then the work goes on and the old one is kept
+    assert deployment.row(second).state == "DONE"
+    assert len(deployment.lake()) == 4
+    assert any(line.startswith("ALARM the checkpoint") for line in lines)
+    assert any("set-aside" in key for key in deployment.keys(control))
+
+
+def test_a_stop_request_ends_the_run_between_micro_batches(deployment: Deployment, spark: SparkSession) -> None:
+    # Given a run inside of its window and a stop request
+    deployment.set_stream(trigger_seconds=1)
+    deployment.services.ledger.stream.open_window("2999-01-01T00:00:00+00:00")
+    deployment.services.ledger.stream.request_stop(True)
+    lines: list[str] = []
+
+    # When / Then it returns
+    InboxStream(_lane(deployment, spark, lines)).run()
+    assert lines[-1] == "stopped as requested"
+    assert deployment.services.ledger.stream.get().heartbeat_at is None
