@@ -77,6 +77,7 @@ def test_limits_and_known_columns_give_the_same(data: bytes, columns: int, line_
     assert_same(read, oracle.read(data, column_limit=columns, max_line_bytes=line_bytes, known_columns=tuple(known)))
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.text(max_size=5), st.text(max_size=8), max_size=8))
 def test_what_the_standard_library_writes_comes_back(document: dict[str, str]) -> None:
     for ascii_only in (True, False):
@@ -84,6 +85,7 @@ def test_what_the_standard_library_writes_comes_back(document: dict[str, str]) -
         assert read_file(line).rows == [{column_name(key): text for key, text in document.items()}]
 
 
+@settings(deadline=None)
 @given(st.text(max_size=40))
 def test_names_follow_the_rule_and_lead_back(key: str) -> None:
     name = column_name(key)
@@ -92,11 +94,13 @@ def test_names_follow_the_rule_and_lead_back(key: str) -> None:
     assert set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789_")
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="ab_AB01dateh", max_size=8), st.text(alphabet="ab_AB01dateh", max_size=8))
 def test_two_keys_never_share_a_name(one: str, other: str) -> None:
     assert (column_name(one) == column_name(other)) == (one == other)
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="ab_01f", max_size=9))
 def test_a_name_that_leads_back_is_the_name_of_that_key(name: str) -> None:
     key = original_key(name)
