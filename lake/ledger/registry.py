@@ -146,13 +146,14 @@ class Nights:
     def __init__(self, table: Table) -> None:
         self._table = table
 
-    def record(self, execution: str, attributes: dict[str, Any]) -> None:
-        """Store or overwrite what is known of an execution."""
-        self._table.update(Key("night", execution), assign=attributes)
+    def record(self, execution: str, verdict: dict[str, Any]) -> None:
+        """Store or overwrite what settle found. One attribute: a count named ``open`` would be an index key."""
+        self._table.update(Key("night", execution), assign={"verdict": verdict})
 
     def get(self, execution: str) -> dict[str, Any] | None:
-        """Strongly consistent."""
-        return self._table.get(Key("night", execution))
+        """What settle found; strongly consistent."""
+        item = self._table.get(Key("night", execution))
+        return None if item is None else item["verdict"]
 
 
 def _dataset(item: dict[str, Any]) -> DatasetRow:
