@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
@@ -95,15 +94,3 @@ def test_emulator_listens_on_loopback_only(tmp_path):
                 if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes:
                     listening.append(fields[1])
         assert listening == [f"{socket.inet_aton('127.0.0.1')[::-1].hex().upper()}:{port:04X}"]
-
-
-def test_failed_deployment_names_the_resource_and_the_reason(tmp_path):
-    # Given an assembly whose one resource is of a kind that the emulator does not know
-    template = {"Resources": {"Thing": {"Type": "AWS::Nothing::Thing", "Properties": {}}}}
-    assembly = tmp_path / "cdk.out"
-    assembly.mkdir()
-    (assembly / "S.template.json").write_text(json.dumps(template))
-    artifact = {"type": "aws:cloudformation:stack", "properties": {"templateFile": "S.template.json"}}
-    (assembly / "manifest.json").write_text(json.dumps({"artifacts": {"S": artifact}}))
-    with LocalCloud.start(tmp_path / "cloud") as cloud, pytest.raises(LocalCloudError, match="AWS::Nothing::Thing"):
-        cloud.deploy(assembly)

@@ -36,32 +36,59 @@ def test_failed_function_is_caught_by_its_exceptions_class_name(probe):
 
 def test_stopped_execution_stops_its_glue_runs_and_starts_no_more(probe):
     # Given an execution with two runs hanging and one more waiting for its turn
-    bucket = probe.outputs["Bucket"]
+    bucket, states = probe.outputs["Bucket"], probe.client("stepfunctions")
+    started = f"{bucket}/hang/aborted.json"
     key = probe.put_json("items/hang.json", [{"mode": "hang"}] * 3)
-    arn = probe.execute("Night", {"bucket": bucket, "key": key, "started": f"{bucket}/hang/aborted.json"})
-    glue = probe.client("glue")
-    before = {run["Id"] for run in glue.get_job_runs(JobName="probe-batch")["JobRuns"]}
+    arn = probe.execute("Night", {"bucket": bucket, "key": key, "started": started})
+
+    def run_states():
+        runs = probe.client("glue").get_job_runs(JobName="probe-batch")["JobRuns"]
+        return [run["JobRunState"] for run in runs if run["Arguments"].get("--started") == started]
+
+    eventually(lambda: run_states() == ["RUNNING", "RUNNING"])
+    # When it is stopped
+    states.stop_execution(executionArn=arn)
+    # Then its runs are stopped, and the third item ends without ever having had one
+    eventually(lambda: run_states() == ["STOPPED", "STOPPED"])
+    (map_run,) = [entry["mapRunArn"] for entry in states.list_map_runs(executionArn=arn)["mapRuns"]]
+    eventually(lambda: states.describe_map_run(mapRunArn=map_run)["itemCounts"]["failed"] == 3)
+    assert run_states() == ["STOPPED", "STOPPED"]
+
+
+def test_task_that_times_out_stops_its_glue_run(probe):
+    # Given a machine whose only state gives a hanging run two seconds
+    started = f"{probe.outputs['Bucket']}/hang/task-timeout.json"
+    task = {
+        "Type": "Task",
+        "Resource": "arn:aws:states:::glue:startJobRun.sync",
+        "Arguments": {"JobName": "probe-stream", "Arguments": {"--task": "hang", "--started": started}},
+        "TimeoutSeconds": 2,
+        "End": True,
+    }
+    definition = json.dumps({"QueryLanguage": "JSONata", "StartAt": "Hang", "States": {"Hang": task}})
+    states = probe.client("stepfunctions")
+    arn = states.create_state_machine(name="impatient", definition=definition, roleArn="arn:aws:iam::0:role/r")
+    execution = states.start_execution(stateMachineArn=arn["stateMachineArn"])["executionArn"]
+    # When the time is over, then the execution fails and the run is gone
+    end = probe.ended_execution(execution)
+    assert (end["status"], end["error"]) == ("FAILED", "States.Timeout")
 
     def hanging():
-        runs = glue.get_job_runs(JobName="probe-batch")["JobRuns"]
-        return [run for run in runs if run["Arguments"]["--task"] == "hang" and run["JobRunState"] == "RUNNING"]
+        runs = probe.client("glue").get_job_runs(JobName="probe-stream")["JobRuns"]
+        return [run["JobRunState"] for run in runs if run["Arguments"].get("--started") == started]
 
-    eventually(lambda: len(hanging()) == 2)
-    # When it is stopped
-    probe.client("stepfunctions").stop_execution(executionArn=arn)
-    # Then its runs are stopped and the third never starts
-    eventually(lambda: not hanging())
-    states = [
-        run["JobRunState"] for run in glue.get_job_runs(JobName="probe-batch")["JobRuns"] if run["Id"] not in before
-    ]
-    assert set(states) <= {"STOPPED"}
-    arns = [entry["mapRunArn"] for entry in probe.client("stepfunctions").list_map_runs(executionArn=arn)["mapRuns"]]
-    eventually(
-        lambda: all(
-            probe.client("stepfunctions").describe_map_run(mapRunArn=each)["itemCounts"]["failed"] == 3 for each in arns
-        )
-    )
-    assert (
-        sum(run["Arguments"]["--task"] == "hang" for run in glue.get_job_runs(JobName="probe-batch")["JobRuns"][:3])
-        == 2
-    )
+    eventually(lambda: hanging() == ["STOPPED"])
+
+
+def test_map_feature_that_the_local_cloud_lacks_fails_loudly(probe):
+    processor = {
+        "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
+        "StartAt": "Done",
+        "States": {"Done": {"Type": "Pass", "End": True}},
+    }
+    each = {"Type": "Map", "Items": [1], "ItemProcessor": processor, "ResultWriter": {}, "End": True}
+    definition = json.dumps({"QueryLanguage": "JSONata", "StartAt": "Each", "States": {"Each": each}})
+    states = probe.client("stepfunctions")
+    arn = states.create_state_machine(name="writing", definition=definition, roleArn="arn:aws:iam::0:role/r")
+    end = probe.ended_execution(states.start_execution(stateMachineArn=arn["stateMachineArn"])["executionArn"])
+    assert (end["status"], end["cause"]) == ("FAILED", "The local cloud has no ResultWriter.")
