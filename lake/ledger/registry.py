@@ -146,14 +146,13 @@ class Nights:
     def __init__(self, table: Table) -> None:
         self._table = table
 
-    def record(self, execution: str, verdict: dict[str, Any]) -> None:
-        """Store or overwrite what settle found. One attribute: a count named ``open`` would be an index key."""
-        self._table.update(Key("night", execution), assign={"verdict": verdict})
+    def record(self, execution: str, part: str, facts: dict[str, Any]) -> None:
+        """Store or overwrite one part: ``plan`` or ``verdict``. A count named ``open`` must not become an index key."""
+        self._table.update(Key("night", execution), assign={part: facts})
 
     def get(self, execution: str) -> dict[str, Any] | None:
-        """What settle found; strongly consistent."""
-        item = self._table.get(Key("night", execution))
-        return None if item is None else item["verdict"]
+        """All recorded parts; strongly consistent."""
+        return self._table.get(Key("night", execution))
 
 
 def _dataset(item: dict[str, Any]) -> DatasetRow:

@@ -64,7 +64,9 @@ def _record(services: Services, execution: str, verdict: Verdict, rows: list[Man
     }
     uri = write_document(services, verdict_key(execution), body)
     counts = {key: value for key, value in asdict(verdict).items() if key != "outcome"}
-    services.ledger.nights.record(execution, {"verdict": verdict.outcome, "settled_at": settled_at, **counts})
+    services.ledger.nights.record(
+        execution, "verdict", {"outcome": verdict.outcome, "settled_at": settled_at, **counts}
+    )
     for name in ("done", "failed", "open"):
         count(f"{name.capitalize()}Manifests", getattr(verdict, name))
     count("PublishedRows", verdict.rows)
