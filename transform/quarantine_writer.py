@@ -21,6 +21,7 @@ def line_record(file: ObjectVersion, reject: Reject) -> dict[str, Any]:
     ``offset`` and ``length`` are bytes, in the inflated file where it is compressed.
     """
     record: dict[str, Any] = {
+        "kind": "line",
         "source": file.uri,
         "version": file.version,
         "offset": reject.offset,
@@ -41,6 +42,7 @@ def remainder_records(
     """Rejected lines beyond the sample of one split, by reason: ``count`` lines somewhere in [start, end)."""
     return [
         {
+            "kind": "lines",
             "source": file.uri,
             "version": file.version,
             "offset": start,
@@ -55,7 +57,14 @@ def remainder_records(
 
 def file_record(file: ObjectVersion, reason: str) -> dict[str, Any]:
     """A file that could not be read as a whole, by reference."""
-    return {"source": file.uri, "version": file.version, "offset": 0, "length": file.size, "reason": reason}
+    return {
+        "kind": "file",
+        "source": file.uri,
+        "version": file.version,
+        "offset": 0,
+        "length": file.size,
+        "reason": reason,
+    }
 
 
 def encode(record: Mapping[str, Any]) -> bytes:
