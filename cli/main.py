@@ -10,7 +10,12 @@ import typer
 
 from cli.output import guarded
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Routes NDJSON to Parquet, exactly once.")
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Routes NDJSON to Parquet, exactly once.",
+)
 local_app = typer.Typer(no_args_is_help=True, help="The whole cloud on this machine.")
 settings_app = typer.Typer(no_args_is_help=True, help="Settings files.")
 app.add_typer(local_app, name="local")

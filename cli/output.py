@@ -24,5 +24,10 @@ def guarded(debug: bool) -> Iterator[None]:
             raise
         sys.stderr.write(f"hybrid-router: {error}\n")
         raise SystemExit(1) from None
+    except Exception as error:
+        if debug:
+            raise
+        sys.stderr.write(f"hybrid-router: a bug ({type(error).__name__}: {error}); --debug shows where\n")
+        raise SystemExit(2) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
