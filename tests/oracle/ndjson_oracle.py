@@ -20,6 +20,8 @@ STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*"')
 FRACTION, EXPONENT = r"(?:\.[0-9]++|(?!\.))", r"(?:[eE][+-]?[0-9]++|(?![eE]))"
 SCALAR = re.compile(rf"true|false|null|-?(?:0|[1-9][0-9]*+){FRACTION}{EXPONENT}")
 
+HASHED = re.compile("[a-z0-9_]{160}__1[0-9a-f]{32}_")
+
 
 class RejectedError(Exception):
     """The line is no row; the only argument is the reason."""
@@ -193,7 +195,7 @@ def column_name(key: str) -> str:
     name = "".join(encoded(key, index) for index in range(len(key))) or "__0_"
     if name in RESERVED:
         name += "__"
-    if len(name) > 200:
+    if len(name) > 200 or HASHED.fullmatch(name):
         return f"{name[:160]}__1{hashlib.sha256(key.encode()).hexdigest()[:32]}_"
     return name
 
