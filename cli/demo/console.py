@@ -12,12 +12,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+PLAIN_WIDTH = 160
+"""Characters of a line where there is no terminal to ask."""
+
 
 class DemoConsole:
     """Where the demo talks to."""
 
     def __init__(self) -> None:
         self.console = Console(highlight=False, soft_wrap=True)
+        if not self.console.is_terminal:
+            self.console.width = PLAIN_WIDTH
         self._started = time.monotonic()
 
     def say(self, text: str) -> None:
