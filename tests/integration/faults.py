@@ -1,0 +1,55 @@
+"""A client whose calls can be stopped, lost or interrupted, one chosen step at a time."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import boto3
+
+from lake.ledger import Ledger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from transform import Services
+
+Fault = Callable[[int, str, "Callable[[], Any]"], Any] if TYPE_CHECKING else Any
+
+
+class Crash(BaseException):
+    """The process is gone: nothing in the product may catch it."""
+
+
+class Steps:
+    """Counts the calls of several clients and lets ``fault(number, operation, call)`` carry out each of them."""
+
+    def __init__(self, fault: Fault) -> None:
+        self._fault = fault
+        self._lock = threading.Lock()
+        self.names: list[str] = []
+
+    def wrap(self, services: Services) -> Services:
+        """The same services over clients of which every call is a step."""
+        dynamodb = boto3.resource("dynamodb").meta.client
+        ledger = Ledger.over(_Stepped(dynamodb, self), services.places.ledger_table)  # type: ignore[arg-type]
+        return replace(services, s3=_Stepped(services.s3, self), ledger=ledger)  # type: ignore[arg-type]
+
+    def step(self, name: str, call: Callable[[], Any]) -> Any:
+        with self._lock:
+            number = len(self.names)
+            self.names.append(name)
+        return self._fault(number, name, call)
+
+
+class _Stepped:
+    def __init__(self, client: Any, steps: Steps) -> None:
+        self._client = client
+        self._steps = steps
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = getattr(self._client, name)
+        if name in ("exceptions", "meta", "get_paginator"):
+            return attribute
+        return lambda **request: self._steps.step(name, lambda: attribute(**request))
