@@ -43,6 +43,7 @@ SPECS = (
     FunctionSpec("backfill", "finds older arrivals that have no owner", 240, 1024),
     FunctionSpec("run_status", "says what is left of a run", 300),
     FunctionSpec("settle", "gives the verdict of an execution", LONGEST_SECONDS, 1024),
+    FunctionSpec("sweep", "repairs what died on its way and removes its remains", LONGEST_SECONDS, 1024),
     FunctionSpec("catalog", "creates and extends the tables", 300),
     FunctionSpec("stream_control", "starts, watches and stops the streaming job", 60),
 )

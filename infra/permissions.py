@@ -137,6 +137,15 @@ def _settle(grants: Grants, role: iam.Role) -> None:
     grants.write_control(role, layout.PLANS)
 
 
+def _sweep(grants: Grants, role: iam.Role) -> None:
+    grants.read_control(role, layout.COMMITS, layout.SWEEP)
+    grants.write_control(role, layout.MANIFESTS, layout.INBOX, layout.RESULTS, layout.SWEEP)
+    grants.publish(role)
+    grants.list_input(role)
+    grants.start_stream(role)
+    grants.watch_runs(role)
+
+
 def _catalog(grants: Grants, role: iam.Role) -> None:
     grants.tables(role)
 
@@ -153,6 +162,7 @@ _GRANTS = {
     "backfill": _backfill,
     "run_status": _run_status,
     "settle": _settle,
+    "sweep": _sweep,
     "catalog": _catalog,
     "stream_control": _stream_control,
 }

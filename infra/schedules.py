@@ -12,6 +12,8 @@ from constructs import Construct
 from infra.allow import allow
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from aws_cdk import aws_sqs as sqs
 
     from infra.functions import RouterFunction
@@ -19,12 +21,13 @@ if TYPE_CHECKING:
     from lake.settings import Settings
 
 CATALOG_RATE = "rate(15 minutes)"
+SWEEP_RATE = "rate(15 minutes)"
 RETRIES = 10
 RETRY_SECONDS = 3600
 
 
 class Schedules(Construct):
-    """The night, the stream's window and the tables."""
+    """The night, the stream's window, the tables and the repairs."""
 
     def __init__(
         self,
@@ -32,7 +35,7 @@ class Schedules(Construct):
         name: str,
         settings: Settings,
         machines: Machines,
-        catalog: RouterFunction,
+        functions: Mapping[str, RouterFunction],
         dead_letters: sqs.IQueue,
     ) -> None:
         super().__init__(scope, name)
@@ -49,12 +52,16 @@ class Schedules(Construct):
         allow(self._role, ("sqs:SendMessage",), [dead_letters.queue_arn])
         self.overnight = self._machine("Overnight", settings.schedule.overnight, machines.overnight)
         self._machine("StreamWindow", settings.schedule.stream_start, machines.stream_window)
-        allow(self._role, ("lambda:InvokeFunction",), [catalog.function.function_arn])
-        self._schedule("Catalog", CATALOG_RATE, catalog.function.function_arn)
+        self._function("Catalog", CATALOG_RATE, functions["catalog"])
+        self._function("Sweep", SWEEP_RATE, functions["sweep"])
 
     def _machine(self, name: str, expression: str, machine: Machine) -> scheduler.CfnSchedule:
         allow(self._role, ("states:StartExecution",), [machine.arn])
         return self._schedule(name, expression, machine.machine.state_machine_arn)
+
+    def _function(self, name: str, expression: str, function: RouterFunction) -> scheduler.CfnSchedule:
+        allow(self._role, ("lambda:InvokeFunction",), [function.function.function_arn])
+        return self._schedule(name, expression, function.function.function_arn)
 
     def _schedule(self, name: str, expression: str, target: str) -> scheduler.CfnSchedule:
         schedule = scheduler.CfnSchedule(

@@ -65,7 +65,7 @@ class HybridRouterStack(Stack):
         )
         topic = Notices(self, "Notices").topic
         machines = Machines(self, "Machines", settings, names, functions, jobs, storage.control, topic)
-        schedules = Schedules(self, "Schedules", settings, machines, functions["catalog"], arrivals.dead_letters)
+        schedules = Schedules(self, "Schedules", settings, machines, functions, arrivals.dead_letters)
         Alarms(
             self,
             "Alarms",

@@ -1,0 +1,83 @@
+"""One checked synthesis for all tests of the template."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from infra.synth import synth
+from lake.settings import BatchSettings, InputSettings, ScheduleSettings, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """What ``cdk synth`` has written."""
+
+    folder: Path
+    settings: Settings
+
+    @property
+    def template(self) -> dict[str, Any]:
+        return json.loads(next(self.folder.glob("*.template.json")).read_text())
+
+    def resources(self, kind: str) -> dict[str, dict[str, Any]]:
+        """Properties of all resources of a CloudFormation type, by logical id."""
+        return {
+            name: body.get("Properties", {})
+            for name, body in self.template["Resources"].items()
+            if body["Type"] == kind
+        }
+
+    def one(self, kind: str, part: str) -> dict[str, Any]:
+        """Properties of the one resource of a type whose logical id contains ``part``."""
+        found = [body for name, body in self.resources(kind).items() if part in name]
+        assert len(found) == 1, f"{len(found)} resources {kind} are called {part}"
+        return found[0]
+
+    def statements(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """(logical id, statement) of every policy: of roles, buckets, queues and topics."""
+        for name, body in self.template["Resources"].items():
+            properties = body.get("Properties", {})
+            documents = [
+                properties.get("PolicyDocument"),
+                *(p["PolicyDocument"] for p in properties.get("Policies", [])),
+            ]
+            for document in documents:
+                for statement in (document or {}).get("Statement", []):
+                    yield name, statement
+
+    def asset_folder(self, part: str) -> Path:
+        """The staged folder of the code of the function whose logical id contains ``part``."""
+        code = self.one("AWS::Lambda::Function", part)["Code"]
+        return self.folder / f"asset.{code['S3Key'].removesuffix('.zip')}"
+
+
+def listed(value: Any) -> list[Any]:
+    """CloudFormation writes lists of one as the one."""
+    return value if isinstance(value, list) else [value]
+
+
+@pytest.fixture(scope="session")
+def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+    """A stage of its own: flex, in New York. Synthesized with cdk-nag, so every finding has a written reason."""
+    settings = Settings(
+        stage="test_ny",
+        time_zone="America/New_York",
+        batch=BatchSettings(max_runs=7, worker_type="G.2X", workers=4, run_timeout_minutes=90),
+        schedule=ScheduleSettings(overnight="cron(30 21 * * ? *)", watch_seconds=40, stop_grace_minutes=1),
+    )
+    return Assembly(synth(settings, tmp_path_factory.mktemp("checked"), checked=True), settings)
+
+
+@pytest.fixture(scope="session")
+def other_assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+    """What the other settings change: an existing input bucket, no flex."""
+    settings = Settings(stage="other", input=InputSettings(bucket="landing-zone-1"), batch=BatchSettings(flex=False))
+    return Assembly(synth(settings, tmp_path_factory.mktemp("other"), checked=True), settings)

@@ -1,0 +1,71 @@
+"""``cdk synth`` as a person meets it: the right file, or one sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from infra.app import main, settings_file
+from infra.synth import CHECKOUT
+
+
+def test_the_stage_names_the_settings_file() -> None:
+    assert settings_file({}) == CHECKOUT / "settings" / "dev.toml"
+    assert settings_file({"stage": "prod"}) == CHECKOUT / "settings" / "prod.toml"
+    assert settings_file({"stage": "prod", "settings": "mine.toml"}) == Path("mine.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "value"),
+    [
+        ('stage = "dev"\ntime_zone = "Europe/Berlim"', "time_zone", "Europe/Berlim"),
+        ('stage = "dev"\n[batch]\nmax_runs = 0', "batch.max_runs", "0"),
+        ('stage = "dev"\n[batch]\nmax_run = 5', "batch.max_run", "5"),
+        ('stage = "dev"\n[peak]\nhours = ["8-20"]', "peak.hours", "8"),
+    ],
+)
+def test_wrong_settings_are_one_sentence(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    text: str,
+    key: str,
+    value: str,
+) -> None:
+    # Given a settings file with a wrong value.
+    (tmp_path / "wrong.toml").write_text(text)
+    monkeypatch.setenv("CDK_CONTEXT_JSON", json.dumps({"settings": str(tmp_path / "wrong.toml")}))
+    # When the app runs.
+    code = main()
+    # Then it fails, and names the key and the value in one line.
+    said = capsys.readouterr().err
+    assert code == 1
+    assert len(said.splitlines()) == 1
+    assert key in said
+    assert value in said
+
+
+def test_the_command_of_cdk_json_fails_without_a_stack_trace(tmp_path: Path) -> None:
+    # Given the command that the CDK command line runs, and a stage without a settings file.
+    command = json.loads((CHECKOUT / "cdk.json").read_text())["app"].split()
+    assert command[:4] == ["uv", "run", "--no-sync", "python"]
+    context = json.dumps({"stage": "nowhere"})
+    # When it runs with this environment's Python.
+    result = subprocess.run(
+        [sys.executable, *command[4:]],
+        capture_output=True,
+        text=True,
+        cwd=CHECKOUT,
+        check=False,
+        env={**os.environ, "CDK_CONTEXT_JSON": context, "CDK_OUTDIR": str(tmp_path)},
+    )
+    # Then it says which file is missing, and nothing else.
+    assert result.returncode == 1
+    assert "nowhere.toml" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert len(result.stderr.splitlines()) == 1

@@ -1,0 +1,125 @@
+"""What is uploaded: pure Python, the same bytes every time, complete enough to be imported."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from infra.functions import SPECS
+from infra.job_asset import build_job_zip, job_script
+from infra.lambda_asset import COMPILED, LIBRARIES, AssetError, build_lambda_asset
+from infra.synth import CHECKOUT
+from lake.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.unit.infra.conftest import Assembly
+
+SETTINGS = Settings(stage="test")
+COMPILED_MAGIC = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
+
+
+def test_the_functions_code_is_pure_python(assembly: Assembly) -> None:
+    files = [path for path in assembly.asset_folder("Routerroute").rglob("*") if path.is_file()]
+    assert len(files) > 100
+    for file in files:
+        assert file.suffix not in COMPILED, file
+        # Time zone files are data; machine code gives itself away by its first bytes.
+        assert not file.read_bytes().startswith(COMPILED_MAGIC), file
+
+
+def test_all_functions_share_one_asset(assembly: Assembly) -> None:
+    functions = assembly.resources("AWS::Lambda::Function")
+    router = {body["Code"]["S3Key"] for name, body in functions.items() if name.startswith("Router")}
+    assert len(router) == 1
+
+
+def test_the_settings_are_baked_in(assembly: Assembly) -> None:
+    folder = assembly.asset_folder("Routerroute")
+    name = assembly.one("AWS::Lambda::Function", "Routerroute")["Environment"]["Variables"]["SETTINGS_FILE"]
+    assert load_settings(folder / name) == assembly.settings
+
+
+def test_every_handler_can_be_imported_from_the_asset_and_boto3_alone(assembly: Assembly) -> None:
+    # Given the asset, the standard library and what the Lambda runtime brings: boto3 and what it depends on.
+    runtime = ("boto3", "botocore", "s3transfer", "dateutil", "six", "urllib3", "jmespath")
+    program = f"""
+import importlib, sys
+from importlib.machinery import PathFinder
+class Guard:
+    def find_spec(self, name, path=None, target=None):
+        if path is None and name.split(".")[0] not in {runtime!r} + ("backports",):
+            spec = PathFinder.find_spec(name, [entry for entry in sys.path if "site-packages" not in entry])
+            if spec is None:
+                raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+            return spec
+sys.meta_path.insert(2, Guard())
+sys.path[:] = [sys.argv[1]] + [entry for entry in sys.path if entry not in ("", sys.argv[2])]
+for name in {[spec.name for spec in SPECS]}:
+    module = importlib.import_module(f"router.{{name}}.handler")
+    assert module.__file__.startswith(sys.argv[1]), module.__file__
+    assert callable(module.handler)
+import zoneinfo, tzdata
+assert tzdata.__file__.startswith(sys.argv[1])
+assert "pyspark" not in sys.modules and "pyarrow" not in sys.modules
+"""
+    folder = assembly.asset_folder("Routerroute")
+    # When a fresh interpreter imports every handler.
+    result = subprocess.run(
+        [sys.executable, "-B", "-c", program, str(folder), str(CHECKOUT)],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        check=False,
+        env={"POWERTOOLS_SERVICE_NAME": "test", "AWS_DEFAULT_REGION": "us-east-1"},
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_the_same_checkout_gives_the_same_bytes(tmp_path: Path) -> None:
+    first, second = (build_lambda_asset(CHECKOUT, SETTINGS, tmp_path / name) for name in ("first", "second"))
+    assert _content(first) == _content(second)
+    zips = [build_job_zip(CHECKOUT, tmp_path / f"{name}.zip").read_bytes() for name in ("first", "second")]
+    assert zips[0] == zips[1]
+
+
+def test_leftovers_of_runs_stay_out(tmp_path: Path) -> None:
+    checkout = _small_checkout(tmp_path)
+    (checkout / "lake" / "__pycache__").mkdir()
+    (checkout / "lake" / "__pycache__" / "a.cpython-311.pyc").write_bytes(b"")
+    (checkout / "lake" / "notes.txt").write_text("")
+    asset = build_lambda_asset(checkout, SETTINGS, tmp_path / "asset")
+    assert {path.name for path in (asset / "lake").rglob("*") if path.is_file()} == {"__init__.py"}
+    with zipfile.ZipFile(build_job_zip(checkout, tmp_path / "jobs.zip")) as code:
+        assert all(name.endswith(".py") for name in code.namelist())
+
+
+def test_an_incomplete_checkout_is_refused(tmp_path: Path) -> None:
+    checkout = _small_checkout(tmp_path)
+    with pytest.raises(AssetError, match=r"batch_job/main.py is missing"):
+        job_script(checkout, "batch_job")
+    with pytest.raises(AssetError, match="the package lake is missing"):
+        build_lambda_asset(tmp_path / "nowhere", SETTINGS, tmp_path / "asset")
+
+
+def test_a_library_with_compiled_files_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LIBRARIES, "pyarrow", "pyarrow")
+    with pytest.raises(AssetError, match="must be pure Python"):
+        build_lambda_asset(CHECKOUT, SETTINGS, tmp_path / "asset")
+
+
+def _small_checkout(folder: Path) -> Path:
+    checkout = folder / "checkout"
+    for package in ("batch_job", "lake", "router", "streaming_job", "transform"):
+        (checkout / package).mkdir(parents=True)
+        (checkout / package / "__init__.py").write_text("")
+    return checkout
+
+
+def _content(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

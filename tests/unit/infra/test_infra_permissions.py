@@ -1,0 +1,67 @@
+"""Nobody may do more than the code does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from infra.functions import SPECS
+from infra.permissions import _GRANTS
+from tests.unit.infra.conftest import listed
+
+if TYPE_CHECKING:
+    from tests.unit.infra.conftest import Assembly
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_no_statement_allows_an_action_by_wildcard(assembly: Assembly, other_assembly: Assembly) -> None:
+    for name, statement in [*assembly.statements(), *other_assembly.statements()]:
+        if statement["Effect"] == "Allow":
+            wild = [action for action in listed(statement["Action"]) if "*" in action]
+            assert not wild, f"{name} allows {wild}"
+            assert "NotAction" not in statement
+
+
+def test_only_refusals_of_plain_http_name_all_actions(assembly: Assembly) -> None:
+    for name, statement in assembly.statements():
+        if statement["Effect"] == "Deny":
+            assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}, name
+
+
+def test_everything_is_allowed_only_where_aws_knows_no_resource(assembly: Assembly) -> None:
+    free = {
+        action
+        for _, statement in assembly.statements()
+        if statement["Effect"] == "Allow" and "*" in listed(statement.get("Resource", []))
+        for action in listed(statement["Action"])
+    }
+    assert {action.split(":")[0] for action in free} == {"logs", "xray", "cloudwatch"}
+    assert not free & {"logs:PutLogEvents", "logs:CreateLogGroup"}
+
+
+def test_the_ledger_is_never_scanned_nor_emptied(assembly: Assembly) -> None:
+    actions = {action for _, statement in assembly.statements() for action in listed(statement["Action"])}
+    assert "dynamodb:GetItem" in actions
+    assert not actions & {"dynamodb:Scan", "dynamodb:DeleteItem", "dynamodb:DeleteTable", "dynamodb:BatchWriteItem"}
+
+
+def test_only_the_jobs_and_the_sweep_touch_the_lake(assembly: Assembly) -> None:
+    writers = {
+        name
+        for name, statement in assembly.statements()
+        if statement["Effect"] == "Allow" and "StorageLake" in str(statement.get("Resource"))
+    }
+    assert {re.sub(r"DefaultPolicy\w+", "", name) for name in writers} == {"JobsRole", "RoutersweepRole"}
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
+def test_every_function_has_its_handler_and_its_permissions(assembly: Assembly, spec) -> None:
+    function = assembly.one("AWS::Lambda::Function", f"Router{spec.name.replace('_', '')}Function")
+    assert function["Handler"] == f"router.{spec.name}.handler.handler"
+    source = ROOT.joinpath(*function["Handler"].split(".")[:-1]).with_suffix(".py")
+    assert re.search(r"^def handler\(", source.read_text(), re.MULTILINE)
+    assert spec.name in _GRANTS

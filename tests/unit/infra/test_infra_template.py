@@ -1,0 +1,201 @@
+"""The template has what the system's promises need."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from infra.names import Names
+from infra.outputs import StackOutputs, output_key
+from lake.errors import InvalidInputError
+from lake.settings import Settings, dump_settings
+
+if TYPE_CHECKING:
+    from tests.unit.infra.conftest import Assembly
+
+BUCKETS = ("StorageInput", "StorageLake", "StorageQuarantine", "StorageControl")
+JOB = "AWS::Glue::Job"
+
+
+@pytest.mark.parametrize("part", BUCKETS)
+def test_buckets_are_private_encrypted_and_kept(assembly: Assembly, part: str) -> None:
+    bucket = assembly.one("AWS::S3::Bucket", part)
+    assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
+    rule = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"][0]
+    assert rule["ServerSideEncryptionByDefault"]["SSEAlgorithm"] == "AES256"
+    lifecycle = bucket["LifecycleConfiguration"]["Rules"][0]
+    assert lifecycle["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 14}
+    assert lifecycle["Status"] == "Enabled"
+    kept = [body for name, body in assembly.template["Resources"].items() if name.startswith(part)]
+    assert {body["DeletionPolicy"] for body in kept if body["Type"] == "AWS::S3::Bucket"} == {"Retain"}
+
+
+def test_only_the_input_bucket_keeps_versions(assembly: Assembly) -> None:
+    buckets = assembly.resources("AWS::S3::Bucket")
+    versioned = {name[: len("StorageInput")] for name, body in buckets.items() if "VersioningConfiguration" in body}
+    assert versioned == {"StorageInput"}
+
+
+def test_every_bucket_queue_and_topic_refuses_plain_http(assembly: Assembly) -> None:
+    refusing = {
+        name
+        for name, statement in assembly.statements()
+        if statement["Effect"] == "Deny" and statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+    }
+    # Four buckets, the arrivals queue and its dead letters, the topic.
+    assert len(refusing) == 7
+
+
+def test_every_created_object_reaches_the_queue(assembly: Assembly) -> None:
+    notification = next(iter(assembly.resources("Custom::S3BucketNotifications").values()))
+    (queue,) = notification["NotificationConfiguration"]["QueueConfigurations"]
+    assert queue["Events"] == ["s3:ObjectCreated:*"]
+    assert "Filter" not in queue
+
+
+def test_a_slow_route_does_not_see_its_events_twice(assembly: Assembly) -> None:
+    route = assembly.one("AWS::Lambda::Function", "Routerroute")
+    queue = assembly.one("AWS::SQS::Queue", "ArrivalsQueue")
+    assert queue["VisibilityTimeout"] >= 6 * route["Timeout"]
+    assert queue["RedrivePolicy"]["maxReceiveCount"] >= 3
+    source = next(iter(assembly.resources("AWS::Lambda::EventSourceMapping").values()))
+    assert source["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert (source["BatchSize"], source["MaximumBatchingWindowInSeconds"]) == (1000, 20)
+
+
+@pytest.mark.parametrize("part", ["Routerroute", "Routerbackfill"])
+def test_functions_that_own_arrivals_end_before_they_are_given_up(assembly: Assembly, part: str) -> None:
+    from router.route.own import OWNER_GRACE
+
+    assert assembly.one("AWS::Lambda::Function", part)["Timeout"] < OWNER_GRACE.total_seconds()
+
+
+def test_the_ledger_has_the_keys_that_its_client_uses(assembly: Assembly) -> None:
+    table = next(iter(assembly.resources("AWS::DynamoDB::GlobalTable").values()))
+    assert table["KeySchema"] == [
+        {"AttributeName": "pk", "KeyType": "HASH"},
+        {"AttributeName": "sk", "KeyType": "RANGE"},
+    ]
+    (index,) = table["GlobalSecondaryIndexes"]
+    assert index["IndexName"] == "open"
+    assert [part["AttributeName"] for part in index["KeySchema"]] == ["open", "open_order"]
+    assert index["Projection"] == {"ProjectionType": "ALL"}
+    assert table["BillingMode"] == "PAY_PER_REQUEST"
+    assert table["Replicas"][0]["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+
+
+def test_the_batch_job_is_flex_and_bounded(assembly: Assembly) -> None:
+    job = assembly.one(JOB, "JobsBatch")
+    assert (job["GlueVersion"], job["ExecutionClass"], job["Timeout"]) == ("6.0", "FLEX", 90)
+    assert (job["WorkerType"], job["NumberOfWorkers"]) == ("G.2X", 4)
+    assert job["ExecutionProperty"] == {"MaxConcurrentRuns": 7}
+    assert job["MaxRetries"] == 0
+    assert job["DefaultArguments"]["--enable-auto-scaling"] == "true"
+
+
+def test_the_batch_job_is_a_plain_one_without_flex(other_assembly: Assembly) -> None:
+    assert "ExecutionClass" not in other_assembly.one(JOB, "JobsBatch")
+
+
+def test_the_streaming_job_can_run_only_once(assembly: Assembly) -> None:
+    job = assembly.one(JOB, "JobsStream")
+    assert job["Command"]["Name"] == "gluestreaming"
+    assert job["ExecutionProperty"] == {"MaxConcurrentRuns": 1}
+    assert job["MaxRetries"] == 0
+    assert job["Timeout"] > 0
+
+
+def test_jobs_and_functions_are_told_the_same_places(assembly: Assembly) -> None:
+    arguments = assembly.one(JOB, "JobsBatch")["DefaultArguments"]
+    environment = assembly.one("AWS::Lambda::Function", "Routersettle")["Environment"]["Variables"]
+    outputs = assembly.template["Outputs"]
+    for name in ("input_bucket", "lake_bucket", "quarantine_bucket", "control_bucket", "ledger_table", "stream_job"):
+        assert arguments[f"--{name}"] == environment[name.upper()] == outputs[output_key(name)]["Value"]
+
+
+def test_the_jobs_find_settings_code_and_script(assembly: Assembly) -> None:
+    import zipfile
+
+    job = assembly.one(JOB, "JobsStream")
+    arguments = job["DefaultArguments"]
+    # Then what they are told exists among the assets.
+    settings = assembly.folder / f"asset.{_key(arguments['--settings'])}"
+    assert settings.read_text() == dump_settings(assembly.settings)
+    script = assembly.folder / f"asset.{_key(job['Command']['ScriptLocation'])}"
+    assert "streaming" in script.read_text()
+    with zipfile.ZipFile(assembly.folder / f"asset.{_key(arguments['--extra-py-files'])}") as code:
+        names = set(code.namelist())
+    assert {"lake/layout.py", "transform/__init__.py", "streaming_job/main.py", "batch_job/main.py"} <= names
+
+
+def test_schedules_follow_the_deployments_time_zone(assembly: Assembly) -> None:
+    schedules = assembly.resources("AWS::Scheduler::Schedule")
+    assert {body["ScheduleExpressionTimezone"] for body in schedules.values()} == {"America/New_York"}
+    night = assembly.one("AWS::Scheduler::Schedule", "Overnight")
+    assert night["ScheduleExpression"] == "cron(30 21 * * ? *)"
+    assert night["Target"]["Input"] == "{}"
+    assert all("DeadLetterConfig" in body["Target"] for body in schedules.values())
+    for part in ("Catalog", "Sweep"):
+        assert assembly.one("AWS::Scheduler::Schedule", part)["ScheduleExpression"] == "rate(15 minutes)"
+
+
+def test_every_log_group_forgets(assembly: Assembly) -> None:
+    groups = assembly.resources("AWS::Logs::LogGroup")
+    assert {name: body.get("RetentionInDays") for name, body in groups.items()} == dict.fromkeys(groups, 30)
+    for name, function in assembly.resources("AWS::Lambda::Function").items():
+        assert "LogGroup" in function.get("LoggingConfig", {}), f"{name} writes into a group that never forgets"
+
+
+@pytest.mark.parametrize("metric", ["ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage", "Errors"])
+def test_alarms_reach_the_topic(assembly: Assembly, metric: str) -> None:
+    alarms = [body for body in assembly.resources("AWS::CloudWatch::Alarm").values() if body["MetricName"] == metric]
+    assert alarms
+    topic = next(iter(assembly.resources("AWS::SNS::Topic")))
+    assert all(alarm["AlarmActions"] == [{"Ref": topic}] for alarm in alarms)
+
+
+def test_a_failed_night_is_an_alarm(assembly: Assembly) -> None:
+    alarm = assembly.one("AWS::CloudWatch::Alarm", "FailedOvernight")
+    assert (alarm["MetricName"], alarm["Threshold"]) == ("ExecutionsFailed", 1)
+    assert alarm["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
+
+
+def test_an_existing_bucket_is_used_and_not_created(other_assembly: Assembly) -> None:
+    names = other_assembly.resources("AWS::S3::Bucket")
+    assert len(names) == 3
+    assert not any("Input" in name for name in names)
+    notification = next(iter(other_assembly.resources("Custom::S3BucketNotifications").values()))
+    assert notification["BucketName"] == "landing-zone-1"
+    # Then the configuration that others gave it stays.
+    assert notification["Managed"] is False
+
+
+def test_the_stack_fits_any_account_and_region(assembly: Assembly) -> None:
+    manifest = json.loads((assembly.folder / "manifest.json").read_text())
+    stacks = [body for body in manifest["artifacts"].values() if body["type"] == "aws:cloudformation:stack"]
+    assert [stack["environment"] for stack in stacks] == ["aws://unknown-account/unknown-region"]
+
+
+def test_outputs_are_read_back(assembly: Assembly) -> None:
+    values = {name: str(number) for number, name in enumerate(assembly.template["Outputs"])}
+    outputs = StackOutputs.from_outputs(values)
+    assert outputs.places.lake_bucket == values["LakeBucket"]
+    assert outputs.to_outputs() == values
+
+
+def test_outputs_of_another_version_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="has no output InputBucket"):
+        StackOutputs.from_outputs({})
+
+
+def test_names_differ_by_stage() -> None:
+    assert Names.of(Settings(stage="a_b")).stack == "hybrid-router-a-b"
+    assert Names.of(Settings(stage="a_b")).database == "hybrid_router_a_b"
+
+
+def _key(uri: Any) -> str:
+    """The object's key in an ``s3://`` address that CloudFormation puts together."""
+    text = uri.get("Fn::Sub") or "".join(part for part in uri.get("Fn::Join", ["", []])[1] if isinstance(part, str))
+    return str(text).rsplit("/", 1)[-1]

@@ -1,0 +1,202 @@
+"""The machines' files: every state is reachable, every retry is named, jittered and bounded, all can be filled in."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import botocore.exceptions
+import pytest
+
+from lake import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.unit.infra.conftest import Assembly
+
+FILES = sorted((Path(__file__).parents[3] / "statemachines").glob("*.asl.json"))
+PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
+LAMBDA_ERRORS = {
+    "Lambda.ServiceException",
+    "Lambda.AWSLambdaException",
+    "Lambda.SdkClientException",
+    "Lambda.TooManyRequestsException",
+    "Lambda.ClientExecutionTimeoutException",
+    "Lambda.Unknown",
+    "Sandbox.Timedout",
+}
+GLUE_ERRORS = {
+    "Glue.ConcurrentRunsExceededException",
+    "Glue.ResourceNumberLimitExceededException",
+    "Glue.ThrottlingException",
+    "Glue.OperationTimeoutException",
+    "Glue.InternalServiceException",
+    "Glue.AWSGlueException",
+    "Glue.SdkClientException",
+}
+NESTED_ERRORS = {"StepFunctions.ExecutionLimitExceededException", "StepFunctions.SdkClientException"}
+machine_files = pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+
+
+def subclasses(root: type[BaseException]) -> set[str]:
+    """Names of a class and all that derive from it."""
+    return {root.__name__}.union(*(subclasses(child) for child in root.__subclasses__()))
+
+
+def graphs(machine: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The machine itself and the ones inside its Map states."""
+    yield machine
+    for state in machine["States"].values():
+        if "ItemProcessor" in state:
+            yield from graphs(state["ItemProcessor"])
+
+
+def states(machine: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """All states with their names, those inside Map states too."""
+    for graph in graphs(machine):
+        yield from graph["States"].items()
+
+
+def read(file: Path) -> dict[str, Any]:
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+def test_the_three_machines_are_there() -> None:
+    assert [file.name for file in FILES] == ["backfill.asl.json", "overnight.asl.json", "stream_window.asl.json"]
+
+
+@machine_files
+def test_every_state_is_reachable_and_leads_somewhere(file: Path) -> None:
+    for graph in graphs(read(file)):
+        reached, waiting = set(), [graph["StartAt"]]
+        while waiting:
+            name = waiting.pop()
+            if name in reached:
+                continue
+            reached.add(name)
+            state = graph["States"][name]
+            branches = [*state.get("Catch", []), *state.get("Choices", [])]
+            following = [branch["Next"] for branch in branches]
+            following += [state[key] for key in ("Next", "Default") if key in state]
+            waiting += following
+            ends = state.get("End") is True or state["Type"] in ("Fail", "Succeed")
+            assert ends or {"Next", "Default"} & set(state), f"{name} leads nowhere"
+        assert reached == set(graph["States"])
+
+
+@machine_files
+def test_the_machine_is_jsonata_described_and_ends_in_time(file: Path) -> None:
+    machine = read(file)
+    assert machine["QueryLanguage"] == "JSONata"
+    assert len(machine["Comment"]) > 40
+    assert 0 < machine["TimeoutSeconds"] <= 366 * 86_400
+    limits = [state["TimeoutSeconds"] for _, state in states(machine) if state["Type"] == "Task"]
+    assert all(0 < limit < machine["TimeoutSeconds"] for limit in limits)
+
+
+@machine_files
+def test_every_task_is_retried_by_name_with_jitter_and_an_end(file: Path) -> None:
+    known = (
+        LAMBDA_ERRORS
+        | GLUE_ERRORS
+        | NESTED_ERRORS
+        | subclasses(errors.TransientError)
+        | subclasses(botocore.exceptions.BotoCoreError)
+        | {"ClientError"}
+    )
+    for name, state in states(read(file)):
+        if state["Type"] != "Task":
+            continue
+        assert state["Retry"], name
+        for retrier in state["Retry"]:
+            assert retrier["JitterStrategy"] == "FULL", name
+            assert retrier["MaxDelaySeconds"] > 0
+            assert 0 < retrier["MaxAttempts"] <= 60
+            named = set(retrier["ErrorEquals"])
+            assert named <= known or (named == {"States.ALL"} and "sns" in state["Resource"]), (
+                f"{name}: {named - known}"
+            )
+
+
+@machine_files
+def test_lambda_calls_retry_every_transient_error_and_no_terminal_one(file: Path) -> None:
+    for name, state in states(read(file)):
+        if state["Type"] == "Task" and state["Resource"].endswith("lambda:invoke"):
+            retried = {error for retrier in state["Retry"] for error in retrier["ErrorEquals"]}
+            assert retried >= subclasses(errors.TransientError) | LAMBDA_ERRORS, name
+            assert not retried & (subclasses(errors.TerminalError) | {"States.ALL", "States.TaskFailed"}), name
+
+
+@machine_files
+def test_the_first_state_tells_a_person_what_was_wrong_with_the_input(file: Path) -> None:
+    machine = read(file)
+    first = machine["States"][machine["StartAt"]]
+    if file.name == "stream_window.asl.json":
+        # Its input is not looked at.
+        assert "$states.input" not in json.dumps(first)
+        return
+    caught = first["Catch"][0]
+    assert set(caught["ErrorEquals"]) <= subclasses(errors.TerminalError)
+    assert "InvalidInputError" in caught["ErrorEquals"]
+    assert machine["States"][caught["Next"]]["Type"] == "Fail"
+
+
+@machine_files
+def test_placeholders_are_quoted_and_only_values_are_filled_in(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    # It is JSON as it stands, so every placeholder is inside a text.
+    machine = json.loads(text)
+    assert PLACEHOLDER.search(text)
+    assert not [key for key in _keys(machine) if PLACEHOLDER.search(key)]
+    assert "arn:aws:lambda" not in text
+
+
+@machine_files
+def test_the_stack_fills_in_every_placeholder_and_no_other(file: Path, assembly: Assembly) -> None:
+    part = {"backfill": "Backfill", "overnight": "Overnight", "stream_window": "StreamWindow"}[file.name.split(".")[0]]
+    deployed = assembly.one("AWS::StepFunctions::StateMachine", f"Machines{part}")
+    text = file.read_text(encoding="utf-8")
+    assert deployed["DefinitionString"] == text
+    assert set(deployed["DefinitionSubstitutions"]) == set(PLACEHOLDER.findall(text))
+
+
+def test_numbers_come_from_the_settings(assembly: Assembly) -> None:
+    night = assembly.one("AWS::StepFunctions::StateMachine", "MachinesOvernight")["DefinitionSubstitutions"]
+    assert night["HeldRounds"] == str(assembly.settings.batch.held_rounds)
+    assert night["HeldWaitSeconds"] == str(assembly.settings.batch.held_wait_seconds)
+    window = assembly.one("AWS::StepFunctions::StateMachine", "MachinesStreamWindow")["DefinitionSubstitutions"]
+    # One minute of grace, looked after every 40 seconds.
+    assert (window["WatchSeconds"], window["StopRounds"]) == ("40", "2")
+
+
+def test_a_night_outlasts_the_longest_run_and_a_backfill_the_longest_night() -> None:
+    overnight, backfill = (
+        read(next(file for file in FILES if file.name.startswith(name))) for name in ("overnight", "backfill")
+    )
+    longest_run = 10_080 * 60
+    run = overnight["States"]["Runs"]["ItemProcessor"]["States"]["RunJob"]
+    assert longest_run < run["TimeoutSeconds"] < overnight["TimeoutSeconds"]
+    assert overnight["TimeoutSeconds"] < backfill["States"]["Overnight"]["TimeoutSeconds"]
+
+
+def test_runs_are_children_of_their_own_and_none_stops_the_others() -> None:
+    machine = read(next(file for file in FILES if file.name.startswith("overnight")))
+    runs = machine["States"]["Runs"]
+    assert runs["ItemProcessor"]["ProcessorConfig"] == {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"}
+    assert runs["ToleratedFailurePercentage"] == 100
+    job = runs["ItemProcessor"]["States"]["RunJob"]
+    assert job["Resource"] == "arn:aws:states:::glue:startJobRun.sync"
+    assert job["Catch"][-1]["ErrorEquals"] == ["States.ALL"]
+
+
+def _keys(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from value
+        for item in value.values():
+            yield from _keys(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _keys(item)
