@@ -13,6 +13,7 @@ COMMITS = "commits/"
 EXCLUSIONS = "exclusions/"
 RESULTS = "results/"
 PLANS = "plans/"
+SWEEP = "sweep/"
 CHECKPOINT = "checkpoint/stream/"
 
 
@@ -52,7 +53,17 @@ def manifest_key(manifest: str) -> str:
 
 def pointer_key(manifest: str, nonce: str) -> str:
     """A pointer in the stream's inbox; every ``nonce`` gives a name never used before."""
-    return f"{INBOX}{manifest}-{nonce}.json"
+    return f"{pointer_prefix(manifest)}{nonce}.json"
+
+
+def pointer_prefix(manifest: str) -> str:
+    """What the names of all pointers to a manifest begin with."""
+    return f"{INBOX}{manifest}-"
+
+
+def sweep_key() -> str:
+    """Where the sweep's listings have got to."""
+    return f"{SWEEP}progress.json"
 
 
 def commit_key(manifest: str, generation: int, attempt: int, nonce: str) -> str:

@@ -13,6 +13,7 @@ from lake.settings.model import (
     UrgentSettings,
 )
 from lake.settings.parse import dump_settings, load_settings, parse_settings
+from lake.settings.sweep import SweepSettings
 
 __all__ = [
     "BatchSettings",
@@ -24,6 +25,7 @@ __all__ = [
     "ScheduleSettings",
     "Settings",
     "StreamSettings",
+    "SweepSettings",
     "UrgentSettings",
     "dump_settings",
     "load_settings",

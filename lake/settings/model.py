@@ -14,6 +14,7 @@ from lake.settings.checks import (
     check_time_zone,
     minutes_of_day,
 )
+from lake.settings.sweep import SweepSettings
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -240,6 +241,7 @@ class Settings:
     convert: ConvertSettings = field(default_factory=ConvertSettings)
     schedule: ScheduleSettings = field(default_factory=ScheduleSettings)
     price: PriceSettings = field(default_factory=PriceSettings)
+    sweep: SweepSettings = field(default_factory=SweepSettings)
 
     def __post_init__(self) -> None:
         check_pattern("stage", self.stage, DATASET_NAME, "lower case letters, digits and underscore")

@@ -1,0 +1,72 @@
+"""Listing against ledger: objects whose event never came, and arrivals whose owner died, become arrivals now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from lake.partition import Partition
+from lake.settings.model import FOLDER
+from router.backfill.find import Progress, find
+from router.backfill.request import BackfillRequest
+from router.route.parse import iso_utc
+from router.telemetry import logger
+
+if TYPE_CHECKING:
+    from router.services import Services
+
+HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Where the listing of the input bucket has got to."""
+
+    begun_at: str = ""
+    """ISO 8601, UTC; empty: never."""
+    dataset: str | None = None
+    """The one that is being listed; None: all are."""
+    token: str | None = None
+    """Where in that dataset."""
+
+
+def adopt_missed(services: Services, search: Search, stop_at: datetime) -> tuple[Search, dict[str, int]]:
+    """List recent hours of one dataset after the other; ``adopted`` object versions have an owner now."""
+    adopted = 0
+    search = _begin(services, search)
+    while search.dataset is not None and services.clock() < stop_at:
+        request = _request(services, search.dataset, datetime.fromisoformat(search.begun_at))
+        before = Progress.of(search.token).recorded
+        result = find(services, request, search.token)
+        if result["recorded"] > before:
+            adopted += result["recorded"] - before
+            logger.warning("missed arrivals adopted", dataset=search.dataset, files=result["recorded"] - before)
+        following = search.dataset if result["token"] else _next(services, search.dataset)
+        search = Search(search.begun_at, following, result["token"])
+    return search, {"adopted": adopted}
+
+
+def _begin(services: Services, search: Search) -> Search:
+    """Another round, when the last one is over and began long enough ago."""
+    now = services.clock()
+    pause = timedelta(hours=services.settings.sweep.listing_hours)
+    if search.dataset is not None or (search.begun_at and now - datetime.fromisoformat(search.begun_at) < pause):
+        return search
+    return Search(iso_utc(now), _next(services, ""))
+
+
+def _next(services: Services, dataset: str) -> str | None:
+    """The dataset that follows by name."""
+    names = {rule.name for rule in services.settings.datasets if rule.name != FOLDER}
+    names |= {row.name for row in services.ledger.datasets.all()}
+    return min((name for name in names if name > dataset), default=None)
+
+
+def _request(services: Services, dataset: str, begun: datetime) -> BackfillRequest:
+    """Whole hours that ended before the limit: what came later may only be on its way."""
+    sweep = services.settings.sweep
+    last = begun - timedelta(minutes=sweep.missed_minutes) - HOUR
+    first = last - timedelta(days=sweep.listing_days)
+    stamps = [Partition.of(dataset, instant).stamp for instant in (first, last)]
+    return BackfillRequest(dataset, stamps[0], stamps[1], dry_run=False, origin="found by the sweep,")

@@ -1,0 +1,48 @@
+"""Manifests of the stream that wait too long get a new pointer: theirs is lost, or was seen by a lost checkpoint."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from lake.layout import pointer_prefix
+from lake.ledger import State
+from lake.manifest import Lane
+from router.route.inbox import write_pointer
+from router.streaming import ensure_running
+from router.telemetry import logger
+
+if TYPE_CHECKING:
+    from lake.ledger import ManifestRow
+    from router.services import Services
+
+
+def renew_pointers(services: Services, stop_at: datetime) -> dict[str, int]:
+    """``repointed`` manifests have one more pointer; the streaming job runs, or is started.
+
+    A pointer that lies in the inbox may have been seen already, so its presence proves nothing; but each one that
+    lies there doubles the wait for the next, so that a stream that is down does not fill its own inbox.
+    """
+    repointed = 0
+    for hint in services.ledger.manifests.open(Lane.STREAM, State.QUEUED):
+        if services.clock() >= stop_at:
+            break
+        row = services.ledger.manifests.get(hint.id)
+        if row is None or row.state != State.QUEUED or row.lane != Lane.STREAM or not _is_due(services, row):
+            continue
+        write_pointer(services, row.id)
+        repointed += 1
+        logger.warning("pointer renewed", manifest_id=row.id, queued_since=row.changed_at)
+    if repointed and ensure_running(services):
+        logger.info("streaming run started")
+    return {"repointed": repointed}
+
+
+def _is_due(services: Services, row: ManifestRow) -> bool:
+    limit = timedelta(minutes=services.settings.sweep.pointer_minutes)
+    waiting = services.clock() - datetime.fromisoformat(row.changed_at)
+    if waiting < limit:
+        return False
+    inbox = services.s3.list_objects_v2(Bucket=services.places.control_bucket, Prefix=pointer_prefix(row.id))
+    doublings = max(inbox["KeyCount"] - 1, 0)
+    return waiting >= limit * (1 << doublings)

@@ -1,0 +1,34 @@
+"""Publishes that nobody finishes are rolled forward from their commit documents."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from lake.ledger import State
+from lake.manifest import Lane
+from lake.publish import roll_forward
+from router.telemetry import logger
+
+if TYPE_CHECKING:
+    from router.services import Services
+
+
+def finish_publishing(services: Services, stop_at: datetime) -> dict[str, int]:
+    """``rolledForward`` manifests are DONE now, ``vanished`` ones FAILED because what they had uploaded is gone."""
+    limit = timedelta(minutes=services.settings.sweep.publishing_minutes)
+    ended = {"rolledForward": 0, "vanished": 0}
+    for lane in Lane:
+        for hint in services.ledger.manifests.open(lane, State.PUBLISHING):
+            if services.clock() >= stop_at:
+                return ended
+            row = services.ledger.manifests.get(hint.id)
+            if row is None or row.state != State.PUBLISHING:
+                continue
+            if services.clock() - datetime.fromisoformat(row.changed_at) < limit:
+                continue
+            state = roll_forward(services.s3, services.ledger, services.places.control_bucket, row, services.clock)
+            ended["rolledForward"] += state == State.DONE
+            ended["vanished"] += state == State.FAILED
+            logger.warning("publish rolled forward", manifest_id=row.id, state=state, publishing_since=row.changed_at)
+    return ended

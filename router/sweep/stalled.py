@@ -1,0 +1,36 @@
+"""Manifests without progress: reported, because only a person can tell why nobody takes them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from lake.ledger.manifest_row import OPEN_STATES
+from lake.manifest import Lane
+from router.telemetry import logger
+
+if TYPE_CHECKING:
+    from router.services import Services
+
+
+def report_stalled(services: Services, stop_at: datetime) -> dict[str, int]:
+    """``stalled`` manifests are open for longer than any night takes."""
+    limit = timedelta(hours=services.settings.sweep.stalled_hours)
+    stalled = 0
+    for lane in Lane:
+        for state in OPEN_STATES:
+            for row in services.ledger.manifests.open(lane, state):
+                # Oldest first: the rest of this state is younger.
+                if services.clock() >= stop_at or services.clock() - datetime.fromisoformat(row.created_at) < limit:
+                    break
+                stalled += 1
+                logger.warning(
+                    "manifest without progress",
+                    manifest_id=row.id,
+                    state=state,
+                    lane=lane,
+                    created_at=row.created_at,
+                    attempt=row.attempt,
+                    reason=row.reason,
+                )
+    return {"stalled": stalled}
