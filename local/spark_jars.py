@@ -11,6 +11,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -113,3 +114,10 @@ def _ivy_jar() -> Path:
     import pyspark  # noqa: PLC0415  (slow to import, and needed only once in the life of a checkout)
 
     return next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
+
+
+if __name__ == "__main__":
+    try:
+        resolve(log=lambda line: print(line, flush=True))
+    except LocalCloudError as error:
+        sys.exit(str(error))
