@@ -129,7 +129,7 @@ def _report(
     report.print_files(console.console, records)
     report.print_proof(console.console, proof)
     report.write_summary(output / "summary.json", records, proof, {"seconds": round(seconds, 1)})
-    dataset = sent[0].file.dataset
+    dataset = max(proof.lake_rows, key=lambda name: proof.lake_rows[name])
     query = f"SELECT * FROM read_parquet('{output}/lake/{dataset}/*/*/*.parquet', union_by_name=true) LIMIT 5"  # noqa: S608
     for line in (
         f"lake         {output}/lake/<dataset>/date=.../hour=.../*.parquet",
