@@ -95,7 +95,7 @@ def from_bytes(body: bytes) -> CommitDocument:
         data["sources"] = tuple(SourceCount(**item) for item in data["sources"])
         data["new_columns"] = tuple(data["new_columns"])
         return CommitDocument(**data)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InvalidDocumentError(f"not a commit document ({error}): it was not written by this system") from error
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lake.errors import TransientError
 from lake.ledger import Claim, State
+from lake.manifest import Lane
 from lake.publish import roll_forward
 from transform.poison import attempts_allowed, put_down
 from transform.services import HELD, UNKNOWN, Outcome
@@ -36,12 +37,14 @@ def take(
     its owner run has ended. A manifest without attempts left is dissolved or FAILED.
     """
     manifests = services.ledger.manifests
+    dissolved_here = False
     for _ in range(READS):
         row = manifests.get(manifest)
         if row is None:
             return Outcome(manifest, UNKNOWN, reason="the ledger has no such manifest: nothing was done for it")
         if row.state in ENDED:
-            return Outcome(manifest, row.state, reason=row.reason)
+            successors = row.dissolved_into if dissolved_here and row.lane == Lane.BATCH else ()
+            return Outcome(manifest, row.state, reason=row.reason, successors=successors)
         if row.state == State.PUBLISHING:
             roll_forward(services.s3, services.ledger, services.places.control_bucket, row, clock)
         elif row.state == State.RUNNING:
@@ -49,7 +52,7 @@ def take(
                 return Outcome(manifest, HELD, reason=f"run {row.owner} is working on it")
             manifests.release(row, f"run {row.owner} ended in attempt {row.attempt} without a word", clock())
         elif row.tries >= attempts_allowed(services.settings, row):
-            put_down(services, row, clock())
+            dissolved_here = put_down(services, row, clock())
         else:
             lease = timedelta(seconds=services.settings.batch.lease_seconds)
             claim = manifests.claim(row, run, clock(), lease)

@@ -52,7 +52,7 @@ def convert(
     Returns
     -------
     One outcome for each id, in order: a terminal state, or HELD (another run has a live lease: come again later), or
-    UNKNOWN.
+    UNKNOWN. Behind them those of the halves into which this call dissolved manifests of the batch lane.
 
     Raises
     ------
@@ -78,6 +78,7 @@ class _Conversion:
         self._run_is_terminal = run_is_terminal
 
     def convert(self, ids: list[str]) -> list[Outcome]:
+        """``ids`` grows by the successors of what is dissolved here."""
         outcomes: dict[str, Outcome] = {}
         for _ in range(ROUNDS):
             open_ids = [manifest for manifest in ids if manifest not in outcomes]
@@ -85,7 +86,9 @@ class _Conversion:
                 return [outcomes[manifest] for manifest in ids]
             with ThreadPoolExecutor(DRIVER_THREADS) as pool:
                 taken = list(pool.map(self._take, open_ids))
-            outcomes.update((item.manifest, item) for item in taken if isinstance(item, Outcome))
+            ended = [item for item in taken if isinstance(item, Outcome)]
+            outcomes.update((item.manifest, item) for item in ended)
+            ids += [successor for item in ended for successor in item.successors]
             claims = [item for item in taken if not isinstance(item, Outcome)]
             # Who has failed before is tried alone, so that it cannot take others down with it.
             first = [claim for claim in claims if claim.row.tries == 1]

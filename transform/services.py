@@ -38,6 +38,8 @@ class Outcome:
     """Rows published by this call; 0 when it was done before."""
     rejects: int = 0
     reason: str | None = None
+    successors: tuple[str, ...] = ()
+    """Manifests of the batch lane that replaced it in this very call: whoever dissolved it converts them as well."""
 
     @property
     def terminal(self) -> bool:

@@ -116,6 +116,8 @@ def _overwritten() -> str:
 def _judge(file: ObjectVersion, text: str) -> TerminalError | TransientError:
     if "InvalidObjectState" in text:
         return UnreadableFileError("it is archived: restore it and force the manifest")
+    if "AccessDenied" in text:
+        return UnreadableFileError("the job's role may not read it (access denied): check its owner and its key")
     if "InvalidRange" in text:
         return UnreadableFileError(f"it is shorter than the {file.size} bytes of its event")
     return TransientError(f"{file.uri} could not be read now, it will be tried again: {text}")

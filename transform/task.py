@@ -15,6 +15,7 @@ from lake.errors import AuditError
 from lake.layout import lake_key, quarantine_key
 from transform.clients import s3_client
 from transform.columns import new_columns, record_batch
+from transform.foreign import recognise
 from transform.parquet_writer import ParquetFiles
 from transform.quarantine_writer import QuarantineFiles, line_record, remainder_records
 from transform.read_ahead import ReadAhead
@@ -128,7 +129,9 @@ class _Work:
             unreadable = str(error)
         counts = reader.close()
         rejects = reader.take_rejects()
-        unreadable = unreadable or counts.error
+        if split.start == 0 and rejects:
+            unreadable = unreadable or recognise([reject.line for reject in rejects], counts.rows)
+        unreadable = counts.error or unreadable
         if unreadable is not None:
             self.failures.setdefault(split.file, unreadable)
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,9 @@ import boto3
 from lake.ledger import Ledger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from transform import Services
 
-Fault = Callable[[int, str, "Callable[[], Any]"], Any] if TYPE_CHECKING else Any
+Fault = Callable[[int, str, Callable[[], Any]], Any]
 
 
 class Crash(BaseException):

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from lake.errors import HybridRouterError
@@ -121,10 +122,8 @@ def test_a_committed_manifest_is_rolled_forward_and_not_converted_again(
             raise Crash
         return call()
 
-    try:
+    with pytest.raises(Crash):
         convert_with(deployment, Steps(fault), spark, manifest)
-    except Crash:
-        pass
     assert deployment.row(manifest).state == State.PUBLISHING
 
     # When another run comes, although the first one's lease is alive

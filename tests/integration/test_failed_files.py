@@ -28,6 +28,7 @@ def check_only_the_good_file_is_in_the_lake(
     assert deployment.result(manifest)["failed_files"] == 1
     (record,) = deployment.quarantine()
     assert record == {
+        "kind": "file",
         "source": bad.uri,
         "version": bad.version,
         "offset": 0,
@@ -99,3 +100,8 @@ def test_all_files_failed(deployment: Deployment, spark: SparkSession) -> None:
     assert "1 files failed" in str(outcome.reason)
     assert deployment.keys(deployment.services.places.lake_bucket) == []
     assert len(deployment.quarantine()) == 1
+
+
+def test_an_array_over_many_lines_is_quarantined_as_a_whole(deployment: Deployment, spark: SparkSession) -> None:
+    bad = deployment.put("orders/bad.json", b'[\n{"a":"not this"},\n{"a":"nor this"}\n]\n')
+    check_only_the_good_file_is_in_the_lake(deployment, spark, bad, "a JSON array over many lines")

@@ -1,0 +1,95 @@
+"""The audit lets through what adds up and nothing else: each test takes one thing away."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lake.commit import PendingObject
+from lake.errors import AuditError
+from lake.manifest import Lane, Manifest, ObjectVersion
+from lake.partition import Partition
+from lake.settings import ConvertSettings
+from transform.audit import audit
+from transform.splits import cut
+from transform.tasks import Split, SplitResult, Task, TaskResult
+
+PARTITION = Partition("orders", "2026-03-04", 12)
+PLAIN = ObjectVersion("input", "a.json", "e1", 100, "2026-03-04T12:00:00Z", "v1")
+PACKED = ObjectVersion("input", "b.gz", "e2", 10, "2026-03-04T12:00:00Z", "v2")
+MANIFEST = Manifest("m", Lane.BATCH, PARTITION, "2026-03-04T12:00:00Z", (PLAIN, PACKED))
+LEFT, RIGHT = cut(PLAIN, 50, compressed=False)
+WHOLE = Split(PACKED, 0, 10)
+
+NOT_TILED = "do not cover it exactly once"
+
+
+def task(number: int, *splits: Split) -> Task:
+    return Task("m", 1, PARTITION, number, splits, (), "lake", "quarantine", ConvertSettings())
+
+
+def counted(split: Split, rows: int, **changes: object) -> SplitResult:
+    result = SplitResult(split, rows + 2, rows, 1, {"not JSON": 1}, split.size, split is WHOLE, f"at {split.start}")
+    return replace(result, **changes)  # type: ignore[arg-type]
+
+
+def pending(key: str, rows: int) -> PendingObject:
+    return PendingObject("lake", key, f"upload-{key}", ("0" * 32,), "0" * 32 + "-1", 1, rows)
+
+
+def answered(number: int, objects: tuple[PendingObject, ...], *splits: SplitResult) -> TaskResult:
+    return TaskResult("m", number, objects, (), splits, (), (), 5)
+
+
+TASKS = (task(0, LEFT), task(1, RIGHT, WHOLE))
+GOOD = (
+    answered(0, (pending("k0", 3),), counted(LEFT, 3)),
+    answered(1, (pending("k1", 4), pending("k2", 1)), counted(RIGHT, 4), counted(WHOLE, 1, bytes=999)),
+)
+
+
+def test_what_adds_up_passes_in_the_order_of_the_manifest() -> None:
+    plain, packed = audit(MANIFEST, {}, TASKS, tuple(reversed(GOOD)))
+    assert (plain.uri, plain.lines, plain.rows, plain.blank_lines, plain.rejects) == (
+        PLAIN.uri,
+        11,
+        7,
+        2,
+        {"not JSON": 2},
+    )
+    assert plain.first_reject == "at 0"
+    assert (packed.rows, packed.failed) == (1, None)
+
+
+def test_an_excluded_file_counts_nothing_and_has_its_reason() -> None:
+    tasks = (task(0, LEFT), task(1, RIGHT))
+    results = (GOOD[0], answered(1, (pending("k1", 4),), counted(RIGHT, 4)))
+    _, packed = audit(MANIFEST, {PACKED: "gone"}, tasks, results)
+    assert (packed.lines, packed.rows, packed.failed) == (0, 0, "gone")
+
+
+@pytest.mark.parametrize(
+    ("results", "message"),
+    [
+        (GOOD[:1], "2 tasks gave 1 results"),
+        ((GOOD[0], GOOD[0]), "or not their own"),
+        (
+            (GOOD[0], replace(GOOD[1], splits=(GOOD[1].splits[1],), objects=(pending("k1", 1),))),
+            NOT_TILED,
+        ),
+        ((replace(GOOD[0], splits=(), objects=()), GOOD[1]), NOT_TILED),
+        ((replace(GOOD[0], splits=GOOD[0].splits * 2, objects=(pending("k0", 6),)), GOOD[1]), NOT_TILED),
+        ((replace(GOOD[0], objects=(pending("k0", 2),)), GOOD[1]), "footers count 2"),
+        ((replace(GOOD[0], splits=(counted(LEFT, 3, lines=6),)), GOOD[1]), "neither row nor reject nor blank"),
+        ((replace(GOOD[0], splits=(counted(LEFT, 3, bytes=49),)), GOOD[1]), "do not add up to its 100 bytes"),
+        ((replace(GOOD[0], objects=(pending("k1", 3),)), GOOD[1]), "objects of the same name"),
+        (
+            (replace(GOOD[0], splits=(counted(Split(replace(PLAIN, key="x"), 0, 50), 3),)), GOOD[1]),
+            "none of its files",
+        ),
+    ],
+)
+def test_what_does_not_add_up_is_refused(results: tuple[TaskResult, ...], message: str) -> None:
+    with pytest.raises(AuditError, match=message):
+        audit(MANIFEST, {}, TASKS, results)

@@ -1,0 +1,66 @@
+"""Recognises what is no NDJSON at all by the first lines that were rejected. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+EXPECTED = "expected is one JSON object on each line"
+MAGIC = (
+    (b"PAR1", "a Parquet file"),
+    (b"Obj\x01", "an Avro file"),
+    (b"ORC", "an ORC file"),
+    (b"PK\x03\x04", "a ZIP archive"),
+    (b"\x04\x22\x4d\x18", "an LZ4 file"),
+    (b"\xfd7zXZ", "an XZ file"),
+    (b"\xff\x06\x00\x00sNaPpY", "a Snappy file"),
+    (b"\xff\xfe", "UTF-16 text"),
+    (b"\xfe\xff", "UTF-16 text"),
+    (b"%PDF", "a PDF file"),
+)
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+SEPARATORS = (b",", b";", b"\t", b"|")
+LINES_TO_COMPARE = 20
+FEWEST_TABLE_LINES = 2
+
+
+def recognise(first_rejected: Sequence[bytes | None], rows: int) -> str | None:
+    """A sentence that says what the file looks like and what is expected; None: its lines are judged one by one.
+
+    Parameters
+    ----------
+    first_rejected
+        The rejected lines from the start of the file on, in order; None for one that was too large to keep.
+    rows
+        Lines of the same part of the file that did become rows.
+    """
+    lines = [line for line in first_rejected[:LINES_TO_COMPARE] if line is not None]
+    if not lines:
+        return None
+    what = _opening(lines[0]) or (_magic(lines[0]) or _table(lines) if rows == 0 else None)
+    return None if what is None else f"it looks like {what}; {EXPECTED}"
+
+
+def _opening(line: bytes) -> str | None:
+    # Elements of such an array that happen to be on a line of their own would otherwise become rows.
+    text = line.removeprefix(BYTE_ORDER_MARK).strip()
+    return {b"[": "a JSON array over many lines", b"{": "JSON that is printed over many lines"}.get(text)
+
+
+def _magic(line: bytes) -> str | None:
+    return next((what for magic, what in MAGIC if line.startswith(magic)), None) or (
+        "XML or HTML" if line.removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"<") else None
+    )
+
+
+def _table(lines: Sequence[bytes]) -> str | None:
+    """Lines that do not even begin like JSON and all have as many separators as the first."""
+    if len(lines) < FEWEST_TABLE_LINES or any(line.lstrip()[:1] in (b"{", b"[") for line in lines):
+        return None
+    for separator in SEPARATORS:
+        count = lines[0].count(separator)
+        if count > 0 and all(line.count(separator) == count for line in lines):
+            return "CSV" if separator != b"\t" else "tab-separated text"
+    return None
