@@ -1,5 +1,6 @@
 """The life of a Reader: splits one after the other, order of calls, kinds of buffers, threads."""
 
+import re
 import threading
 import time
 from array import array
@@ -12,7 +13,8 @@ from ndjson_arrow import Reader
 from tests.oracle import ndjson_oracle as oracle
 from tests.unit.native.reading import Read, assert_same, read_file, read_split
 
-DATA = Path(__file__).parents[4] / "shared" / "data"
+ROOT = Path(__file__).parents[3]
+DATA = ROOT.parent / "shared" / "data"
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the shared sample data is not there")
@@ -133,3 +135,9 @@ def test_other_threads_run_while_it_reads() -> None:
     # Then it looked in the middle of the call, far from the switches of threads at its ends
     quarter = (ended - begun) / 4
     assert any(begun + quarter < look < ended - quarter for look in looks)
+
+
+def test_the_example_of_the_readme_runs() -> None:
+    text = (ROOT / "native" / "README.md").read_text()
+    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    exec(example, {})
