@@ -23,7 +23,8 @@ class Catalog(Construct):
             database_name=database_name,
             description="hybrid-router: one table per dataset, made by its catalog function",
             location_uri=storage.lake.s3_url_for_object(""),
-            removal_policy=RemovalPolicy.RETAIN,
+            # A table says nothing that the files do not; kept under its fixed name it would refuse the next deployment.
+            removal_policy=RemovalPolicy.DESTROY,
         )
         stack = Stack.of(self)
         self.arns = [

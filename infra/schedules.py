@@ -51,22 +51,25 @@ class Schedules(Construct):
         )
         allow(self._role, ("sqs:SendMessage",), [dead_letters.queue_arn])
         self.overnight = self._machine("Overnight", settings.schedule.overnight, machines.overnight)
-        self._machine("StreamWindow", settings.schedule.stream_start, machines.stream_window)
+        # Without peak hours nothing needs a window: an urgent file starts the streaming job itself.
+        state = "ENABLED" if settings.peak.hours and settings.peak.days else "DISABLED"
+        self._machine("StreamWindow", settings.schedule.stream_start, machines.stream_window, state)
         self._function("Catalog", CATALOG_RATE, functions["catalog"])
         self._function("Sweep", SWEEP_RATE, functions["sweep"])
 
-    def _machine(self, name: str, expression: str, machine: Machine) -> scheduler.CfnSchedule:
+    def _machine(self, name: str, expression: str, machine: Machine, state: str = "ENABLED") -> scheduler.CfnSchedule:
         allow(self._role, ("states:StartExecution",), [machine.arn])
-        return self._schedule(name, expression, machine.machine.state_machine_arn)
+        return self._schedule(name, expression, machine.machine.state_machine_arn, state)
 
     def _function(self, name: str, expression: str, function: RouterFunction) -> scheduler.CfnSchedule:
         allow(self._role, ("lambda:InvokeFunction",), [function.function.function_arn])
         return self._schedule(name, expression, function.function.function_arn)
 
-    def _schedule(self, name: str, expression: str, target: str) -> scheduler.CfnSchedule:
+    def _schedule(self, name: str, expression: str, target: str, state: str = "ENABLED") -> scheduler.CfnSchedule:
         schedule = scheduler.CfnSchedule(
             self,
             name,
+            state=state,
             schedule_expression=expression,
             schedule_expression_timezone=self._time_zone,
             flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),

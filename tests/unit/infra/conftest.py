@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from infra.synth import synth
-from lake.settings import BatchSettings, InputSettings, ScheduleSettings, Settings
+from lake.settings import BatchSettings, InputSettings, PeakSettings, ScheduleSettings, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,6 +78,11 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
 
 @pytest.fixture(scope="session")
 def other_assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """What the other settings change: an existing input bucket, no flex."""
-    settings = Settings(stage="other", input=InputSettings(bucket="landing-zone-1"), batch=BatchSettings(flex=False))
+    """What the other settings change: an existing input bucket, no flex, no peak hours."""
+    settings = Settings(
+        stage="other",
+        input=InputSettings(bucket="landing-zone-1"),
+        peak=PeakSettings(hours=()),
+        batch=BatchSettings(flex=False),
+    )
     return Assembly(synth(settings, tmp_path_factory.mktemp("other"), checked=True), settings)

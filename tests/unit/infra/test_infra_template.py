@@ -141,6 +141,13 @@ def test_schedules_follow_the_deployments_time_zone(assembly: Assembly) -> None:
         assert assembly.one("AWS::Scheduler::Schedule", part)["ScheduleExpression"] == "rate(15 minutes)"
 
 
+def test_a_stream_window_opens_only_where_there_are_peak_hours(assembly: Assembly, other_assembly: Assembly) -> None:
+    kind = "AWS::Scheduler::Schedule"
+    assert assembly.one(kind, "StreamWindow")["State"] == "ENABLED"
+    assert other_assembly.one(kind, "StreamWindow")["State"] == "DISABLED"
+    assert other_assembly.one(kind, "Overnight")["State"] == "ENABLED"
+
+
 def test_every_log_group_forgets(assembly: Assembly) -> None:
     groups = assembly.resources("AWS::Logs::LogGroup")
     assert {name: body.get("RetentionInDays") for name, body in groups.items()} == dict.fromkeys(groups, 30)

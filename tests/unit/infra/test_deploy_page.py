@@ -1,0 +1,70 @@
+"""docs/deploy.md says every settings key with the default that the code has."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lake.settings import DatasetRule, Settings
+from lake.settings.model import GIB, MIB
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.unit.infra.conftest import Assembly
+
+PAGE = Path(__file__).parents[3] / "docs" / "deploy.md"
+ROW = re.compile(r"^\| `([a-z_.]+)` \| (.+?) \| (.+) \|$", re.MULTILINE)
+COUNTED = {
+    "S3 buckets": "AWS::S3::Bucket",
+    "DynamoDB table": "AWS::DynamoDB::GlobalTable",
+    "SQS queues": "AWS::SQS::Queue",
+    "Glue jobs": "AWS::Glue::Job",
+    "state machines": "AWS::StepFunctions::StateMachine",
+    "schedules": "AWS::Scheduler::Schedule",
+    "alarms, topic, dashboard": "AWS::CloudWatch::Alarm",
+}
+
+
+def defaults(settings: Any = Settings, where: str = "") -> Iterator[tuple[str, Any]]:
+    """(key, default) of every key, nested ones with dots."""
+    for item in fields(settings):
+        if item.name == "datasets":
+            yield from defaults(DatasetRule, "datasets.")
+        elif item.default_factory is not MISSING:
+            yield from defaults(item.default_factory, f"{where}{item.name}.")
+        else:
+            yield where + item.name, item.default
+
+
+def shown(value: Any) -> str:
+    """A default as the page writes it."""
+    if value is MISSING:
+        return "required"
+    if isinstance(value, tuple):
+        return f"`{json.dumps(list(value))}`"
+    if isinstance(value, str | bool):
+        return f"`{json.dumps(value)}`"
+    for unit, name in ((GIB, "GiB"), (MIB, "MiB")):
+        if value and value % unit == 0:
+            return f"{value // unit} {name}"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def test_every_key_is_on_the_page_with_its_default() -> None:
+    written = {key: default for key, default, _ in ROW.findall(PAGE.read_text())}
+    assert written == {key: shown(default) for key, default in defaults()}
+
+
+def test_the_page_counts_what_the_stack_creates(assembly: Assembly) -> None:
+    page = PAGE.read_text()
+    for name, kind in COUNTED.items():
+        number = re.search(rf"^\| {name} \| (\d+)", page, re.MULTILINE)
+        assert number, name
+        assert int(number[1]) == len(assembly.resources(kind)), name
+    functions = re.search(r"^\| Lambda functions \| (\d+), and CDK's own", page, re.MULTILINE)
+    assert functions
+    assert int(functions[1]) + 1 == len(assembly.resources("AWS::Lambda::Function"))
