@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,8 @@ if TYPE_CHECKING:
     from transform.tasks import Task, TaskResult
 
 REASON_LENGTH = 500
-ERROR_LINE = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception)): (.+)$", re.MULTILINE)
+TRACEBACK = "Traceback (most recent call last):"
+PY4J = "An error occurred while calling"
 
 
 class JobFailedError(TransientError):
@@ -63,8 +63,11 @@ class SparkJob:
 
 
 def summary(text: str) -> str:
-    """One line of Spark's many: the last cause that a Python task named, else the first line."""
-    causes = list(ERROR_LINE.finditer(text.partition("Driver stacktrace")[0]))
-    if causes:
-        return f"{causes[-1][1]}: {causes[-1][2]}"[:REASON_LENGTH]
-    return text.strip().partition("\n")[0][:REASON_LENGTH]
+    """One line of Spark's many: what a Python task raised, else Spark's own first sentence."""
+    for traceback in reversed(text.split(TRACEBACK)[1:]):
+        frames = traceback.lstrip("\n").split("\n")
+        raised = next((line for line in frames if line and not line[0].isspace()), None)
+        if raised is not None:
+            return raised[:REASON_LENGTH]
+    lines = [line.lstrip(": ") for line in text.strip().splitlines()]
+    return next((line for line in lines if not line.startswith(PY4J)), "Spark gave no reason")[:REASON_LENGTH]
