@@ -96,6 +96,10 @@ def open_key(lane: Lane, state: State) -> str:
     return f"{lane}#{state}"
 
 
+INDEX_ATTRIBUTES = ("open", "open_order")
+"""Without these a row is not in the index."""
+
+
 def open_attributes(row: ManifestRow, state: State) -> dict[str, str]:
     """What puts the row of an open manifest into the index."""
     return {"open": open_key(row.lane, state), "open_order": f"{row.created_at}#{row.id}"}

@@ -6,12 +6,14 @@ by a consistent read, because an update may have been applied and its answer los
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lake.errors import InvalidInputError, LeaseLostError
+from lake.errors import InvalidInputError
+from lake.ledger.dissolve import dissolve_actions
+from lake.ledger.fence import Claim, iso, lost, milliseconds, same
 from lake.ledger.manifest_row import (
+    INDEX_ATTRIBUTES,
     Document,
     ManifestRow,
     Published,
@@ -23,34 +25,18 @@ from lake.ledger.manifest_row import (
     queued_row,
     row_of,
 )
-from lake.ledger.table import RefusedError, Where, put_request, update_request
+from lake.ledger.table import RefusedError, Where
 from lake.manifest import Lane
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from datetime import datetime, timedelta
 
     from lake.ledger.table import Table
     from lake.manifest import Manifest
 
-OPEN = ("open", "open_order")
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A held lease: the fence every later write of this attempt compares."""
-
-    row: ManifestRow
-    """As it stood right after the claim."""
-    owner: str
-
-    @property
-    def fence(self) -> list[Where]:
-        """RUNNING, and nobody has claimed it since."""
-        return [
-            Where("state", "=", State.RUNNING),
-            Where("generation", "=", self.row.generation),
-            Where("attempt", "=", self.row.attempt),
-        ]
+HOLDABLE = (State.QUEUED, State.RUNNING)
+"""States from which a manifest can be claimed or replaced."""
 
 
 class Manifests:
@@ -79,7 +65,7 @@ class Manifests:
 
     def abandon(self, manifest: str, now: datetime) -> ManifestRow:
         """Fence off an owner that has no row, so that its arrivals can be adopted; the row that stands."""
-        item = {"id": manifest, "state": State.ABANDONED, "changed_at": _iso(now)}
+        item = {"id": manifest, "state": State.ABANDONED, "changed_at": iso(now)}
         try:
             self._table.put(manifest_row_key(manifest), item, [Where("pk", "missing")])
         except RefusedError:
@@ -91,14 +77,14 @@ class Manifests:
 
         ``row`` is a fresh, consistent read. Take-over from a terminal owner run goes through ``release`` first.
         """
-        if row.state == State.RUNNING and row.lease_until > _ms(now):
+        if row.state not in HOLDABLE or (row.state == State.RUNNING and row.lease_until > milliseconds(now)):
             return None
         changes = {
             "state": State.RUNNING,
             "attempt": row.attempt + 1,
             "owner": owner,
-            "lease_until": _ms(now + lease),
-            "changed_at": _iso(now),
+            "lease_until": milliseconds(now + lease),
+            "changed_at": iso(now),
             **open_attributes(row, State.RUNNING),
         }
         claimed = replace(
@@ -106,11 +92,11 @@ class Manifests:
             state=State.RUNNING,
             attempt=row.attempt + 1,
             owner=owner,
-            lease_until=_ms(now + lease),
-            changed_at=_iso(now),
+            lease_until=milliseconds(now + lease),
+            changed_at=iso(now),
         )
         try:
-            self._table.update(manifest_row_key(row.id), assign=changes, where=_same(row))
+            self._table.update(manifest_row_key(row.id), assign=changes, where=same(row))
         except RefusedError:
             standing = self._standing(row.id)
             if (standing.state, standing.attempt, standing.owner, standing.generation) != (
@@ -124,28 +110,32 @@ class Manifests:
 
     def renew(self, claim: Claim, now: datetime, lease: timedelta) -> None:
         """Extend a live lease. An expired one is never renewed: raises ``LeaseLostError``."""
-        where = [*claim.fence, Where("lease_until", ">", _ms(now))]
+        where = [*claim.fence, Where("lease_until", ">", milliseconds(now))]
         try:
-            self._table.update(manifest_row_key(claim.row.id), assign={"lease_until": _ms(now + lease)}, where=where)
+            self._table.update(
+                manifest_row_key(claim.row.id), assign={"lease_until": milliseconds(now + lease)}, where=where
+            )
         except RefusedError as error:
-            raise _lost(claim) from error
+            raise lost(claim) from error
 
     def release(self, row: ManifestRow, reason: str, now: datetime, exclusions: str | None = None) -> bool:
         """RUNNING back to QUEUED: its holder gives up, its lease has expired, or its owner run is terminal.
 
         False when the row has moved on in the meantime.
         """
+        if row.state != State.RUNNING:
+            return False
         changes: dict[str, Any] = {
             "state": State.QUEUED,
             "reason": reason,
             "lease_until": 0,
-            "changed_at": _iso(now),
+            "changed_at": iso(now),
             **open_attributes(row, State.QUEUED),
         }
         if exclusions is not None:
             changes["exclusions"] = exclusions
         try:
-            self._table.update(manifest_row_key(row.id), assign=changes, where=_same(row))
+            self._table.update(manifest_row_key(row.id), assign=changes, where=same(row))
         except RefusedError:
             standing = self._standing(row.id)
             return standing.state == State.QUEUED and standing.attempt == row.attempt
@@ -157,34 +147,37 @@ class Manifests:
             "state": State.PUBLISHING,
             "document_key": document.key,
             "document_sha256": document.sha256,
-            "changed_at": _iso(now),
+            "changed_at": iso(now),
             **open_attributes(claim.row, State.PUBLISHING),
         }
-        where = [*claim.fence, Where("lease_until", ">", _ms(now))]
+        where = [*claim.fence, Where("lease_until", ">", milliseconds(now))]
         try:
             self._table.update(manifest_row_key(claim.row.id), assign=changes, where=where)
         except RefusedError as error:
             standing = self._standing(claim.row.id)
             published = standing.published
             if standing.document != document and (published is None or published.document != document):
-                raise _lost(claim) from error
+                raise lost(claim) from error
 
     def finish(self, row: ManifestRow, now: datetime) -> bool:
         """PUBLISHING to DONE, and ``published`` names this generation; False when the row has moved on."""
-        assert row.document is not None
+        if row.state != State.PUBLISHING or row.document is None:
+            return False
         changes = {
             "state": State.DONE,
             "published_generation": row.generation,
             "published_key": row.document.key,
             "published_sha256": row.document.sha256,
-            "changed_at": _iso(now),
-            "finished_at": _iso(now),
+            "changed_at": iso(now),
+            "finished_at": iso(now),
         }
         return self._end(row, changes, ("reason",), State.DONE)
 
     def fail(self, row: ManifestRow, reason: str, now: datetime) -> bool:
         """QUEUED, RUNNING or PUBLISHING to FAILED; what was published stays published."""
-        changes = {"state": State.FAILED, "reason": reason, "changed_at": _iso(now), "finished_at": _iso(now)}
+        if not row.open:
+            return False
+        changes = {"state": State.FAILED, "reason": reason, "changed_at": iso(now), "finished_at": iso(now)}
         return self._end(row, changes, (), State.FAILED)
 
     def force(self, row: ManifestRow, now: datetime) -> bool:
@@ -199,7 +192,7 @@ class Manifests:
             "generation": row.generation + 1,
             "base_attempt": row.attempt,
             "lease_until": 0,
-            "changed_at": _iso(now),
+            "changed_at": iso(now),
             **open_attributes(replace(row, lane=Lane.BATCH), State.QUEUED),
         }
         try:
@@ -207,7 +200,7 @@ class Manifests:
                 manifest_row_key(row.id),
                 assign=changes,
                 remove=("document_key", "document_sha256", "exclusions", "reason", "finished_at"),
-                where=_same(row),
+                where=same(row),
             )
         except RefusedError:
             return False
@@ -221,26 +214,10 @@ class Manifests:
         The successors' documents are on S3 already. Allowed from QUEUED, and from RUNNING by its holder, whose row
         is the fence.
         """
+        if not all(row.state in HOLDABLE for row in sources):
+            return False
         into = [manifest.id for manifest in successors]
-        changes = {"state": State.DISSOLVED, "dissolved_into": into, "reason": reason, "changed_at": _iso(now)}
-        name = self._table.name
-        actions = [
-            {
-                "Update": update_request(
-                    name,
-                    manifest_row_key(row.id),
-                    changes,
-                    {},
-                    OPEN,
-                    [*_same(row), Where("published_generation", "missing")],
-                )
-            }
-            for row in sources
-        ]
-        for manifest in successors:
-            attributes = queued_attributes(queued_row(manifest))
-            key = manifest_row_key(manifest.id)
-            actions.append({"Put": put_request(name, key, attributes, [Where("pk", "missing")])})
+        actions = dissolve_actions(self._table.name, sources, successors, reason, iso(now))
         try:
             self._table.transact(actions)
         except RefusedError:
@@ -250,7 +227,9 @@ class Manifests:
 
     def _end(self, row: ManifestRow, changes: dict[str, Any], remove: Sequence[str], state: State) -> bool:
         try:
-            self._table.update(manifest_row_key(row.id), assign=changes, remove=(*OPEN, *remove), where=_same(row))
+            self._table.update(
+                manifest_row_key(row.id), assign=changes, remove=(*INDEX_ATTRIBUTES, *remove), where=same(row)
+            )
         except RefusedError:
             standing = self._standing(row.id)
             return standing.state == state and standing.document == row.document
@@ -261,38 +240,6 @@ class Manifests:
         if row is None:
             raise InvalidInputError(f"the ledger has no manifest {manifest}: rows are never deleted, check its id")
         return row
-
-
-def _same(row: ManifestRow) -> list[Where]:
-    """The row is where the caller saw it: state, generation, attempt, and the document while PUBLISHING."""
-    where = [
-        Where("state", "=", row.state),
-        Where("generation", "=", row.generation),
-        Where("attempt", "=", row.attempt),
-    ]
-    if row.state == State.RUNNING:
-        where.append(Where("owner", "=", row.owner))
-    if row.state == State.PUBLISHING and row.document is not None:
-        where += [
-            Where("document_key", "=", row.document.key),
-            Where("document_sha256", "=", row.document.sha256),
-        ]
-    return where
-
-
-def _lost(claim: Claim) -> LeaseLostError:
-    return LeaseLostError(
-        f"attempt {claim.row.attempt} of manifest {claim.row.id} lost its lease: "
-        "another run has taken over or will; this one publishes nothing"
-    )
-
-
-def _iso(now: datetime) -> str:
-    return now.astimezone(UTC).isoformat(timespec="milliseconds")
-
-
-def _ms(instant: datetime) -> int:
-    return int(instant.timestamp() * 1000)
 
 
 __all__ = ["Claim", "Document", "ManifestRow", "Manifests", "Published", "State"]
