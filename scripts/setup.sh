@@ -69,6 +69,8 @@ ensure_java
 if [ "$(cat "$cache/setup.stamp" 2>/dev/null)" != "$stamp" ] || [ ! -x .venv/bin/python ]; then
   ensure_uv
   python=$(find_python)
+  # Networks of companies often have a certificate authority of their own: trust what the machine trusts.
+  export UV_SYSTEM_CERTS="${UV_SYSTEM_CERTS:-true}"
   say "installing the locked environment (the first time: some minutes, the native reader is compiled)"
   command -v cargo >/dev/null || say "no Rust on this machine: the build brings its own toolchain"
   "$uv" sync --locked --quiet ${python:+--python "$python"}
