@@ -91,4 +91,18 @@ class _Faulty:
         value = getattr(self._client, name)
         if name == "exceptions" or not callable(value):
             return value
-        return lambda **kwargs: self._faults.call(name, value, kwargs)
+        method = _complete(value) if name == "complete_multipart_upload" else value
+        return lambda **kwargs: self._faults.call(name, method, kwargs)
+
+
+def _complete(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The emulated S3 dies of a spent upload id, for which the real one has an answer."""
+
+    def complete(**kwargs: Any) -> Any:
+        try:
+            return method(**kwargs)
+        except KeyError as error:
+            answer = {"Error": {"Code": "NoSuchUpload", "Message": str(error)}}
+            raise ClientError(answer, "CompleteMultipartUpload") from error
+
+    return complete

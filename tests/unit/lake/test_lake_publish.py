@@ -1,0 +1,181 @@
+"""Roll-forward: from the commit document alone, any number of times, from any point."""
+
+import hashlib
+import json
+from typing import Any
+
+import pytest
+
+from lake.commit import CommitDocument, PendingObject, SourceCount, read_commit, write_commit
+from lake.errors import InvalidDocumentError
+from lake.layout import commit_key, lake_key, quarantine_key, result_key
+from lake.ledger import ManifestRow, State
+from lake.publish import complete_all, roll_forward, withdraw
+from tests.unit.lake.faults import Crash
+from tests.unit.lake.world import PARTITION, World
+
+BODIES = (b"first" * 10, b"second" * 10)
+
+
+def upload(world: World, bucket: str, key: str, body: bytes, rows: int) -> PendingObject:
+    """A multipart upload that nobody has completed."""
+    upload_id = world.raw_s3.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"]
+    part = world.raw_s3.upload_part(Bucket=bucket, Key=key, UploadId=upload_id, PartNumber=1, Body=body)
+    etag = hashlib.md5(hashlib.md5(body, usedforsecurity=False).digest(), usedforsecurity=False).hexdigest() + "-1"
+    return PendingObject(bucket, key, upload_id, (part["ETag"].strip('"'),), etag, len(body), rows)
+
+
+def publishing(world: World) -> tuple[ManifestRow, CommitDocument]:
+    """A manifest right after its commit point: two lake files and a quarantine object, all invisible."""
+    claim = world.claimed(world.queued("a.json"))
+    names = [lake_key(PARTITION, claim.row.id, 1, number) for number in range(2)]
+    objects = tuple(upload(world, "lake", name, body, 5) for name, body in zip(names, BODIES, strict=True))
+    quarantine = (upload(world, "quarantine", quarantine_key(PARTITION, claim.row.id, 1, 0), b"{}", 1),)
+    source = SourceCount("s3://input/a.json", "v1", 100, 12, 10, 1, {"not JSON": 1}, "not JSON at byte 7", None)
+    document = CommitDocument(
+        claim.row.id, 1, 1, PARTITION, "jr_1", "2026-11-20T09:30:00Z", objects, quarantine, (source,), ("new",), 1500
+    )
+    named = write_commit(world.raw_s3, "control", commit_key(claim.row.id, 1, 1, "n"), document)
+    world.ledger.manifests.commit(claim, named, world.now)
+    return world.row(claim.row.id), document
+
+
+def roll(world: World, row: ManifestRow) -> State:
+    return roll_forward(world.s3, world.ledger, "control", row, world.clock)
+
+
+def published(world: World) -> list[bytes]:
+    return [world.raw_s3.get_object(Bucket="lake", Key=key)["Body"].read() for key in world.keys("lake")]
+
+
+def test_nothing_is_visible_before_and_everything_after(world: World) -> None:
+    row, document = publishing(world)
+    assert world.keys("lake") == []
+    assert roll(world, row) == State.DONE
+    assert published(world) == list(BODIES)
+    assert len(world.keys("quarantine")) == 1
+    after = world.row(row.id)
+    assert after.published is not None
+    assert (after.published.generation, after.published.document) == (1, row.document)
+    known = world.ledger.datasets.get("orders")
+    assert known is not None
+    assert known.columns == ("new",)
+    result = json.loads(world.raw_s3.get_object(Bucket="control", Key=result_key(row.id, 1))["Body"].read())
+    assert (result["rows"], result["rejects"], result["blank_lines"], result["failed_files"]) == (10, 1, 1, 0)
+    assert [item["key"] for item in result["files"]] == [item.key for item in document.objects]
+
+
+def test_repeating_it_changes_nothing(world: World) -> None:
+    row, _ = publishing(world)
+    roll(world, row)
+    after = world.row(row.id)
+    assert roll(world, row) == State.DONE
+    assert world.row(row.id) == after
+    assert published(world) == list(BODIES)
+
+
+@pytest.mark.parametrize("number", range(1, 7))
+def test_a_crash_anywhere_is_rolled_forward_by_whoever_comes_next(world: World, number: int) -> None:
+    row, _ = publishing(world)
+    world.faults.reset()
+    world.faults.crash_before = number
+    with pytest.raises(Crash):
+        roll(world, row)
+    world.faults.reset()
+    assert world.row(row.id).state == State.PUBLISHING
+    assert roll(world, world.row(row.id)) == State.DONE
+    assert published(world) == list(BODIES)
+
+
+def test_a_publish_has_so_many_writes(world: World) -> None:
+    row, _ = publishing(world)
+    world.faults.reset()
+    roll(world, row)
+    assert world.faults.writes == ["complete_multipart_upload"] * 3 + ["update_item", "put_object", "update_item"]
+
+
+def test_vanished_uploads_leave_nothing_behind_and_fail_the_manifest(world: World) -> None:
+    # Given: one of the uploads was aborted, the others are as they were
+    row, document = publishing(world)
+    gone = document.objects[1]
+    world.raw_s3.abort_multipart_upload(Bucket="lake", Key=gone.key, UploadId=gone.upload_id)
+    # When
+    assert roll(world, row) == State.FAILED
+    # Then: never a half
+    assert world.keys("lake") == []
+    assert world.keys("quarantine") == []
+    assert world.raw_s3.list_multipart_uploads(Bucket="lake").get("Uploads", []) == []
+    after = world.row(row.id)
+    assert after.published is None
+    assert after.reason is not None
+    assert after.reason.startswith(f"1 uploads are gone before they were completed (first: {gone.key})")
+
+
+def test_a_crash_while_withdrawing_is_repeated(world: World) -> None:
+    row, document = publishing(world)
+    gone = document.objects[1]
+    world.raw_s3.abort_multipart_upload(Bucket="lake", Key=gone.key, UploadId=gone.upload_id)
+    standing = row
+    for number in range(4, 11):
+        world.faults.reset()
+        world.faults.crash_before = number
+        with pytest.raises(Crash):
+            roll(world, standing)
+        world.faults.reset()
+        standing = world.row(row.id)
+        assert standing.state == State.PUBLISHING
+    assert roll(world, world.row(row.id)) == State.FAILED
+    assert world.keys("lake") == []
+
+
+def test_an_object_with_another_etag_is_not_ours(world: World) -> None:
+    _, document = publishing(world)
+    one = document.objects[0]
+    world.raw_s3.abort_multipart_upload(Bucket="lake", Key=one.key, UploadId=one.upload_id)
+    world.raw_s3.put_object(Bucket="lake", Key=one.key, Body=b"something else")
+    with pytest.raises(Exception, match="1 uploads are gone"):
+        complete_all(world.s3, document.objects)
+
+
+def test_withdrawing_repeats(world: World) -> None:
+    _, document = publishing(world)
+    complete_all(world.s3, document.objects[:1])
+    withdraw(world.s3, document.objects)
+    withdraw(world.s3, document.objects)
+    assert world.keys("lake") == []
+
+
+def change_document(world: World, row: ManifestRow) -> None:
+    assert row.document is not None
+    world.raw_s3.put_object(Bucket="control", Key=row.document.key, Body=b"{}")
+
+
+def remove_document(world: World, row: ManifestRow) -> None:
+    assert row.document is not None
+    world.raw_s3.delete_object(Bucket="control", Key=row.document.key)
+
+
+@pytest.mark.parametrize(("harm", "reason"), [(change_document, "was changed after"), (remove_document, "is gone")])
+def test_without_the_committed_document_nothing_is_published(world: World, harm: Any, reason: str) -> None:
+    row, _ = publishing(world)
+    harm(world, row)
+    assert roll(world, row) == State.FAILED
+    assert world.keys("lake") == []
+    assert reason in (world.row(row.id).reason or "")
+
+
+def test_a_commit_document_comes_back_as_it_was_written(world: World) -> None:
+    row, document = publishing(world)
+    assert row.document is not None
+    assert read_commit(world.s3, "control", row.document) == document
+    assert document.rows == 10
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"format": 99}', b'{"format": 1, "partition": {}}'])
+def test_what_is_no_commit_document_is_refused(world: World, body: bytes) -> None:
+    row, _ = publishing(world)
+    assert row.document is not None
+    world.raw_s3.put_object(Bucket="control", Key="commits/x.json", Body=body)
+    named = type(row.document)("commits/x.json", hashlib.sha256(body).hexdigest())
+    with pytest.raises(InvalidDocumentError):
+        read_commit(world.s3, "control", named)

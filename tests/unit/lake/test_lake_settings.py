@@ -1,0 +1,75 @@
+"""Settings: what is wrong is named with its key and its value."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lake.errors import InvalidSettingsError
+from lake.settings import dump_settings, load_settings, parse_settings
+
+DEV = Path(__file__).parents[3] / "settings" / "dev.toml"
+
+
+def test_the_shipped_file_is_right_and_survives_the_way_into_a_lambda(tmp_path: Path) -> None:
+    settings = load_settings(DEV)
+    baked = tmp_path / "settings.json"
+    baked.write_text(dump_settings(settings), encoding="utf-8")
+    assert load_settings(baked) == settings
+
+
+def test_defaults_need_a_stage_only() -> None:
+    assert parse_settings({"stage": "dev"}).time_zone == "UTC"
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "value"),
+    [
+        ({"stage": "Dev"}, "stage", "Dev"),
+        ({"stage": None}, "stage", None),
+        ({"colour": "red"}, "colour", "red"),
+        ({"time_zone": "Berlin"}, "time_zone", "Berlin"),
+        ({"time_zone": "../etc/passwd"}, "time_zone", "../etc/passwd"),
+        ({"peak": {"hour": []}}, "peak.hour", []),
+        ({"peak": {"hours": "08:00-20:00"}}, "peak.hours", "08:00-20:00"),
+        ({"peak": {"hours": ["8-20"]}}, "peak.hours", "8"),
+        ({"peak": {"hours": ["08:00-25:00"]}}, "peak.hours", "25:00"),
+        ({"peak": {"hours": ["08:00-08:00"]}}, "peak.hours", "08:00-08:00"),
+        ({"peak": {"days": ["Monday"]}}, "peak.days", "Monday"),
+        ({"peak": []}, "peak", []),
+        ({"input": {"bucket": "No_Bucket"}}, "input.bucket", "No_Bucket"),
+        ({"input": {"suffixes": ["json"]}}, "input.suffixes", ["json"]),
+        ({"datasets": []}, "datasets", []),
+        ({"datasets": [{"name": "Orders"}]}, "datasets.name", "Orders"),
+        ({"datasets": [{"prefix": "a/"}]}, "datasets.name", None),
+        ({"stream": {"manifest_bytes": 0}}, "stream.manifest_bytes", 0),
+        ({"stream": {"manifest_files": 1.5}}, "stream.manifest_files", 1.5),
+        ({"stream": {"manifest_files": True}}, "stream.manifest_files", True),
+        ({"stream": {"low_mark_bytes": 2, "high_mark_bytes": 1}}, "stream.low_mark_bytes", 2),
+        ({"batch": {"worker_type": "G.9X"}}, "batch.worker_type", "G.9X"),
+        ({"batch": {"worker_type": "G.4X"}}, "batch.worker_type", "G.4X"),
+        ({"batch": {"flex": "yes"}}, "batch.flex", "yes"),
+        ({"convert": {"compression": "lzo"}}, "convert.compression", "lzo"),
+        ({"schedule": {"overnight": "22:00"}}, "schedule.overnight", "22:00"),
+        ({"schedule": {"deadline": "6"}}, "schedule.deadline", "6"),
+        ({"price": {"dpu_hour": -1.0}}, "price.dpu_hour", -1.0),
+    ],
+)
+def test_a_wrong_value_is_named_with_its_key(changes: dict[str, Any], key: str, value: object) -> None:
+    with pytest.raises(InvalidSettingsError) as caught:
+        parse_settings({name: item for name, item in {"stage": "dev", **changes}.items() if item is not None})
+    assert (caught.value.key, caught.value.value) == (key, value)
+    assert f"settings: {key} = {value!r} is wrong" in str(caught.value)
+
+
+def test_a_missing_file_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSettingsError, match=r"does not exist: copy settings/dev\.toml"):
+        load_settings(tmp_path / "prod.toml")
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.toml", "stage = "), ("a.json", "{")])
+def test_an_unreadable_file_is_named(tmp_path: Path, name: str, text: str) -> None:
+    file = tmp_path / name
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(InvalidSettingsError, match="not readable"):
+        load_settings(file)
