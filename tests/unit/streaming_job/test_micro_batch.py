@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+from streaming_job.micro_batch import describe, manifest_ids
+from transform import Outcome
+
+
+def test_a_pointer_that_is_none_is_logged_and_skipped() -> None:
+    lines: list[str] = []
+    pointers = ['{"manifest":"b"}', '{"manifest":"a"}', '{"manifest":"b"}', "garbage", "[]", '{"manifest":7}', "", "{}"]
+    assert manifest_ids(pointers, lines.append) == ["b", "a"]
+    assert len(lines) == 5
+
+
+def test_an_end_without_rows_is_an_alarm() -> None:
+    assert describe(Outcome("m", "DONE", 3, 1)) == "m DONE: 3 rows, 1 rejected lines"
+    assert describe(Outcome("m", "FAILED", reason="why")).startswith("ALARM m FAILED")
+    assert describe(Outcome("m", "DISSOLVED")).startswith("ALARM")

@@ -1,0 +1,85 @@
+"""Leases are renewed while there is work; losing the last one stops it, losing one of several does not."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from lake.errors import LeaseLostError
+from lake.ledger import Claim, ManifestRow, State
+from lake.manifest import Lane
+from lake.partition import Partition
+from transform.lease import LeaseKeeper
+
+NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
+LEASE = timedelta(seconds=0.04)
+
+
+def claim(manifest: str) -> Claim:
+    row = ManifestRow(manifest, State.RUNNING, Lane.BATCH, Partition("d", "2026-03-04", 12), "2026", 1, 1)
+    return Claim(row, "run-1")
+
+
+@dataclass
+class FakeManifests:
+    lost: set[str] = field(default_factory=set)
+    broken: bool = False
+    renewed: list[str] = field(default_factory=list)
+    beat: threading.Event = field(default_factory=threading.Event)
+
+    def renew(self, claim: Claim, now: datetime, lease: timedelta) -> None:
+        assert (now, lease) == (NOON, LEASE)
+        self.renewed.append(claim.row.id)
+        self.beat.set()
+        if self.broken:
+            raise ConnectionError
+        if claim.row.id in self.lost:
+            raise LeaseLostError("lost")
+
+
+def keeper(manifests: FakeManifests, ids: str, all_lost: threading.Event) -> LeaseKeeper:
+    return LeaseKeeper(manifests, [claim(name) for name in ids], LEASE, lambda: NOON, all_lost.set)  # type: ignore[arg-type]
+
+
+def test_renewals_go_on_by_themselves_and_end_with_the_work() -> None:
+    manifests, stopped = FakeManifests(), threading.Event()
+    with keeper(manifests, "a", stopped):
+        for _ in range(3):
+            assert manifests.beat.wait(10)
+            manifests.beat.clear()
+    count = len(manifests.renewed)
+    assert not manifests.beat.wait(LEASE.total_seconds() * 2)
+    assert len(manifests.renewed) == count
+    assert not stopped.is_set()
+
+
+def test_losing_one_of_two_does_not_stop_the_other() -> None:
+    manifests, stopped = FakeManifests(lost={"a"}), threading.Event()
+    subject = keeper(manifests, "ab", stopped)
+    subject.renew_all()
+    subject.renew_all()
+    assert (subject.lost("a"), subject.lost("b"), stopped.is_set()) == (True, False, False)
+    assert manifests.renewed == ["a", "b", "b"]
+
+
+def test_losing_all_stops_the_work() -> None:
+    manifests, stopped = FakeManifests(lost={"a", "b"}), threading.Event()
+    keeper(manifests, "ab", stopped).renew_all()
+    assert stopped.is_set()
+
+
+def test_a_ledger_that_does_not_answer_is_no_lost_lease() -> None:
+    manifests, stopped = FakeManifests(broken=True), threading.Event()
+    subject = keeper(manifests, "a", stopped)
+    subject.renew_all()
+    assert not subject.lost("a")
+    assert not stopped.is_set()
+
+
+def test_what_is_committed_is_not_renewed_any_more() -> None:
+    manifests, stopped = FakeManifests(lost={"a"}), threading.Event()
+    subject = keeper(manifests, "a", stopped)
+    subject.settle("a")
+    subject.renew_all()
+    assert (manifests.renewed, stopped.is_set()) == ([], False)

@@ -1,0 +1,89 @@
+"""Bytes arrive in order and pinned to their split, whatever is fetched first and wherever the parser stops."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lake.manifest import ObjectVersion
+from transform.read_ahead import BYTES_AHEAD, CHUNK_BYTES, ReadAhead
+from transform.source import UnreadableFileError
+from transform.splits import splits_of
+
+if TYPE_CHECKING:
+    from transform.tasks import Split
+
+
+def file(key: str, size: int) -> ObjectVersion:
+    return ObjectVersion("input", key, "e", size, "2026-03-04T12:00:00Z", "v")
+
+
+class FakeSource:
+    """Bodies by key; remembers how many bytes were asked for and not yet taken."""
+
+    def __init__(self, bodies: dict[str, bytes]) -> None:
+        self.bodies = bodies
+        self.requests: list[tuple[str, int, int]] = []
+        self.asked = defaultdict[str, threading.Event](threading.Event)
+
+    def fetch(self, file: ObjectVersion, start: int, end: int) -> bytes:
+        self.requests.append((file.key, start, end))
+        self.asked[file.key].set()
+        if file.key not in self.bodies:
+            raise UnreadableFileError("it was deleted")
+        return self.bodies[file.key][start:end]
+
+
+def ahead_of(source: FakeSource, splits: list[Split], chunk_bytes: int) -> ReadAhead:
+    return ReadAhead(source, splits, chunk_bytes)  # type: ignore[arg-type]
+
+
+@given(st.lists(st.binary(max_size=60), min_size=1, max_size=5), st.integers(1, 70), st.integers(1, 20))
+def test_a_split_gets_the_byte_before_it_and_all_that_follows(
+    bodies: list[bytes], split_bytes: int, chunk_bytes: int
+) -> None:
+    files = [file(str(number), len(body)) for number, body in enumerate(bodies)]
+    source = FakeSource({item.key: body for item, body in zip(files, bodies, strict=True)})
+    splits = splits_of(files, (), split_bytes)
+    with ahead_of(source, splits, chunk_bytes) as ahead:
+        for index, split in enumerate(splits):
+            got = b"".join(bytes(memoryview(chunk)) for chunk in ahead.chunks(index))
+            assert got == source.bodies[split.file.key][max(split.start - 1, 0) :]
+
+
+def test_the_next_file_is_under_way_before_the_first_is_parsed() -> None:
+    files = [file(str(number), 3) for number in range(5)]
+    source = FakeSource({item.key: b"abc" for item in files})
+    with ahead_of(source, splits_of(files, (), 10), 8) as ahead:
+        next(iter(ahead.chunks(0)))
+        assert all(source.asked[item.key].wait(10) for item in files)
+
+
+def test_what_is_under_way_is_bounded() -> None:
+    large = file("a", 1 << 40)
+    source = FakeSource({"a": b""})
+    with ahead_of(source, splits_of([large], (), 1 << 38), CHUNK_BYTES) as ahead:
+        next(iter(ahead.chunks(0)))
+    assert sum(end - start for _, start, end in source.requests) <= BYTES_AHEAD + 2 * CHUNK_BYTES
+
+
+def test_a_split_that_ends_early_leaves_the_next_one_whole() -> None:
+    files = [file("a", 9), file("b", 4)]
+    source = FakeSource({"a": b"123456789", "b": b"next"})
+    with ahead_of(source, splits_of(files, (), 100), 2) as ahead:
+        assert bytes(next(iter(ahead.chunks(0)))) == b"12"
+        assert b"".join(map(bytes, ahead.chunks(1))) == b"next"
+
+
+def test_an_unreadable_file_is_its_own_trouble_only() -> None:
+    files = [file("gone", 9), file("b", 4)]
+    source = FakeSource({"b": b"next"})
+    with ahead_of(source, splits_of(files, (), 100), 2) as ahead:
+        with pytest.raises(UnreadableFileError):
+            list(ahead.chunks(0))
+        assert b"".join(map(bytes, ahead.chunks(1))) == b"next"

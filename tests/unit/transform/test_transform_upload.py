@@ -1,0 +1,93 @@
+"""What was uploaded is what was written, and an error leaves nothing behind."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from lake.errors import AuditError
+from transform.upload import Uploads, abort_strays
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def s3() -> Iterator[Any]:
+    with mock_aws():
+        client = boto3.client("s3", region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x")
+        client.create_bucket(Bucket="lake")
+        yield client
+
+
+def written(folder: Path, name: str = "a", body: bytes = b"rows") -> Path:
+    path = folder / name
+    path.write_bytes(body)
+    return path
+
+
+def unfinished(s3: Any) -> list[str]:
+    return [upload["Key"] for upload in s3.list_multipart_uploads(Bucket="lake").get("Uploads", [])]
+
+
+def test_a_pending_object_is_invisible_and_names_the_etag_it_will_have(s3: Any, tmp_path: Path) -> None:
+    # Given / When
+    with Uploads(s3) as uploads:
+        future = uploads.add(written(tmp_path), "lake", "d/k.parquet", 7)
+        uploads.finish()
+    pending = future.result()
+
+    # Then
+    md5 = hashlib.md5(b"rows")
+    assert (pending.parts, pending.size, pending.rows) == ((md5.hexdigest(),), 4, 7)
+    assert "Contents" not in s3.list_objects_v2(Bucket="lake")
+    assert list(tmp_path.iterdir()) == []
+    parts = [{"PartNumber": 1, "ETag": pending.parts[0]}]
+    s3.complete_multipart_upload(
+        Bucket="lake", Key=pending.key, UploadId=pending.upload_id, MultipartUpload={"Parts": parts}
+    )
+    assert s3.head_object(Bucket="lake", Key=pending.key)["ETag"].strip('"') == pending.etag
+
+
+def test_an_error_in_the_task_aborts_what_it_uploaded(s3: Any, tmp_path: Path) -> None:
+    def task() -> None:
+        with Uploads(s3) as uploads:
+            uploads.add(written(tmp_path), "lake", "k1", 1).result()
+            assert unfinished(s3) == ["k1"]
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        task()
+    assert unfinished(s3) == []
+
+
+def test_a_part_that_is_not_the_file_is_an_audit_error(s3: Any, tmp_path: Path) -> None:
+    class Lossy:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(s3, name)
+
+        def upload_part(self, **_request: Any) -> dict[str, str]:
+            return {"ETag": '"00000000000000000000000000000000"'}
+
+    def task() -> None:
+        lossy: Any = Lossy()
+        with Uploads(lossy) as uploads:
+            uploads.add(written(tmp_path), "lake", "k1", 1)
+            uploads.finish()
+
+    with pytest.raises(AuditError, match="is not the file that was written"):
+        task()
+    assert unfinished(s3) == []
+
+
+def test_strays_are_aborted_below_the_prefix_only(s3: Any) -> None:
+    ids = {
+        key: s3.create_multipart_upload(Bucket="lake", Key=key)["UploadId"] for key in ("m-g1-0", "m-g1-1", "m-g2-0")
+    }
+    abort_strays(s3, "lake", "m-g1-", {ids["m-g1-1"]})
+    assert sorted(unfinished(s3)) == ["m-g1-1", "m-g2-0"]
