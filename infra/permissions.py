@@ -49,9 +49,12 @@ class Grants:
         self._objects(role, ("s3:PutObject",), *prefixes)
 
     def stream_files(self, role: iam.Role) -> None:
-        """Inbox and checkpoint: Spark creates, reads, renames and removes them itself."""
+        """Inbox and checkpoint: Spark creates, reads, renames and removes them itself.
+
+        Without the slash: Hadoop's file systems mark folders beside them, and a broken checkpoint is set aside there.
+        """
         actions = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
-        self._objects(role, actions, layout.INBOX, layout.CHECKPOINT)
+        self._objects(role, actions, layout.INBOX.rstrip("/"), layout.CHECKPOINT.partition("/")[0])
 
     def publish(self, role: iam.Role) -> None:
         """Upload, complete, abort and withdraw objects of the lake and the quarantine."""

@@ -16,6 +16,32 @@ if TYPE_CHECKING:
     from tests.unit.infra.conftest import Assembly
 
 ROOT = Path(__file__).parents[3]
+CODE = ("batch_job", "lake", "router", "streaming_job", "transform")
+CALL = re.compile(r"\b(?:s3|glue)\.([a-z][a-z0-9_]+)\(")
+PAGES = re.compile(r"get_paginator\(\"([a-z0-9_]+)\"")
+NO_CALLS = {"get_paginator"}
+NEEDS = {
+    "abort_multipart_upload": {"s3:AbortMultipartUpload"},
+    "batch_stop_job_run": {"glue:BatchStopJobRun"},
+    "complete_multipart_upload": {"s3:PutObject"},
+    "copy_object": {"s3:GetObject", "s3:PutObject"},
+    "create_multipart_upload": {"s3:PutObject"},
+    "create_table": {"glue:CreateTable"},
+    "delete_object": {"s3:DeleteObject"},
+    "get_job_run": {"glue:GetJobRun"},
+    "get_job_runs": {"glue:GetJobRuns"},
+    "get_object": {"s3:GetObject", "s3:GetObjectVersion"},
+    "get_table": {"glue:GetTable"},
+    "head_object": {"s3:GetObject"},
+    "list_multipart_uploads": {"s3:ListBucketMultipartUploads"},
+    "list_object_versions": {"s3:ListBucketVersions"},
+    "list_objects_v2": {"s3:ListBucket"},
+    "put_object": {"s3:PutObject"},
+    "start_job_run": {"glue:StartJobRun"},
+    "update_table": {"glue:UpdateTable"},
+    "upload_part": {"s3:PutObject"},
+}
+"""What AWS asks for each call that the code makes."""
 
 
 def test_no_statement_allows_an_action_by_wildcard(assembly: Assembly, other_assembly: Assembly) -> None:
@@ -56,6 +82,24 @@ def test_only_the_jobs_and_the_sweep_touch_the_lake(assembly: Assembly) -> None:
         if statement["Effect"] == "Allow" and "StorageLake" in str(statement.get("Resource"))
     }
     assert {re.sub(r"DefaultPolicy\w+", "", name) for name in writers} == {"JobsRole", "RoutersweepRole"}
+
+
+def test_every_call_of_the_code_is_allowed_and_nothing_more(assembly: Assembly) -> None:
+    sources = [path.read_text() for package in CODE for path in (ROOT / package).rglob("*.py")]
+    calls = {name for source in sources for pattern in (CALL, PAGES) for name in pattern.findall(source)} - NO_CALLS
+    # Given the calls, each of which this table has to know.
+    assert calls <= set(NEEDS), f"say what AWS asks for {calls - set(NEEDS)}"
+    needed = {action for name in calls for action in NEEDS[name]}
+    ours = re.compile(r"Router.*|JobsRole.*")
+    allowed = {
+        action
+        for name, statement in assembly.statements()
+        if ours.match(name)
+        for action in listed(statement["Action"])
+        if action.startswith(("s3:", "glue:"))
+    }
+    # Then our functions and jobs together may do this and nothing else.
+    assert allowed == needed
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
