@@ -1,0 +1,61 @@
+"""catalog: tables are created once and only ever grow."""
+
+from router.catalog.handler import catalog
+from tests.unit.router.conftest import Deployment
+
+
+def names(deployment: Deployment) -> list[str]:
+    columns = deployment.glue.tables["orders"]["StorageDescriptor"]["Columns"]
+    assert {column["Type"] for column in columns} == {"string"}
+    return [column["Name"] for column in columns]
+
+
+def test_a_table_projects_its_partitions(deployment: Deployment) -> None:
+    deployment.ledger.datasets.add_columns("orders", ["id", "amount"])
+    assert catalog(deployment.services) == {"tables": 1, "created": ["orders"], "extended": []}
+    table = deployment.glue.tables["orders"]
+    assert names(deployment) == ["amount", "id", "_rescued"]
+    assert table["PartitionKeys"] == [{"Name": "date", "Type": "date"}, {"Name": "hour", "Type": "int"}]
+    template = table["Parameters"]["storage.location.template"]
+    assert template == "s3://lake/orders/date=${date}/hour=${hour}/"
+    assert table["Parameters"]["projection.hour.digits"] == "2"
+
+
+def test_new_columns_are_appended_and_nothing_is_removed(deployment: Deployment) -> None:
+    # Given: a table to which somebody has added a column by hand
+    deployment.ledger.datasets.add_columns("orders", ["b"])
+    catalog(deployment.services)
+    deployment.glue.tables["orders"]["StorageDescriptor"]["Columns"].append({"Name": "theirs", "Type": "string"})
+    deployment.ledger.datasets.add_columns("orders", ["a"])
+    # When
+    assert catalog(deployment.services)["extended"] == ["orders"]
+    # Then
+    assert names(deployment) == ["b", "_rescued", "theirs", "a"]
+    assert catalog(deployment.services) == {"tables": 1, "created": [], "extended": []}
+    assert deployment.glue.tables["orders"]["VersionId"] == "1"
+
+
+def test_provenance_columns_by_setting(deployment: Deployment) -> None:
+    deployment.configure(convert={"provenance": True})
+    deployment.ledger.datasets.add_columns("orders", ["a"])
+    catalog(deployment.services)
+    assert names(deployment) == ["a", "_rescued", "_source", "_offset", "_arrived_at"]
+
+
+def test_two_writers_keep_each_others_columns(deployment: Deployment) -> None:
+    # Given: another writer adds a column between our read and our write
+    deployment.ledger.datasets.add_columns("orders", ["a"])
+    catalog(deployment.services)
+    deployment.ledger.datasets.add_columns("orders", ["b"])
+
+    def meanwhile() -> None:
+        deployment.glue.before_update = lambda: None
+        table = deployment.glue.tables["orders"]
+        columns = [*table["StorageDescriptor"]["Columns"], {"Name": "theirs", "Type": "string"}]
+        descriptor = {**table["StorageDescriptor"], "Columns": columns}
+        deployment.glue.tables["orders"] = {**table, "StorageDescriptor": descriptor, "VersionId": "1"}
+
+    deployment.glue.before_update = meanwhile
+    # When, Then
+    catalog(deployment.services)
+    assert names(deployment) == ["a", "_rescued", "theirs", "b"]
