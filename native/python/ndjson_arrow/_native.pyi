@@ -111,7 +111,7 @@ class Reader:
         Adds the columns `_source` (the text given to `open`) and `_offset` (the line's byte offset in the inflated
         file, decimal).
     max_expansion, max_inflated_bytes
-        A compressed file that inflates further (the ratio is looked at from 16 MiB on) fails as a file.
+        A compressed file that inflates further (the ratio is looked at from 256 MiB inflated on) fails as a file.
 
     Raises
     ------

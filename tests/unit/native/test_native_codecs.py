@@ -98,20 +98,36 @@ def test_a_compressed_file_is_not_opened_as_a_part() -> None:
     assert result.counts[0].error == "gzip file opened as a part: it can only be read whole"
 
 
+def read_repeated(member: bytes, members: int) -> Read:
+    """A file of equal members, none of whose inflated bytes are held."""
+    reader, result = Reader(max_line_bytes=1 << 20), Read()
+    read_split(reader, result, [member] * members, "file")
+    return result
+
+
 @pytest.mark.parametrize(("name", "pack"), CODECS)
 def test_a_bomb_is_stopped_by_its_ratio(name: str, pack: Pack) -> None:
-    (counts,) = read_file(pack(bytes(32 << 20))).counts
+    # Given members of 16 MiB each, far above a ratio of 200, more than 256 MiB together
+    (counts,) = read_repeated(pack(bytes(16 << 20)), 17).counts
+    # Then
     assert counts.error is not None
     assert counts.error.startswith("expands too far: ")
     assert name in counts.error
+
+
+@pytest.mark.parametrize(("name", "pack"), CODECS)
+def test_up_to_256_mebibytes_a_file_may_expand_as_far_as_it_likes(name: str, pack: Pack) -> None:
+    # Given repetitive lines, as logs have them, above a ratio of 200
+    text = (b" " * 1023 + b"\n") * (16 << 10)
+    packed = pack(text)
+    assert len(text) > 200 * len(packed)
+    # When
+    (counts,) = read_repeated(packed, 16).counts
+    # Then
+    assert (counts.error, counts.blank_lines, counts.bytes) == (None, 16 * (16 << 10), 256 << 20)
 
 
 def test_a_compressed_file_is_stopped_by_its_size() -> None:
     (counts,) = read_file(gzip.compress(ROWS), max_inflated_bytes=50_000).counts
     assert counts.error is not None
     assert counts.error.startswith("expands too far: gzip inflates to more than 50000 bytes")
-
-
-def test_a_small_file_may_expand_as_far_as_it_likes() -> None:
-    (counts,) = read_file(gzip.compress(b" " * (1 << 20)), max_line_bytes=2 << 20).counts
-    assert (counts.error, counts.blank_lines, counts.bytes) == (None, 1, 1 << 20)
