@@ -4,7 +4,7 @@ PY := .venv/bin/python
 DATA ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit integration e2e check format lock synth local-up clean
+.PHONY: help setup demo test unit integration e2e bench check format lock synth local-up clean
 
 help: ## list all targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -32,6 +32,9 @@ check: setup ## lint, format, types, lock file; for Rust: rustfmt and clippy
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@$(PY) -m mypy
+
+bench: setup ## how fast the conversion is beside other ways, about 10 minutes; writes docs/performance.md
+	@$(PY) -m bench --document
 
 format: setup ## rewrite the code in the project's format
 	@.venv/bin/ruff check --fix . && .venv/bin/ruff format .
