@@ -17,7 +17,7 @@ LOCAL_STATE = Path(".cache") / "local"
 
 def stack_name(stage: str) -> str:
     """CloudFormation's name of a stage's stack."""
-    return f"hybrid-router-{stage}"
+    return f"hybrid-router-{stage.replace('_', '-')}"
 
 
 def connect(stage: str, local: bool) -> Deployment:
