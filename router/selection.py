@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from lake.errors import InvalidInputError
+from lake.settings.checks import DATASET_NAME
 from lake.settings.model import FOLDER
 
 if TYPE_CHECKING:
@@ -80,11 +81,11 @@ def parse_selection(given: Mapping[str, Any], services: Services) -> Selection:
 def check_dataset(dataset: object, services: Services) -> None:
     """Raises ``InvalidInputError`` for a dataset that neither the settings, the ledger nor the input knows."""
     rules = services.settings.datasets
-    if isinstance(dataset, str):
+    if isinstance(dataset, str) and DATASET_NAME.fullmatch(dataset):
         if any(rule.name == dataset for rule in rules) or services.ledger.datasets.get(dataset) is not None:
             return
         for rule in rules:
-            if rule.name == FOLDER and dataset and _has_objects(services, f"{rule.prefix}{dataset}/"):
+            if rule.name == FOLDER and _has_objects(services, f"{rule.prefix}{dataset}/"):
                 return
     named = {rule.name for rule in rules if rule.name != FOLDER}
     known = sorted(named | {row.name for row in services.ledger.datasets.all()})

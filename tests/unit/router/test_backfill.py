@@ -1,0 +1,173 @@
+"""backfill: what a person may type, and objects whose event never came."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from lake.errors import InvalidInputError
+from lake.ledger import State
+from lake.manifest import Lane, read_manifest
+from router.backfill import find as find_module
+from router.backfill.find import prefixes_of
+from router.backfill.handler import backfill
+from router.route.handler import route
+from tests.unit.router.conftest import Deployment
+from tests.unit.router.events import batch, message, s3_record
+
+RANGE = {"dataset": "orders", "from": "2000-01-01", "to": "2100-01-01"}
+
+
+def validate(deployment: Deployment, given: Any) -> dict[str, Any]:
+    return backfill({"action": "validate", "input": given}, deployment.services)
+
+
+def find(deployment: Deployment, token: str | None = None, **changes: Any) -> dict[str, Any]:
+    return backfill({"action": "find", "request": {**RANGE, **changes}, "token": token}, deployment.services)
+
+
+def put(deployment: Deployment, *keys: str) -> None:
+    for key in keys:
+        deployment.raw_s3.put_object(Bucket="input", Key=key, Body=b"{}\n")
+
+
+def versioned(deployment: Deployment) -> None:
+    deployment.raw_s3.put_bucket_versioning(Bucket="input", VersioningConfiguration={"Status": "Enabled"})
+
+
+def found_files(deployment: Deployment) -> list[str]:
+    rows = deployment.ledger.manifests.open(Lane.BATCH, State.QUEUED)
+    manifests = [read_manifest(deployment.raw_s3, "control", row.id, ("input",)) for row in rows]
+    return sorted(file.key for manifest in manifests for file in manifest.files)
+
+
+def test_a_request_is_normalised_and_stays_so(deployment: Deployment) -> None:
+    deployment.ledger.datasets.register("orders")
+    request = validate(deployment, {"dataset": "orders", "from": "2026-11-01", "to": "2026-11-02"})
+    assert request == {"dataset": "orders", "from": "2026-11-01T00", "to": "2026-11-02T23", "dryRun": False}
+    assert validate(deployment, request) == request
+
+
+def test_a_folder_that_holds_files_is_a_dataset(deployment: Deployment) -> None:
+    put(deployment, "orders/a.json")
+    assert validate(deployment, RANGE)["dataset"] == "orders"
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({}, "backfill needs dataset, from, to: type for example {"),
+        (None, "backfill needs an object as its input: type {"),
+        ({**RANGE, "dry_run": True}, "backfill does not know the input field 'dry_run': type only dataset, from, to"),
+        ({**RANGE, "from": "2101-01-01"}, "from = '2101-01-01' is later than to = '2100-01-01': type the earlier"),
+        ({**RANGE, "dataset": "order"}, "dataset = 'order' is unknown: type one of orders"),
+        ({**RANGE, "dataset": ""}, "dataset = '' is unknown"),
+        ({**RANGE, "to": "now"}, "to = 'now' is no time: type a UTC day such as"),
+        ({**RANGE, "dryRun": 1}, "dryRun = 1 is neither true nor false"),
+    ],
+)
+def test_a_wrong_input_says_what_to_type(deployment: Deployment, given: Any, sentence: str) -> None:
+    deployment.ledger.datasets.register("orders")
+    with pytest.raises(InvalidInputError) as caught:
+        validate(deployment, given)
+    assert str(caught.value).startswith(sentence)
+
+
+def test_an_unknown_action_is_refused(deployment: Deployment) -> None:
+    with pytest.raises(InvalidInputError, match="expected validate or find"):
+        backfill({"action": "search"}, deployment.services)
+
+
+def test_objects_without_an_event_become_arrivals_of_the_batch_lane(deployment: Deployment) -> None:
+    put(deployment, "orders/a.json", "orders/b ü+\n.json", "orders/c.csv", "clicks/d.json")
+    result = find(deployment)
+    assert result == {"token": None, "found": 2, "known": 0, "recorded": 2, "unsettled": 0, "bytes": 6}
+    assert found_files(deployment) == ["orders/a.json", "orders/b ü+\n.json"]
+    [row] = deployment.ledger.arrivals.versions("input", "orders/a.json")
+    assert (row.lane, row.reason) == ("batch", "backfill 2000-01-01T00 to 2100-01-01T23")
+    assert find(deployment)["recorded"] == 0
+
+
+def test_the_partition_is_the_hour_of_the_last_modification(deployment: Deployment) -> None:
+    put(deployment, "orders/a.json")
+    modified: datetime = deployment.raw_s3.head_object(Bucket="input", Key="orders/a.json")["LastModified"]
+    find(deployment)
+    [row] = deployment.ledger.manifests.open(Lane.BATCH, State.QUEUED)
+    assert row.partition.stamp == f"{modified:%Y-%m-%dT%H}"
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_objects_outside_of_the_range_are_not_found(deployment: Deployment, hours: int) -> None:
+    put(deployment, "orders/a.json")
+    hour = f"{datetime.now(UTC) + timedelta(hours=2 * hours):%Y-%m-%dT%H}"
+    assert find(deployment, **{"from": hour, "to": hour})["found"] == 0
+
+
+@pytest.mark.parametrize("versions", [False, True])
+def test_the_arrival_of_an_event_is_known(deployment: Deployment, versions: bool) -> None:
+    # Given: an event has told of one of two objects
+    if versions:
+        versioned(deployment)
+    put(deployment, "orders/a.json", "orders/b.json")
+    head = deployment.raw_s3.head_object(Bucket="input", Key="orders/a.json")
+    record = s3_record("orders/a.json", eTag=head["ETag"].strip('"'), versionId=head.get("VersionId"), size=3)
+    route(batch(message("m1", record)), deployment.services)
+    # When, Then
+    result = find(deployment)
+    assert (result["found"], result["known"], result["recorded"]) == (2, 1, 1)
+    assert found_files(deployment) == ["orders/b.json"]
+
+
+def test_only_current_versions_are_found(deployment: Deployment) -> None:
+    versioned(deployment)
+    put(deployment, "orders/a.json", "orders/a.json", "orders/deleted.json")
+    deployment.raw_s3.delete_object(Bucket="input", Key="orders/deleted.json")
+    assert find(deployment)["recorded"] == 1
+
+
+def test_a_dry_run_counts_and_writes_nothing(deployment: Deployment) -> None:
+    put(deployment, "orders/a.json", "orders/b.json")
+    deployment.faults.writes.clear()
+    result = find(deployment, dryRun=True)
+    assert (result["found"], result["recorded"], result["bytes"]) == (2, 2, 6)
+    assert deployment.faults.writes == []
+
+
+def test_a_long_listing_goes_on_where_it_stopped(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given: pages of two, and a clock that allows one page per call
+    monkeypatch.setattr(find_module, "TIME_PER_CALL", timedelta(microseconds=1))
+    keys = [f"orders/{number} ü.json" for number in range(5)]
+    put(deployment, *keys)
+    listing = deployment.raw_s3.list_object_versions
+    client: Any = deployment.services.s3
+
+    def small_pages(**kwargs: Any) -> Any:
+        deployment.wait(timedelta(seconds=1))
+        return listing(**kwargs, MaxKeys=2)
+
+    monkeypatch.setattr(client, "list_object_versions", small_pages, raising=False)
+    # When
+    token, rounds, totals = None, 0, []
+    while rounds < 10:
+        result = find(deployment, token)
+        token, rounds = result["token"], rounds + 1
+        totals.append(result["recorded"])
+        if token is None:
+            break
+    # Then
+    assert totals == [2, 4, 5]
+    assert found_files(deployment) == keys
+
+
+def test_a_foreign_token_is_refused(deployment: Deployment) -> None:
+    put(deployment, "orders/a.json")
+    with pytest.raises(InvalidInputError, match="token is not one"):
+        find(deployment, "xyz")
+
+
+def test_prefixes_do_not_overlap(deployment: Deployment) -> None:
+    rules = [{"name": "orders", "prefix": "web/orders"}, {"name": "{folder}", "prefix": "web/"}, {"name": "{folder}"}]
+    deployment.configure(datasets=rules)
+    assert prefixes_of("orders", deployment.services) == ["orders/", "web/orders"]
+    deployment.configure(datasets=[*rules, {"name": "orders"}])
+    assert prefixes_of("orders", deployment.services) == [""]

@@ -1,0 +1,60 @@
+"""cut: arrivals to drafts; nothing is lost, doubled or mixed."""
+
+import itertools
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lake.manifest import Lane
+from lake.partition import Partition
+from lake.settings import parse_settings
+from router.route.cut import RoutedArrival, cut
+from tests.unit.lake.world import PARTITION, file_of
+
+SETTINGS = parse_settings(
+    {
+        "stage": "t",
+        "stream": {"manifest_bytes": 100, "manifest_files": 3},
+        "batch": {"manifest_bytes": 1000, "manifest_files": 5},
+    }
+)
+arrivals = st.lists(
+    st.builds(
+        lambda number, size, partition, lane: RoutedArrival(file_of(f"{number}", size), partition, lane, "why"),
+        st.integers(),
+        st.integers(0, 150),
+        st.sampled_from([PARTITION, Partition("clicks", "2026-11-20", 9), Partition("orders", "2026-11-20", 10)]),
+        st.sampled_from(list(Lane)),
+    ),
+    unique_by=lambda arrival: arrival.file.key,
+)
+
+
+def numbered() -> object:
+    numbers = itertools.count()
+    return lambda: f"m{next(numbers)}"
+
+
+@given(arrivals)
+def test_every_arrival_is_in_exactly_one_draft_of_its_kind(given_arrivals: list[RoutedArrival]) -> None:
+    drafts = cut(given_arrivals, SETTINGS, numbered())  # type: ignore[arg-type]
+    held = Counter(arrival.file.key for draft in drafts for arrival in draft.arrivals)
+    assert held == Counter(arrival.file.key for arrival in given_arrivals)
+    assert len({draft.id for draft in drafts}) == len(drafts)
+    for draft in drafts:
+        limits = SETTINGS.stream if draft.lane == Lane.STREAM else SETTINGS.batch
+        assert draft.arrivals
+        assert {(arrival.partition, arrival.lane) for arrival in draft.arrivals} == {(draft.partition, draft.lane)}
+        assert len(draft.arrivals) <= limits.manifest_files
+        size = sum(arrival.file.size for arrival in draft.arrivals)
+        assert size <= limits.manifest_bytes or len(draft.arrivals) == 1
+
+
+def test_a_larger_file_stands_alone() -> None:
+    sizes = (40, 500, 40)
+    routed = [
+        RoutedArrival(file_of(f"{number}", size), PARTITION, Lane.STREAM, "why") for number, size in enumerate(sizes)
+    ]
+    drafts = cut(routed, SETTINGS, numbered())  # type: ignore[arg-type]
+    assert [[arrival.file.size for arrival in draft.arrivals] for draft in drafts] == [[40], [500], [40]]

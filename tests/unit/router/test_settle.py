@@ -1,0 +1,153 @@
+"""run_status and settle: what is open, what is done, and what a night has come to."""
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from lake.errors import InvalidDocumentError, InvalidInputError
+from lake.layout import result_key
+from lake.ledger import Document, ManifestRow, State
+from lake.manifest import Lane
+from router.plan.handler import plan
+from router.run_status.handler import run_status
+from router.settle.handler import settle
+from router.settle.verdict import judge
+from tests.unit.lake.world import LEASE, MORNING, PARTITION
+from tests.unit.router.conftest import Deployment
+
+ROW = ManifestRow("m", State.DONE, Lane.BATCH, PARTITION, "", 1, 1, changed_at=MORNING.isoformat())
+LEASED = int((MORNING + LEASE).timestamp() * 1000)
+
+
+@pytest.mark.parametrize(
+    ("rows", "outcome", "message"),
+    [
+        ([], "EMPTY", "nothing was waiting"),
+        ([ROW], "SUCCEEDED", "all 1 manifests are done: 0 rows"),
+        ([ROW, replace(ROW, state=State.RUNNING, lease_until=LEASED)], "OPEN", "1 manifests are still being"),
+        ([ROW, replace(ROW, state=State.RUNNING, lease_until=0)], "FAILED", "1 manifests are not done (first: m, RUN"),
+        ([ROW, replace(ROW, state=State.QUEUED, reason="gave up")], "FAILED", "1 manifests are not done (first: m, Q"),
+        ([ROW, replace(ROW, state=State.PUBLISHING)], "OPEN", "1 manifests are still"),
+        (
+            [replace(ROW, state=State.PUBLISHING, changed_at=(MORNING - timedelta(hours=1)).isoformat())],
+            "FAILED",
+            "1 manifests are not done (first: m, PUBLISHING): start overnight again",
+        ),
+        ([ROW, replace(ROW, state=State.FAILED, reason="gone")], "FAILED", "1 manifests failed (first: m, gone)"),
+        (
+            [replace(ROW, state=State.FAILED), replace(ROW, state=State.RUNNING, lease_until=LEASED)],
+            "OPEN",
+            "1 manifests are still",
+        ),
+    ],
+)
+def test_the_verdict_is_the_ledgers(rows: list[ManifestRow], outcome: str, message: str) -> None:
+    verdict = judge(rows, [], MORNING)
+    assert verdict.outcome == outcome
+    assert verdict.message.startswith(message)
+
+
+def test_files_that_failed_as_a_whole_are_said_in_every_verdict() -> None:
+    verdict = judge([ROW], [{"rows": 3, "rejects": 2, "failed_files": 1}], MORNING)
+    assert verdict.outcome == "SUCCEEDED"
+    assert verdict.message.endswith("3 rows; 1 files could not be read and are in the quarantine by reference")
+
+
+def night(deployment: Deployment, *names: str) -> list[ManifestRow]:
+    """A planned night with one manifest per name, each in a partition of its own."""
+    rows = []
+    for hour, name in enumerate(names):
+        rows.append(deployment.queued(name, partition=replace(PARTITION, hour=hour)))
+    plan({"execution": "night"}, deployment.services)
+    return rows
+
+
+def done(deployment: Deployment, row: ManifestRow, rows: int, rejects: int = 0) -> None:
+    claim = deployment.claimed(deployment.row(row.id))
+    deployment.ledger.manifests.commit(claim, Document("commits/x", "0"), deployment.now)
+    deployment.ledger.manifests.finish(deployment.row(row.id), deployment.now)
+    body = json.dumps({"rows": rows, "rejects": rejects, "failed_files": 0})
+    deployment.raw_s3.put_object(Bucket="control", Key=result_key(row.id, 1), Body=body.encode())
+
+
+def settled(deployment: Deployment) -> dict[str, Any]:
+    return settle({"execution": "night"}, deployment.services)
+
+
+def test_a_night_is_settled(deployment: Deployment) -> None:
+    # Given: two manifests done, one of them after it was split in two
+    first, second = night(deployment, "a.json", "b.json")
+    done(deployment, first, 10, 1)
+    halves = [deployment.manifest("b1.json"), deployment.manifest("b2.json")]
+    deployment.ledger.manifests.dissolve([second], halves, "poison", deployment.now)
+    done(deployment, deployment.row(halves[0].id), 5)
+    # When: the other half is still worked on
+    deployment.claimed(deployment.row(halves[1].id))
+    # Then
+    assert (settled(deployment)["verdict"], settled(deployment)["open"]) == ("OPEN", 1)
+    # When: it fails
+    deployment.ledger.manifests.fail(deployment.row(halves[1].id), "out of memory", deployment.now)
+    # Then
+    result = settled(deployment)
+    assert result == {
+        "verdict": "FAILED",
+        "done": 2,
+        "failed": 1,
+        "open": 0,
+        "rows": 15,
+        "rejects": 1,
+        "failedFiles": 0,
+        "message": f"1 manifests failed (first: {halves[1].id}, out of memory)",
+        "verdictUri": "s3://control/plans/night/verdict.json",
+    }
+    verdict = json.loads(deployment.raw_s3.get_object(Bucket="control", Key="plans/night/verdict.json")["Body"].read())
+    assert [item["manifest"] for item in verdict["notDone"]] == [halves[1].id]
+    recorded = deployment.ledger.nights.get("night")
+    assert recorded is not None
+    assert {"plan", "verdict"} <= set(recorded)
+
+
+def test_a_verdict_leaves_the_index_of_open_manifests_alone(deployment: Deployment) -> None:
+    night(deployment, "a.json")
+    settled(deployment)
+    assert len(list(deployment.ledger.manifests.open(Lane.BATCH, State.QUEUED))) == 1
+
+
+def test_an_empty_night_succeeds_as_empty(deployment: Deployment) -> None:
+    night(deployment)
+    assert settled(deployment)["verdict"] == "EMPTY"
+
+
+def test_a_night_that_was_never_planned_has_no_verdict(deployment: Deployment) -> None:
+    with pytest.raises(InvalidInputError, match="does not exist: plan the execution first"):
+        settled(deployment)
+
+
+def test_run_status_counts_and_releases_what_a_dead_run_holds(deployment: Deployment) -> None:
+    # Given: one done, one held by a run that lives, one by a run that is over, one that waits
+    first, dead, live, _ = night(deployment, "a.json", "b.json", "c.json", "d.json")
+    deployment.glue.runs["batch-job"] = {"jr_dead": "TIMEOUT", "jr_live": "RUNNING"}
+    done(deployment, first, 1)
+    deployment.claimed(deployment.row(dead.id), "jr_dead")
+    deployment.claimed(deployment.row(live.id), "jr_live")
+    # When
+    status = run_status({"run": "s3://control/plans/night/runs/00000.json"}, deployment.services)
+    # Then
+    assert status == {"open": 3, "terminal": 1, "held": 1}
+    assert [deployment.row(row.id).state for row in (dead, live)] == ["QUEUED", "RUNNING"]
+
+
+@pytest.mark.parametrize("run", [None, 7, "plans/night/runs/00000.json", "s3://elsewhere/run.json"])
+def test_run_status_reads_run_documents_only(deployment: Deployment, run: object) -> None:
+    with pytest.raises(InvalidInputError, match="is no run document"):
+        run_status({"run": run}, deployment.services)
+
+
+def test_a_plan_that_names_an_unknown_manifest_is_refused(deployment: Deployment) -> None:
+    body = json.dumps({"manifestIds": ["ghost"]}).encode()
+    deployment.raw_s3.put_object(Bucket="control", Key="plans/night/plan.json", Body=body)
+    with pytest.raises(InvalidDocumentError, match="no manifest ghost"):
+        settled(deployment)

@@ -1,0 +1,130 @@
+"""stream_control: the streaming run inside its window, at its end and after it."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from lake.errors import InvalidInputError
+from lake.manifest import Lane
+from lake.settings import parse_settings
+from router.stream_control.control import is_spilling
+from router.stream_control.handler import stream_control
+from tests.unit.router.conftest import Deployment
+
+
+def act(deployment: Deployment, action: str) -> dict[str, Any]:
+    return stream_control({"action": action}, deployment.services)
+
+
+def runs(deployment: Deployment) -> list[str]:
+    return list(deployment.glue.runs.get("stream-job", {}).values())
+
+
+def die(deployment: Deployment) -> None:
+    deployment.glue.runs["stream-job"] = dict.fromkeys(deployment.glue.runs["stream-job"], "FAILED")
+
+
+def test_a_window_opens_until_its_local_end(deployment: Deployment) -> None:
+    # Given: a flag that a window before has left behind
+    deployment.ledger.stream.request_stop(True)
+    # When
+    assert act(deployment, "start") == {"running": True, "windowOver": False, "stopped": False}
+    # Then
+    row = deployment.ledger.stream.get()
+    assert (row.stop_requested, row.window_until) == (False, "2026-11-20T19:15:00.000+00:00")
+    assert runs(deployment) == ["RUNNING"]
+
+
+def test_starting_twice_starts_one_run(deployment: Deployment) -> None:
+    act(deployment, "start")
+    act(deployment, "start")
+    assert runs(deployment) == ["RUNNING"]
+
+
+def test_a_window_is_over_at_its_end(deployment: Deployment) -> None:
+    act(deployment, "start")
+    deployment.wait(timedelta(hours=9, minutes=44))
+    assert not act(deployment, "watch")["windowOver"]
+    deployment.wait(timedelta(minutes=1))
+    assert act(deployment, "watch")["windowOver"]
+
+
+def test_a_run_that_dies_inside_the_window_is_replaced(deployment: Deployment) -> None:
+    act(deployment, "start")
+    die(deployment)
+    assert act(deployment, "watch")["running"]
+    assert runs(deployment) == ["FAILED", "RUNNING"]
+
+
+@pytest.mark.parametrize("queued", [False, True])
+def test_outside_of_the_window_only_work_starts_a_run(deployment: Deployment, queued: bool) -> None:
+    if queued:
+        deployment.queued("a.json", lane=Lane.STREAM)
+    status = act(deployment, "watch")
+    assert (status["running"], status["stopped"], status["windowOver"]) == (queued, not queued, True)
+    assert runs(deployment) == ["RUNNING"] * queued
+
+
+def test_a_stop_is_asked_for_until_the_run_is_gone(deployment: Deployment) -> None:
+    act(deployment, "start")
+    assert not act(deployment, "stop")["stopped"]
+    assert deployment.ledger.stream.get().stop_requested
+    die(deployment)
+    assert act(deployment, "stop")["stopped"]
+    assert not deployment.ledger.stream.get().stop_requested
+    assert runs(deployment) == ["FAILED"]
+
+
+def test_work_that_is_left_after_the_stop_gets_a_run_that_may_go_on(deployment: Deployment) -> None:
+    act(deployment, "start")
+    act(deployment, "stop")
+    die(deployment)
+    deployment.queued("urgent.json", lane=Lane.STREAM)
+    assert act(deployment, "stop")["stopped"]
+    assert runs(deployment) == ["FAILED", "RUNNING"]
+    assert not deployment.ledger.stream.get().stop_requested
+
+
+def test_a_kill_ends_the_run_and_takes_the_flag_back(deployment: Deployment) -> None:
+    act(deployment, "start")
+    act(deployment, "stop")
+    assert act(deployment, "kill")["killed"] == 1
+    assert act(deployment, "kill")["killed"] == 0
+    assert runs(deployment) == ["STOPPED"]
+    assert not deployment.ledger.stream.get().stop_requested
+
+
+@pytest.mark.parametrize(
+    ("backlog", "before", "after"),
+    [
+        (200, False, False),
+        (201, False, True),
+        (49, True, False),
+        (50, True, True),
+        (120, True, True),
+        (120, False, False),
+    ],
+)
+def test_spilling_has_a_high_and_a_low_mark(backlog: int, before: bool, after: bool) -> None:
+    marks = parse_settings({"stage": "t", "stream": {"high_mark_bytes": 200, "low_mark_bytes": 50}}).stream
+    assert is_spilling(marks, backlog, before) == after
+
+
+def test_a_watch_measures_the_backlog_and_spills(deployment: Deployment) -> None:
+    # Given: 100 bytes queued and 100 running, of which 150 are too many
+    deployment.configure(stream={"high_mark_bytes": 150, "low_mark_bytes": 150})
+    deployment.queued("a.json", lane=Lane.STREAM)
+    claim = deployment.claimed(deployment.queued("b.json", lane=Lane.STREAM))
+    # When, Then
+    status = act(deployment, "watch")
+    assert (status["backlogBytes"], status["spilling"]) == (200, True)
+    assert deployment.ledger.stream.get().spilling
+    deployment.ledger.manifests.fail(claim.row, "because", deployment.now)
+    assert not act(deployment, "watch")["spilling"]
+    assert not deployment.ledger.stream.get().spilling
+
+
+def test_an_unknown_action_is_refused(deployment: Deployment) -> None:
+    with pytest.raises(InvalidInputError, match="expected one of start, watch, stop, kill"):
+        act(deployment, "restart")
