@@ -48,7 +48,7 @@ def audit(
 def _tasks_answered(manifest: Manifest, tasks: Sequence[Task], results: Sequence[TaskResult]) -> None:
     if sorted(task.number for task in tasks) != sorted(result.number for result in results):
         raise _error(manifest, f"{len(tasks)} tasks gave {len(results)} results, or not their own")
-    keys = [item.key for result in results for item in (*result.objects, *result.quarantine)]
+    keys = [item.key for result in results for item in result.uploaded]
     if len(set(keys)) != len(keys):
         raise _error(manifest, "two tasks wrote objects of the same name")
 

@@ -6,7 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from lake.errors import InvalidDocumentError, LeaseLostError, TransientError
+from botocore.exceptions import BotoCoreError, ClientError
+
+from lake.errors import InvalidDocumentError, TransientError
+from lake.ledger import State
 from transform.attempt import Attempt, plan_attempt
 from transform.claims import take
 from transform.job import JobFailedError, SparkJob
@@ -91,18 +94,19 @@ class _Conversion:
             ids += [successor for item in ended for successor in item.successors]
             claims = [item for item in taken if not isinstance(item, Outcome)]
             # Who has failed before is tried alone, so that it cannot take others down with it.
-            first = [claim for claim in claims if claim.row.tries == 1]
-            for group in (first, *([claim] for claim in claims if claim.row.tries > 1)):
-                outcomes.update((item.manifest, item) for item in self._attempt(group))
+            outcomes |= self._attempt([claim for claim in claims if claim.row.tries == 1])
+            with ThreadPoolExecutor(DRIVER_THREADS) as pool:
+                for ended_alone in pool.map(self._attempt, ([claim] for claim in claims if claim.row.tries > 1)):
+                    outcomes |= ended_alone
         raise TransientError(f"{len(ids) - len(outcomes)} manifests did not end after {ROUNDS} rounds: start again")
 
     def _take(self, manifest: str) -> Claim | Outcome:
         return take(self._services, manifest, self._run, self._clock, self._run_is_terminal)
 
-    def _attempt(self, claims: Sequence[Claim]) -> list[Outcome]:
+    def _attempt(self, claims: Sequence[Claim]) -> dict[str, Outcome]:
         """Outcomes of those that came to an end; the others may be claimed again."""
         if not claims:
-            return []
+            return {}
         job = SparkJob(self._spark)
         lease = timedelta(seconds=self._services.settings.batch.lease_seconds)
         with LeaseKeeper(self._services.ledger.manifests, claims, lease, self._clock, job.cancel) as keeper:
@@ -110,28 +114,34 @@ class _Conversion:
                 planned = list(pool.map(self._plan, claims))
             outcomes = [item for item in planned if isinstance(item, Outcome)]
             attempts = [item for item in planned if isinstance(item, Attempt)]
-            return [*outcomes, *self._run_attempts(job, attempts, keeper)]
+            outcomes += self._run_attempts(job, attempts, keeper)
+        return {outcome.manifest: outcome for outcome in outcomes}
 
     def _plan(self, claim: Claim) -> Attempt | Outcome | None:
         services = self._services
         try:
             return plan_attempt(services, claim, self._clock)
-        except InvalidDocumentError as error:
-            failed = services.ledger.manifests.fail(claim.row, str(error), self._clock())
-            return Outcome(claim.row.id, "FAILED", reason=str(error)) if failed else None
-        except TransientError as error:
+        except (InvalidDocumentError, services.s3.exceptions.NoSuchKey) as error:
+            reason = f"its documents cannot be used: {error}"
+            failed = services.ledger.manifests.fail(claim.row, reason, self._clock())
+            return Outcome(claim.row.id, State.FAILED, reason=reason) if failed else None
+        except (TransientError, BotoCoreError, ClientError) as error:
             give_up(services, claim, str(error), (), self._clock)
             return None
 
     def _run_attempts(self, job: SparkJob, attempts: Sequence[Attempt], keeper: LeaseKeeper) -> list[Outcome]:
+        attempts = [attempt for attempt in attempts if not keeper.lost(attempt.manifest.id)]
+        if not attempts:
+            return []
         try:
             results = job.run([task for attempt in attempts for task in attempt.tasks])
         except JobFailedError as error:
             if not job.alive:
                 raise
             if len(attempts) > 1:
-                singles = (self._run_attempts(job, [attempt], keeper) for attempt in attempts)
-                return [outcome for outcomes in singles for outcome in outcomes]
+                with ThreadPoolExecutor(DRIVER_THREADS) as pool:
+                    singles = pool.map(lambda attempt: self._run_attempts(job, [attempt], keeper), attempts)
+                    return [outcome for outcomes in singles for outcome in outcomes]
             self._give_up(attempts[0], str(error), keeper)
             return []
         return self._settle(attempts, results, keeper)
@@ -144,6 +154,15 @@ class _Conversion:
         def end(attempt: Attempt) -> Outcome | None:
             try:
                 return settle(self._services, attempt, by_manifest[attempt.manifest.id], self._clock)
+            except (BotoCoreError, ClientError) as error:
+                # The row says how far it came: a commit stands, anything less is given back.
+                uploaded = [
+                    item
+                    for result in by_manifest[attempt.manifest.id]
+                    for item in (*result.objects, *result.quarantine)
+                ]
+                give_up(self._services, attempt.claim, str(error), uploaded, self._clock)
+                return None
             finally:
                 keeper.settle(attempt.manifest.id)
 
@@ -152,7 +171,4 @@ class _Conversion:
 
     def _give_up(self, attempt: Attempt, reason: str, keeper: LeaseKeeper) -> None:
         keeper.settle(attempt.manifest.id)
-        try:
-            give_up(self._services, attempt.claim, reason, (), self._clock)
-        except LeaseLostError:
-            return
+        give_up(self._services, attempt.claim, reason, (), self._clock)

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from lake.settings import ConvertSettings
 
 FULL = 1.5
-"""A file may grow to this many times its target before the next is begun."""
+"""A file may grow to this many times its target before the next is begun ..."""
+LEAST = 0.5
+"""... and ends at its target if at least this many times the target is still to come."""
 
 
 @dataclass(slots=True)
@@ -57,19 +59,24 @@ class ParquetFiles:
         self._finished = finished
         self._segments: list[_Segment] = []
         self._closed_bytes = 0
+        self._total_bytes = 0
         self._count = 0
         self.rows = 0
         """Rows given to ``write`` so far."""
 
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Append the batch as one row group."""
+    def write(self, batch: pa.RecordBatch, done: float = 1.0) -> None:
+        """Append the batch as one row group; ``done`` is the share of the input that has been read, to plan ahead."""
         segment = self._segment(batch.schema)
         before = segment.sink.tell()
         segment.writer.write_batch(batch, row_group_size=max(batch.num_rows, 1))
         segment.rows += batch.num_rows
         self.rows += batch.num_rows
         written = segment.sink.tell()
-        if self._closed_bytes + written + (written - before) > FULL * self._settings.target_file_bytes:
+        group = written - before
+        self._total_bytes += group
+        size, target = self._closed_bytes + written, self._settings.target_file_bytes
+        coming = self._total_bytes * (1 - done) / done if done > 0 else target
+        if size + group > FULL * target or (size >= target and coming >= LEAST * target):
             self._roll()
 
     def close(self) -> None:

@@ -36,7 +36,7 @@ def settle(
 ) -> Outcome | None:
     """Audit, commit, publish; None: the attempt was given up, claim the manifest again."""
     failures = {failure.file: failure.reason for result in results for failure in result.failures}
-    uploaded = [item for result in results for item in (*result.objects, *result.quarantine)]
+    uploaded = [item for result in results for item in result.uploaded]
     if failures:
         _exclude(services, attempt, failures, uploaded, clock)
         return None

@@ -105,6 +105,8 @@ class _Work:
         )
         self._parquet = ParquetFiles(folder, settings, self._parquet_file)
         self._rejects = QuarantineFiles(folder, settings.target_file_bytes, self._quarantine_file)
+        self._input_bytes = max(1, sum(split.size for split in task.splits))
+        self._read_bytes = 0
         self.columns: list[str] = []
         self.objects: list[Future[PendingObject]] = []
         self.quarantine: list[Future[PendingObject]] = []
@@ -119,6 +121,7 @@ class _Work:
         try:
             for chunk in ahead.chunks(index):
                 reader.feed(chunk)
+                self._read_bytes += len(memoryview(chunk))
                 self._drain()
                 if reader.done:
                     break
@@ -163,7 +166,7 @@ class _Work:
             return
         arrow = record_batch(batch, self._arrived_at)
         self.columns = arrow.schema.names
-        self._parquet.write(arrow)
+        self._parquet.write(arrow, min(1.0, self._read_bytes / self._input_bytes))
 
     def _quarantine(self, split: Split, counts: SplitCounts, rejects: list[Reject]) -> None:
         if not counts.rejects or self.failures:

@@ -88,3 +88,8 @@ class TaskResult:
     new_columns: tuple[str, ...]
     failures: tuple[FileFailure, ...]
     milliseconds: int
+
+    @property
+    def uploaded(self) -> tuple[PendingObject, ...]:
+        """All it uploaded."""
+        return (*self.objects, *self.quarantine)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+import pytest
+
 import batch_job.main
-from lake.layout import CHECKPOINT
+from lake.layout import CHECKPOINT, INBOX
 from lake.manifest import Lane as ManifestLane
-from streaming_job.micro_batch import Lane
+from streaming_job.micro_batch import HELD_WAIT_SECONDS, Lane, convert_pointers
 from streaming_job.stream import InboxStream
 
 if TYPE_CHECKING:
@@ -97,3 +100,82 @@ def test_a_stop_request_ends_the_run_between_micro_batches(deployment: Deploymen
     InboxStream(_lane(deployment, spark, lines)).run()
     assert lines[-1] == "stopped as requested"
     assert deployment.services.ledger.stream.get().heartbeat_at is None
+
+
+def test_a_held_manifest_is_waited_for(deployment: Deployment, spark: SparkSession) -> None:
+    # Given a manifest that another run holds, until that run ends while we wait
+    manifest = deployment.enqueue([deployment.put("orders/a.ndjson", BODY)], ManifestLane.STREAM)
+    manifests = deployment.services.ledger.manifests
+    assert manifests.claim(deployment.row(manifest), "run-x", datetime.now(UTC), timedelta(hours=1))
+    lines: list[str] = []
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        deployment.dead_runs.add("run-x")
+
+    lane = replace(_lane(deployment, spark, lines), wait=wait)
+
+    # When
+    outcomes = convert_pointers(lane, [f'{{"manifest":"{manifest}"}}', "garbage", '{"manifest":"20260101T000000x"}'])
+
+    # Then
+    assert {outcome.manifest: outcome.state for outcome in outcomes} == {
+        manifest: "DONE",
+        "20260101T000000x": "UNKNOWN",
+    }
+    assert waits == [HELD_WAIT_SECONDS]
+    assert len(deployment.lake()) == 2
+
+
+def test_a_poisonous_manifest_goes_to_the_batch_lane_with_an_alarm(deployment: Deployment, spark: SparkSession) -> None:
+    # Given a manifest whose task always dies, and a good one
+    deployment.set_stream(max_attempts=1)
+    places = replace(deployment.services.places, quarantine_bucket="no-such-bucket")
+    deployment.services = replace(deployment.services, places=places)
+    bad = deployment.enqueue([deployment.put("orders/a.ndjson", BODY)], ManifestLane.STREAM)
+    good = deployment.enqueue([deployment.put("orders/b.ndjson", b'{"a":1}\n')], ManifestLane.STREAM)
+    lines: list[str] = []
+
+    # When
+    outcomes = convert_pointers(
+        _lane(deployment, spark, lines), [f'{{"manifest":"{manifest}"}}' for manifest in (bad, good)]
+    )
+
+    # Then
+    assert {outcome.manifest: outcome.state for outcome in outcomes} == {bad: "DISSOLVED", good: "DONE"}
+    assert any(line.startswith(f"ALARM {bad} DISSOLVED") for line in lines)
+    (successor,) = deployment.row(bad).dissolved_into
+    assert (deployment.row(successor).state, deployment.row(successor).lane) == ("QUEUED", ManifestLane.BATCH)
+
+
+def test_a_pointer_that_is_gone_is_skipped_when_its_micro_batch_is_replayed(
+    deployment: Deployment, spark: SparkSession
+) -> None:
+    # Given a run that dies within its micro-batch, and a pointer that is replaced before the next run
+    deployment.set_stream(trigger_seconds=1, idle_minutes=0.05)
+    manifest = deployment.enqueue([deployment.put("orders/a.ndjson", BODY)], ManifestLane.STREAM)
+    deployment.point(manifest)
+    row = deployment.row(manifest)
+    assert deployment.services.ledger.manifests.claim(row, "run-x", datetime.now(UTC), timedelta(hours=1))
+    lines: list[str] = []
+
+    def die(_seconds: float) -> None:
+        raise ArithmeticError
+
+    with pytest.raises(ArithmeticError):
+        InboxStream(replace(_lane(deployment, spark, lines), wait=die)).run()
+    control = deployment.services.places.control_bucket
+    for key in deployment.keys(control):
+        if key.startswith(INBOX):
+            deployment.services.s3.delete_object(Bucket=control, Key=key)
+    deployment.point(manifest)
+    deployment.dead_runs.add("run-x")
+
+    # When
+    InboxStream(_lane(deployment, spark, lines)).run()
+
+    # Then
+    assert deployment.row(manifest).state == "DONE"
+    assert len(deployment.lake()) == 2
+    assert not any("checkpoint" in line for line in lines)

@@ -91,6 +91,23 @@ def test_files_stay_near_their_target(tmp_path: Path, drifting: bool) -> None:
     assert sum(finished.rows) == 12_000
 
 
+def test_the_last_file_is_not_a_small_rest(tmp_path: Path) -> None:
+    # Given output of 2.1 times the target, in row groups of a twentieth of it
+    generator = random.Random(3)
+    target = 200_000
+    finished = Finished()
+    files = ParquetFiles(tmp_path, ConvertSettings(target_file_bytes=target, compression="snappy"), finished)
+    for number in range(1, 43):
+        texts = pa.array([generator.randbytes(50).hex() for _ in range(95)])
+        files.write(pa.RecordBatch.from_arrays([texts], names=["a"]), number / 42)
+    files.close()
+
+    # Then
+    sizes = [path.stat().st_size for path in finished.paths]
+    assert len(sizes) == 2
+    assert all(target / 2 <= size <= target * 1.5 for size in sizes)
+
+
 def test_no_batch_is_no_file(tmp_path: Path) -> None:
     finished = Finished()
     ParquetFiles(tmp_path, ConvertSettings(), finished).close()
