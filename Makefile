@@ -2,9 +2,10 @@
 SHELL := bash
 PY := .venv/bin/python
 DATA ?=
+OUTPUT ?= demo-output
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit integration e2e bench check format lock synth local-up clean
+.PHONY: help setup demo test unit integration e2e bench check format synth local-up clean
 
 help: ## list all targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -13,7 +14,7 @@ setup: ## uv, the locked environment, Java, Spark's S3 jars (every other target 
 	@scripts/setup.sh
 
 demo: setup ## both lanes on this machine, with proof; DATA=<file or folder> takes your own NDJSON
-	@$(PY) -m cli demo $(if $(DATA),--data "$(DATA)")
+	@$(PY) -m cli demo --output "$(OUTPUT)" $(if $(DATA),--data "$(DATA)")
 
 test: setup ## everything that CI runs: checks, unit, integration and end-to-end tests
 	@$(MAKE) --no-print-directory check

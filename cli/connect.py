@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import boto3
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from cli.deployment import Deployment
 from lake.errors import InvalidInputError
@@ -37,9 +37,9 @@ def connect(stage: str, local: bool) -> Deployment:
     session = boto3.Session()
     try:
         stacks = session.client("cloudformation").describe_stacks(StackName=stack_name(stage))["Stacks"]
-    except ClientError as error:
+    except (BotoCoreError, ClientError) as error:
         raise InvalidInputError(
-            f"no stack {stack_name(stage)} in this account and region: type 'cdk deploy -c stage={stage}', "
+            f"no stack {stack_name(stage)} in this account and region ({error}): type 'cdk deploy -c stage={stage}', "
             "or add --local for the cloud on this machine"
         ) from error
     outputs = {item["OutputKey"]: item["OutputValue"] for item in stacks[0].get("Outputs", [])}

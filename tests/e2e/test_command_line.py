@@ -1,0 +1,145 @@
+"""`hybrid-router local up` and the commands that talk to it, each as a person types it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from local import isolation
+from tests.e2e.scenario import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+READY = "Ctrl-C ends everything"
+
+
+class LocalUp:
+    """A running ``hybrid-router local up``."""
+
+    def __init__(self, folder: Path, stage: str) -> None:
+        settings = folder / f"{stage}.toml"
+        settings.write_text(f'stage = "{stage}"\n')
+        self._log = folder / f"{stage}.log"
+        self.stage = stage
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "cli", "local", "up", "--settings", str(settings)],
+                cwd=CHECKOUT,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def said(self) -> str:
+        """What it printed so far."""
+        return self._log.read_text()
+
+    def ready(self) -> bool:
+        """Whether it waits for Ctrl-C."""
+        assert self.process.poll() is None, self.said
+        return READY in self.said
+
+    def told(self, name: str) -> str:
+        """The value of a printed line."""
+        return next(line.split()[1] for line in self.said.splitlines() if line.startswith(f"{name} "))
+
+    def kill(self) -> None:
+        """Make sure that nothing outlives the test."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[LocalUp]]:
+    """Two local clouds at once, both ready."""
+    folder = tmp_path_factory.mktemp("up")
+    running = [LocalUp(folder, "cli_one"), LocalUp(folder, "cli_two")]
+    try:
+        for item in running:
+            wait_for(f"local up of {item.stage}", item.ready)
+        yield running
+    finally:
+        for item in running:
+            item.kill()
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run ``hybrid-router`` with arguments."""
+    return subprocess.run(
+        [sys.executable, "-m", "cli", *arguments], cwd=CHECKOUT, capture_output=True, text=True, check=False
+    )
+
+
+def test_two_at_once_do_not_clash(two: list[LocalUp]) -> None:
+    first, second = two
+    assert first.told("endpoint") != second.told("endpoint")
+
+
+def test_explain_follows_a_file(two: list[LocalUp]) -> None:
+    # Given one file that is wanted and one that is not.
+    first, second = two
+    bucket = first.told("InputBucket")
+    s3 = isolation.client("s3", first.told("endpoint"))
+    s3.put_object(Bucket=bucket, Key="orders/a b.ndjson", Body=b'{"a":1}\n')
+    s3.put_object(Bucket=bucket, Key="orders/notes.txt", Body=b"hello")
+
+    def explain(key: str, stage: str) -> subprocess.CompletedProcess[str]:
+        return command("explain", "--local", "--stage", stage, f"s3://{bucket}/{key}")
+
+    # When they have been routed, explain tells lane, reason and state.
+    wait_for("both to be routed", lambda: all(explain(key, first.stage).returncode == 0 for key in KEYS))
+    wanted, unwanted = (explain(key, first.stage).stdout for key in KEYS)
+    assert "batch" in wanted
+    assert "QUEUED" in wanted
+    assert "IGNORED" in unwanted
+    assert "input.suffixes" in unwanted
+    # And the other cloud has never seen them: one sentence, no stack trace.
+    elsewhere = explain("orders/a b.ndjson", second.stage)
+    assert elsewhere.returncode == 1
+    assert "never seen" in elsewhere.stderr
+    assert "Traceback" not in elsewhere.stderr
+
+
+KEYS = ("orders/a b.ndjson", "orders/notes.txt")
+
+
+def test_status_counts_the_backlog(two: list[LocalUp]) -> None:
+    answer = command("status", "--local", "--stage", two[1].stage)
+    assert answer.returncode == 0, answer.stderr
+    assert "QUEUED" in answer.stdout
+    assert "not running" in answer.stdout
+
+
+def test_a_command_without_a_cloud_says_what_to_type() -> None:
+    answer = command("status", "--local", "--stage", "nowhere")
+    assert answer.returncode == 1
+    assert "local up" in answer.stderr
+
+
+def test_wrong_settings_name_key_and_value(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.toml"
+    path.write_text('stage = "x"\n[stream]\ntrigger_seconds = 0\n')
+    for arguments in (("settings", "check", str(path)), ("local", "up", "--settings", str(path))):
+        answer = command(*arguments)
+        assert answer.returncode == 1
+        assert "stream.trigger_seconds = 0" in answer.stderr
+        assert "Traceback" not in answer.stderr
+
+
+def test_ctrl_c_ends_its_own_cloud_only(two: list[LocalUp]) -> None:
+    """Runs last in this file: it ends the first cloud."""
+    first, second = two
+    os.kill(first.process.pid, signal.SIGINT)
+    wait_for("the first cloud to end", lambda: first.process.poll() is not None)
+    assert command("status", "--local", "--stage", first.stage).returncode == 1
+    assert command("status", "--local", "--stage", second.stage).returncode == 0
