@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lake.errors import InvalidInputError
 from lake.ledger import Document, ManifestRow, State
-from lake.manifest import Lane, read_manifest
+from lake.manifest import Lane, read_manifest, write_manifest
 from lake.partition import Partition
 from lake.settings import parse_settings
 from router.plan.forecast import forecast, next_local_time
@@ -193,6 +193,18 @@ def test_a_source_that_has_moved_on_stops_its_merge_only(deployment: Deployment)
     deployment.faults.pause = (2, lambda: deployment.claimed(deployment.row(rows[0].id)) and None)
     assert planned(deployment, night(deployment)) == [rows[1].id]
     assert deployment.row(rows[1].id).state == State.QUEUED
+
+
+def test_sources_that_another_plan_has_merged_are_followed_to_their_successor(deployment: Deployment) -> None:
+    # Given: an index that is behind the ledger
+    rows = [deployment.queued("a.json"), deployment.queued("b.json")]
+    successor = deployment.manifest("a.json", "b.json")
+    write_manifest(deployment.raw_s3, "control", successor)
+    manifests = deployment.ledger.manifests
+    deployment.faults.writes.clear()
+    deployment.faults.pause = (2, lambda: manifests.dissolve(rows, [successor], "merged", deployment.now) and None)
+    # When, Then
+    assert planned(deployment, night(deployment)) == [successor.id]
 
 
 @pytest.mark.parametrize("number", range(1, 9))
