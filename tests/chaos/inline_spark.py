@@ -1,0 +1,115 @@
+"""The little of Spark that a conversion uses, in this process: tasks die, are tried again and run twice."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+
+from tests.chaos.injection import CURRENT, Fault, Injector, Killed, acting
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from random import Random
+
+ATTEMPTS = 2
+
+
+@dataclass
+class Worker:
+    """The process of one task attempt; its end is not the driver's, unless the fault says so."""
+
+    driver: Injector
+    name: str
+    injector: Injector | None = None
+
+    def kill(self, fault: Fault) -> None:
+        assert self.injector is not None
+        self.injector.dead = True
+        if fault.action == "kill":
+            self.driver.actor.kill(fault)
+        raise Killed
+
+    def stall(self, fault: Fault) -> None:
+        self.driver.actor.stall(fault)
+
+    def fired(self, fault: Fault) -> bool:
+        return self.driver.actor.fired(fault)
+
+
+class InlineSpark:
+    """A session."""
+
+    def __init__(self, random: Random, before_tasks: Callable[[], None] = lambda: None) -> None:
+        self.sparkContext = self
+        self._jsc = self
+        self._random = random
+        self._before_tasks = before_tasks
+
+    def sc(self) -> InlineSpark:
+        return self
+
+    def isStopped(self) -> bool:  # noqa: N802
+        return False
+
+    def addJobTag(self, _tag: str) -> None:  # noqa: N802
+        return
+
+    removeJobTag = cancelJobsWithTag = addJobTag  # noqa: N815
+
+    def parallelize(self, tasks: Sequence[Any], slices: int) -> InlineJob:
+        assert len(tasks) == slices
+        return InlineJob(tasks, self._random, self._before_tasks)
+
+
+class InlineJob:
+    """One job over tasks, each in a partition of its own."""
+
+    def __init__(self, tasks: Sequence[Any], random: Random, before_tasks: Callable[[], None]) -> None:
+        self._tasks = tasks
+        self._random = random
+        self._before_tasks = before_tasks
+        self._function: Callable[[Iterable[Any]], Iterator[Any]] = iter
+
+    def mapPartitions(self, function: Callable[[Iterable[Any]], Iterator[Any]]) -> InlineJob:  # noqa: N802
+        self._function = function
+        return self
+
+    def collect(self) -> list[Any]:
+        self._before_tasks()
+        order = list(range(len(self._tasks)))
+        self._random.shuffle(order)
+        results = {number: self._task(pickle.dumps(self._tasks[number])) for number in order}
+        return [result for number in sorted(results) for result in results[number]]
+
+    def _task(self, task: bytes) -> list[Any]:
+        results = self._attempts(task)
+        # A speculative copy: it may win, and then nobody reports the first one's uploads.
+        return self._attempts(task) if self._random.random() < 0.05 else results
+
+    def _attempts(self, task: bytes) -> list[Any]:
+        driver = CURRENT.get()
+        for attempt in range(ATTEMPTS):
+            try:
+                with acting(_worker(driver)):
+                    results = list(self._function(iter([pickle.loads(task)])))
+            except Killed:
+                if driver is not None and driver.dead:
+                    raise
+                error = "the worker died"
+            except Exception as raised:  # as Spark does, whatever it is
+                error = f"{type(raised).__name__}: {raised}"
+            else:
+                answer: list[Any] = pickle.loads(pickle.dumps(results))
+                return answer
+        raise PySparkException(f"Job aborted: task failed {attempt + 1} times: {error}")
+
+
+def _worker(driver: Injector | None) -> Injector | None:
+    if driver is None:
+        return None
+    worker = Worker(driver, f"{driver.actor.name} worker")
+    worker.injector = replace(driver, actor=worker)
+    return worker.injector

@@ -1,0 +1,88 @@
+"""The named points of the protocol, told from the requests that the product sends. Standard library only."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+ASSIGNMENT = re.compile(r"(#\w+) = (:v\d+)")
+MOVES = {"RUNNING": "claim", "QUEUED": "release", "PUBLISHING": "commit", "DONE": "finish", "FAILED": "fail"}
+BY_PREFIX = {
+    "manifests/": "manifest document",
+    "inbox/": "pointer",
+    "commits/": "commit document",
+    "exclusions/": "exclusions",
+    "results/": "result document",
+    "plans/": "plan document",
+    "sweep/": "sweep progress",
+}
+BY_OPERATION = {
+    "CreateMultipartUpload": "upload create",
+    "UploadPart": "upload part",
+    "CompleteMultipartUpload": "completion",
+    "HeadObject": "look at object",
+    "AbortMultipartUpload": "abort upload",
+    "DeleteObject": "delete object",
+    "ListMultipartUploads": "list uploads",
+    "ListObjectsV2": "list objects",
+    "ListObjectVersions": "list input",
+    "TransactWriteItems": "dissolve",
+    "Query": "query ledger",
+}
+WRITES = (
+    *("arrival put", "adopt", "abandon", "enqueue", "claim", "renew", "release", "commit", "finish", "fail", "force"),
+    *("dissolve", "dataset row", "partition row", "manifest document", "pointer", "commit document", "exclusions"),
+    *(
+        "result document",
+        "upload create",
+        "upload part",
+        "completion",
+        "look at object",
+        "abort upload",
+        "plan document",
+    ),
+    *("delete object", "list uploads"),
+)
+"""Points at which histories inject faults, before and after."""
+
+
+def point_of(service: str, operation: str, request: dict[str, Any]) -> str:
+    """The protocol's name of a request; reads of documents and rows are ``read ...``."""
+    if operation in BY_OPERATION:
+        return BY_OPERATION[operation]
+    if service == "s3":
+        key = str(request.get("Key", ""))
+        name = next((name for prefix, name in BY_PREFIX.items() if key.startswith(prefix)), "object")
+        return name if operation == "PutObject" else f"read {name}"
+    if operation == "PutItem":
+        return _put(request["Item"])
+    if operation == "UpdateItem":
+        return _update(request)
+    return f"read {_kind(request.get('Key', {}))}" if operation == "GetItem" else operation
+
+
+def _kind(key: dict[str, Any]) -> str:
+    return f"{str(key.get('pk', '')).partition('#')[0] or 'item'} row"
+
+
+def _put(item: dict[str, Any]) -> str:
+    kind = _kind(item)
+    if kind == "arrival row":
+        return "arrival put"
+    if kind == "manifest row":
+        return "abandon" if item.get("state") == "ABANDONED" else "enqueue"
+    return kind
+
+
+def _update(request: dict[str, Any]) -> str:
+    kind = _kind(request["Key"])
+    if kind == "arrival row":
+        return "adopt"
+    if kind != "manifest row":
+        return kind
+    assigned = dict(ASSIGNMENT.findall(request["UpdateExpression"].partition(" REMOVE ")[0]))
+    if "#state" not in assigned:
+        return "renew"
+    if "#generation" in assigned:
+        return "force"
+    return MOVES.get(str(request["ExpressionAttributeValues"][assigned["#state"]]), "move")

@@ -1,0 +1,270 @@
+"""One deployment of a history on the emulator: the product's own functions as processes that can die."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from aws_lambda_powertools.utilities.data_classes import SQSEvent
+from botocore.exceptions import BotoCoreError, ClientError
+from pyspark.errors import PySparkException
+
+import batch_job.main
+from lake.errors import HybridRouterError
+from lake.ledger import Ledger
+from lake.places import Places
+from router.plan.handler import plan
+from router.route.handler import route
+from router.run_status.handler import run_status
+from router.services import Services as RouterServices
+from router.sweep.handler import sweep
+from streaming_job.micro_batch import Lane, convert_pointers
+from tests.chaos.checker import Checker, Names
+from tests.chaos.injection import Fault, Injector, Killed, acting
+from tests.chaos.inline_spark import InlineSpark
+from tests.integration.deployment import _create_table
+from tests.unit.router.events import message, s3_record
+from tests.unit.router.glue import FakeGlue
+from transform import Services
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from random import Random
+
+    from lake.settings import Settings
+    from tests.chaos.inputs import Body, Input
+
+BUCKETS = ("input", "lake", "quarantine", "control")
+EXPECTED_ERRORS = (HybridRouterError, BotoCoreError, ClientError, PySparkException)
+"""What ends a process of the product without its being a violation: the next one goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """Made once per process: they know no deployment."""
+
+    s3: Any
+    dynamodb: Any
+
+
+@dataclass
+class Process:
+    """A Lambda invocation or a job run."""
+
+    world: World
+    name: str
+    injector: Injector | None = None
+
+    def kill(self, fault: Fault) -> None:
+        assert self.injector is not None
+        self.injector.dead = True
+        raise Killed
+
+    def stall(self, fault: Fault) -> None:
+        self.world.sleep_past_the_lease(self.name)
+
+    def fired(self, fault: Fault) -> bool:
+        return self.world.record(fault)
+
+
+@dataclass
+class World:
+    """Buckets, a ledger, a clock, the queue of events, the inbox's checkpoint and the faults that wait."""
+
+    clients: Clients
+    random: Random
+    settings: Settings
+    places: Places
+    versions: bool
+    now: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
+    faults: list[Fault] = field(default_factory=list)
+    fired: list[Fault] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    queue: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Events that were not acknowledged, by message id."""
+    seen: list[str] = field(default_factory=list)
+    """Pointers behind the checkpoint, oldest first."""
+    inputs: list[Input] = field(default_factory=list)
+    glue: FakeGlue = field(default_factory=FakeGlue)
+    meanwhile: Callable[[], None] = lambda: None
+    before_tasks: Callable[[], None] = lambda: None
+    asleep: bool = False
+    log: list[str] = field(default_factory=list)
+    numbers: int = 0
+
+    @classmethod
+    def create(cls, clients: Clients, random: Random, settings: Settings, *, versions: bool) -> World:
+        name = f"c{random.getrandbits(40):010x}{datetime.now(UTC):%H%M%S%f}"
+        buckets = [f"{name}-{bucket}" for bucket in BUCKETS]
+        places = Places(*buckets, f"{name}-ledger", f"{name}-stream", f"{name}-batch", f"{name}_lake")
+        for bucket in buckets:
+            clients.s3.create_bucket(Bucket=bucket)
+        if versions:
+            clients.s3.put_bucket_versioning(Bucket=places.input_bucket, VersioningConfiguration={"Status": "Enabled"})
+        _create_table(clients.dynamodb, places.ledger_table)
+        return cls(clients, random, settings, places, versions)
+
+    @property
+    def checker(self) -> Checker:
+        places = self.places
+        names = Names(
+            places.input_bucket,
+            places.lake_bucket,
+            places.quarantine_bucket,
+            places.control_bucket,
+            places.ledger_table,
+        )
+        return Checker(self.clients.s3, self.clients.dynamodb, names)
+
+    def clock(self) -> datetime:
+        return self.now
+
+    def advance(self, **amount: float) -> None:
+        self.now += timedelta(**amount)
+
+    def ledger(self) -> Ledger:
+        return Ledger.over(self.clients.dynamodb, self.places.ledger_table)
+
+    def record(self, fault: Fault) -> bool:
+        """Each fault strikes once in a history."""
+        if fault not in self.faults or (fault.action == "stall" and self.asleep):
+            return False
+        self.faults.remove(fault)
+        self.fired.append(fault)
+        self.log.append(f"fault: {fault}")
+        return True
+
+    def put(self, key: str, body: Body) -> tuple[str, str, dict[str, Any]]:
+        """Put a file; its version, and its event as a message."""
+        answer = self.clients.s3.put_object(Bucket=self.places.input_bucket, Key=key, Body=body.data)
+        etag = answer["ETag"].strip('"')
+        version = answer.get("VersionId") if self.versions else None
+        self.numbers += 1
+        time = self.now.isoformat(timespec="milliseconds")
+        record = s3_record(
+            key, size=len(body.data), eTag=etag, versionId=version, bucket=self.places.input_bucket, time=time
+        )
+        return version or f"etag:{etag}", f"m{self.numbers}", message(f"m{self.numbers}", record)
+
+    def run(self, kind: str, work: Callable[[str], Any], job: str | None = None) -> Any:
+        """``work`` as a process of its own; what it answers, or None when it died."""
+        self.numbers += 1
+        name = f"{kind}-{self.numbers}"
+        process = Process(self, name)
+        process.injector = Injector(process, tuple(self.faults), counts=self.counts)
+        runs = self.glue.runs.setdefault(job, {}) if job else {}
+        runs[name] = "RUNNING"
+        state = "FAILED"
+        try:
+            with acting(process.injector):
+                answer = work(name)
+            state = "SUCCEEDED"
+        except Killed:
+            answer = None
+        except EXPECTED_ERRORS as error:
+            answer = None
+            self.log.append(f"{name}: {type(error).__name__}: {str(error)[:200]}")
+        finally:
+            runs[name] = state
+        told = {key: value for key, value in answer.items() if value} if isinstance(answer, dict) else answer
+        self.log.append(f"{name}: {state} {'' if kind == 'plan' else told}")
+        return answer
+
+    def route(self, messages: Sequence[str]) -> None:
+        """One invocation; whatever it does not acknowledge stays in the queue."""
+        event = SQSEvent({"Records": [self.queue[name] for name in messages]})
+        answer = self.run("route", lambda _: route(event, self.router()))
+        if answer is not None:
+            failed = {item["itemIdentifier"] for item in answer["batchItemFailures"]}
+            for name in set(messages) - failed:
+                self.queue.pop(name, None)
+
+    def stream(self, most: int) -> None:
+        """A micro-batch over pointers that the checkpoint has not seen."""
+        control = self.places.control_bucket
+        page = self.clients.s3.list_objects_v2(Bucket=control, Prefix="inbox/")
+        fresh = [item["Key"] for item in page.get("Contents", []) if item["Key"] not in self.seen]
+        self.random.shuffle(fresh)
+        batch = fresh[:most]
+        if not batch:
+            return
+        bodies = [self.clients.s3.get_object(Bucket=control, Key=key)["Body"].read().decode() for key in batch]
+
+        def work(name: str) -> int:
+            lane = Lane(self._spark(), self._services(), name, self.clock, self._is_over, self._wait, self.log.append)
+            return len(convert_pointers(lane, bodies))
+
+        if self.run("stream", work, self.places.stream_job) is not None:
+            self.seen += batch
+
+    def night(self, *, twice: bool = False) -> None:
+        """Plan, a run for each run document (``twice``: two of each), and their status."""
+        self.numbers += 1
+        execution = f"night-{self.numbers}"
+        planned = self.run("plan", lambda _: plan({"execution": execution}, self.router()))
+        if planned is None:
+            return
+        index = self.clients.s3.get_object(Bucket=planned["index"]["bucket"], Key=planned["index"]["key"])
+        for entry in json.loads(index["Body"].read()):
+            for _ in range(2 if twice else 1):
+                self.batch(entry["run"])
+            self.run("status", lambda _, entry=entry: run_status({"run": entry["run"]}, self.router()))
+
+    def batch(self, uri: str) -> None:
+        """One Glue run over a run document."""
+
+        def work(name: str) -> int:
+            return batch_job.main.run(
+                {"run": uri, "JOB_RUN_ID": name},
+                spark=self._spark(),  # type: ignore[arg-type]
+                services=self._services(),
+                clock=self.clock,
+                run_is_terminal=self._is_over,
+                say=self.log.append,
+            )
+
+        self.run("batch", work, self.places.batch_job)
+
+    def sweep(self) -> None:
+        """One invocation."""
+        self.run("sweep", lambda _: sweep(self.router()))
+
+    def sleep_past_the_lease(self, name: str) -> None:
+        """Time passes, or Glue gives the run up, and others work; then the sleeper goes on."""
+        self.asleep = True
+        self.log.append(f"{name} sleeps")
+        if self.random.random() < 0.5:
+            self.advance(seconds=self.settings.batch.lease_seconds + 1)
+        else:
+            for runs in self.glue.runs.values():
+                runs.update({run: "STOPPED" for run in runs if run == name.removesuffix(" worker")})
+        with acting(None):
+            self.meanwhile()
+        self.log.append(f"{name} wakes up")
+        self.asleep = False
+
+    def router(self) -> RouterServices:
+        """What a Lambda works with."""
+        return RouterServices(self.settings, self.places, self.ledger(), self.clients.s3, self.glue, self.clock)  # type: ignore[arg-type]
+
+    def _services(self) -> Services:
+        return Services(self.clients.s3, self.ledger(), self.places, self.settings)
+
+    def _spark(self) -> Any:
+        return InlineSpark(self.random, self.before_tasks)
+
+    def _is_over(self, run: str) -> bool:
+        return any(runs.get(run) not in (None, "RUNNING") for runs in self.glue.runs.values())
+
+    def _wait(self, seconds: float) -> None:
+        self.advance(seconds=max(seconds, 60))
+
+
+def clients() -> Clients:
+    """From the environment, as every process of the product does."""
+    from transform.clients import CONFIG, s3_client
+
+    return Clients(s3_client(), boto3.Session().resource("dynamodb", config=CONFIG).meta.client)
