@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lake.layout import CHECKPOINT, INBOX
+from lake.manifest import Lane
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +25,8 @@ def unfinished(services: Services) -> bool:
         if manifest and manifest not in seen:
             seen.add(manifest)
             row = manifests.get(manifest)
-            if row is not None and row.open:
+            # What was forced is open in the batch lane, while its old pointer may linger here.
+            if row is not None and row.open and row.lane == Lane.STREAM:
                 return True
     return False
 

@@ -13,7 +13,8 @@ from obstore.store import S3Store
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-CONNECTIONS = 32
+CONNECTIONS = 128
+"""As many as the driver's threads can use at once while they publish."""
 CONFIG = Config(
     max_pool_connections=CONNECTIONS,
     retries={"mode": "standard", "total_max_attempts": 8},

@@ -12,6 +12,7 @@ import pytest
 import batch_job.main
 from lake.layout import CHECKPOINT, INBOX
 from lake.manifest import Lane as ManifestLane
+from streaming_job.inbox import unfinished
 from streaming_job.micro_batch import HELD_WAIT_SECONDS, Lane, convert_pointers
 from streaming_job.stream import InboxStream
 
@@ -179,3 +180,16 @@ def test_a_pointer_that_is_gone_is_skipped_when_its_micro_batch_is_replayed(
     assert deployment.row(manifest).state == "DONE"
     assert len(deployment.lake()) == 2
     assert not any("checkpoint" in line for line in lines)
+
+
+def test_only_open_manifests_of_the_stream_lane_keep_a_run_going(deployment: Deployment, spark: SparkSession) -> None:
+    # Given a pointer of a manifest that is done
+    manifest = deployment.enqueue([deployment.put("orders/a.ndjson", BODY)], ManifestLane.STREAM)
+    deployment.point(manifest)
+    assert unfinished(deployment.services)
+    deployment.convert([manifest], spark)
+    assert not unfinished(deployment.services)
+
+    # When it is forced, which is work of the batch lane / Then it does not count
+    assert deployment.services.ledger.manifests.force(deployment.row(manifest), deployment.clock())
+    assert not unfinished(deployment.services)
