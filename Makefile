@@ -3,6 +3,7 @@ SHELL := bash
 PY := .venv/bin/python
 DATA ?=
 OUTPUT ?= demo-output
+STAGE ?= dev
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test unit integration e2e bench check format synth local-up clean
@@ -41,7 +42,7 @@ format: setup ## rewrite the code in the project's format
 	@.venv/bin/ruff check --fix . && .venv/bin/ruff format .
 
 synth: setup ## the CloudFormation template of STAGE (default dev) into cdk.out
-	@$(PY) -m infra.app
+	@CDK_CONTEXT_JSON='{"stage": "$(STAGE)"}' $(PY) -m infra.app
 
 local-up: setup ## the whole cloud on this machine until Ctrl-C
 	@$(PY) -m cli local up
