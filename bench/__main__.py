@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.data import Recipe, prepare
-from bench.goals import MAIN
 from bench.report import put_between
 from bench.results import Results
 from bench.rounds import CHECKOUT, Figure, Rounds
@@ -45,14 +44,12 @@ def main() -> None:
         "--shapes",
         nargs="*",
         choices=[recipe.shape for recipe in FULL],
-        help="only these; flat and nested are always measured",
+        help="only these",
     )
     parser.add_argument("--output", type=Path, default=OUTPUT, help="folder for results.json, results.md and scratch")
     parser.add_argument("--document", action="store_true", help="write the tables into docs/performance.md")
     options = parser.parse_args()
-    recipes = [
-        r for r in (QUICK if options.quick else FULL) if not options.shapes or r.shape in (*MAIN, *options.shapes)
-    ]
+    recipes = [r for r in (QUICK if options.quick else FULL) if not options.shapes or r.shape in options.shapes]
     rounds = options.rounds or (1 if options.quick else 3)
     results = measure(recipes, rounds, options.output)
     options.output.mkdir(parents=True, exist_ok=True)
