@@ -132,9 +132,10 @@ class _Work:
             unreadable = str(error)
         counts = reader.close()
         rejects = reader.take_rejects()
-        if split.start == 0 and rejects:
-            unreadable = unreadable or recognise([reject.line for reject in rejects], counts.rows)
-        unreadable = counts.error or unreadable
+        # A reader that was stopped by an unreadable source says so as well, but not why.
+        unreadable = unreadable or counts.error
+        if unreadable is None and split.start == 0 and rejects:
+            unreadable = recognise([reject.line for reject in rejects], counts.rows)
         if unreadable is not None:
             self.failures.setdefault(split.file, unreadable)
             return
