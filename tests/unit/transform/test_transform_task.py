@@ -1,0 +1,146 @@
+"""A task without Spark and S3: whatever the split size, the same rows, the same rejects, and an audit that agrees."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tempfile
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lake.commit import PendingObject
+from lake.manifest import Lane, Manifest, ObjectVersion
+from lake.partition import Partition
+from lake.settings import ConvertSettings
+from tests.oracle import ndjson_oracle
+from transform.audit import audit
+from transform.source import UnreadableFileError
+from transform.splits import pack, splits_of
+from transform.task import run_task
+from transform.tasks import Task, TaskResult
+
+PARTITION = Partition("orders", "2026-03-04", 12)
+LINE = st.sampled_from(
+    [
+        b'{"a":1.10}',
+        b'{"a":"\xc3\xa4\\n","B":[1, 2]}',
+        b'{"date":null,"c":"x"}',
+        b"",
+        b"  \t",
+        b"broken",
+        b"[1]",
+        b'{"a":"\xff"}',
+    ]
+)
+BODY = st.builds(
+    lambda lines, ends, last: b"".join(line + end for line, end in zip(lines, ends, strict=False)) + last,
+    st.lists(LINE, max_size=12),
+    st.lists(st.sampled_from([b"\n", b"\r\n"]), min_size=12, max_size=12),
+    st.one_of(st.just(b""), LINE),
+)
+
+
+class Bodies:
+    """A source of known bodies."""
+
+    def __init__(self, bodies: dict[str, bytes]) -> None:
+        self.bodies = bodies
+
+    def fetch(self, file: ObjectVersion, start: int, end: int) -> bytes:
+        if file.key not in self.bodies:
+            raise UnreadableFileError("it was deleted")
+        return self.bodies[file.key][start:end]
+
+
+class Reads:
+    """Uploads that read each file at once, as a reader would see it."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, str]] = []
+        self.rejected: list[tuple[int, str]] = []
+        self.aborted = False
+
+    def add(self, path: Path, bucket: str, key: str, rows: int) -> Future[PendingObject]:
+        if bucket == "lake":
+            table = pq.read_table(path).to_pylist()
+            self.rows += [{name: value for name, value in row.items() if value is not None} for row in table]
+        else:
+            records = [json.loads(line) for line in path.read_bytes().splitlines()]
+            self.rejected += [(record["offset"], record["reason"]) for record in records]
+        future: Future[PendingObject] = Future()
+        future.set_result(PendingObject(bucket, key, "u", ("0" * 32,), "0" * 32 + "-1", path.stat().st_size, rows))
+        return future
+
+    def finish(self) -> None:
+        return
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+def version(key: str, body: bytes) -> ObjectVersion:
+    return ObjectVersion("input", key, "e", len(body), "2026-03-04T12:00:00Z", "v")
+
+
+def run(
+    files: dict[str, bytes], split_bytes: int, target: int, **lost: bytes
+) -> tuple[list[Task], list[TaskResult], Reads]:
+    options = ConvertSettings(split_bytes=split_bytes, target_file_bytes=target)
+    versions = [version(key, body) for key, body in {**files, **lost}.items()]
+    packed = {item for item in versions if item.key.endswith(".gz")}
+    splits = splits_of(versions, packed, split_bytes)
+    tasks = [
+        Task("m", 1, PARTITION, number, part, ("c",), "lake", "quarantine", options)
+        for number, part in enumerate(pack(splits, target, 1.0))
+    ]
+    source: Any = Bodies(files)
+    reads = Reads()
+    uploads: Any = reads
+    results = []
+    for task in tasks:
+        with tempfile.TemporaryDirectory() as folder:
+            results.append(run_task(task, source, uploads, Path(folder)))
+    return tasks, results, reads
+
+
+@settings(max_examples=60, deadline=None)
+@given(BODY, BODY, st.integers(1, 150), st.integers(20, 400))
+def test_every_split_size_gives_the_same_rows_and_rejects(
+    first: bytes, second: bytes, split_bytes: int, target: int
+) -> None:
+    files = {"a.json": first, "b.json.gz": gzip.compress(second, mtime=0)}
+    tasks, results, reads = run(files, split_bytes, target)
+    expected = [ndjson_oracle.read(first), ndjson_oracle.read(second)]
+    assert reads.rows == [row for outcome in expected for _, row in outcome.rows]
+    assert reads.rejected == [(offset, reason) for outcome in expected for offset, _, reason, _ in outcome.rejects]
+    manifest = Manifest("m", Lane.BATCH, PARTITION, "", tuple(version(key, body) for key, body in files.items()))
+    sources = audit(manifest, {}, tasks, results)
+    assert [source.lines for source in sources] == [outcome.lines for outcome in expected]
+    assert [source.blank_lines for source in sources] == [outcome.blank_lines for outcome in expected]
+
+
+def test_a_task_with_a_lost_file_reads_on_and_brings_nothing() -> None:
+    # Given a file that is gone, between a good and a broken one
+    files = {"a.json": b'{"a":1}\n', "z.json.gz": gzip.compress(b'{"a":2}\n')[:-4]}
+
+    # When
+    _, (result,), reads = run(files, 1000, 10_000, **{"gone.json": b"x" * 10})
+
+    # Then both are found, and what was uploaded is given back
+    assert {failure.file.key: failure.reason for failure in result.failures} == {
+        "gone.json": "it was deleted",
+        "z.json.gz": "truncated gzip at byte 24",
+    }
+    assert (result.objects, result.quarantine) == ((), ())
+    assert reads.aborted
+
+
+def test_a_sample_of_many_rejects_keeps_exact_counts() -> None:
+    _, (result,), reads = run({"a.json": b'{"a":1}\n' + b"x\n" * 3000}, 1 << 20, 1 << 20)
+    assert result.splits[0].rejects == {"not JSON": 3000}
+    assert len(reads.rejected) == 1001
