@@ -1,12 +1,15 @@
 # `make demo` and `make test` work on a fresh clone; everything else builds on the same set-up.
 SHELL := bash
 PY := .venv/bin/python
+UV := $(shell command -v uv || echo .cache/uv/bin/uv)
 DATA ?=
+SECONDS ?= 60
+SEED ?= 0
 OUTPUT ?= demo-output
 STAGE ?= dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit integration e2e bench check format synth local-up clean
+.PHONY: help setup demo test unit integration e2e bench fuzz check format wheels synth local-up clean
 
 help: ## list all targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -30,16 +33,25 @@ integration: setup ## tests on a real Spark session and S3 over HTTP
 e2e: setup ## tests on the whole local cloud
 	@$(PY) -m pytest tests/e2e
 
-check: setup ## lint, format, types, lock file; for Rust: rustfmt and clippy
+check: setup ## lint, format, types; for Rust: rustfmt, clippy and its tests
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@$(PY) -m mypy
+	@if cargo clippy --version >/dev/null 2>&1; then cd native && cargo fmt --check && \
+	  cargo clippy --quiet --locked --all-targets -- -D warnings && cargo test --quiet --locked; \
+	else echo "no Rust on this machine: rustfmt, clippy and the Rust tests are left out"; fi
+
+fuzz: setup ## the native reader against the oracle on mutated input; SECONDS=60 SEED=0
+	@$(PY) -m tests.fuzz.fuzz_reader --seconds $(SECONDS) --seed $(SEED) --keep build/fuzz
 
 bench: setup ## how fast the conversion is beside other ways, about 10 minutes; writes docs/performance.md
 	@$(PY) -m bench --document
 
 format: setup ## rewrite the code in the project's format
 	@.venv/bin/ruff check --fix . && .venv/bin/ruff format .
+
+wheels: setup ## the zip of wheels that the Glue jobs install (needs Rust); before `make synth` and `cdk deploy`
+	@$(UV) run --quiet --isolated --locked --only-group wheels --python $(PY) python -m infra.make_wheels
 
 synth: setup ## the CloudFormation template of STAGE (default dev) into cdk.out
 	@CDK_CONTEXT_JSON='{"stage": "$(STAGE)"}' $(PY) -m infra.app

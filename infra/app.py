@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 
+from infra.glue_wheels import WHEELS_ZIP
 from infra.synth import CHECKOUT, synth
 from lake.errors import HybridRouterError
 from lake.settings import load_settings
@@ -19,7 +20,8 @@ def main() -> int:
     context = json.loads(os.environ.get("CDK_CONTEXT_JSON", "{}"))
     try:
         settings = load_settings(settings_file(context))
-        synth(settings, Path(os.environ.get("CDK_OUTDIR", "cdk.out")), checked=True)
+        out_dir = Path(os.environ.get("CDK_OUTDIR", "cdk.out"))
+        synth(settings, out_dir, checked=True, wheels=CHECKOUT / WHEELS_ZIP)
     except HybridRouterError as error:
         sys.stderr.write(f"{error}\n")
         return 1

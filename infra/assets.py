@@ -1,22 +1,26 @@
-"""What a deployment uploads: the functions' code, the jobs' code and scripts, the settings."""
+"""What a deployment uploads: the functions' code, the jobs' code, wheels and scripts, the settings."""
 
 from __future__ import annotations
 
+import hashlib
+import shutil
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aws_cdk import FileAssetPackaging, Stack, Stage
 from aws_cdk import aws_glue as glue
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3_assets as s3_assets
 
 from infra.allow import allow
+from infra.glue_wheels import SUFFIX, check_wheels
 from infra.job_asset import build_job_zip, job_script
 from infra.lambda_asset import build_lambda_asset
 from lake.settings import dump_settings
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from aws_cdk import FileAssetLocation
     from aws_cdk import aws_iam as iam
     from constructs import Construct
 
@@ -32,9 +36,13 @@ class Assets:
     stream_script: s3_assets.Asset
     batch_script: s3_assets.Asset
     settings: s3_assets.Asset
+    wheels: FileAssetLocation | None
+    """None: where the jobs run, their libraries are installed."""
 
     @classmethod
-    def build(cls, scope: Construct, checkout: Path, settings: Settings, workspace: Path) -> Assets:
+    def build(
+        cls, scope: Construct, checkout: Path, settings: Settings, workspace: Path, wheels: Path | None
+    ) -> Assets:
         """Put the assets together in ``workspace``, a folder that is needed until the stack is built."""
         settings_file = workspace / "settings.json"
         settings_file.write_text(dump_settings(settings), encoding="utf-8")
@@ -44,12 +52,16 @@ class Assets:
             stream_script=_asset(scope, "StreamScript", job_script(checkout, "streaming_job")),
             batch_script=_asset(scope, "BatchScript", job_script(checkout, "batch_job")),
             settings=_asset(scope, "Settings", settings_file),
+            wheels=None if wheels is None else _wheels(scope, check_wheels(wheels, checkout)),
         )
 
     def grant_read(self, role: iam.Role) -> None:
         """Let a job's role read what the jobs are made of, and nothing else of the bootstrap bucket."""
         assets = (self.job_code, self.stream_script, self.batch_script, self.settings)
-        allow(role, ("s3:GetObject",), [item.bucket.arn_for_objects(item.s3_object_key) for item in assets])
+        objects = [item.bucket.arn_for_objects(item.s3_object_key) for item in assets]
+        if self.wheels is not None:
+            objects.append(self.job_code.bucket.arn_for_objects(self.wheels.object_key))
+        allow(role, ("s3:GetObject",), objects)
 
 
 def glue_code(asset: s3_assets.Asset) -> glue.Code:
@@ -59,3 +71,18 @@ def glue_code(asset: s3_assets.Asset) -> glue.Code:
 
 def _asset(scope: Construct, name: str, path: Path) -> s3_assets.Asset:
     return s3_assets.Asset(scope, name, path=str(path))
+
+
+def _wheels(scope: Construct, zip_file: Path) -> FileAssetLocation:
+    # Glue knows a zip of wheels by its double suffix, of which an Asset would keep the last part only: so the rest of
+    # it is taken into what stands for the hash.
+    stage = Stage.of(scope)
+    if stage is None:
+        raise ValueError("the stack stands in no app")
+    middle, last = SUFFIX.rsplit(".", 1)
+    name = hashlib.sha256(zip_file.read_bytes()).hexdigest() + middle
+    copy = Path(stage.asset_outdir) / f"asset.{name}.{last}"
+    shutil.copyfile(zip_file, copy)
+    return Stack.of(scope).synthesizer.add_file_asset(
+        file_name=copy.name, source_hash=name, packaging=FileAssetPackaging.FILE
+    )

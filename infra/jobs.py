@@ -88,8 +88,18 @@ class Jobs(Construct):
             acknowledge(job, "AwsSolutions-GL3", NO_SECURITY_CONFIGURATION)
 
     def _arguments(self, places: Places) -> dict[str, str]:
-        # Libraries that Glue lacks (wheels, native ones too) belong here, as "--additional-python-modules".
+        wheels = self._assets.wheels
+        # Native libraries cannot come as --extra-py-files; without an index, nothing but this zip is installed.
+        libraries = (
+            {}
+            if wheels is None
+            else {
+                "--additional-python-modules": wheels.s3_object_url,
+                "--python-modules-installer-option": "--no-index",
+            }
+        )
         return {
+            **libraries,
             **places.to_arguments(),
             "--settings": self._assets.settings.s3_object_url,
             "--enable-auto-scaling": "true",

@@ -37,12 +37,14 @@ ARRIVALS_CONCURRENCY = 10
 class HybridRouterStack(Stack):
     """Storage, router, jobs, machines, schedules, catalog, alarms of one stage; for any account and region."""
 
-    def __init__(self, scope: Construct, settings: Settings, checkout: Path, workspace: Path) -> None:
+    def __init__(
+        self, scope: Construct, settings: Settings, checkout: Path, workspace: Path, wheels: Path | None
+    ) -> None:
         names = Names.of(settings)
         super().__init__(
             scope, names.stack, description="hybrid-router: NDJSON to Parquet, soon or cheaply, exactly once"
         )
-        assets = Assets.build(self, checkout, settings, workspace)
+        assets = Assets.build(self, checkout, settings, workspace, wheels)
         storage = Storage(self, "Storage", settings)
         arrivals = Arrivals(self, "Arrivals")
         arrivals.listen_to(storage.input)

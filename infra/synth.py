@@ -14,7 +14,14 @@ if TYPE_CHECKING:
 CHECKOUT = Path(__file__).parents[1]
 
 
-def synth(settings: Settings, out_dir: Path, *, checked: bool = False, checkout: Path = CHECKOUT) -> Path:
+def synth(
+    settings: Settings,
+    out_dir: Path,
+    *,
+    checked: bool = False,
+    checkout: Path = CHECKOUT,
+    wheels: Path | None = None,
+) -> Path:
     """Write the cloud assembly (template, assets, manifest) to ``out_dir``; returns ``out_dir``.
 
     Parameters
@@ -23,11 +30,14 @@ def synth(settings: Settings, out_dir: Path, *, checked: bool = False, checkout:
         Also run cdk-nag's AwsSolutions rules; a finding without a written reason makes the synthesis fail.
     checkout
         Where the code of functions and jobs is taken from.
+    wheels
+        The zip of wheels that the jobs install on Glue; None for the local cloud, whose jobs run in this environment.
+        Nothing else of the template depends on it.
 
     Raises
     ------
     AssetError
-        The code of a function or job cannot be put together.
+        The code of a function or job cannot be put together, or the wheels belong to another checkout.
     """
     use_bundled_node()
     from aws_cdk import App, Validations  # noqa: PLC0415
@@ -40,6 +50,6 @@ def synth(settings: Settings, out_dir: Path, *, checked: bool = False, checkout:
 
         Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     with tempfile.TemporaryDirectory(prefix="hybrid-router-") as workspace:
-        HybridRouterStack(app, settings, checkout, Path(workspace))
+        HybridRouterStack(app, settings, checkout, Path(workspace), wheels)
         app.synth()
     return out_dir

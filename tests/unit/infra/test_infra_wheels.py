@@ -1,0 +1,197 @@
+"""The wheels for Glue: complete, of this checkout, and the only difference between a real and a local template."""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+import tomllib
+import zipfile
+from importlib.metadata import packages_distributions
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from infra import app
+from infra.glue_wheels import (
+    READER,
+    REQUIREMENTS,
+    SUFFIX,
+    WHEELS_ZIP,
+    GlueRuntime,
+    check_wheels,
+    locked_versions,
+    reader_fingerprint,
+)
+from infra.job_asset import PACKAGES
+from infra.lambda_asset import AssetError
+from infra.make_wheels import JOB_LIBRARIES, check_glibc, missing_on_glue
+from infra.synth import CHECKOUT, synth
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.unit.infra.conftest import Assembly
+
+ARGUMENTS = ("--additional-python-modules", "--python-modules-installer-option")
+
+
+@pytest.fixture
+def wheels(tmp_path: Path) -> Path:
+    """A zip as ``make wheels`` makes it for this checkout, with empty wheels."""
+    return write_zip(tmp_path / "made.gluewheels.zip", missing_on_glue(CHECKOUT, GlueRuntime.load()))
+
+
+def write_zip(path: Path, pins: dict[str, str], fingerprint: str = "") -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(REQUIREMENTS, "".join(f"{name}=={version}\n" for name, version in pins.items()))
+        archive.comment = (fingerprint or reader_fingerprint(CHECKOUT)).encode()
+    return path
+
+
+def imported(package: str) -> set[str]:
+    """Top-level modules that a package's files import when they run (not only for types)."""
+    found: set[str] = set()
+    for file in (CHECKOUT / package).rglob("*.py"):
+        for node in ast.walk(_without_type_checking(ast.parse(file.read_text()))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found.add(node.module.split(".")[0])
+    return found
+
+
+def _without_type_checking(tree: ast.Module) -> ast.Module:
+    tree.body = [
+        node
+        for node in tree.body
+        if not (isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING")
+    ]
+    return tree
+
+
+def test_everything_that_the_jobs_import_is_in_the_zip_or_on_glue() -> None:
+    # Given the modules that are neither Python's nor ours.
+    modules = {module for package in PACKAGES for module in imported(package)}
+    foreign = modules - set(sys.stdlib_module_names) - set(PACKAGES)
+    assert {"ndjson_arrow", "obstore", "pyarrow"} <= foreign
+    # When they are looked up.
+    owners = packages_distributions()
+    libraries = {owners.get(module, [module])[0].lower().replace("_", "-") for module in foreign}
+    # Then each is packed or provided, and the list of what is needed is complete.
+    runtime = GlueRuntime.load()
+    packed = missing_on_glue(CHECKOUT, runtime)
+    assert libraries <= set(packed) | set(runtime.packages)
+    assert libraries - set(runtime.packages) <= set(JOB_LIBRARIES)
+
+
+def test_the_zip_takes_locked_versions_and_nothing_that_glue_brings() -> None:
+    runtime = GlueRuntime.load()
+    packed = missing_on_glue(CHECKOUT, runtime)
+    assert set(packed) == {READER, "obstore"}
+    locked = locked_versions(CHECKOUT)
+    assert packed == {name: locked[name] for name in packed}
+    assert not set(packed) & set(runtime.packages)
+
+
+def test_dependencies_follow_their_markers() -> None:
+    # Given a Glue without typing-extensions: obstore asks for it before Python 3.13.
+    runtime = GlueRuntime.load()
+    packages = {name: version for name, version in runtime.packages.items() if name != "typing-extensions"}
+    # Then
+    older = GlueRuntime("5.1", "3.11", (2, 34), packages)
+    assert "typing-extensions" in missing_on_glue(CHECKOUT, older)
+    assert "typing-extensions" not in missing_on_glue(CHECKOUT, GlueRuntime("6.0", "3.13", (2, 34), packages))
+
+
+def test_the_runtime_is_the_one_that_the_jobs_are_deployed_on(assembly: Assembly) -> None:
+    runtime = GlueRuntime.load()
+    assert {job["GlueVersion"] for job in assembly.resources("AWS::Glue::Job").values()} == {runtime.glue}
+    # Spark is what the local cloud runs; the project's Python range holds Glue's.
+    assert runtime.packages["pyspark"] == locked_versions(CHECKOUT)["pyspark"]
+    assert runtime.packages["py4j"] == locked_versions(CHECKOUT)["py4j"]
+    assert runtime.python == "3.13"
+    assert tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["requires-python"] == ">=3.11,<3.14"
+
+
+def test_a_wheel_that_needs_a_newer_glibc_is_refused(tmp_path: Path) -> None:
+    runtime = GlueRuntime.load()
+    for version, newest in ((b"GLIBC_2.9\0GLIBC_2.34", (2, 34)), (b"nothing", (0, 0))):
+        with zipfile.ZipFile(tmp_path / "some.whl", "w") as archive:
+            archive.writestr("some/native.abi3.so", b"\x7fELF" + version)
+        assert check_glibc(tmp_path / "some.whl", runtime) == newest
+    with zipfile.ZipFile(tmp_path / "new.whl", "w") as archive:
+        archive.writestr("new/native.so", b"GLIBC_2.2.5\0GLIBC_2.35\0")
+    with pytest.raises(AssetError, match=r"new\.whl needs glibc 2\.35"):
+        check_glibc(tmp_path / "new.whl", runtime)
+
+
+def test_a_deployment_without_its_wheels_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given a checkout in which nobody has made the wheels.
+    monkeypatch.setattr(app, "WHEELS_ZIP", tmp_path / WHEELS_ZIP)
+    monkeypatch.setenv("CDK_CONTEXT_JSON", json.dumps({"stage": "dev"}))
+    monkeypatch.setenv("CDK_OUTDIR", str(tmp_path / "out"))
+    # When
+    code = app.main()
+    # Then
+    said = capsys.readouterr().err.strip()
+    assert code == 1
+    assert "are missing: type `make wheels`" in said
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("pins", "fingerprint", "why"),
+    [
+        ({"obstore": "0.1.0"}, "", r"hold obstore==0\.1\.0, uv\.lock says "),
+        ({"left-pad": "1"}, "", "uv.lock says nothing of it"),
+        ({}, "f" * 64, "another state of native/"),
+    ],
+)
+def test_wheels_of_another_checkout_are_refused(
+    tmp_path: Path, pins: dict[str, str], fingerprint: str, why: str
+) -> None:
+    with pytest.raises(AssetError, match=why) as error:
+        check_wheels(write_zip(tmp_path / "x.gluewheels.zip", pins, fingerprint), CHECKOUT)
+    assert "make wheels" in str(error.value)
+
+
+def test_a_damaged_zip_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.gluewheels.zip").write_bytes(b"PK")
+    with pytest.raises(AssetError, match="cannot be read"):
+        check_wheels(tmp_path / "x.gluewheels.zip", CHECKOUT)
+    with pytest.raises(AssetError, match=r"has to end in \.gluewheels\.zip"):
+        check_wheels(tmp_path / "x.zip", CHECKOUT)
+
+
+def test_wheels_change_two_arguments_and_one_permission(tmp_path: Path, assembly: Assembly, wheels: Path) -> None:
+    # When the stack of ``assembly`` is synthesized for a real deployment.
+    real = type(assembly)(synth(assembly.settings, tmp_path / "out", wheels=wheels), assembly.settings)
+    # Then both jobs install exactly that zip, and nothing from an index.
+    for job in real.resources("AWS::Glue::Job").values():
+        modules = job["DefaultArguments"]["--additional-python-modules"]["Fn::Sub"]
+        assert modules.startswith("s3://cdk-hnb659fds-assets-")
+        assert modules.endswith(".gluewheels.zip")
+        assert (real.folder / f"asset.{modules.rsplit('/', 1)[1]}").read_bytes() == wheels.read_bytes()
+        assert job["DefaultArguments"]["--python-modules-installer-option"] == "--no-index"
+    # And cdk uploads it under that very name.
+    assets = json.loads(next(real.folder.glob("*.assets.json")).read_text())["files"]
+    keys = {place["objectKey"] for file in assets.values() for place in file["destinations"].values()}
+    assert modules.rsplit("/", 1)[1] in keys
+    # And nothing else differs from what the local cloud is given.
+    assert _without_wheels(real.template) == _without_wheels(assembly.template)
+    assert real.template != assembly.template
+
+
+def _without_wheels(template: dict[str, Any]) -> dict[str, Any]:
+    for body in template["Resources"].values():
+        if body["Type"] == "AWS::Glue::Job":
+            for argument in ARGUMENTS:
+                body["Properties"]["DefaultArguments"].pop(argument, None)
+        if body["Type"] == "AWS::IAM::Policy":
+            for statement in body["Properties"]["PolicyDocument"]["Statement"]:
+                if isinstance(statement["Resource"], list):
+                    statement["Resource"] = [part for part in statement["Resource"] if SUFFIX not in json.dumps(part)]
+    return template
