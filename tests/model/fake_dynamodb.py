@@ -1,0 +1,152 @@
+"""One DynamoDB table in memory: conditions and update expressions are evaluated, not assumed."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+Item = dict[str, Any]
+COMPARISON = re.compile(r"(#\w+) (=|<>|<|>) (:\w+)")
+MEMBER = re.compile(r"(#\w+) IN \(([^)]*)\)")
+FUNCTION = re.compile(r"(attribute_exists|attribute_not_exists)\((#\w+)\)")
+CLAUSE = re.compile(r"(SET|ADD|REMOVE) ")
+OPERATORS = {
+    "=": lambda left, right: left == right,
+    "<>": lambda left, right: left != right,
+    "<": lambda left, right: left < right,
+    ">": lambda left, right: left > right,
+}
+
+
+class TransactionCanceledException(ClientError):  # noqa: N818
+    """As boto3 names it."""
+
+
+class Exceptions:
+    TransactionCanceledException = TransactionCanceledException
+
+
+class FakeDynamoDB:
+    """The calls of ``meta.client`` that the ledger makes."""
+
+    exceptions = Exceptions
+
+    def __init__(self) -> None:
+        self.items: dict[tuple[str, str], Item] = {}
+        self.index_view: dict[tuple[str, str], Item] = {}
+        """What the index shows to a reader it has not caught up for."""
+
+    def get_item(self, *, TableName: str, Key: Item, ConsistentRead: bool) -> Item:  # noqa: N803
+        assert ConsistentRead
+        item = self.items.get((Key["pk"], Key["sk"]))
+        return {} if item is None else {"Item": dict(item)}
+
+    def put_item(self, **request: Any) -> Item:
+        self._check(request["Item"], request)
+        self._put(request)
+        return {}
+
+    def update_item(self, **request: Any) -> Item:
+        self._check(request["Key"], request)
+        self._update(request)
+        return {}
+
+    def transact_write_items(self, *, TransactItems: list[Item]) -> Item:  # noqa: N803
+        reasons = []
+        for action in TransactItems:
+            ((kind, request),) = action.items()
+            holds = self._holds(request["Item" if kind == "Put" else "Key"], request)
+            reasons.append({"Code": "None" if holds else "ConditionalCheckFailed"})
+        if any(reason["Code"] != "None" for reason in reasons):
+            error = {"Code": "TransactionCanceledException", "Message": "cancelled"}
+            raise TransactionCanceledException(
+                {"Error": error, "CancellationReasons": reasons},
+                "TransactWriteItems",  # type: ignore[typeddict-unknown-key]
+            )
+        for action in TransactItems:
+            ((kind, request),) = action.items()
+            self._put(request) if kind == "Put" else self._update(request)
+        return {}
+
+    def query(self, **request: Any) -> Item:
+        names, values = request["ExpressionAttributeNames"], request["ExpressionAttributeValues"]
+        index = "IndexName" in request
+        assert index or request["ConsistentRead"]
+        sort = "open_order" if index else "sk"
+        found = [item for item in self.items.values() if item.get(names["#p"]) == values[":p"] and sort in item]
+        if "BETWEEN" in request["KeyConditionExpression"]:
+            found = [item for item in found if values[":a"] <= item[names["#s"]] <= values[":b"]]
+        return {"Items": [dict(item) for item in sorted(found, key=lambda item: (item[sort], item["pk"]))]}
+
+    def stale_query(self, **request: Any) -> Item:
+        """The index as it was when it was last asked, the row's other attributes included."""
+        fresh, self.items = self.items, self.index_view
+        try:
+            return self.query(**request)
+        finally:
+            self.items = fresh
+
+    def catch_up(self) -> None:
+        """The index has seen every write."""
+        self.index_view = {key: dict(item) for key, item in self.items.items()}
+
+    def _holds(self, key: Item, request: Item) -> bool:
+        condition = request.get("ConditionExpression")
+        if condition is None:
+            return True
+        item = self.items.get((key["pk"], key["sk"]), {})
+        names, values = request.get("ExpressionAttributeNames", {}), request.get("ExpressionAttributeValues", {})
+        return all(self._term(term, item, names, values) for term in condition.split(" AND "))
+
+    @staticmethod
+    def _term(term: str, item: Item, names: dict[str, str], values: Item) -> bool:
+        if match := FUNCTION.fullmatch(term):
+            return (names[match[2]] in item) == (match[1] == "attribute_exists")
+        if match := MEMBER.fullmatch(term):
+            return item.get(names[match[1]]) in [values[name.strip()] for name in match[2].split(",")]
+        match = COMPARISON.fullmatch(term)
+        assert match, term
+        left, right = item.get(names[match[1]]), values[match[3]]
+        if names[match[1]] not in item or isinstance(left, str) != isinstance(right, str):
+            return match[2] == "<>"
+        return bool(OPERATORS[match[2]](left, right))
+
+    def _check(self, key: Item, request: Item) -> None:
+        if not self._holds(key, request):
+            error = {"Code": "ConditionalCheckFailedException", "Message": "The conditional request failed"}
+            raise ClientError({"Error": error}, "Write")
+
+    def _put(self, request: Item) -> None:
+        item = {name: _stored(value) for name, value in request["Item"].items()}
+        self.items[item["pk"], item["sk"]] = item
+
+    def _update(self, request: Item) -> None:
+        names, values = request.get("ExpressionAttributeNames", {}), request.get("ExpressionAttributeValues", {})
+        key = request["Key"]
+        item = dict(self.items.get((key["pk"], key["sk"]), key))
+        parts = CLAUSE.split(request["UpdateExpression"])[1:]
+        for kind, text in zip(parts[::2], parts[1::2], strict=True):
+            for term in text.strip().split(", "):
+                if kind == "REMOVE":
+                    item.pop(names[term], None)
+                    continue
+                name, value = term.split(" = ") if kind == "SET" else term.split(" ")
+                amount = _stored(values[value])
+                if kind == "ADD" and names[name] in item:
+                    standing = item[names[name]]
+                    amount = standing | amount if isinstance(amount, frozenset) else standing + amount
+                item[names[name]] = amount
+        self.items[key["pk"], key["sk"]] = item
+
+
+def _stored(value: Any) -> Any:
+    """What comes back from the table: no class of ours survives."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, set | frozenset):
+        return frozenset(_stored(item) for item in value)
+    if isinstance(value, list | tuple):
+        return [_stored(item) for item in value]
+    return value

@@ -1,0 +1,163 @@
+"""S3 in memory: objects, multipart uploads that nobody sees before they are completed, and spent upload ids."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import itertools
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+Answer = dict[str, Any]
+
+
+class NoSuchKey(ClientError):  # noqa: N818
+    """As boto3 names it."""
+
+
+class Exceptions:
+    NoSuchKey = NoSuchKey
+
+
+@dataclass(frozen=True)
+class Object:
+    body: bytes
+    etag: str
+    modified: datetime
+    upload: str | None = None
+
+
+@dataclass
+class Upload:
+    bucket: str
+    key: str
+    parts: dict[int, tuple[str, bytes]] = field(default_factory=dict)
+    state: str = "open"
+    """``open``, ``completed`` or ``aborted``."""
+
+
+class FakeS3:
+    """The calls that the product makes; listings have short pages so that paging is exercised."""
+
+    exceptions = Exceptions
+    PAGE = 3
+
+    def __init__(self, now: datetime, spent_id_answers: bool = False) -> None:
+        self.now = now
+        self.buckets: dict[str, dict[str, Object]] = {}
+        self.uploads: dict[str, Upload] = {}
+        self.spent_id_answers = spent_id_answers
+        """Whether a completed upload id answers 200 again, as AWS does for a while, or "no such upload"."""
+        self._numbers = itertools.count(1)
+
+    def create_bucket(self, *, Bucket: str) -> Answer:  # noqa: N803
+        self.buckets[Bucket] = {}
+        return {}
+
+    def put_object(self, *, Bucket: str, Key: str, Body: bytes, ContentType: str = "") -> Answer:  # noqa: N803
+        etag = hashlib.md5(Body).hexdigest()
+        self.buckets[Bucket][Key] = Object(Body, etag, self.now)
+        return {"ETag": f'"{etag}"'}
+
+    def get_object(self, *, Bucket: str, Key: str) -> Answer:  # noqa: N803
+        if Key not in self.buckets[Bucket]:
+            raise NoSuchKey({"Error": {"Code": "NoSuchKey", "Message": Key}}, "GetObject")
+        return {"Body": io.BytesIO(self.buckets[Bucket][Key].body)}
+
+    def head_object(self, *, Bucket: str, Key: str) -> Answer:  # noqa: N803
+        if Key not in self.buckets[Bucket]:
+            raise ClientError({"Error": {"Code": "404", "Message": "Not Found"}}, "HeadObject")
+        item = self.buckets[Bucket][Key]
+        return {"ETag": f'"{item.etag}"', "ContentLength": len(item.body)}
+
+    def delete_object(self, *, Bucket: str, Key: str) -> Answer:  # noqa: N803
+        self.buckets[Bucket].pop(Key, None)
+        return {}
+
+    def list_objects_v2(self, *, Bucket: str, Prefix: str = "", StartAfter: str = "") -> Answer:  # noqa: N803
+        keys = sorted(key for key in self.buckets[Bucket] if key.startswith(Prefix) and key > StartAfter)
+        page = [{"Key": key, "LastModified": self.buckets[Bucket][key].modified} for key in keys[: self.PAGE]]
+        answer: Answer = {"KeyCount": len(page), "IsTruncated": len(keys) > self.PAGE}
+        return answer | ({"Contents": page} if page else {})
+
+    def list_object_versions(self, *, Bucket: str, Prefix: str, KeyMarker: str = "") -> Answer:  # noqa: N803
+        keys = sorted(key for key in self.buckets[Bucket] if key.startswith(Prefix) and key > KeyMarker)
+        versions = []
+        for key in keys[: self.PAGE]:
+            item = self.buckets[Bucket][key]
+            about = {"Key": key, "IsLatest": True, "VersionId": "null", "Size": len(item.body)}
+            versions.append({**about, "ETag": f'"{item.etag}"', "LastModified": item.modified})
+        more = len(keys) > self.PAGE
+        answer: Answer = {"Versions": versions, "IsTruncated": more}
+        return answer | ({"NextKeyMarker": keys[self.PAGE - 1]} if more else {})
+
+    def create_multipart_upload(self, *, Bucket: str, Key: str) -> Answer:  # noqa: N803
+        upload = f"upload-{next(self._numbers):04d}"
+        self.uploads[upload] = Upload(Bucket, Key)
+        return {"UploadId": upload}
+
+    def upload_part(self, *, Bucket: str, Key: str, UploadId: str, PartNumber: int, Body: Any, **_: Any) -> Answer:  # noqa: N803
+        upload = self._open(Bucket, Key, UploadId, "UploadPart")
+        body = Body if isinstance(Body, bytes) else Body.read()
+        etag = hashlib.md5(body).hexdigest()
+        upload.parts[PartNumber] = (etag, body)
+        return {"ETag": f'"{etag}"'}
+
+    def complete_multipart_upload(
+        self,
+        *,
+        Bucket: str,
+        Key: str,
+        UploadId: str,
+        MultipartUpload: Answer,  # noqa: N803
+    ) -> Answer:
+        spent = self.uploads.get(UploadId)
+        if spent is not None and spent.state == "completed" and self.spent_id_answers:
+            return {}
+        upload = self._open(Bucket, Key, UploadId, "CompleteMultipartUpload")
+        for part in MultipartUpload["Parts"]:
+            if upload.parts.get(part["PartNumber"], ("",))[0] != part["ETag"].strip('"'):
+                raise ClientError({"Error": {"Code": "InvalidPart", "Message": Key}}, "CompleteMultipartUpload")
+        parts = [upload.parts[part["PartNumber"]] for part in MultipartUpload["Parts"]]
+        etag = hashlib.md5(b"".join(bytes.fromhex(part[0]) for part in parts)).hexdigest() + f"-{len(parts)}"
+        self.buckets[Bucket][Key] = Object(b"".join(part[1] for part in parts), etag, self.now, UploadId)
+        upload.state = "completed"
+        return {"ETag": f'"{etag}"'}
+
+    def abort_multipart_upload(self, *, Bucket: str, Key: str, UploadId: str) -> Answer:  # noqa: N803
+        self._open(Bucket, Key, UploadId, "AbortMultipartUpload").state = "aborted"
+        return {}
+
+    def list_multipart_uploads(
+        self,
+        *,
+        Bucket: str,
+        Prefix: str = "",
+        KeyMarker: str = "",
+        UploadIdMarker: str = "",  # noqa: N803
+    ) -> Answer:
+        open_uploads = sorted(
+            (upload.key, identity)
+            for identity, upload in self.uploads.items()
+            if upload.state == "open" and upload.bucket == Bucket and upload.key.startswith(Prefix)
+        )
+        left = [item for item in open_uploads if item > (KeyMarker, UploadIdMarker)]
+        page = left[: self.PAGE]
+        answer: Answer = {"IsTruncated": len(left) > self.PAGE}
+        if page:
+            answer["Uploads"] = [{"Key": key, "UploadId": identity} for key, identity in page]
+            answer |= {"NextKeyMarker": page[-1][0], "NextUploadIdMarker": page[-1][1]}
+        return answer
+
+    def open_uploads(self) -> list[str]:
+        """Ids of what could still be completed."""
+        return sorted(identity for identity, upload in self.uploads.items() if upload.state == "open")
+
+    def _open(self, bucket: str, key: str, identity: str, operation: str) -> Upload:
+        upload = self.uploads.get(identity)
+        if upload is None or upload.state != "open" or (upload.bucket, upload.key) != (bucket, key):
+            raise ClientError({"Error": {"Code": "NoSuchUpload", "Message": identity}}, operation)
+        return upload
