@@ -3,53 +3,89 @@
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import sys
 import tempfile
 import time
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from local.cloud import LocalCloud
+from tests.chaos import patches
+from tests.chaos.glue_history import HISTORIES, run_glue_history
+from tests.chaos.history import Report, run_history
+from tests.chaos.processes import clients
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+WORKERS = 2
+PROGRESS = 100
+"""A line of progress after so many histories."""
 
 
 def main(argv: list[str]) -> int:
+    """1 when a promise was broken."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos")
     parser.add_argument("--histories", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0, help="of the first history; the next ones count up")
+    parser.add_argument("--glue", type=int, default=0, help="how many histories with real Glue runs; -1: all")
+    parser.add_argument("--first", type=int, default=0, help="number of the first history with real Glue runs")
     parser.add_argument("--log", action="store_true", help="print what happened in each history")
     options = parser.parse_args(argv)
-    os.environ["POWERTOOLS_METRICS_DISABLED"] = "true"
-    os.environ["POWERTOOLS_LOG_LEVEL"] = "CRITICAL"
+    end = HISTORIES if options.glue < 0 else min(options.first + options.glue, HISTORIES)
     with tempfile.TemporaryDirectory(prefix="chaos-") as folder, LocalCloud.start(Path(folder)) as cloud:
-        for name in [name for name in os.environ if name.startswith("AWS_")]:
-            del os.environ[name]
-        os.environ.update(cloud.environment)
-        return histories(options.histories, options.seed, log=options.log)
+        _lead_to(cloud.environment)
+        bad = _histories(options.histories, options.seed, cloud.environment, log=options.log)
+        shared = clients()
+        runs = (run_glue_history(cloud, shared, number, options.seed) for number in range(options.first, end))
+        again = f"python -m tests.chaos --histories 0 --glue 1 --seed {options.seed} --first {{}} --log"
+        bad += _show("histories with real Spark processes", runs, again, log=options.log, progress=1)
+    print(f"{bad} violations")
+    return min(bad, 1)
 
 
-def histories(count: int, seed: int, *, log: bool) -> int:
-    from tests.chaos import patches
-    from tests.chaos.history import run_history
-    from tests.chaos.world import clients
+def _lead_to(environment: Mapping[str, str]) -> None:
+    """What this process asks of AWS goes to the local cloud, and nowhere else."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        del os.environ[name]
+    os.environ.update(environment, POWERTOOLS_LOG_LEVEL="CRITICAL", POWERTOOLS_SERVICE_NAME="chaos")
 
-    patches.install()
-    shared = clients()
+
+def _histories(count: int, seed: int, environment: Mapping[str, str], *, log: bool) -> int:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(WORKERS, mp_context=context, initializer=partial(_lead_to, dict(environment))) as pool:
+        reports = pool.map(_history, range(seed, seed + count))
+        return _show("histories in process", reports, "make chaos SEED={}", log=log, progress=PROGRESS)
+
+
+def _history(seed: int) -> Report:
+    with patches.installed():
+        return run_history(clients(), seed)
+
+
+def _show(what: str, reports: Iterable[Report], again: str, *, log: bool, progress: int) -> int:
+    """Print progress, every violation with its seed, and the table; the number of histories with violations."""
     fired: Counter[tuple[str, str, str]] = Counter()
-    bad, started = 0, time.monotonic()
-    for number in range(seed, seed + count):
-        report = run_history(shared, number)
+    bad, number, started = 0, 0, time.monotonic()
+    for number, report in enumerate(reports, start=1):
         fired.update((fault.point, fault.when, fault.action) for fault in report.fired)
         if report.violations:
             bad += 1
-            print(f"VIOLATION in the history SEED={number}")
+            print(f"VIOLATION, to see it again: {again.format(report.seed)}")
             print("".join(f"  {text}\n" for text in report.violations))
         if log or report.violations:
             print("".join(f"    {line}\n" for line in report.log))
-    print(table(fired))
-    seconds = time.monotonic() - started
-    print(f"{count} histories, {sum(fired.values())} faults, {seconds:.0f} s: {bad} violations")
-    return 1 if bad else 0
+        if number % progress == 0:
+            seconds = time.monotonic() - started
+            print(f"{number} {what}, {sum(fired.values())} faults, {seconds:.0f} s, {bad} violations", flush=True)
+    if number:
+        print(table(fired))
+    return bad
 
 
 def table(fired: Counter[tuple[str, str, str]]) -> str:
@@ -59,6 +95,7 @@ def table(fired: Counter[tuple[str, str, str]]) -> str:
     for point, when in sorted({(point, when) for point, when, _ in fired}):
         numbers = "".join(f"{fired[point, when, action]:>13}" for action in actions)
         lines.append(f"{when + ' ' + point:26}{numbers}")
+    lines.append(f"{'all':26}" + "".join(f"{sum(n for key, n in fired.items() if key[2] == a):>13}" for a in actions))
     return "\n".join(lines)
 
 

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import secrets
+import threading
+import time
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
-from lake.settings import (
-    BatchSettings,
-    ConvertSettings,
-    DatasetRule,
-    PeakSettings,
-    Settings,
-    StreamSettings,
-    SweepSettings,
-)
-from tests.chaos.injection import ACTIONS, Fault
+import transform.lease
+from tests.chaos.choices import DATASETS, combinations, settings
+from tests.chaos.injection import Fault
 from tests.chaos.inputs import Input, body
-from tests.chaos.points import WRITES
 from tests.chaos.world import Clients, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROUNDS = 14
-WORKER_POINTS = ("upload create", "upload part")
-DATASETS = ("orders", "clicks")
+RENEWAL_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,55 +32,30 @@ class Report:
     log: tuple[str, ...]
 
 
-def combinations() -> list[tuple[str, str, str]]:
-    """Every (point, before or after, action) that makes sense."""
-    found = []
-    for point in WRITES:
-        for action in ACTIONS:
-            if action == "kill worker" and point not in WORKER_POINTS:
-                continue
-            # A lost answer is one of a request that was carried out; a refusal comes before.
-            whens = {"throttle": ("before",), "unavailable": ("before",), "lost answer": ("after",)}
-            found += [(point, when, action) for when in whens.get(action, ("before", "after"))]
-    return found
-
-
 def run_history(clients: Clients, seed: int) -> Report:
     """The same seed gives the same history."""
     random = Random(seed)
     world = World.create(clients, random, settings(random), versions=random.random() < 0.7)
     tokens = Random(seed)
-    original = secrets.token_hex
+    original, renewals = secrets.token_hex, transform.lease.RENEWALS_PER_LEASE
     secrets.token_hex = lambda size=None: tokens.randbytes(size or 32).hex()
     try:
         violations = tuple(_History(world, seed).play())
     finally:
-        secrets.token_hex = original
+        secrets.token_hex, transform.lease.RENEWALS_PER_LEASE = original, renewals
     return Report(seed, tuple(world.fired), violations, tuple(world.log))
-
-
-def settings(random: Random) -> Settings:
-    """Small limits, so that a few lines make several splits, tasks, manifests and runs."""
-    return Settings(
-        "chaos",
-        datasets=tuple(DatasetRule(name, f"{name}/") for name in DATASETS),
-        peak=PeakSettings(hours=()),
-        stream=StreamSettings(manifest_files=random.randint(1, 3), max_attempts=random.randint(1, 3)),
-        batch=BatchSettings(manifest_files=random.randint(2, 6), max_attempts=random.randint(1, 3), flex=False),
-        convert=ConvertSettings(
-            split_bytes=random.choice([64, 300, 1 << 20]), target_file_bytes=random.choice([64, 500, 1 << 20])
-        ),
-        sweep=SweepSettings(listing_hours=0),
-    )
 
 
 class _History:
     def __init__(self, world: World, seed: int) -> None:
         self._world = world
+        self._pause = threading.Event()
         self._random = world.random
         self._primary = combinations()[seed % len(combinations())]
         self._tricks = self._needed(self._primary[0])
-        self._names = iter(range(1 << 30))
+        if self._primary[0] == "renew":
+            transform.lease.RENEWALS_PER_LEASE = int(world.settings.batch.lease_seconds / RENEWAL_SECONDS)
+            world.before_tasks = self._await_renewal
 
     def play(self) -> Iterator[str]:
         world, random = self._world, self._random
@@ -121,6 +89,13 @@ class _History:
             "delete object": {"force"},
             "dissolve": {"small manifests"},
         }.get(point, set())
+
+    def _await_renewal(self) -> None:
+        """Tasks of real size last for longer than a renewal takes to come."""
+        before = self._world.counts.get("renew", 0)
+        deadline = time.monotonic() + 1
+        while self._world.counts.get("renew", 0) == before and time.monotonic() < deadline:
+            self._pause.wait(RENEWAL_SECONDS)
 
     def _arrive(self, number: int) -> None:
         world, random = self._world, self._random
@@ -173,7 +148,7 @@ class _History:
         if "vanish" in self._tricks:
             steps.insert(random.randint(2, len(steps)), self._vanish)
         if "force" in self._tricks:
-            steps += [self._force_any, lambda: world.night()]
+            steps += [self._force_any, world.night]
         return steps
 
     def _others(self) -> None:

@@ -32,7 +32,7 @@ class Killed(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """At the ``nth`` time (from 1) that ``point`` is reached: ``action``, before or after the request is carried out."""
+    """At the ``nth`` time (from 1) that ``point`` is reached: ``action``, before or after the request itself."""
 
     point: str
     when: str
@@ -77,6 +77,8 @@ class Injector:
 
 CURRENT: ContextVar[Injector | None] = ContextVar("injector", default=None)
 """The injector of the actor that runs in this thread, and in the threads that it starts."""
+WHOLE_PROCESS: list[Injector] = []
+"""The injector of a process that is one actor."""
 _tries: threading.local = threading.local()
 
 
@@ -124,14 +126,14 @@ def _strike(injector: Injector, fault: Fault, url: str, operation: str) -> None:
         raise ReadTimeoutError(endpoint_url=url)
 
 
-def install() -> None:
-    """Patch botocore for this process; without a current injector nothing changes."""
+def patches() -> list[tuple[Any, str, Any]]:
+    """(owner, attribute, value) of what has to be replaced; without a current injector nothing changes."""
     original_call = botocore.client.BaseClient._make_api_call
     original_try = botocore.endpoint.Endpoint._do_get_response
     original_start = threading.Thread.start
 
     def make_api_call(self: Any, operation: str, request: dict[str, Any]) -> Any:
-        injector = CURRENT.get()
+        injector = CURRENT.get() or next(iter(WHOLE_PROCESS), None)
         if injector is None:
             return original_call(self, operation, request)
         point = point_of(self.meta.service_model.service_name, operation, request)
@@ -162,9 +164,17 @@ def install() -> None:
             self.run = run_as_actor  # type: ignore[method-assign]
         original_start(self)
 
-    botocore.client.BaseClient._make_api_call = make_api_call
-    botocore.endpoint.Endpoint._do_get_response = get_response
-    threading.Thread.start = start  # type: ignore[method-assign]
+    return [
+        (botocore.client.BaseClient, "_make_api_call", make_api_call),
+        (botocore.endpoint.Endpoint, "_do_get_response", get_response),
+        (threading.Thread, "start", start),
+    ]
+
+
+def install() -> None:
+    """Patch this process for good."""
+    for owner, name, value in patches():
+        setattr(owner, name, value)
 
 
 class _NoBody:

@@ -91,7 +91,7 @@ class InlineJob:
 
     def _attempts(self, task: bytes) -> list[Any]:
         driver = CURRENT.get()
-        for attempt in range(ATTEMPTS):
+        for _ in range(ATTEMPTS):
             try:
                 with acting(_worker(driver)):
                     results = list(self._function(iter([pickle.loads(task)])))
@@ -104,7 +104,7 @@ class InlineJob:
             else:
                 answer: list[Any] = pickle.loads(pickle.dumps(results))
                 return answer
-        raise PySparkException(f"Job aborted: task failed {attempt + 1} times: {error}")
+        raise PySparkException(f"Job aborted: task failed {ATTEMPTS} times: {error}")
 
 
 def _worker(driver: Injector | None) -> Injector | None:

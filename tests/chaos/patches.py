@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import time
 import types
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import botocore.endpoint
 
 import lake.publish
 import router.plan.merge
 import router.route.own
+import router.telemetry
 import transform.clients
 import transform.convert
-import transform.lease
 import transform.task
 from tests.chaos import injection
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MISSING = object()
 
 
 class QuickTime(types.ModuleType):
@@ -34,13 +40,31 @@ class QuickTime(types.ModuleType):
         """No back-off between two tries."""
 
 
-def install() -> None:
-    """Once per process."""
-    injection.install()
-    botocore.endpoint.time = QuickTime()  # type: ignore[attr-defined]
-    transform.convert.DRIVER_THREADS = 1
-    lake.publish.PARALLEL_REQUESTS = 1
-    router.route.own.PARALLEL_REQUESTS = 1
-    router.plan.merge.PARALLEL_REQUESTS = 1
-    transform.task.s3_client = functools.cache(transform.clients.s3_client)
-    logging.getLogger("hybrid-router").setLevel(logging.CRITICAL)
+@contextlib.contextmanager
+def installed() -> Iterator[None]:
+    """Histories run inside; afterwards everything is as it was."""
+    logs = logging.getLogger(router.telemetry.logger.name or "")
+    level = logs.level
+    changes = [
+        *injection.patches(),
+        (botocore.endpoint, "time", QuickTime()),
+        (transform.convert, "DRIVER_THREADS", 1),
+        (lake.publish, "PARALLEL_REQUESTS", 1),
+        (router.route.own, "PARALLEL_REQUESTS", 1),
+        (router.plan.merge, "PARALLEL_REQUESTS", 1),
+        (transform.task, "s3_client", functools.cache(transform.clients.s3_client)),
+        (router.telemetry.metrics, "add_metric", lambda **_: None),
+    ]
+    before = [(owner, name, vars(owner).get(name, MISSING)) for owner, name, _ in changes]
+    for owner, name, value in changes:
+        setattr(owner, name, value)
+    logs.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logs.setLevel(level)
+        for owner, name, value in before:
+            if value is MISSING:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, value)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-import boto3
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 from botocore.exceptions import BotoCoreError, ClientError
 from pyspark.errors import PySparkException
@@ -25,6 +24,7 @@ from streaming_job.micro_batch import Lane, convert_pointers
 from tests.chaos.checker import Checker, Names
 from tests.chaos.injection import Fault, Injector, Killed, acting
 from tests.chaos.inline_spark import InlineSpark
+from tests.chaos.processes import Clients, Process
 from tests.integration.deployment import _create_table
 from tests.unit.router.events import message, s3_record
 from tests.unit.router.glue import FakeGlue
@@ -40,34 +40,6 @@ if TYPE_CHECKING:
 BUCKETS = ("input", "lake", "quarantine", "control")
 EXPECTED_ERRORS = (HybridRouterError, BotoCoreError, ClientError, PySparkException)
 """What ends a process of the product without its being a violation: the next one goes on."""
-
-
-@dataclass(frozen=True, slots=True)
-class Clients:
-    """Made once per process: they know no deployment."""
-
-    s3: Any
-    dynamodb: Any
-
-
-@dataclass
-class Process:
-    """A Lambda invocation or a job run."""
-
-    world: World
-    name: str
-    injector: Injector | None = None
-
-    def kill(self, fault: Fault) -> None:
-        assert self.injector is not None
-        self.injector.dead = True
-        raise Killed
-
-    def stall(self, fault: Fault) -> None:
-        self.world.sleep_past_the_lease(self.name)
-
-    def fired(self, fault: Fault) -> bool:
-        return self.world.record(fault)
 
 
 @dataclass
@@ -261,10 +233,3 @@ class World:
 
     def _wait(self, seconds: float) -> None:
         self.advance(seconds=max(seconds, 60))
-
-
-def clients() -> Clients:
-    """From the environment, as every process of the product does."""
-    from transform.clients import CONFIG, s3_client
-
-    return Clients(s3_client(), boto3.Session().resource("dynamodb", config=CONFIG).meta.client)

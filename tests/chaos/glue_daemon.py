@@ -1,0 +1,11 @@
+"""Spark's daemon of Python workers, with the run's fault in it (``spark.python.daemon.module``)."""
+
+import os
+
+from pyspark import daemon
+
+from tests.chaos.glue_process import VARIABLE, install
+
+if __name__ == "__main__":
+    install(os.environ[VARIABLE])
+    daemon.manager()

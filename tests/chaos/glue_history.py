@@ -1,0 +1,196 @@
+"""Histories with real Spark processes that die: one for each named point, through both lanes."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from datetime import timedelta
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from tests.chaos.choices import settings
+from tests.chaos.glue_world import OVER, GlueWorld
+from tests.chaos.history import Report
+from tests.chaos.injection import Fault
+from tests.chaos.inputs import Input, body
+
+if TYPE_CHECKING:
+    from lake.settings import Settings
+    from local.cloud import LocalCloud
+    from tests.chaos.world import Clients
+
+BATCH, STREAM = "batch", "stream"
+FILES = 4
+
+
+def _fault(point: str, when: str, action: str = "kill", nth: int = 1) -> Fault:
+    return Fault(point, when, nth, action)
+
+
+POINTS: tuple[tuple[str, Fault], ...] = (
+    (BATCH, _fault("claim", "before")),
+    (STREAM, _fault("claim", "after")),
+    (BATCH, _fault("renew", "after")),
+    (BATCH, _fault("upload create", "after", "kill worker")),
+    (STREAM, _fault("upload part", "before", "kill worker")),
+    (BATCH, _fault("upload part", "after", "kill worker")),
+    (STREAM, _fault("upload part", "after", "raise")),
+    (BATCH, _fault("exclusions", "after")),
+    (STREAM, _fault("release", "before")),
+    (BATCH, _fault("release", "after")),
+    (STREAM, _fault("commit document", "before")),
+    (BATCH, _fault("commit document", "after")),
+    (STREAM, _fault("commit", "before")),
+    (BATCH, _fault("commit", "after")),
+    (STREAM, _fault("commit", "after", "lost answer")),
+    (BATCH, _fault("completion", "before", nth=2)),
+    (STREAM, _fault("completion", "after")),
+    (BATCH, _fault("dataset row", "after")),
+    (STREAM, _fault("result document", "before")),
+    (BATCH, _fault("result document", "after")),
+    (STREAM, _fault("finish", "before")),
+    (BATCH, _fault("finish", "after")),
+    (STREAM, _fault("list uploads", "before")),
+    (BATCH, _fault("commit", "before", "stall")),
+    (STREAM, _fault("commit document", "before", "stall")),
+    (BATCH, _fault("completion", "before", "stall")),
+)
+"""Lane and fault of each history; those that follow have none of these but something else that goes wrong."""
+OTHERS = ("two runs at once", "no checkpoint", "no last commit of the checkpoint")
+HISTORIES = len(POINTS) + len(OTHERS)
+
+
+def run_glue_history(cloud: LocalCloud, clients: Clients, number: int, seed: int) -> Report:
+    """History ``number`` of ``HISTORIES`` with the inputs of ``seed``."""
+    random = Random(seed * 1000 + number)
+    world = GlueWorld.create(clients, random, _settings(random), versions=True)
+    assert isinstance(world, GlueWorld)
+    world.cloud_glue = cloud.client("glue")
+    world.glue = _QuietGlue(world.cloud_glue)  # type: ignore[assignment]
+    world.deploy()
+    try:
+        _play(world, number)
+        violations = _ending(world)
+    except AssertionError as error:
+        violations = [f"the history did not come to its end: {error}"]
+    return Report(number, tuple(world.fired), tuple(violations), tuple(world.log))
+
+
+def _play(world: GlueWorld, number: int) -> None:
+    if number < len(POINTS):
+        lane, fault = POINTS[number]
+        _arrive(world, lane, broken=fault.point in ("exclusions", "release"))
+        _struck(world, lane, fault)
+    else:
+        _twice(world) if number == len(POINTS) else _checkpoint(world, number)
+
+
+class _QuietGlue:
+    """Glue as the Lambdas see it; they start no runs here, because histories do."""
+
+    def __init__(self, glue: Any) -> None:
+        self._glue = glue
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._glue, name)
+
+    def start_job_run(self, JobName: str) -> dict[str, str]:  # noqa: N803
+        return {"JobRunId": f"none of {JobName}"}
+
+
+def _settings(random: Random) -> Settings:
+    base = settings(random)
+    return replace(
+        base,
+        stream=replace(base.stream, trigger_seconds=1, idle_minutes=0.05, manifest_files=2, max_attempts=3),
+        batch=replace(base.batch, lease_seconds=10, manifest_files=2, max_attempts=3),
+        convert=replace(base.convert, split_bytes=300, target_file_bytes=300),
+    )
+
+
+def _arrive(world: GlueWorld, lane: str, *, broken: bool, first: int = 0) -> None:
+    folder = "orders/urgent" if lane == STREAM else "orders"
+    for number in range(first, first + FILES):
+        content = body(world.random, f"f{number}", truncated=broken and number == first)
+        key = f"{folder}/{number}.ndjson"
+        version, name, event = world.put(key, content)
+        world.inputs.append(Input(key, version, len(content.data), content.rows, content.rejects, content.readable))
+        world.queue[name] = event
+    world.route(list(world.queue))
+    assert not world.queue
+
+
+def _begin(world: GlueWorld, lane: str, fault: Fault | None) -> tuple[str, str]:
+    if lane == STREAM:
+        return world.places.stream_job, world.start(world.places.stream_job, fault)
+    (document,) = world.plan_runs()
+    return world.places.batch_job, world.start(world.places.batch_job, fault, run=document)
+
+
+def _struck(world: GlueWorld, lane: str, fault: Fault) -> None:
+    job, run = _begin(world, lane, fault)
+    world.wait(f"the fault {fault}", lambda: world.struck() is not None or world.state(job, run) in OVER)
+    if world.struck() is None:
+        raise AssertionError(f"{fault} was never reached: {world.state(job, run)}")
+    world.fired.append(fault)
+    world.log.append(f"{lane}: {world.struck()}")
+    if fault.action != "stall":
+        world.finish(job, run)
+        _again(world, lane)
+        return
+    # Its lease runs out, its successor finishes, then it wakes up.
+    asleep = time.monotonic() + world.settings.batch.lease_seconds + 1
+    world.wait("the lease to expire", lambda: time.monotonic() > asleep)
+    _again(world, lane)
+    world.wake()
+    world.finish(job, run)
+
+
+def _again(world: GlueWorld, lane: str) -> None:
+    """Another run, as the state machines would start it, while anything is open in this lane."""
+    for _ in range(3):
+        rows = list(world.open_rows())
+        world.log.append(f"open: {[(row['state'], row['attempt'], row['lane']) for row in rows]}")
+        if not rows:
+            return
+        lanes = {row["lane"] for row in rows}
+        for one in sorted(lanes):
+            if one == BATCH:
+                for document in world.plan_runs() or [world.run_document([row["id"] for row in rows])]:
+                    world.finish(world.places.batch_job, world.start(world.places.batch_job, None, run=document))
+            else:
+                world.finish(world.places.stream_job, world.start(world.places.stream_job, None))
+
+
+def _twice(world: GlueWorld) -> None:
+    _arrive(world, BATCH, broken=False)
+    (document,) = world.plan_runs()
+    job = world.places.batch_job
+    for run in [world.start(job, None, run=document) for _ in range(2)]:
+        world.finish(job, run)
+    _again(world, BATCH)
+
+
+def _checkpoint(world: GlueWorld, number: int) -> None:
+    """The stream is done, loses its checkpoint or a part of it, and starts again with more to do."""
+    _arrive(world, STREAM, broken=False)
+    _again(world, STREAM)
+    control, s3 = world.places.control_bucket, world.clients.s3
+    listed = s3.list_objects_v2(Bucket=control, Prefix="checkpoint/stream/")
+    keys = sorted(item["Key"] for item in listed["Contents"])
+    commits = [key for key in keys if "/commits/" in key]
+    assert commits
+    whole = OTHERS[number - len(POINTS)] == "no checkpoint"
+    for key in keys if whole else commits[-1:]:
+        s3.delete_object(Bucket=control, Key=key)
+    world.log.append(f"deleted {'the checkpoint' if whole else commits[-1]}")
+    _arrive(world, STREAM, broken=False, first=FILES)
+    _again(world, STREAM)
+
+
+def _ending(world: GlueWorld) -> list[str]:
+    for hours in (3, 6):
+        world.ahead = timedelta(hours=hours)
+        world.sweep()
+    world.ahead = timedelta()
+    return world.checker.violations(world.inputs)

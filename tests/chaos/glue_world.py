@@ -1,0 +1,151 @@
+"""A deployment whose jobs are real Glue runs on the local cloud: real Spark, real processes, real signals."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import tempfile
+import time
+import zipfile
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lake.settings import dump_settings
+from tests.chaos.world import EXPECTED_ERRORS, World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.chaos.injection import Fault
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+PRODUCT = ("lake", "transform", "batch_job", "streaming_job")
+CHAOS = ("tests/__init__.py", *(f"tests/chaos/{name}.py" for name in ("__init__", "points", "injection")))
+CHAOS_MODULES = (*CHAOS, "tests/chaos/glue_process.py", "tests/chaos/glue_daemon.py")
+OVER = frozenset({"STOPPED", "SUCCEEDED", "FAILED", "TIMEOUT", "ERROR", "EXPIRED"})
+PATIENCE_SECONDS = 240
+
+
+@dataclass
+class GlueWorld(World):
+    """Its clock is the real one; ``ahead`` moves that of the Lambdas only."""
+
+    cloud_glue: Any = None
+    ahead: timedelta = timedelta()
+    marks: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="chaos-marks-")))
+
+    def clock(self) -> datetime:
+        return datetime.now(UTC) + self.ahead
+
+    def deploy(self) -> None:
+        """The jobs of this deployment, as the stack makes them, with the faults' modules beside the product's."""
+        control = self.places.control_bucket
+        packages = [path for name in PRODUCT for path in (CHECKOUT / name).rglob("*.py")]
+        modules = [CHECKOUT / name for name in CHAOS_MODULES]
+        documents = {
+            "assets/product.zip": _zip(packages),
+            "assets/chaos.zip": _zip(modules),
+            "assets/drive.py": (CHECKOUT / "tests/chaos/glue_process.py").read_bytes(),
+            "assets/settings.json": dump_settings(self.settings).encode(),
+        }
+        for key, data in documents.items():
+            self.clients.s3.put_object(Bucket=control, Key=key, Body=data)
+        conf = "spark.python.daemon.module=tests.chaos.glue_daemon --conf spark.driver.memory=1g"
+        for name, job, command in (
+            (self.places.batch_job, "batch_job", "glueetl"),
+            (self.places.stream_job, "streaming_job", "gluestreaming"),
+        ):
+            self.cloud_glue.create_job(
+                Name=name,
+                Role="arn:aws:iam::000000000000:role/chaos",
+                Command={"Name": command, "ScriptLocation": f"s3://{control}/assets/drive.py", "PythonVersion": "3"},
+                ExecutionProperty={"MaxConcurrentRuns": 3},
+                DefaultArguments={
+                    **self.places.to_arguments(),
+                    "--settings": f"s3://{control}/assets/settings.json",
+                    "--extra-py-files": f"s3://{control}/assets/product.zip,s3://{control}/assets/chaos.zip",
+                    "--conf": conf,
+                    "--job": job,
+                    "--chaos": self._plan(None),
+                },
+            )
+
+    def run(self, kind: str, work: Callable[[str], Any], job: str | None = None) -> Any:
+        """A Lambda in this process, without faults."""
+        try:
+            return work(kind)
+        except EXPECTED_ERRORS as error:
+            self.log.append(f"{kind}: {type(error).__name__}: {error}")
+            return None
+
+    def start(self, job: str, fault: Fault | None, **arguments: str) -> str:
+        """StartJobRun; the run's id."""
+        given = {f"--{name}": value for name, value in arguments.items()} | {"--chaos": self._plan(fault)}
+        run: str = self.cloud_glue.start_job_run(JobName=job, Arguments=given)["JobRunId"]
+        return run
+
+    def state(self, job: str, run: str) -> str:
+        state: str = self.cloud_glue.get_job_run(JobName=job, RunId=run)["JobRun"]["JobRunState"]
+        return state
+
+    def wait(self, what: str, look: Callable[[], object]) -> None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not look():
+            assert time.monotonic() < deadline, f"waited {PATIENCE_SECONDS} s for {what}"
+            time.sleep(0.2)
+
+    def finish(self, job: str, run: str) -> str:
+        """Wait for the end of a run; its state."""
+        self.wait(f"the end of {run}", lambda: self.state(job, run) in OVER)
+        self.log.append(f"{job} {run[:9]}: {self.state(job, run)}")
+        return self.state(job, run)
+
+    def struck(self) -> str | None:
+        """Who was struck by the fault, and by which."""
+        mark = self.marks / "fired"
+        return mark.read_text() if mark.exists() else None
+
+    def wake(self) -> None:
+        """SIGCONT to the process that was stopped."""
+        text = self.struck()
+        assert text is not None
+        os.kill(int(text.partition(" ")[0]), signal.SIGCONT)
+
+    def plan_runs(self) -> list[str]:
+        """Run documents of a night."""
+        from router.plan.handler import plan
+
+        self.numbers += 1
+        planned = plan({"execution": f"night-{self.numbers}"}, self.router())
+        body = self.clients.s3.get_object(Bucket=planned["index"]["bucket"], Key=planned["index"]["key"])["Body"]
+        return [entry["run"] for entry in json.loads(body.read())]
+
+    def run_document(self, manifests: list[str]) -> str:
+        """A run of these manifests, whatever the plan thinks of them."""
+        self.numbers += 1
+        key = f"plans/by-hand-{self.numbers}/runs/00000.json"
+        self.clients.s3.put_object(
+            Bucket=self.places.control_bucket, Key=key, Body=json.dumps({"manifests": manifests}).encode()
+        )
+        return f"s3://{self.places.control_bucket}/{key}"
+
+    def open_rows(self) -> list[dict[str, Any]]:
+        """Raw items of the manifests that are not terminal."""
+        items = self.clients.dynamodb.scan(TableName=self.places.ledger_table)["Items"]
+        return [item for item in items if item["pk"].startswith("manifest#") and "open" in item]
+
+    def _plan(self, fault: Fault | None) -> str:
+        listed = None if fault is None else [fault.point, fault.when, fault.nth, fault.action]
+        return json.dumps({"marks": str(self.marks), "fault": listed})
+
+
+def _zip(paths: list[Path]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for path in paths:
+            archive.write(path, path.relative_to(CHECKOUT))
+    return buffer.getvalue()
