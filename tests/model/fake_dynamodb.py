@@ -1,3 +1,4 @@
+# ruff: noqa: N803 (the names are boto3's)
 """One DynamoDB table in memory: conditions and update expressions are evaluated, not assumed."""
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class FakeDynamoDB:
         self.index_view: dict[tuple[str, str], Item] = {}
         """What the index shows to a reader it has not caught up for."""
 
-    def get_item(self, *, TableName: str, Key: Item, ConsistentRead: bool) -> Item:  # noqa: N803
+    def get_item(self, *, TableName: str, Key: Item, ConsistentRead: bool) -> Item:
         assert ConsistentRead
         item = self.items.get((Key["pk"], Key["sk"]))
         return {} if item is None else {"Item": dict(item)}
@@ -53,7 +54,7 @@ class FakeDynamoDB:
         self._update(request)
         return {}
 
-    def transact_write_items(self, *, TransactItems: list[Item]) -> Item:  # noqa: N803
+    def transact_write_items(self, *, TransactItems: list[Item]) -> Item:
         reasons = []
         for action in TransactItems:
             ((kind, request),) = action.items()

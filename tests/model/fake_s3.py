@@ -1,3 +1,4 @@
+# ruff: noqa: N803 (the names are boto3's)
 """S3 in memory: objects, multipart uploads that nobody sees before they are completed, and spent upload ids."""
 
 from __future__ import annotations
@@ -6,10 +7,12 @@ import hashlib
 import io
 import itertools
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 Answer = dict[str, Any]
 
@@ -53,37 +56,37 @@ class FakeS3:
         """Whether a completed upload id answers 200 again, as AWS does for a while, or "no such upload"."""
         self._numbers = itertools.count(1)
 
-    def create_bucket(self, *, Bucket: str) -> Answer:  # noqa: N803
+    def create_bucket(self, *, Bucket: str) -> Answer:
         self.buckets[Bucket] = {}
         return {}
 
-    def put_object(self, *, Bucket: str, Key: str, Body: bytes, ContentType: str = "") -> Answer:  # noqa: N803
+    def put_object(self, *, Bucket: str, Key: str, Body: bytes, ContentType: str = "") -> Answer:
         etag = hashlib.md5(Body).hexdigest()
         self.buckets[Bucket][Key] = Object(Body, etag, self.now)
         return {"ETag": f'"{etag}"'}
 
-    def get_object(self, *, Bucket: str, Key: str) -> Answer:  # noqa: N803
+    def get_object(self, *, Bucket: str, Key: str) -> Answer:
         if Key not in self.buckets[Bucket]:
             raise NoSuchKey({"Error": {"Code": "NoSuchKey", "Message": Key}}, "GetObject")
         return {"Body": io.BytesIO(self.buckets[Bucket][Key].body)}
 
-    def head_object(self, *, Bucket: str, Key: str) -> Answer:  # noqa: N803
+    def head_object(self, *, Bucket: str, Key: str) -> Answer:
         if Key not in self.buckets[Bucket]:
             raise ClientError({"Error": {"Code": "404", "Message": "Not Found"}}, "HeadObject")
         item = self.buckets[Bucket][Key]
         return {"ETag": f'"{item.etag}"', "ContentLength": len(item.body)}
 
-    def delete_object(self, *, Bucket: str, Key: str) -> Answer:  # noqa: N803
+    def delete_object(self, *, Bucket: str, Key: str) -> Answer:
         self.buckets[Bucket].pop(Key, None)
         return {}
 
-    def list_objects_v2(self, *, Bucket: str, Prefix: str = "", StartAfter: str = "") -> Answer:  # noqa: N803
+    def list_objects_v2(self, *, Bucket: str, Prefix: str = "", StartAfter: str = "") -> Answer:
         keys = sorted(key for key in self.buckets[Bucket] if key.startswith(Prefix) and key > StartAfter)
         page = [{"Key": key, "LastModified": self.buckets[Bucket][key].modified} for key in keys[: self.PAGE]]
         answer: Answer = {"KeyCount": len(page), "IsTruncated": len(keys) > self.PAGE}
         return answer | ({"Contents": page} if page else {})
 
-    def list_object_versions(self, *, Bucket: str, Prefix: str, KeyMarker: str = "") -> Answer:  # noqa: N803
+    def list_object_versions(self, *, Bucket: str, Prefix: str, KeyMarker: str = "") -> Answer:
         keys = sorted(key for key in self.buckets[Bucket] if key.startswith(Prefix) and key > KeyMarker)
         versions = []
         for key in keys[: self.PAGE]:
@@ -94,12 +97,12 @@ class FakeS3:
         answer: Answer = {"Versions": versions, "IsTruncated": more}
         return answer | ({"NextKeyMarker": keys[self.PAGE - 1]} if more else {})
 
-    def create_multipart_upload(self, *, Bucket: str, Key: str) -> Answer:  # noqa: N803
+    def create_multipart_upload(self, *, Bucket: str, Key: str) -> Answer:
         upload = f"upload-{next(self._numbers):04d}"
         self.uploads[upload] = Upload(Bucket, Key)
         return {"UploadId": upload}
 
-    def upload_part(self, *, Bucket: str, Key: str, UploadId: str, PartNumber: int, Body: Any, **_: Any) -> Answer:  # noqa: N803
+    def upload_part(self, *, Bucket: str, Key: str, UploadId: str, PartNumber: int, Body: Any, **_: Any) -> Answer:
         upload = self._open(Bucket, Key, UploadId, "UploadPart")
         body = Body if isinstance(Body, bytes) else Body.read()
         etag = hashlib.md5(body).hexdigest()
@@ -112,7 +115,7 @@ class FakeS3:
         Bucket: str,
         Key: str,
         UploadId: str,
-        MultipartUpload: Answer,  # noqa: N803
+        MultipartUpload: Answer,
     ) -> Answer:
         spent = self.uploads.get(UploadId)
         if spent is not None and spent.state == "completed" and self.spent_id_answers:
@@ -127,7 +130,7 @@ class FakeS3:
         upload.state = "completed"
         return {"ETag": f'"{etag}"'}
 
-    def abort_multipart_upload(self, *, Bucket: str, Key: str, UploadId: str) -> Answer:  # noqa: N803
+    def abort_multipart_upload(self, *, Bucket: str, Key: str, UploadId: str) -> Answer:
         self._open(Bucket, Key, UploadId, "AbortMultipartUpload").state = "aborted"
         return {}
 
@@ -137,7 +140,7 @@ class FakeS3:
         Bucket: str,
         Prefix: str = "",
         KeyMarker: str = "",
-        UploadIdMarker: str = "",  # noqa: N803
+        UploadIdMarker: str = "",
     ) -> Answer:
         open_uploads = sorted(
             (upload.key, identity)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 CALL_FAULTS = ("crash", "lose", "drop", "twice")
 REPAIR_ROUNDS = 14
+BUDGET = {"lose": 1, "drop": 1, "twice": 2, "stale": 1, "force": 2, "vanish": 1, "expire": 4, "hours": 3, "declare": 2}
+"""How often each may happen in a random history: attempts are bounded, so are the reasons to repeat them."""
 
 
 @dataclass(frozen=True)
@@ -203,15 +205,15 @@ def choices(scenario: Scenario, actor: str, operation: str) -> list[str]:
 def at_random(scenario: Scenario, seed: int, rate: float = 0.06) -> History:
     """Faults, events and changes of actor at random; replayable by its seed."""
     dice = random.Random(f"{scenario.name}-{seed}")
-    budget = Counter(
-        {"crash": dice.randint(0, 2), "lose": 1, "drop": 1, "twice": 2, "stale": 1, "force": 2, "vanish": 1}
-    )
+    budget = Counter(BUDGET | {"crash": dice.randint(0, 2)})
     switching = dice.choice((0.05, 0.2, 0.5))
     zombies = dice.choice((0, 0.02, 0.2)) if "expire" in scenario.events else 0
 
     def choose(_: int, actor: Actor, operation: str) -> str:
         if dice.random() < switching:
-            return f"{'expire' if dice.random() < zombies else 'to'}:{dice.choice(scenario.actors)}"
+            event = "expire" if dice.random() < zombies and budget["expire"] else "to"
+            budget[event] -= 1
+            return f"{event}:{dice.choice(scenario.actors)}"
         if dice.random() >= rate:
             return ""
         choice = dice.choice([item for item in choices(scenario, actor.name, operation) if ":" not in item])
