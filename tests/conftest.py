@@ -41,8 +41,8 @@ def spark(cloud: LocalCloud, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     from local import spark_jars
 
     folder = tmp_path_factory.mktemp("spark")
-    # Four attempts per task, as on a cluster; a plain local[2] would allow one.
-    builder = SparkSession.builder.master("local[2,4]").appName("tests")
+    # A second attempt per task, as on a cluster; a plain local[2] would allow one.
+    builder = SparkSession.builder.master("local[2,2]").appName("tests")
     options = {
         "spark.driver.memory": "1500m",
         "spark.driver.bindAddress": "127.0.0.1",
