@@ -1,0 +1,204 @@
+"""The fakes answer as the emulator does, call by call: one script, both sides, the same answers and errors."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from lake.ledger import Ledger, State
+from lake.ledger.table import Key, RefusedError, Table, Where, put_request, update_request
+from tests.model.fake_dynamodb import FakeDynamoDB
+from tests.model.fake_s3 import FakeS3
+from tests.model.world import PARTITION, START
+from tests.unit.lake.world import PLACES, create_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from local.cloud import LocalCloud
+
+
+def outcome(call: Callable[..., Any], **request: Any) -> Any:
+    try:
+        return call(**request)
+    except ClientError as error:
+        return error.response["Error"]["Code"]
+
+
+def s3_answers(s3: Any, bucket: str) -> list[Any]:
+    """What the product relies on, in an order that matters."""
+    answers: list[Any] = []
+
+    def keys() -> None:
+        answers.append([item["Key"] for item in s3.list_objects_v2(Bucket=bucket).get("Contents", [])])
+
+    def uploads() -> None:
+        listed = s3.list_multipart_uploads(Bucket=bucket, Prefix="d/m-g1-").get("Uploads", [])
+        answers.append([(item["Key"], item["UploadId"] in known) for item in listed])
+
+    def complete(upload: str, key: str, *etags: str) -> None:
+        parts = [{"PartNumber": number, "ETag": f'"{etag}"'} for number, etag in enumerate(etags, 1)]
+        answer = outcome(
+            s3.complete_multipart_upload, Bucket=bucket, Key=key, UploadId=upload, MultipartUpload={"Parts": parts}
+        )
+        answers.append(answer if isinstance(answer, str) else "completed")
+
+    def head(key: str) -> None:
+        answer = outcome(s3.head_object, Bucket=bucket, Key=key)
+        answers.append(answer if isinstance(answer, str) else (answer["ETag"], answer["ContentLength"]))
+
+    def abort(upload: str, key: str) -> None:
+        answer = outcome(s3.abort_multipart_upload, Bucket=bucket, Key=key, UploadId=upload)
+        answers.append(answer if isinstance(answer, str) else "aborted")
+
+    key, other = "d/m-g1-00000.parquet", "d/m-g1-00001.parquet"
+    known = [s3.create_multipart_upload(Bucket=bucket, Key=name)["UploadId"] for name in (key, key, other)]
+    etag = hashlib.md5(b"rows").hexdigest()
+    for upload, name in zip(known, (key, key, other), strict=True):
+        part = s3.upload_part(Bucket=bucket, Key=name, UploadId=upload, PartNumber=1, Body=b"rows")
+        answers.append(part["ETag"])
+    keys(), uploads(), head(key)
+    complete(known[0], key, "0" * 32)
+    keys(), uploads()
+    complete(known[0], key, etag)
+    keys(), uploads(), head(key)
+    abort(known[1], key), abort(known[1], key), uploads()
+    complete(known[1], key, etag)
+    head(key)
+    s3.delete_object(Bucket=bucket, Key=key)
+    s3.delete_object(Bucket=bucket, Key=key)
+    head(key), keys()
+    complete(known[2], other, etag)
+    keys(), uploads()
+    answers.append([item["Key"] for item in s3.list_objects_v2(Bucket=bucket, StartAfter=key).get("Contents", [])])
+    with pytest.raises(s3.exceptions.NoSuchKey):
+        s3.get_object(Bucket=bucket, Key=key)
+    answers.append(s3.get_object(Bucket=bucket, Key=other)["Body"].read())
+    return answers
+
+
+def spent(s3: Any, bucket: str) -> list[Any]:
+    """A spent upload id brings no file back, whatever it answers."""
+    upload = s3.create_multipart_upload(Bucket=bucket, Key="k")["UploadId"]
+    etag = s3.upload_part(Bucket=bucket, Key="k", UploadId=upload, PartNumber=1, Body=b"x")["ETag"]
+    request = {"Bucket": bucket, "Key": "k", "UploadId": upload, "MultipartUpload": {"Parts": [_part(etag)]}}
+    s3.complete_multipart_upload(**request)
+    s3.delete_object(Bucket=bucket, Key="k")
+    answer = outcome(s3.complete_multipart_upload, **request)
+    assert isinstance(answer, dict) or answer == "NoSuchUpload"
+    return [outcome(s3.head_object, Bucket=bucket, Key="k")]
+
+
+def _part(etag: str) -> dict[str, Any]:
+    return {"PartNumber": 1, "ETag": etag}
+
+
+def test_s3_answers_like_the_emulator(cloud: LocalCloud) -> None:
+    s3, bucket = cloud.client("s3"), f"contract-{secrets.token_hex(4)}"
+    s3.create_bucket(Bucket=bucket)
+    for spent_id_answers in (False, True):
+        fake = FakeS3(START, spent_id_answers)
+        fake.create_bucket(Bucket="fake")
+        assert spent(fake, "fake") == spent(s3, bucket) == ["404"]
+    assert s3_answers(fake, "fake") == s3_answers(s3, bucket)
+
+
+def dynamodb_answers(client: Any) -> list[Any]:
+    """Conditions of every kind the ledger uses, met and not met; then what stands."""
+    table = Table(client, PLACES.ledger_table)
+    key = Key(f"manifest#{secrets.token_hex(4)}", "manifest")
+    answers: list[Any] = []
+
+    def put(*where: Where, **attributes: Any) -> None:
+        answers.append(_refused(lambda: table.put(key, attributes, where)))
+
+    def update(*where: Where, remove: tuple[str, ...] = (), add: Any = None, **assign: Any) -> None:
+        answers.append(_refused(lambda: table.update(key, assign=assign, add=add, remove=remove, where=where)))
+        standing = table.get(key)
+        answers.append(standing and {name: value for name, value in standing.items() if name != "pk"})
+
+    update(Where("state", "=", State.QUEUED), state=State.RUNNING)
+    put(Where("pk", "missing"), state=State.QUEUED, attempt=0, lease_until=0, open="batch#QUEUED", open_order="1")
+    put(Where("pk", "missing"), state=State.ABANDONED)
+    update(Where("state", "=", State.QUEUED), Where("attempt", "=", 0), state=State.RUNNING, attempt=1, lease_until=50)
+    update(Where("lease_until", ">", 50), lease_until=60)
+    update(Where("lease_until", ">", 49), Where("state", "in", ("RUNNING", "QUEUED")), lease_until=60)
+    update(Where("owner", "<>", "nobody"), Where("owner", "missing"), owner="run")
+    update(Where("missing", "<>", 1), Where("owner", "exists"), add={"bytes": 5, "names": {"a"}})
+    update(Where("missing", "<", 1), lease_until=0)
+    update(Where("state", "<", 1), lease_until=0)
+    update(add={"bytes": 7, "names": {"a", "b"}}, into=["x", "y"])
+    update(Where("published", "missing"), remove=("open", "open_order", "nothing"), state=State.DONE)
+    answers.append(_transaction(client, key, State.RUNNING))
+    answers.append(_transaction(client, key, State.DONE))
+    answers.append(len(list(table.query(key.pk))))
+    answers.append([item["sk"] for item in table.query(key.pk, after="m", before="n")])
+    return answers
+
+
+def _transaction(client: Any, key: Key, state: State) -> Any:
+    name = PLACES.ledger_table
+    where = [Where("state", "=", state)]
+    actions = [
+        {"Update": update_request(name, key, {"state": State.DISSOLVED}, {}, ("owner",), where)},
+        {
+            "Put": put_request(
+                name, Key(key.pk, f"successor-{state}"), {"state": State.QUEUED}, [Where("pk", "missing")]
+            )
+        },
+    ]
+    return _refused(lambda: Table(client, name).transact(actions))
+
+
+def _refused(write: Callable[[], Any]) -> str:
+    try:
+        write()
+    except RefusedError:
+        return "refused"
+    return "done"
+
+
+def test_dynamodb_answers_like_the_emulator(cloud: LocalCloud) -> None:
+    client = boto3.resource("dynamodb", endpoint_url=cloud.endpoint).meta.client
+    _create_once(client)
+    assert _plain(dynamodb_answers(FakeDynamoDB())) == _plain(dynamodb_answers(client))
+
+
+def test_the_index_of_open_manifests_shows_the_same_rows_in_the_same_order(cloud: LocalCloud) -> None:
+    client = boto3.resource("dynamodb", endpoint_url=cloud.endpoint).meta.client
+    _create_once(client)
+    lane: Any = f"lane-{secrets.token_hex(4)}"
+
+    def answers(client: Any) -> list[Any]:
+        for number in (3, 1, 2):
+            row = {"id": f"m{number}", "state": "QUEUED", "partition": str(PARTITION), "open": f"{lane}#QUEUED"}
+            row |= {"open_order": f"{number}", "attempt": number}
+            Table(client, PLACES.ledger_table).put(Key(f"manifest#{lane}{number}", "manifest"), row, [])
+        Table(client, PLACES.ledger_table).update(Key(f"manifest#{lane}2", "manifest"), remove=("open", "open_order"))
+        rows = Ledger.over(client, PLACES.ledger_table).manifests.open(lane, State.QUEUED)
+        return [(row.id, row.attempt) for row in rows]
+
+    assert answers(FakeDynamoDB()) == answers(client) == [("m1", 1), ("m3", 3)]
+
+
+def _create_once(client: Any) -> None:
+    try:
+        create_table(client)
+    except client.exceptions.ResourceInUseException:
+        return
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    return int(value) if isinstance(value, Decimal) else value
