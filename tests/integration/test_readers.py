@@ -1,0 +1,87 @@
+"""What analysts read the lake with agrees: pyarrow, DuckDB, Polars and Spark, on files of different column sets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.oracle import ndjson_oracle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.integration.deployment import Deployment
+
+Rows = list[tuple[tuple[str, str], ...]]
+
+FIRST = b"""{"id":1,"price":1.10,"tags":["x", "y"],"who":{"name" :"\\u00fc"}}
+{"id":1E400,"price":null,"emoji":"\xf0\x9f\x98\x80","empty":""}
+"""
+SECOND = b"""{"id":"003","Price":-0.0,"date":"2026-03-04","line":"a\\nb\\u0000c"}
+{"brand new":true,"id":12345678901234567890123}
+{}
+"""
+
+
+def rows_of(names: Iterable[str], values: Iterable[Iterable[Any]]) -> Rows:
+    """Rows without their NULLs, in an order of their own."""
+    names = list(names)
+    present = (
+        tuple((name, value) for name, value in sorted(zip(names, row, strict=True)) if value is not None)
+        for row in values
+    )
+    return sorted(present)
+
+
+def by_pyarrow(paths: list[str], _: SparkSession) -> Rows:
+    table = pa.concat_tables([pq.read_table(path, partitioning=None) for path in paths], promote_options="default")
+    return rows_of(table.column_names, zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+def by_duckdb(paths: list[str], _: SparkSession) -> Rows:
+    with duckdb.connect() as connection:
+        relation = connection.read_parquet(paths, union_by_name=True, hive_partitioning=False)
+        return rows_of(relation.columns, relation.fetchall())
+
+
+def by_polars(paths: list[str], _: SparkSession) -> Rows:
+    frame = pl.concat([pl.read_parquet(path, hive_partitioning=False) for path in paths], how="diagonal")
+    return rows_of(frame.columns, frame.rows())
+
+
+def by_spark(paths: list[str], spark: SparkSession) -> Rows:
+    frame = spark.read.option("mergeSchema", "true").parquet(*[f"file://{path}" for path in paths])
+    return rows_of(frame.columns, frame.collect())
+
+
+@pytest.fixture
+def lake(deployment: Deployment, spark: SparkSession, tmp_path: Path) -> list[str]:
+    """Two published files with different columns, as plain files."""
+    for number, body in enumerate((FIRST, SECOND)):
+        manifest = deployment.enqueue([deployment.put(f"orders/{number}.ndjson", body)])
+        (outcome,) = deployment.convert([manifest], spark)
+        assert outcome.state == "DONE"
+    bucket = deployment.services.places.lake_bucket
+    paths = []
+    for key in deployment.keys(bucket):
+        path = tmp_path / key.rsplit("/", 1)[1]
+        deployment.services.s3.download_file(bucket, key, str(path))
+        paths.append(str(path))
+    assert len({tuple(pq.read_schema(path).names) for path in paths}) == 2
+    return paths
+
+
+@pytest.mark.parametrize("read", [by_pyarrow, by_duckdb, by_polars, by_spark])
+def test_every_reader_sees_the_same_rows(
+    lake: list[str], spark: SparkSession, read: Callable[[list[str], SparkSession], Rows]
+) -> None:
+    rows = [row for body in (FIRST, SECOND) for _, row in ndjson_oracle.read(body).rows]
+    assert read(lake, spark) == sorted(tuple(sorted(row.items())) for row in rows)
