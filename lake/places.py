@@ -42,6 +42,11 @@ class Places:
             raise InvalidInputError(f"the {kind} {name} is missing: deploy the stack again, it sets all of them")
         return cls(**{item.name: source[item.name] for item in fields(cls)})
 
+    @property
+    def output_buckets(self) -> tuple[str, str]:
+        """Where conversions write: lake and quarantine."""
+        return self.lake_bucket, self.quarantine_bucket
+
     def to_environment(self) -> dict[str, str]:
         """What ``from_environment`` reads."""
         return {key.upper(): value for key, value in asdict(self).items()}

@@ -11,11 +11,11 @@ from botocore.exceptions import ClientError
 
 from lake.commit import read_commit
 from lake.errors import InvalidDocumentError, UploadsVanishedError
-from lake.layout import result_key
+from lake.layout import lake_prefix, result_key
 from lake.ledger.manifest_row import State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
     from datetime import datetime
 
     from mypy_boto3_s3 import S3Client
@@ -28,12 +28,18 @@ GONE = frozenset({"NoSuchUpload", "404", "NoSuchKey", "NotFound"})
 
 
 def roll_forward(
-    s3: S3Client, ledger: Ledger, control_bucket: str, row: ManifestRow, clock: Callable[[], datetime]
+    s3: S3Client,
+    ledger: Ledger,
+    control_bucket: str,
+    row: ManifestRow,
+    clock: Callable[[], datetime],
+    buckets: Collection[str] = (),
 ) -> State:
     """Publish a PUBLISHING manifest and set it DONE; the state the manifest has in the end.
 
     Repeats harmlessly: needs no lease, any number of callers may do it at once, after a crash at any point. When the
-    uploads have vanished or the document is not the committed one, the manifest ends FAILED with its reason.
+    uploads have vanished or the document is not the committed one, the manifest ends FAILED with its reason; in the
+    second case what it had uploaded is sought by name in ``buckets``, those of lake and quarantine.
     """
     assert row.state == State.PUBLISHING
     assert row.document is not None
@@ -41,7 +47,13 @@ def roll_forward(
         document = read_commit(s3, control_bucket, row.document)
         complete_all(s3, (*document.objects, *document.quarantine))
     except InvalidDocumentError as error:
-        ledger.manifests.fail(row, str(error), clock())
+        prefix = lake_prefix(row.partition, row.id, row.generation)
+        # Whoever has read the right document in time is either through or finds nothing to complete any more.
+        for bucket in buckets:
+            abort_below(s3, bucket, prefix)
+        if ledger.manifests.fail(row, str(error), clock()):
+            for bucket in buckets:
+                _delete_below(s3, bucket, prefix)
         return _state(ledger, row)
     except UploadsVanishedError as error:
         withdraw(s3, (*document.objects, *document.quarantine))
@@ -80,6 +92,13 @@ def abort_upload(s3: S3Client, bucket: str, key: str, upload_id: str) -> None:
     except ClientError as error:
         if error.response["Error"]["Code"] not in GONE:
             raise
+
+
+def abort_below(s3: S3Client, bucket: str, prefix: str) -> None:
+    """Abort every unfinished upload whose key begins so."""
+    for page in s3.get_paginator("list_multipart_uploads").paginate(Bucket=bucket, Prefix=prefix):
+        for upload in page.get("Uploads", []):
+            abort_upload(s3, bucket, upload["Key"], upload["UploadId"])
 
 
 def write_result(s3: S3Client, control_bucket: str, document: CommitDocument, now: datetime) -> None:
@@ -131,6 +150,12 @@ def _complete(s3: S3Client, item: PendingObject) -> bool:
             return False
         raise
     return head["ETag"].strip('"') == item.etag
+
+
+def _delete_below(s3: S3Client, bucket: str, prefix: str) -> None:
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+        for item in page.get("Contents", []):
+            s3.delete_object(Bucket=bucket, Key=item["Key"])
 
 
 def _state(ledger: Ledger, row: ManifestRow) -> State:

@@ -46,7 +46,8 @@ def take(
             successors = row.dissolved_into if dissolved_here and row.lane == Lane.BATCH else ()
             return Outcome(manifest, row.state, reason=row.reason, successors=successors)
         if row.state == State.PUBLISHING:
-            roll_forward(services.s3, services.ledger, services.places.control_bucket, row, clock)
+            places = services.places
+            roll_forward(services.s3, services.ledger, places.control_bucket, row, clock, places.output_buckets)
         elif row.state == State.RUNNING:
             if _live(row, clock()) and (row.owner == run or not run_is_terminal(row.owner or "")):
                 return Outcome(manifest, HELD, reason=f"run {row.owner} is working on it")

@@ -130,7 +130,7 @@ def _publish(
     assert row is not None
     state = row.state
     if state == State.PUBLISHING and row.document == named:
-        state = roll_forward(services.s3, services.ledger, places.control_bucket, row, clock)
+        state = roll_forward(services.s3, services.ledger, places.control_bucket, row, clock, places.output_buckets)
     keep = {item.upload_id for item in (*document.objects, *document.quarantine)}
     prefix = lake_prefix(document.partition, document.manifest, document.generation)
     for bucket in (places.lake_bucket, places.quarantine_bucket):

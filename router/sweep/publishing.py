@@ -27,7 +27,10 @@ def finish_publishing(services: Services, stop_at: datetime) -> dict[str, int]:
                 continue
             if services.clock() - datetime.fromisoformat(row.changed_at) < limit:
                 continue
-            state = roll_forward(services.s3, services.ledger, services.places.control_bucket, row, services.clock)
+            places = services.places
+            state = roll_forward(
+                services.s3, services.ledger, places.control_bucket, row, services.clock, places.output_buckets
+            )
             ended["rolledForward"] += state == State.DONE
             ended["vanished"] += state == State.FAILED
             logger.warning("publish rolled forward", manifest_id=row.id, state=state, publishing_since=row.changed_at)

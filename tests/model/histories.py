@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 CALL_FAULTS = ("crash", "lose", "drop", "twice")
 REPAIR_ROUNDS = 14
-BUDGET = {"lose": 1, "drop": 1, "twice": 2, "stale": 1, "force": 2, "vanish": 1, "expire": 4, "hours": 3, "declare": 2}
+ONCE = ("lose", "drop", "stale", "vanish", "tamper")
+BUDGET = {**dict.fromkeys(ONCE, 1), "twice": 2, "force": 2, "expire": 4, "hours": 3, "declare": 2}
+}
 """How often each may happen in a random history: attempts are bounded, so are the reasons to repeat them."""
 
 
@@ -47,6 +49,7 @@ SCENARIOS = {
     for scenario in (
         Scenario("workers", ("worker1", "worker2", "sweep1"), (("a", "b"),)),
         Scenario("vanish", ("worker1", "worker2", "sweep1"), (("a", "b"),), events=("expire", "vanish", "hours")),
+        Scenario("tampered", ("worker1", "worker2", "sweep1"), (("a", "b"),), events=("expire", "tamper")),
         Scenario(
             "reprocess",
             ("worker1", "sweep1", "worker2", "sweep2"),
@@ -198,7 +201,7 @@ def choices(scenario: Scenario, actor: str, operation: str) -> list[str]:
     faults = ["crash", "drop"] if is_read(operation) else list(CALL_FAULTS)
     faults += ["stale"] if operation == "query" else []
     others = [other for other in scenario.actors if other != actor]
-    turns = ["to", *(event for event in scenario.events if event in ("expire", "declare"))]
+    turns = ["to", *(event for event in scenario.events if event in ("expire", "declare", "tamper"))]
     return [*faults, *scenario.events, *(f"{turn}:{other}" for turn in turns for other in others)]
 
 

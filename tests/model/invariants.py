@@ -38,6 +38,8 @@ class Watch:
         self._rows = rows
 
     def _one(self, identity: str, row: Item) -> None:
+        if "document_key" in row:
+            self._document(row["document_key"])
         if "published_key" in row:
             self._complete(identity, self._document(row["published_key"]), "its published generation")
         if row["state"] == "DONE" and row["published_generation"] != row["generation"]:
@@ -50,7 +52,7 @@ class Watch:
         if (row.get("generation", 0), row.get("attempt", 0)) < (before.get("generation", 0), before.get("attempt", 0)):
             raise Violation(f"{identity}: generation or attempt went back")
         self._lease(identity, before, row)
-        if (before["state"], row["state"]) == ("PUBLISHING", "FAILED"):
+        if (before["state"], row["state"]) == ("PUBLISHING", "FAILED") and "tamper" not in self._world.events:
             self._nothing_of(identity, row["generation"])
 
     def _nothing_of(self, identity: str, generation: int) -> None:
@@ -69,7 +71,7 @@ class Watch:
 
     def _may_fail(self, row: Item) -> bool:
         world = self._world
-        return "vanish" in world.events or bool(world.poisonous)
+        return not {"vanish", "tamper"}.isdisjoint(world.events) or bool(world.poisonous)
 
     def _complete(self, identity: str, document: Item, what: str) -> None:
         for item in (*document["objects"], *document["quarantine"]):

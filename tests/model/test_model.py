@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.model.histories import SCENARIOS, at_random, play
+from tests.model.histories import SCENARIOS, at_random, directed, play
 
 EVERY = {"reprocess": 7, "plan": 5, "poison": 29}
 """Of the single faults of long scenarios only every n-th is tried here; a long run tries them all."""
@@ -29,6 +29,12 @@ def test_no_random_history_breaks_a_promise(name: str) -> None:
     for seed in range(SEEDS.get(name, 80)):
         history = at_random(SCENARIOS[name], seed)
         assert history.violation is None, f"seed {seed}: {history.describe()}"
+
+
+def test_who_read_the_right_document_in_time_publishes_nothing_after_it_was_found_to_be_wrong() -> None:
+    script = [("worker1", "complete_multipart_upload", "tamper:worker2")]
+    history = directed(SCENARIOS["tampered"], script)
+    assert history.violation is None, history.describe()
 
 
 def test_a_history_is_replayed_by_its_seed() -> None:

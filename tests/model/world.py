@@ -158,6 +158,10 @@ class World:
                     row = ledger.manifests.get(item["id"])
                     assert row is not None
                     ledger.manifests.force(row, self.now)
+        elif event == "tamper":
+            for row in self.rows().values():
+                if row["state"] == State.PUBLISHING:
+                    self.s3.put_object(Bucket="control", Key=row["document_key"], Body=b"{}")
         elif event == "vanish":
             for identity in self.s3.open_uploads()[:1]:
                 self.s3.uploads[identity].state = "aborted"
