@@ -9,7 +9,7 @@ OUTPUT ?= demo-output
 STAGE ?= dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit integration e2e bench fuzz check format wheels synth local-up clean
+.PHONY: help setup demo test unit integration e2e chaos load bench fuzz check format wheels synth local-up clean
 
 help: ## list all targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -43,6 +43,12 @@ check: setup ## lint, format, types; for Rust: rustfmt, clippy and its tests
 
 fuzz: setup ## the native reader against the oracle on mutated input; SECONDS=60 SEED=0
 	@$(PY) -m tests.fuzz.fuzz_reader --seconds $(SECONDS) --seed $(SEED) --keep build/fuzz
+
+chaos: setup ## kill, stall and repeat everything, then count every line, about 40 minutes; SEED=n: that one history
+	@$(PY) -m tests.chaos --seed $(SEED) $(if $(filter command%,$(origin SEED)),--histories 1 --log,--glue -1)
+
+load: setup ## thousands of files through both lanes and the control plane, about an hour; prints the numbers
+	@$(PY) -m tests.load
 
 bench: setup ## how fast the conversion is beside other ways, about 10 minutes; writes docs/performance.md
 	@$(PY) -m bench --document

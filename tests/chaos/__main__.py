@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from local.cloud import LocalCloud
+from router.telemetry import logger
 from tests.chaos import patches
 from tests.chaos.glue_history import HISTORIES, run_glue_history
 from tests.chaos.history import Report, run_history
@@ -53,7 +54,8 @@ def _lead_to(environment: Mapping[str, str]) -> None:
     """What this process asks of AWS goes to the local cloud, and nowhere else."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         del os.environ[name]
-    os.environ.update(environment, POWERTOOLS_LOG_LEVEL="CRITICAL", POWERTOOLS_SERVICE_NAME="chaos")
+    os.environ.update(environment, POWERTOOLS_SERVICE_NAME="chaos", POWERTOOLS_METRICS_NAMESPACE="chaos")
+    logger.setLevel("CRITICAL")
 
 
 def _histories(count: int, seed: int, environment: Mapping[str, str], *, log: bool) -> int:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from local.cloud import LocalCloud
 
-SHORT_SET = range(0, len(combinations()), 17)
-"""Every 17th fault of the list."""
+SHORT_SET = range(0, len(combinations()), 29)
+"""Every 29th fault of the list."""
 
 
 @pytest.fixture(scope="module")

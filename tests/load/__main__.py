@@ -1,0 +1,98 @@
+"""``python -m tests.load [part ...]``: each part prints its numbers; the exit code is 1 when a limit was passed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from local.cloud import LocalCloud
+from router.telemetry import logger
+from tests.load.control import backlog, with_old_manifests
+from tests.load.lanes import batch_load, stream_load
+from tests.load.large import large_file
+
+PARTS = ("stream", "old", "batch", "manifest", "backlog", "large")
+TARGET_MEGABYTES = 196
+"""Per second: 200,000 files of 3.5 MB an hour."""
+CORES_PER_WORKER = 4
+SLOWDOWN = 1.5
+"""Old manifests may make a call so much slower, for the noise of the machine."""
+MEMORY_GROWTH = 1.2
+"""The second half of a large file may take so much more memory than the first."""
+
+
+def main(argv: list[str]) -> int:
+    """1 when a limit was passed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.load")
+    parser.add_argument("parts", nargs="*", default=PARTS, choices=(*PARTS, []), metavar="part", help=", ".join(PARTS))
+    parser.add_argument("--stream-files", type=int, default=20_000)
+    parser.add_argument("--stream-bytes", type=int, default=35_000)
+    parser.add_argument("--stream-rate", type=float, default=56.0, help="files per second")
+    parser.add_argument("--old-manifests", type=int, default=100_000)
+    parser.add_argument("--batch-files", type=int, default=1_000)
+    parser.add_argument("--batch-bytes", type=int, default=3_500_000)
+    parser.add_argument("--manifest-files", type=int, default=500)
+    parser.add_argument("--backlog", type=int, default=2_000, help="manifests")
+    parser.add_argument("--large-bytes", type=int, default=4_000_000_000)
+    options = parser.parse_args(argv)
+    with tempfile.TemporaryDirectory(prefix="load-") as folder, LocalCloud.start(Path(folder) / "cloud") as cloud:
+        for name in [name for name in os.environ if name.startswith("AWS_")]:
+            del os.environ[name]
+        os.environ.update(cloud.environment, POWERTOOLS_LOG_LEVEL="CRITICAL", POWERTOOLS_SERVICE_NAME="load")
+        os.environ.update(POWERTOOLS_METRICS_NAMESPACE="load", POWERTOOLS_METRICS_DISABLED="true")
+        logger.setLevel("CRITICAL")
+        passed = [_part(name, options, cloud, Path(folder)) for name in options.parts]
+    return 0 if all(passed) else 1
+
+
+def _part(name: str, options: argparse.Namespace, cloud: LocalCloud, folder: Path) -> bool:
+    if name == "stream":
+        return _stream(options, cloud)
+    if name == "old":
+        return _old(options)
+    if name == "batch":
+        told = batch_load(cloud, options.batch_files, options.batch_bytes)
+        workers = TARGET_MEGABYTES / told.megabytes_per_core / CORES_PER_WORKER
+        print(
+            f"batch: {told.files} files, {told.bytes / 1e6:.0f} MB: {told.megabytes_per_core:.1f} MB/s per core, "
+            f"run {told.run_seconds:.0f} s; {TARGET_MEGABYTES} MB/s take {workers:.1f} G.1X workers",
+            flush=True,
+        )
+        return True
+    if name == "manifest":
+        told = batch_load(cloud, options.manifest_files, options.batch_bytes // 100)
+        print(
+            f"manifest of {told.files} files: run {told.run_seconds:.0f} s, tasks {told.task_seconds:.1f} s", flush=True
+        )
+        return True
+    if name == "backlog":
+        night = backlog(options.backlog)
+        print(f"backlog: {night}: {night.manifests_per_second:.0f} manifests/s", flush=True)
+        return night.verdict == "SUCCEEDED"
+    memory = large_file(folder, options.large_bytes)
+    print(f"large: {memory}", flush=True)
+    return memory.second_half_megabytes <= memory.first_half_megabytes * MEMORY_GROWTH
+
+
+def _stream(options: argparse.Namespace, cloud: LocalCloud) -> bool:
+    told = stream_load(cloud, options.stream_files, options.stream_bytes, options.stream_rate)
+    oldest = ", ".join(f"{age:.0f}" for age in told.oldest)
+    print(
+        f"stream: {told.files} files at {told.rate:.1f}/s: "
+        f"put to published p50 {told.p50:.0f} s, p95 {told.p95:.0f} s; oldest age by quarter {oldest} s; {'keeps up' if told.keeps_up else 'FALLS BEHIND'}",
+        flush=True,
+    )
+    return told.keeps_up
+
+
+def _old(options: argparse.Namespace) -> bool:
+    before, after = with_old_manifests(options.old_manifests)
+    print(f"old manifests: none: {before}; {options.old_manifests}: {after}", flush=True)
+    return after.micro_batch <= before.micro_batch * SLOWDOWN and after.plan <= before.plan * SLOWDOWN
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

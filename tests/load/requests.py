@@ -1,0 +1,49 @@
+"""Counts the requests that a piece of the product sends, and the write units that they cost."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import botocore.client
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WRITES = frozenset({"PutItem", "UpdateItem"})
+"""They cost one write unit, of items below 1 kB; a transaction costs two for each action."""
+
+
+@contextlib.contextmanager
+def counted() -> Iterator[Counter[str]]:
+    """Operations sent inside, and ``write units``."""
+    counts: Counter[str] = Counter()
+    original = botocore.client.BaseClient._make_api_call
+
+    def call(self: Any, operation: str, request: dict[str, Any]) -> Any:
+        counts[operation] += 1
+        counts["write units"] += write_units(operation, request)
+        return original(self, operation, request)
+
+    botocore.client.BaseClient._make_api_call = call
+    try:
+        yield counts
+    finally:
+        botocore.client.BaseClient._make_api_call = original
+
+
+def write_units(operation: str, request: dict[str, Any]) -> int:
+    """Of one request: the item, and the index of open manifests where the request touches it."""
+    if operation == "TransactWriteItems":
+        return sum(2 + _index_units(next(iter(action.values()))) for action in request["TransactItems"])
+    return 1 + _index_units(request) if operation in WRITES else 0
+
+
+def _index_units(request: dict[str, Any]) -> int:
+    """A row that moves within the index is deleted there and put again; other changes of it are copied there."""
+    if "Item" in request:
+        return int("open" in request["Item"])
+    if not str(request["Key"]["pk"]).startswith("manifest#"):
+        return 0
+    return 2 if "#open =" in request["UpdateExpression"] else 1

@@ -1,0 +1,114 @@
+"""What one file costs in requests and write units, on every path. A larger number here is a larger bill."""
+
+from __future__ import annotations
+
+import os
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lake.settings import BatchSettings, DatasetRule, PeakSettings, Settings, StreamSettings
+from router.plan.handler import plan
+from tests.chaos import patches
+from tests.chaos.inputs import Body
+from tests.chaos.processes import clients
+from tests.chaos.world import World
+from tests.load.requests import counted
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Iterator
+
+    from local.cloud import LocalCloud
+
+FILES = 40
+SETTINGS = Settings(
+    "load",
+    datasets=(DatasetRule("orders", "orders/"),),
+    peak=PeakSettings(hours=()),
+    stream=StreamSettings(manifest_files=1000),
+    batch=BatchSettings(manifest_files=10_000, flex=False),
+)
+ROUTE = {"write units": 6, "PutObject": 2}
+"""Beside one write unit for each file: manifest (2 with its index), dataset, partition; document and pointer."""
+CONVERT = {"write units": 14, "PutObject": 2, "CreateMultipartUpload": 1, "UploadPart": 1, "CompleteMultipartUpload": 1}
+"""For each manifest: claim, commit and finish with their index, dataset; commit document and result document."""
+
+
+@pytest.fixture
+def world(cloud: LocalCloud) -> Iterator[World]:
+    os.environ.setdefault("POWERTOOLS_METRICS_NAMESPACE", "load")
+    with patches.installed():
+        yield World.create(clients(), Random(1), SETTINGS, versions=True)
+
+
+def arrive(world: World, folder: str, files: int) -> None:
+    for number in range(files):
+        _, name, event = world.put(f"{folder}/{number}.ndjson", Body(b'{"a":1}\n', (), ()))
+        world.queue[name] = event
+
+
+def route(world: World) -> Counter[str]:
+    with counted() as counts:
+        world.route(list(world.queue))
+    assert not world.queue
+    return counts
+
+
+def check(counts: Counter[str], fixed: dict[str, int], files: int = 0) -> None:
+    for name, most in fixed.items():
+        per_file = files if name == "write units" else 0
+        assert counts[name] <= most + per_file, f"{counts[name]} {name} for {FILES} files: {dict(counts)}"
+
+
+def test_a_file_costs_one_write_unit_to_own(world: World) -> None:
+    for folder in ("orders", "orders/urgent"):
+        # Given, when many files arrive in one batch
+        arrive(world, folder, FILES)
+        counts = route(world)
+
+        # Then each costs one write unit, and the manifest a fixed number more
+        check(counts, ROUTE, FILES)
+        assert counts["PutItem"] == FILES + 1
+
+
+def test_a_duplicate_event_costs_one_refused_write_and_one_read(world: World) -> None:
+    arrive(world, "orders", FILES)
+    events = dict(world.queue)
+    route(world)
+    world.queue.update(events)
+    counts = route(world)
+    assert counts["PutItem"] == FILES
+    assert counts["GetItem"] <= FILES + 2
+    assert counts["PutObject"] == 0
+
+
+def test_the_conversion_costs_nothing_for_each_file(world: World) -> None:
+    spent = []
+    # The first conversion of a dataset tells the ledger its columns
+    for files in (1, 2, FILES):
+        # Given one manifest of few or of many files, in either lane
+        for folder, lane in (("orders", "batch"), ("orders/urgent", "stream")):
+            arrive(world, f"{folder}/{files}", files)
+            route(world)
+            with counted() as counts:
+                if lane == "batch":
+                    world.night()
+                else:
+                    world.stream(1)
+            check(counts, CONVERT if lane == "stream" else CONVERT | {"write units": 16, "PutObject": 6})
+            spent.append((lane, sum(counts.values())))
+    # Then the number of requests is the same
+    assert spent[2:4] == spent[4:6]
+
+
+def test_merging_a_night_costs_three_write_units_for_each_small_manifest(world: World) -> None:
+    # Given ten invocations of one file each
+    for number in range(10):
+        arrive(world, f"orders/{number}", 1)
+        route(world)
+    with counted() as counts:
+        world.run("plan", lambda _: plan({"execution": "night"}, world.router()))
+    assert counts["TransactWriteItems"] == 1
+    assert counts["write units"] <= 10 * 3 + 6
