@@ -21,7 +21,6 @@ CALL_FAULTS = ("crash", "lose", "drop", "twice")
 REPAIR_ROUNDS = 14
 ONCE = ("lose", "drop", "stale", "vanish", "tamper")
 BUDGET = {**dict.fromkeys(ONCE, 1), "twice": 2, "force": 2, "expire": 4, "hours": 3, "declare": 2}
-}
 """How often each may happen in a random history: attempts are bounded, so are the reasons to repeat them."""
 
 
