@@ -15,13 +15,10 @@ from lake.settings.checks import (
     minutes_of_day,
 )
 from lake.settings.sweep import SweepSettings
+from lake.settings.workers import GIB, MIB, WORKERS, check_worker
 
-MIB = 1 << 20
-GIB = 1 << 30
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 FOLDER = "{folder}"
-WORKERS = {"G.1X": 4, "G.2X": 8, "G.4X": 16, "G.8X": 32}
-"""vCPUs of a Glue worker type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,5 +243,7 @@ class Settings:
     def __post_init__(self) -> None:
         check_pattern("stage", self.stage, DATASET_NAME, "lower case letters, digits and underscore")
         check_time_zone("time_zone", self.time_zone)
+        check_worker("stream.worker_type", self.stream.worker_type, self.convert.row_group_bytes)
+        check_worker("batch.worker_type", self.batch.worker_type, self.convert.row_group_bytes)
         if not self.datasets:
             raise InvalidSettingsError("datasets", [], "expected at least one [[datasets]] with a name")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from lake.settings.checks import minutes_of_day
-from lake.settings.model import WORKERS
+from lake.settings.workers import WORKERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

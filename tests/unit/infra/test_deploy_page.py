@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lake.settings import DatasetRule, Settings
-from lake.settings.model import GIB, MIB
+from lake.settings.workers import GIB, MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

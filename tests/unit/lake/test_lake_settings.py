@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from lake.errors import InvalidSettingsError
-from lake.settings import dump_settings, load_settings, parse_settings
+from lake.settings import BatchSettings, Settings, StreamSettings, dump_settings, load_settings, parse_settings
+from lake.settings.workers import needed_bytes
 
 DEV = Path(__file__).parents[3] / "settings" / "dev.toml"
 
@@ -48,6 +49,9 @@ def test_defaults_need_a_stage_only() -> None:
         ({"stream": {"low_mark_bytes": 2, "high_mark_bytes": 1}}, "stream.low_mark_bytes", 2),
         ({"batch": {"worker_type": "G.9X"}}, "batch.worker_type", "G.9X"),
         ({"batch": {"worker_type": "G.4X"}}, "batch.worker_type", "G.4X"),
+        ({"batch": {"worker_type": "G.025X", "flex": False}}, "batch.worker_type", "G.025X"),
+        ({"stream": {"worker_type": "G.025X"}}, "stream.worker_type", "G.025X"),
+        ({"convert": {"row_group_bytes": 512 << 20}}, "stream.worker_type", "G.1X"),
         ({"batch": {"flex": "yes"}}, "batch.flex", "yes"),
         ({"convert": {"compression": "lzo"}}, "convert.compression", "lzo"),
         ({"schedule": {"overnight": "22:00"}}, "schedule.overnight", "22:00"),
@@ -60,6 +64,22 @@ def test_a_wrong_value_is_named_with_its_key(changes: dict[str, Any], key: str, 
         parse_settings({name: item for name, item in {"stage": "dev", **changes}.items() if item is not None})
     assert (caught.value.key, caught.value.value) == (key, value)
     assert f"settings: {key} = {value!r} is wrong" in str(caught.value)
+
+
+def test_a_worker_that_is_too_small_is_refused_with_the_figures() -> None:
+    # Then two tasks of 300 MB and 1 GB for the executor are more than a quarter of a G.1X has beside the heap.
+    with pytest.raises(InvalidSettingsError, match=r"its 2 tasks need 1\.6 GB beside the JVM's heap, .* about 1\.3"):
+        Settings(stage="dev", stream=StreamSettings(worker_type="G.025X"))
+
+
+@pytest.mark.parametrize("worker_type", ["G.1X", "G.2X", "G.4X", "G.8X"])
+def test_the_other_workers_fit_with_the_default_row_group(worker_type: str) -> None:
+    settings = Settings(
+        stage="dev",
+        stream=StreamSettings(worker_type=worker_type),
+        batch=BatchSettings(worker_type=worker_type, flex=False),
+    )
+    assert needed_bytes("G.1X", settings.convert.row_group_bytes) == 4 * 300_000_000 + 1_000_000_000
 
 
 def test_a_missing_file_says_what_to_do(tmp_path: Path) -> None:
