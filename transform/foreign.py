@@ -26,7 +26,7 @@ LINES_TO_COMPARE = 20
 FEWEST_TABLE_LINES = 2
 
 
-def recognise(first_rejected: Sequence[bytes | None], rows: int) -> str | None:
+def recognise(first_rejected: Sequence[bytes | None], rows: int, *, opens_file: bool = True) -> str | None:
     """A sentence that says what the file looks like and what is expected; None: its lines are judged one by one.
 
     Parameters
@@ -35,11 +35,15 @@ def recognise(first_rejected: Sequence[bytes | None], rows: int) -> str | None:
         The rejected lines from the start of the file on, in order; None for one that was too large to keep.
     rows
         Lines of the same part of the file that did become rows.
+    opens_file
+        The first of the rejected lines is the first line of the file.
     """
     lines = [line for line in first_rejected[:LINES_TO_COMPARE] if line is not None]
     if not lines:
         return None
-    what = _opening(lines[0]) or (_magic(lines[0]) or _table(lines) if rows == 0 else None)
+    # The last element of an array can be a row; a broken line among rows is nothing but a broken line.
+    opening = _opening(lines[0]) if opens_file and rows < len(first_rejected) else None
+    what = opening or (_magic(lines[0]) or _table(lines) if rows == 0 else None)
     return None if what is None else f"it looks like {what}; {EXPECTED}"
 
 

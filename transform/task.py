@@ -15,7 +15,7 @@ from lake.errors import AuditError
 from lake.layout import lake_key, quarantine_key
 from transform.clients import s3_client
 from transform.columns import new_columns, record_batch
-from transform.foreign import recognise
+from transform.foreign import BYTE_ORDER_MARK, recognise
 from transform.parquet_writer import ParquetFiles
 from transform.quarantine_writer import QuarantineFiles, line_record, remainder_records
 from transform.read_ahead import ReadAhead
@@ -135,7 +135,8 @@ class _Work:
         # A reader that was stopped by an unreadable source says so as well, but not why.
         unreadable = unreadable or counts.error
         if unreadable is None and split.start == 0 and rejects:
-            unreadable = recognise([reject.line for reject in rejects], counts.rows)
+            opens_file = rejects[0].offset <= len(BYTE_ORDER_MARK)
+            unreadable = recognise([reject.line for reject in rejects], counts.rows, opens_file=opens_file)
         if unreadable is not None:
             self.failures.setdefault(split.file, unreadable)
             return

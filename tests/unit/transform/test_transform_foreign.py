@@ -42,3 +42,12 @@ def test_other_formats_get_a_sentence(lines: list[bytes], rows: int, what: str) 
 )
 def test_broken_lines_stay_broken_lines(lines: list[bytes | None], rows: int) -> None:
     assert recognise(lines, rows) is None
+
+
+@pytest.mark.parametrize("line", [b"{", b"["])
+def test_a_torn_line_among_rows_does_not_cost_the_file(line: bytes) -> None:
+    # Given a file whose only broken line is its last one, or its first one.
+    assert recognise([line], 1_000_000, opens_file=False) is None
+    assert recognise([line], 1_000_000, opens_file=True) is None
+    # And a short one, more of which is broken than not.
+    assert recognise([line, b"x"], 1, opens_file=False) is None
