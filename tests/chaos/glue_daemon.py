@@ -8,4 +8,4 @@ from tests.chaos.glue_process import VARIABLE, install
 
 if __name__ == "__main__":
     install(os.environ[VARIABLE])
-    daemon.manager()
+    daemon.manager()  # type: ignore[no-untyped-call]

@@ -17,7 +17,7 @@ from tests.chaos.inputs import Input, body
 if TYPE_CHECKING:
     from lake.settings import Settings
     from local.cloud import LocalCloud
-    from tests.chaos.world import Clients
+    from tests.chaos.processes import Clients
 
 BATCH, STREAM = "batch", "stream"
 FILES = 4

@@ -13,10 +13,12 @@ import transform.lease
 from tests.chaos.choices import DATASETS, combinations, settings
 from tests.chaos.injection import Fault
 from tests.chaos.inputs import Input, body
-from tests.chaos.world import Clients, World
+from tests.chaos.world import World
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from tests.chaos.processes import Clients
 
 ROUNDS = 14
 RENEWAL_SECONDS = 0.02
@@ -38,7 +40,7 @@ def run_history(clients: Clients, seed: int) -> Report:
     world = World.create(clients, random, settings(random), versions=random.random() < 0.7)
     tokens = Random(seed)
     original, renewals = secrets.token_hex, transform.lease.RENEWALS_PER_LEASE
-    secrets.token_hex = lambda size=None: tokens.randbytes(size or 32).hex()
+    secrets.token_hex = lambda nbytes=None: tokens.randbytes(nbytes or 32).hex()
     try:
         violations = tuple(_History(world, seed).play())
     finally:
@@ -132,7 +134,7 @@ class _History:
             point, when, action = random.choice(combinations())
             world.faults.append(Fault(point, when, random.randint(1, 4), action))
 
-    def _steps(self) -> list[object]:
+    def _steps(self) -> list[Callable[[], None]]:
         random, world = self._random, self._world
         work = [
             lambda: world.stream(random.randint(1, 4)),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import botocore.awsrequest
 import botocore.client
 import botocore.endpoint
+from botocore.compat import HTTPHeaders
 from botocore.exceptions import ClientError, ReadTimeoutError
 
 if TYPE_CHECKING:
@@ -46,7 +47,9 @@ class Fault:
 class Actor(Protocol):
     """Whoever sends requests: a process of the product."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """For people."""
 
     def kill(self, fault: Fault) -> None:
         """End the process: raises or does not return."""
@@ -128,8 +131,9 @@ def _strike(injector: Injector, fault: Fault, url: str, operation: str) -> None:
 
 def patches() -> list[tuple[Any, str, Any]]:
     """(owner, attribute, value) of what has to be replaced; without a current injector nothing changes."""
-    original_call = botocore.client.BaseClient._make_api_call
-    original_try = botocore.endpoint.Endpoint._do_get_response
+    client: Any = botocore.client.BaseClient
+    endpoint: Any = botocore.endpoint.Endpoint
+    original_call, original_try = client._make_api_call, endpoint._do_get_response
     original_start = threading.Thread.start
 
     def make_api_call(self: Any, operation: str, request: dict[str, Any]) -> Any:
@@ -165,8 +169,8 @@ def patches() -> list[tuple[Any, str, Any]]:
         original_start(self)
 
     return [
-        (botocore.client.BaseClient, "_make_api_call", make_api_call),
-        (botocore.endpoint.Endpoint, "_do_get_response", get_response),
+        (client, "_make_api_call", make_api_call),
+        (endpoint, "_do_get_response", get_response),
         (threading.Thread, "start", start),
     ]
 
@@ -189,7 +193,7 @@ def _refusal(fault: Fault, request: Any, operation_model: Any) -> Any:
     status = 503 if s3 or fault.action == "unavailable" else 400
     if fault.action == "unavailable":
         code = "ServiceUnavailable"
-    http = botocore.awsrequest.AWSResponse(request.url, status, {}, _NoBody())
+    http = botocore.awsrequest.AWSResponse(request.url, status, HTTPHeaders(), _NoBody())
     parsed = {
         "Error": {"Code": code, "Message": f"injected: {fault}"},
         "ResponseMetadata": {"HTTPStatusCode": status, "HTTPHeaders": {}, "RetryAttempts": 0},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
@@ -71,7 +72,8 @@ class World:
     def create(cls, clients: Clients, random: Random, settings: Settings, *, versions: bool) -> World:
         name = f"c{random.getrandbits(40):010x}{datetime.now(UTC):%H%M%S%f}"
         buckets = [f"{name}-{bucket}" for bucket in BUCKETS]
-        places = Places(*buckets, f"{name}-ledger", f"{name}-stream", f"{name}-batch", f"{name}_lake")
+        jobs = (f"{name}-stream", f"{name}-batch")
+        places = Places(*buckets, f"{name}-ledger", *jobs, f"{name}_lake")  # type: ignore[call-arg]
         for bucket in buckets:
             clients.s3.create_bucket(Bucket=bucket)
         if versions:
@@ -183,7 +185,10 @@ class World:
         for entry in json.loads(index["Body"].read()):
             for _ in range(2 if twice else 1):
                 self.batch(entry["run"])
-            self.run("status", lambda _, entry=entry: run_status({"run": entry["run"]}, self.router()))
+            self.run("status", partial(self._status, entry["run"]))
+
+    def _status(self, uri: str, _: str) -> dict[str, int]:
+        return run_status({"run": uri}, self.router())
 
     def batch(self, uri: str) -> None:
         """One Glue run over a run document."""
@@ -191,7 +196,7 @@ class World:
         def work(name: str) -> int:
             return batch_job.main.run(
                 {"run": uri, "JOB_RUN_ID": name},
-                spark=self._spark(),  # type: ignore[arg-type]
+                spark=self._spark(),
                 services=self._services(),
                 clock=self.clock,
                 run_is_terminal=self._is_over,

@@ -80,9 +80,11 @@ def _part(name: str, options: argparse.Namespace, cloud: LocalCloud, folder: Pat
 def _stream(options: argparse.Namespace, cloud: LocalCloud) -> bool:
     told = stream_load(cloud, options.stream_files, options.stream_bytes, options.stream_rate)
     oldest = ", ".join(f"{age:.0f}" for age in told.oldest)
+    verdict = "keeps up" if told.keeps_up else "FALLS BEHIND"
     print(
         f"stream: {told.files} files at {told.rate:.1f}/s: "
-        f"put to published p50 {told.p50:.0f} s, p95 {told.p95:.0f} s; oldest age by quarter {oldest} s; {'keeps up' if told.keeps_up else 'FALLS BEHIND'}",
+        f"put to published p50 {told.p50:.0f} s, p95 {told.p95:.0f} s; "
+        f"oldest age by quarter {oldest} s; {verdict}",
         flush=True,
     )
     return told.keeps_up

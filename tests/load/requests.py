@@ -19,18 +19,19 @@ WRITES = frozenset({"PutItem", "UpdateItem"})
 def counted() -> Iterator[Counter[str]]:
     """Operations sent inside, and ``write units``."""
     counts: Counter[str] = Counter()
-    original = botocore.client.BaseClient._make_api_call
+    base: Any = botocore.client.BaseClient
+    original = base._make_api_call
 
     def call(self: Any, operation: str, request: dict[str, Any]) -> Any:
         counts[operation] += 1
         counts["write units"] += write_units(operation, request)
         return original(self, operation, request)
 
-    botocore.client.BaseClient._make_api_call = call
+    base._make_api_call = call
     try:
         yield counts
     finally:
-        botocore.client.BaseClient._make_api_call = original
+        base._make_api_call = original
 
 
 def write_units(operation: str, request: dict[str, Any]) -> int:
