@@ -1,11 +1,13 @@
 """Emulated S3 and DynamoDB with one deployment in them, and a clock that only moves when a test moves it."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
+from unittest.mock import patch
 
 import boto3
 from moto import mock_aws
@@ -74,7 +76,9 @@ def file_of(key: str, size: int = 100, version: str | None = "v1") -> ObjectVers
 
 @contextmanager
 def new_world() -> Iterator[World]:
-    with mock_aws():
+    # Tests on the emulator may have run before, in the same process.
+    with patch.dict(os.environ), mock_aws():
+        os.environ.pop("AWS_ENDPOINT_URL", None)
         s3, dynamodb = clients()
         for bucket in ("input", "lake", "quarantine", "control"):
             s3.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
