@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cli.demo.proof import pairs_of, prove
+from cli.demo.proof import prove
+from cli.demo.proof_rows import pairs_of
 
 LINES = [
     b'{"a": 1.10, "B": "x\\ny", "c": null}',

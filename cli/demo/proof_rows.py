@@ -1,0 +1,100 @@
+"""The proof's own reading of a line: strict RFC 8259 by Python's standard library, values in their very characters."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from json.decoder import scanstring  # type: ignore[attr-defined]
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+DEEPEST = 256
+SPACE = re.compile(r"[ \t\r\n]*")
+BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{\]}]')
+
+
+def _no_constant(name: str) -> Any:  # noqa: ANN401
+    raise ValueError(f"{name} is not JSON")
+
+
+DECODER = json.JSONDecoder(parse_constant=_no_constant)
+
+
+def pairs_of(line: bytes) -> list[tuple[str, str]] | None:
+    """(key, value as text) of the members that are not null; None: the line is not one RFC 8259 object."""
+    try:
+        text = line.decode("utf-8")
+        pairs, end = _object(text, SPACE.match(text, 0).end())  # type: ignore[union-attr]
+        if SPACE.match(text, end).end() != len(text) or len({key for key, _ in pairs}) != len(pairs):  # type: ignore[union-attr]
+            return None
+        for key, value in pairs:
+            key.encode("utf-8")
+            if value is not None:
+                value.encode("utf-8")
+    except (ValueError, IndexError, RecursionError):
+        return None
+    return [(key, value) for key, value in pairs if value is not None]
+
+
+def _object(text: str, at: int) -> tuple[list[tuple[str, str | None]], int]:
+    def skip(position: int) -> int:
+        return SPACE.match(text, position).end()  # type: ignore[union-attr]
+
+    if text[at] != "{":
+        raise ValueError("not an object")
+    pairs: list[tuple[str, str | None]] = []
+    at = skip(at + 1)
+    if text[at] == "}":
+        return pairs, at + 1
+    while True:
+        if text[at] != '"':
+            raise ValueError("no key")
+        key, at = scanstring(text, at + 1, True)
+        at = skip(at)
+        if text[at] != ":":
+            raise ValueError("no colon")
+        at = skip(at + 1)
+        if text[at] == '"':
+            value, at = scanstring(text, at + 1, True)
+        else:
+            begin = at
+            try:
+                _, at = DECODER.raw_decode(text, begin)
+            except StopIteration as error:
+                raise ValueError("no value") from error
+            value = text[begin:at]
+            if value[0] in "[{" and _depth(value) + 1 > DEEPEST:
+                raise ValueError("too deep")
+            value = None if value == "null" else value
+        pairs.append((key, value))
+        at = skip(at)
+        if text[at] == "}":
+            return pairs, at + 1
+        if text[at] != ",":
+            raise ValueError("no comma")
+        at = skip(at + 1)
+
+
+def _depth(value: str) -> int:
+    deepest = level = 0
+    for mark in BRACKETS.findall(value):
+        if mark in "[{":
+            level += 1
+            deepest = max(deepest, level)
+        elif mark in "]}":
+            level -= 1
+    return deepest
+
+
+def row_checksum(pairs: Iterable[tuple[str, str]]) -> int:
+    """128 bits over the row's members in sorted order; rows are summed, so that their order does not matter."""
+    digest = hashlib.blake2b(digest_size=16)
+    for key, value in sorted(pairs):
+        for text in (key, value):
+            data = text.encode("utf-8")
+            digest.update(len(data).to_bytes(8, "little"))
+            digest.update(data)
+    return int.from_bytes(digest.digest(), "little")
