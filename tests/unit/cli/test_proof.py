@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,6 +11,9 @@ import pytest
 
 from cli.demo.proof import prove
 from cli.demo.proof_rows import pairs_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LINES = [
     b'{"a": 1.10, "B": "x\\ny", "c": null}',
