@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import os
 import sys
 import tempfile
 import time
@@ -15,14 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from local.cloud import LocalCloud
-from router.telemetry import logger
-from tests.chaos import patches
 from tests.chaos.glue_history import HISTORIES, run_glue_history
-from tests.chaos.history import Report, run_history
 from tests.chaos.processes import clients
+from tests.chaos.workers import lead_to, play
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from tests.chaos.history import Report
 
 WORKERS = 2
 PROGRESS = 100
@@ -40,7 +39,7 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     end = HISTORIES if options.glue < 0 else min(options.first + options.glue, HISTORIES)
     with tempfile.TemporaryDirectory(prefix="chaos-") as folder, LocalCloud.start(Path(folder)) as cloud:
-        _lead_to(cloud.environment)
+        lead_to(cloud.environment)
         bad = _histories(options.histories, options.seed, cloud.environment, log=options.log)
         shared = clients()
         runs = (run_glue_history(cloud, shared, number, options.seed) for number in range(options.first, end))
@@ -50,24 +49,11 @@ def main(argv: list[str]) -> int:
     return min(bad, 1)
 
 
-def _lead_to(environment: Mapping[str, str]) -> None:
-    """What this process asks of AWS goes to the local cloud, and nowhere else."""
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        del os.environ[name]
-    os.environ.update(environment, POWERTOOLS_SERVICE_NAME="chaos", POWERTOOLS_METRICS_NAMESPACE="chaos")
-    logger.setLevel("CRITICAL")
-
-
 def _histories(count: int, seed: int, environment: Mapping[str, str], *, log: bool) -> int:
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(WORKERS, mp_context=context, initializer=partial(_lead_to, dict(environment))) as pool:
-        reports = pool.map(_history, range(seed, seed + count))
+    with ProcessPoolExecutor(WORKERS, mp_context=context, initializer=partial(lead_to, dict(environment))) as pool:
+        reports = pool.map(play, range(seed, seed + count))
         return _show("histories in process", reports, "make chaos SEED={}", log=log, progress=PROGRESS)
-
-
-def _history(seed: int) -> Report:
-    with patches.installed():
-        return run_history(clients(), seed)
 
 
 def _show(what: str, reports: Iterable[Report], again: str, *, log: bool, progress: int) -> int:

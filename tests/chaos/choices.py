@@ -13,13 +13,13 @@ from lake.settings import (
     StreamSettings,
     SweepSettings,
 )
-from tests.chaos.injection import ACTIONS
-from tests.chaos.points import WRITES
+from tests.chaos.injection import ACTIONS, UNDER_RETRIES
+from tests.chaos.points import INPUT_READ, WRITES
 
 if TYPE_CHECKING:
     from random import Random
 
-WORKER_POINTS = ("upload create", "upload part")
+WORKER_POINTS = ("upload create", "upload part", INPUT_READ)
 DATASETS = ("orders", "clicks")
 
 
@@ -29,6 +29,8 @@ def combinations() -> list[tuple[str, str, str]]:
     for point in WRITES:
         for action in ACTIONS:
             if action == "kill worker" and point not in WORKER_POINTS:
+                continue
+            if point == INPUT_READ and (action in UNDER_RETRIES or action == "lost answer"):
                 continue
             # Renewals have a thread of their own; whoever sleeps elsewhere finds its lease lost there.
             if action == "stall" and point == "renew":

@@ -1,6 +1,6 @@
 """Carries out faults inside of botocore: around whole calls, and around each try below its retries.
 
-Only botocore is patched, never the product. Standard library and botocore only, because runs of Glue load it as well.
+Only botocore and obstore are patched, never the product. Nothing else is imported: runs of Glue load it as well.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 import botocore.awsrequest
 import botocore.client
 import botocore.endpoint
+import obstore
 from botocore.compat import HTTPHeaders
 from botocore.exceptions import ClientError, ReadTimeoutError
+from obstore.exceptions import GenericError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-from tests.chaos.points import point_of
+from tests.chaos.points import INPUT_READ, point_of
 
 UNDER_RETRIES = frozenset({"throttle", "unavailable", "lost try"})
 """Actions that botocore's own retries see; the others are seen by the product."""
@@ -123,6 +125,8 @@ def _strike(injector: Injector, fault: Fault, url: str, operation: str) -> None:
         injector.actor.stall(fault)
         if injector.dead:
             raise Killed
+    elif fault.action == "raise" and fault.point == INPUT_READ:
+        raise GenericError(f"injected: {fault}")
     elif fault.action == "raise":
         raise ClientError({"Error": {"Code": "InternalServerError", "Message": f"injected: {fault}"}}, operation)
     elif fault.action == "lost answer":
@@ -168,7 +172,16 @@ def patches() -> list[tuple[Any, str, Any]]:
             self.run = run_as_actor  # type: ignore[method-assign]
         original_start(self)
 
+    original_get = obstore.get
+
+    def get(*arguments: Any, **options: Any) -> Any:
+        injector = CURRENT.get() or next(iter(WHOLE_PROCESS), None)
+        if injector is None:
+            return original_get(*arguments, **options)
+        return around(injector, INPUT_READ, "", INPUT_READ, lambda: original_get(*arguments, **options))
+
     return [
+        (obstore, "get", get),
         (client, "_make_api_call", make_api_call),
         (endpoint, "_do_get_response", get_response),
         (threading.Thread, "start", start),

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 ASSIGNMENT = re.compile(r"(#\w+) = (:v\d+)")
+INPUT_READ = "input read"
 MOVES = {"RUNNING": "claim", "QUEUED": "release", "PUBLISHING": "commit", "DONE": "finish", "FAILED": "fail"}
 BY_PREFIX = {
     "manifests/": "manifest document",
@@ -41,7 +42,7 @@ WRITES = (
         "abort upload",
         "plan document",
     ),
-    *("delete object", "list uploads"),
+    *("delete object", "list uploads", INPUT_READ),
 )
 """Points at which histories inject faults, before and after."""
 

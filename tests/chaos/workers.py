@@ -1,0 +1,30 @@
+"""What each process of a long set of histories does."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from router.telemetry import logger
+from tests.chaos import patches
+from tests.chaos.history import run_history
+from tests.chaos.processes import clients
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tests.chaos.history import Report
+
+
+def lead_to(environment: Mapping[str, str]) -> None:
+    """What this process asks of AWS goes to the local cloud, and nowhere else."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        del os.environ[name]
+    os.environ.update(environment, POWERTOOLS_SERVICE_NAME="chaos", POWERTOOLS_METRICS_NAMESPACE="chaos")
+    logger.setLevel("CRITICAL")
+
+
+def play(seed: int) -> Report:
+    """One history in this process."""
+    with patches.installed():
+        return run_history(clients(), seed)
