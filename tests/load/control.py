@@ -23,6 +23,7 @@ from tests.chaos.inputs import Body
 from tests.chaos.processes import clients
 from tests.chaos.world import World
 from tests.load.lanes import settings
+from tests.load.requests import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +41,8 @@ class Timings:
     micro_batch: float
     plan: float
     sweep: float
+    requests: int
+    """Sent by one round of all four: the measure that a busy machine does not change."""
 
 
 def with_old_manifests(count: int) -> tuple[Timings, Timings]:
@@ -54,16 +57,20 @@ def with_old_manifests(count: int) -> tuple[Timings, Timings]:
 def _timings(world: World, name: str) -> Timings:
     taken: dict[str, list[float]] = {"route": [], "micro_batch": [], "plan": [], "sweep": []}
     for number in range(ROUNDS):
-        for folder in ("orders/urgent", "orders"):
-            _, message, event = world.put(f"{folder}/{name}-{number}.ndjson", Body(b'{"a":1}\n', (), ()))
-            world.queue[message] = event
-        taken["route"].append(_timed(lambda: world.route(list(world.queue))))
-        taken["micro_batch"].append(_timed(lambda: world.stream(100)))
-        taken["plan"].append(
-            _timed(lambda number=number: plan({"execution": f"{name}-{number}"}, world.router()))  # type: ignore[misc]
-        )
-        taken["sweep"].append(_timed(lambda: sweep(world.router())))
-    return Timings(**{key: statistics.median(values) for key, values in taken.items()})
+        with counted() as counts:
+            _round(world, name, number, taken)
+        requests = sum(count for operation, count in counts.items() if operation != "write units")
+    return Timings(**{key: statistics.median(values) for key, values in taken.items()}, requests=requests)
+
+
+def _round(world: World, name: str, number: int, taken: dict[str, list[float]]) -> None:
+    for folder in ("orders/urgent", "orders"):
+        _, message, event = world.put(f"{folder}/{name}-{number}.ndjson", Body(b'{"a":1}\n', (), ()))
+        world.queue[message] = event
+    taken["route"].append(_timed(lambda: world.route(list(world.queue))))
+    taken["micro_batch"].append(_timed(lambda: world.stream(100)))
+    taken["plan"].append(_timed(lambda: plan({"execution": f"{name}-{number}"}, world.router())))
+    taken["sweep"].append(_timed(lambda: sweep(world.router())))
 
 
 def _timed(work: Callable[[], Any]) -> float:
