@@ -1,7 +1,7 @@
 # `make demo` and `make test` work on a fresh clone; everything else builds on the same set-up.
 SHELL := bash
 PY := .venv/bin/python
-UV := $(shell command -v uv || echo .cache/uv/bin/uv)
+UV = UV_SYSTEM_CERTS=$${UV_SYSTEM_CERTS:-true} $(or $(wildcard .cache/uv/bin/uv),uv)
 DATA ?=
 SECONDS ?= 60
 SEED ?= 0

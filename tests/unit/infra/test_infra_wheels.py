@@ -180,6 +180,13 @@ def test_wheels_change_two_arguments_and_one_permission(tmp_path: Path, assembly
     assets = json.loads(next(real.folder.glob("*.assets.json")).read_text())["files"]
     keys = {place["objectKey"] for file in assets.values() for place in file["destinations"].values()}
     assert modules.rsplit("/", 1)[1] in keys
+    # And the jobs' role may read it.
+    granted = [
+        json.dumps(statement["Resource"])
+        for name, statement in real.statements()
+        if name.startswith("JobsRole") and statement["Action"] == "s3:GetObject"
+    ]
+    assert any(modules.rsplit("/", 1)[1] in resources for resources in granted)
     # And nothing else differs from what the local cloud is given.
     assert _without_wheels(real.template) == _without_wheels(assembly.template)
     assert real.template != assembly.template
