@@ -106,12 +106,12 @@ def _page(services: Services, request: BackfillRequest, prefix: str, progress: P
 
 
 def _wanted(services: Services, request: BackfillRequest, page: ListObjectVersionsOutputTypeDef) -> list[ObjectVersion]:
-    """Current objects of the dataset in the range."""
+    """Objects of the dataset in the range: current ones, or every version where the request says so."""
     settings, bucket = services.settings, services.places.input_bucket
     wanted = []
     for item in page.get("Versions", []):
         key = item["Key"]
-        if not item["IsLatest"] or not key.endswith(settings.input.suffixes):
+        if not (item["IsLatest"] or request.every_version) or not key.endswith(settings.input.suffixes):
             continue
         if dataset_rule(key, settings.datasets)[1] != request.dataset:
             continue

@@ -27,6 +27,8 @@ class BackfillRequest:
     dry_run: bool
     origin: str = "backfill"
     """Who asks."""
+    every_version: bool = False
+    """Replaced versions as well; otherwise current ones only."""
 
     @property
     def selection(self) -> Selection:

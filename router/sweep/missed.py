@@ -69,4 +69,7 @@ def _request(services: Services, dataset: str, begun: datetime) -> BackfillReque
     last = begun - timedelta(minutes=sweep.missed_minutes) - HOUR
     first = last - timedelta(days=sweep.listing_days)
     stamps = [Partition.of(dataset, instant).stamp for instant in (first, last)]
-    return BackfillRequest(dataset, stamps[0], stamps[1], dry_run=False, origin="found by the sweep,")
+    # A version whose event was lost is an arrival of its own, even when another one has replaced it since.
+    return BackfillRequest(
+        dataset, stamps[0], stamps[1], dry_run=False, origin="found by the sweep,", every_version=True
+    )

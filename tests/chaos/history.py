@@ -115,6 +115,9 @@ class _History:
             world.inputs.append(entry if world.versions else entry.lost())
             entry = Input(key, version, len(again.data), again.rows, again.rejects)
             world.queue[other] = event
+            if world.versions and random.random() < 0.3:
+                world.log.append(f"the event {name} is lost")
+                del world.queue[name]
         elif random.random() < 0.08 and len(world.queue) > 1:
             world.log.append(f"the event {name} is lost")
             del world.queue[name]
