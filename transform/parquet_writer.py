@@ -68,7 +68,7 @@ class ParquetFiles:
         """Append the batch as one row group; ``done`` is the share of the input that has been read, to plan ahead."""
         segment = self._segment(batch.schema)
         before = segment.sink.tell()
-        segment.writer.write_batch(batch, row_group_size=max(batch.num_rows, 1))
+        segment.writer.write_table(pa.Table.from_batches([batch]), row_group_size=max(batch.num_rows, 1))
         segment.rows += batch.num_rows
         self.rows += batch.num_rows
         written = segment.sink.tell()

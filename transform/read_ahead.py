@@ -66,13 +66,16 @@ class ReadAhead:
         while self._under_way and self._under_way[0][0].split <= index:
             item, future = self._under_way.popleft()
             self._bytes_under_way -= item.end - item.start
-            if item.split == index:
-                data = future.result()
-                self._start()
-                yield data
-            else:
+            if item.split != index:
                 future.cancel()
                 self._start()
+                continue
+            data = future.result()
+            # Whoever reads must be the only one to keep these bytes.
+            del future
+            self._start()
+            yield data
+            del data
         yield from self._tail(split)
 
     def _tail(self, split: Split) -> Iterator[Buffer]:

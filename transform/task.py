@@ -28,10 +28,14 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from ndjson_arrow import Batch, Reject, SplitCounts
+    from typing_extensions import Buffer
 
     from lake.commit import PendingObject
     from lake.manifest import ObjectVersion
     from transform.tasks import Split, Task
+
+PIECE_BYTES = 512 << 10
+"""What the reader is fed at once: it copies what it is fed, and small copies stay in the processor's cache."""
 
 
 def run_partition(tasks: Iterable[Task]) -> Iterator[TaskResult]:
@@ -120,9 +124,9 @@ class _Work:
         unreadable: str | None = None
         try:
             for chunk in ahead.chunks(index):
-                reader.feed(chunk)
-                self._read_bytes += len(memoryview(chunk))
-                self._drain()
+                self._read(chunk)
+                # Not kept while the next one is waited for.
+                del chunk
                 if reader.done:
                     break
             else:
@@ -158,6 +162,16 @@ class _Work:
                     f"{self._parquet.rows}: the attempt is repeated"
                 )
         self._uploads.finish()
+
+    def _read(self, chunk: Buffer) -> None:
+        """Parse the chunk piece by piece, writing batches as they become full."""
+        with memoryview(chunk) as view:
+            self._read_bytes += len(view)
+            for start in range(0, len(view), PIECE_BYTES):
+                self._reader.feed(view[start : start + PIECE_BYTES])
+                self._drain()
+                if self._reader.done:
+                    break
 
     def _drain(self) -> None:
         while (batch := self._reader.read()) is not None:
