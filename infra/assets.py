@@ -84,5 +84,5 @@ def _wheels(scope: Construct, zip_file: Path) -> FileAssetLocation:
     copy = Path(stage.asset_outdir) / f"asset.{name}.{last}"
     shutil.copyfile(zip_file, copy)
     return Stack.of(scope).synthesizer.add_file_asset(
-        file_name=copy.name, source_hash=name, packaging=FileAssetPackaging.FILE
+        file_name=copy.name, source_hash=name, packaging=FileAssetPackaging.FILE, display_name="Wheels"
     )
