@@ -14,7 +14,7 @@ _OUTSIDE_HEAP = 5 / 16
 _EXECUTOR_BYTES = 1_000_000_000
 """Whatever the tasks: Spark's Python daemon, the libraries' code, buffers of the operating system."""
 _TASK_BYTES = 300_000_000
-"""The limit that one task keeps with a row group of the default size (docs/performance.md has what was measured)."""
+"""The budget of one task with a row group of the default size; docs/performance.md has what was measured."""
 _ROW_GROUP_BYTES = 64 * MIB
 
 
