@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 from pathlib import Path
 
 from local.cloud import LocalCloud
-from router.telemetry import logger
+from tests.chaos.workers import lead_to
 from tests.load.control import backlog, with_old_manifests
 from tests.load.lanes import batch_load, stream_load
 from tests.load.large import large_file
@@ -39,11 +38,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--large-bytes", type=int, default=4_000_000_000)
     options = parser.parse_args(argv)
     with tempfile.TemporaryDirectory(prefix="load-") as folder, LocalCloud.start(Path(folder) / "cloud") as cloud:
-        for name in [name for name in os.environ if name.startswith("AWS_")]:
-            del os.environ[name]
-        os.environ.update(cloud.environment, POWERTOOLS_LOG_LEVEL="CRITICAL", POWERTOOLS_SERVICE_NAME="load")
-        os.environ.update(POWERTOOLS_METRICS_NAMESPACE="load", POWERTOOLS_METRICS_DISABLED="true")
-        logger.setLevel("CRITICAL")
+        lead_to(cloud.environment)
         passed = [_part(name, options, cloud, Path(folder)) for name in options.parts]
     return 0 if all(passed) else 1
 
