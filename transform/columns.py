@@ -27,9 +27,7 @@ def record_batch(batch: Batch, arrived_at: Mapping[str, str] | None) -> pa.Recor
     fields: list[pa.Field[Any]] = []
     arrays: list[pa.Array[Any]] = []
     for index, (name, key) in enumerate(zip(batch.names, batch.keys, strict=True)):
-        validity, offsets, data = batch.column(index)
-        buffers = [None if validity is None else pa.py_buffer(validity), pa.py_buffer(offsets), pa.py_buffer(data)]
-        array = pa.Array.from_buffers(pa.string(), batch.rows, buffers)
+        array = pa.array(batch.column(index), pa.string())
         fields.append(pa.field(name, pa.string(), metadata=_metadata(name, key)))
         arrays.append(array)
         if name == SOURCE and arrived_at is not None:

@@ -53,6 +53,13 @@ impl Buffers {
         self.offsets.resize(rows + 1, end_offset(&self.data));
     }
 
+    /// Gives back the room that was not needed.
+    pub fn shrink(&mut self) {
+        self.data.shrink_to_fit();
+        self.offsets.shrink_to_fit();
+        self.validity.shrink_to_fit();
+    }
+
     /// Takes back everything from row `row` on. A bitmap that is no longer needed stays; it is right all the same.
     pub fn truncate(&mut self, row: usize) {
         if self.rows() <= row {

@@ -20,7 +20,7 @@ mod _native {
     #[pymodule_export]
     use crate::python::PyReader;
     #[pymodule_export]
-    use crate::results::{Batch, Reject, SplitCounts};
+    use crate::results::{Batch, Reject, SplitCounts, StringColumn};
     use crate::{inflate::Codec, names, python::guarded, reason::Reason};
     use pyo3::{prelude::*, types::PyTuple};
 

@@ -1,11 +1,22 @@
 //! What Python gets to see: counts, rejects and batches.
 
+use crate::column::Buffers;
 use crate::inflate::Codec;
+use crate::python::guarded;
 use crate::{reject, split, table};
-use pyo3::exceptions::{PyIndexError, PyValueError};
+use arrow_buffer::Buffer;
+use arrow_data::ArrayData;
+use arrow_data::ffi::FFI_ArrowArray;
+use arrow_schema::ffi::FFI_ArrowSchema;
+use arrow_schema::{ArrowError, DataType};
+use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::PyCapsule;
 use std::collections::BTreeMap;
+use std::ffi::CStr;
+
+const SCHEMA: &CStr = c"arrow_schema";
+const ARRAY: &CStr = c"arrow_array";
 
 #[pyclass(frozen, get_all, module = "ndjson_arrow")]
 #[derive(Clone)]
@@ -80,8 +91,6 @@ pub struct Batch {
     pub batch: table::Batch,
 }
 
-type PyColumn<'py> = (Option<Bound<'py, PyBytes>>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
-
 #[pymethods]
 impl Batch {
     #[getter]
@@ -99,22 +108,50 @@ impl Batch {
         self.batch.keys.clone()
     }
 
-    fn column<'py>(&mut self, py: Python<'py>, index: usize) -> PyResult<PyColumn<'py>> {
-        let slot = self.batch.columns.get_mut(index).ok_or_else(|| {
-            PyIndexError::new_err(format!("no column {index}: the batch has {}", self.batch.names.len()))
-        })?;
+    fn column(&mut self, index: usize) -> PyResult<StringColumn> {
+        let (rows, width) = (self.batch.rows, self.batch.names.len());
+        let slot = self.batch.columns.get_mut(index);
+        let slot = slot.ok_or_else(|| PyIndexError::new_err(format!("no column {index}: the batch has {width}")))?;
         let column = slot.take().ok_or_else(|| PyValueError::new_err(format!("column {index} was taken already")))?;
-        let validity = (!column.validity.is_empty()).then(|| PyBytes::new(py, &column.validity));
-        let offsets = PyBytes::new_with(py, column.offsets.len() * 4, |bytes| {
-            for (target, offset) in bytes.chunks_exact_mut(4).zip(&column.offsets) {
-                target.copy_from_slice(&offset.to_le_bytes());
-            }
-            Ok(())
-        })?;
-        Ok((validity, offsets, PyBytes::new(py, &column.data)))
+        let data = guarded(|| array_data(rows, column))?;
+        let data = data.map_err(|error| PyRuntimeError::new_err(format!("column {index}: {error}")))?;
+        Ok(StringColumn { data: Some(data) })
     }
 
     fn __repr__(&self) -> String {
         format!("Batch(rows={}, columns={})", self.batch.rows, self.batch.names.len())
     }
+}
+
+/// One column out of a batch, until Arrow takes it over.
+#[pyclass(module = "ndjson_arrow")]
+pub struct StringColumn {
+    data: Option<ArrayData>,
+}
+
+#[pymethods]
+impl StringColumn {
+    /// The Arrow PyCapsule interface: the buffers change hands, nothing is copied.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_array__<'py>(
+        &mut self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+        let _always_utf8 = requested_schema;
+        let data = self.data.take().ok_or_else(|| PyValueError::new_err("the column was handed over already"))?;
+        // The lines were checked to be UTF-8 and cut at ASCII characters only: the type may say so without a second look.
+        let schema = guarded(|| FFI_ArrowSchema::try_from(DataType::Utf8))?;
+        let schema = schema.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        let array = guarded(|| FFI_ArrowArray::new(&data))?;
+        Ok((PyCapsule::new_with_value(py, schema, SCHEMA)?, PyCapsule::new_with_value(py, array, ARRAY)?))
+    }
+}
+
+/// Bytes instead of text, whose layout is the same: of these, only offsets and lengths are checked once more.
+fn array_data(rows: usize, column: Buffers) -> Result<ArrayData, ArrowError> {
+    let Buffers { data, offsets, validity } = column;
+    let validity = (!validity.is_empty()).then(|| Buffer::from_vec(validity));
+    let buffers = vec![Buffer::from_vec(offsets), Buffer::from_vec(data)];
+    ArrayData::try_new(DataType::Binary, rows, validity, 0, buffers, Vec::new())
 }

@@ -20,6 +20,8 @@ pub struct Column {
     /// The column that followed this one when last seen: the guess that makes rows of one shape cheap.
     next: u32,
     buffers: Buffers,
+    /// Bytes of its values in the last batch.
+    last_bytes: usize,
 }
 
 /// Rows taken out of the table; columns are moved out one by one.
@@ -40,6 +42,8 @@ pub struct Table {
     provenance: bool,
     rows: usize,
     bytes: usize,
+    /// Rows of the last batch, until there is room for as many again.
+    last_rows: usize,
     first: u32,
     row: Row,
 }
@@ -70,6 +74,7 @@ impl Table {
             provenance,
             rows: 0,
             bytes: 0,
+            last_rows: 0,
             first: NONE,
             row: Row::default(),
         };
@@ -160,7 +165,14 @@ impl Table {
         }
         self.by_name.insert(name.clone(), index);
         let usual = key.as_deref().map(usual).unwrap_or_default();
-        self.columns.push(Column { name, key, usual, next: NONE, buffers: Buffers::with_capacity(0, 0) });
+        self.columns.push(Column {
+            name,
+            key,
+            usual,
+            next: NONE,
+            buffers: Buffers::with_capacity(0, 0),
+            last_bytes: 0,
+        });
         index
     }
 
@@ -247,6 +259,18 @@ impl Table {
         self.row.bytes = 0;
     }
 
+    /// Before the first row of a batch: room for one like the last, as columns that grow are copied time and again and
+    /// leave holes in the heap. Not earlier, so that the last batch's own memory is free by then.
+    pub fn reserve(&mut self) {
+        let rows = std::mem::take(&mut self.last_rows);
+        if rows == 0 || self.rows > 0 {
+            return;
+        }
+        for column in self.columns.iter_mut().filter(|column| column.last_bytes > 0) {
+            column.buffers = Buffers::with_capacity(with_margin(rows), with_margin(column.last_bytes));
+        }
+    }
+
     /// All rows so far; None if there are none. The columns stay known, in this order.
     pub fn take(&mut self) -> Option<Batch> {
         if self.rows == 0 {
@@ -254,16 +278,23 @@ impl Table {
         }
         let rows = std::mem::take(&mut self.rows);
         self.bytes = 0;
+        self.last_rows = rows;
         let mut batch = Batch { rows, names: Vec::new(), keys: Vec::new(), columns: Vec::new() };
         for column in &mut self.columns {
             let mut buffers = std::mem::replace(&mut column.buffers, Buffers::with_capacity(0, 0));
             buffers.pad(rows);
+            column.last_bytes = buffers.data.len();
+            buffers.shrink();
             batch.names.push(column.name.clone());
             batch.keys.push(column.key.clone().unwrap_or_default());
             batch.columns.push(Some(buffers));
         }
         Some(batch)
     }
+}
+
+fn with_margin(size: usize) -> usize {
+    size + size / 32
 }
 
 fn usual(key: &str) -> Box<[u8]> {

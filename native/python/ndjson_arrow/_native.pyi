@@ -76,8 +76,8 @@ class Batch:
     @property
     def keys(self) -> list[str]:
         """The original keys; "" for `_rescued`, `_source`, `_offset` and for a hashed known column not yet met."""
-    def column(self, index: int) -> tuple[bytes | None, bytes, bytes]:
-        """Moves a column out, as Arrow buffers of a utf8 array: (validity bitmap or None, int32 offsets, data).
+    def column(self, index: int) -> StringColumn:
+        """Moves a column out.
 
         Raises
         ------
@@ -86,6 +86,13 @@ class Batch:
         ValueError
             The column was taken before.
         """
+
+@final
+class StringColumn:
+    """A column of Arrow's type utf8, handed over once and without copying: `pyarrow.array(column)`."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        """The Arrow PyCapsule interface; ValueError when it was called before."""
 
 @final
 class Reader:

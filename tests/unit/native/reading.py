@@ -33,9 +33,9 @@ def rows_of(batch: Batch) -> list[dict[str, str]]:
     """Column -> text for each row, NULLs left out. Arrow validates the buffers."""
     rows: list[dict[str, str]] = [{} for _ in range(batch.rows)]
     for index, name in enumerate(batch.names):
-        validity, offsets, data = batch.column(index)
-        buffers = [None if validity is None else pa.py_buffer(validity), pa.py_buffer(offsets), pa.py_buffer(data)]
-        array = pa.Array.from_buffers(pa.string(), batch.rows, buffers)
+        array = pa.array(batch.column(index))
+        assert array.type == pa.string()
+        assert len(array) == batch.rows
         array.validate(full=True)
         for row, value in zip(rows, array.to_pylist(), strict=True):
             if value is not None:

@@ -1,5 +1,6 @@
 """The life of a Reader: splits one after the other, order of calls, kinds of buffers, threads."""
 
+import gc
 import re
 import threading
 import time
@@ -7,6 +8,7 @@ from array import array
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from ndjson_arrow import Reader
 
@@ -104,12 +106,53 @@ def test_a_column_is_moved_out_once() -> None:
     read_split(reader, result, [b'{"a":1}'], "file")
     batch = reader.flush()
     assert batch is not None
-    batch.column(1)
+    column = batch.column(1)
     with pytest.raises(ValueError, match="taken already"):
         batch.column(1)
     with pytest.raises(IndexError, match="no column 2"):
         batch.column(2)
+    assert pa.array(column).to_pylist() == ["1"]
+    with pytest.raises(ValueError, match="handed over already"):
+        pa.array(column)
     assert reader.flush() is None
+
+
+def test_a_column_outlives_its_batch_and_its_reader() -> None:
+    # Given batches of one reader, the second of which reuses what it learnt of the first
+    reader = Reader(flush_bytes=1000)
+    reader.open("file")
+    reader.feed(b"".join(b'{"a":"%04d"}\n' % number for number in range(1000)))
+    # When
+    columns = []
+    while (batch := reader.read()) is not None:
+        columns.append(pa.array(batch.column(1)))
+    reader.end_of_input()
+    assert reader.read() is None
+    reader.close()
+    rest = reader.flush()
+    assert rest is not None
+    columns.append(pa.array(rest.column(1)))
+    del reader, batch, rest
+    gc.collect()
+    # Then
+    assert len(columns) > 3
+    for column in columns:
+        column.validate(full=True)
+    assert pa.chunked_array(columns).to_pylist() == [f"{number:04d}" for number in range(1000)]
+
+
+def test_a_column_without_any_value_or_row_beyond_null_is_whole() -> None:
+    reader, result = Reader(known_columns=["known"]), Read()
+    read_split(reader, result, [b'{"a":""}\n{"a":null}'], "file")
+    batch = reader.flush()
+    assert batch is not None
+    columns = {name: pa.array(batch.column(index)) for index, name in enumerate(batch.names)}
+    assert {name: column.to_pylist() for name, column in columns.items()} == {
+        "known": [None, None],
+        "_rescued": [None, None],
+        "a": ["", None],
+    }
+    assert [column.null_count for column in columns.values()] == [2, 2, 1]
 
 
 def test_other_threads_run_while_it_reads() -> None:
