@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from bench.local_objects import LocalSink, local_source, local_version
 from bench.measure import forget_peak, peak_bytes
 from lake.partition import Partition
+from transform.job import WORKER_ENVIRONMENT
 from transform.splits import pack, splits_of
 from transform.task import run_task
 from transform.tasks import Task
@@ -43,6 +44,7 @@ def convert_by_spark(context: SparkContext, settings: ConvertSettings, data: Dat
     """Convert all of the data; the answer is the largest task's peak memory in bytes."""
     tasks = plan(data, settings)
     work = partial(convert_tasks, str(output))
+    context.environment.update(WORKER_ENVIRONMENT)
     return max(context.parallelize(tasks, len(tasks)).mapPartitions(work).collect())
 
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 REASON_LENGTH = 500
 TRACEBACK = "Traceback (most recent call last):"
 PY4J = "An error occurred while calling"
+WORKER_ENVIRONMENT = {"MALLOC_ARENA_MAX": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
+"""For the Python workers: one heap, in which the memory of one row group serves the next. glibc's heaps for each thread
+and Arrow's own allocator keep what one of them has freed from all others, 50 MB and more in a task."""
 
 
 class JobFailedError(TransientError):
@@ -32,6 +35,8 @@ class SparkJob:
 
     def __init__(self, spark: SparkSession) -> None:
         self._context = spark.sparkContext
+        # Spark gives it to the processes it starts for Python tasks, with every master.
+        self._context.environment.update(WORKER_ENVIRONMENT)
         self._tag = f"convert-{secrets.token_hex(6)}"
 
     def run(self, tasks: Sequence[Task]) -> list[TaskResult]:
