@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,13 +11,14 @@ from transform import Outcome, convert
 from transform.services import HELD, UNKNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
 
     from pyspark.sql import SparkSession
 
     from transform import Services
 
+PARALLEL_READS = 16
 HELD_WAIT_SECONDS = 5.0
 """How often a manifest that another run holds is asked for again."""
 
@@ -40,10 +42,32 @@ class Lane:
 def convert_pointers(lane: Lane, pointers: Iterable[str]) -> list[Outcome]:
     """Convert until every manifest is terminal; only then may the checkpoint go on.
 
+    One Spark job takes ``stream.batch_bytes`` of input; its manifests are published before the next one begins.
     A manifest that another run holds is waited for. A pointer that is no pointer, or names what the ledger does not
     know, is logged and skipped: the ledger decides, the inbox is a hint.
     """
-    waiting = manifest_ids(pointers, lane.say)
+    ids = manifest_ids(pointers, lane.say)
+    with ThreadPoolExecutor(PARALLEL_READS) as pool:
+        rows = list(pool.map(lane.services.ledger.manifests.get, ids))
+    sizes = {manifest: 0 if row is None else row.bytes for manifest, row in zip(ids, rows, strict=True)}
+    most = lane.services.settings.stream.batch_bytes
+    return [outcome for portion in portions(sizes, most) for outcome in _convert(lane, portion)]
+
+
+def portions(sizes: Mapping[str, int], most_bytes: int) -> list[list[str]]:
+    """Manifests in order, cut so that each portion has at most ``most_bytes``, or one manifest. Pure."""
+    cut: list[list[str]] = []
+    room = 0
+    for manifest, size in sizes.items():
+        if not cut or size > room:
+            cut.append([])
+            room = most_bytes
+        cut[-1].append(manifest)
+        room -= size
+    return cut
+
+
+def _convert(lane: Lane, waiting: list[str]) -> list[Outcome]:
     done: list[Outcome] = []
     while waiting:
         outcomes = convert(

@@ -89,7 +89,7 @@ class StreamSettings:
     """A larger file goes to the batch lane even at peak; 0: no limit."""
     trigger_seconds: int = 30
     batch_bytes: int = 8 * GIB
-    """Input of one micro-batch: pointers per trigger = batch_bytes / manifest_bytes."""
+    """Input of one Spark job of a micro-batch, or one manifest."""
     max_attempts: int = 3
     """After so many failed attempts a manifest is dissolved into the batch lane."""
     idle_minutes: float = 15

@@ -105,8 +105,9 @@ def stream_load(cloud: LocalCloud, files: int, size: int, rate: float) -> Latenc
     begun = time.time()
     while putting.is_alive() or world.queue:
         putting.join(WINDOW_SECONDS)
-        while world.queue:
-            world.route(list(world.queue)[:WINDOW_MESSAGES])
+        window = list(world.queue)
+        for first in range(0, len(window), WINDOW_MESSAGES):
+            world.route(window[first : first + WINDOW_MESSAGES])
     world.wait("the backlog to be empty", lambda: not world.open_rows())
     published = _published(world)
     world.wait("the end of the streaming run", lambda: world.state(job, run) in OVER)

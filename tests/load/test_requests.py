@@ -34,8 +34,11 @@ SETTINGS = Settings(
 )
 ROUTE = {"write units": 4, "PutObject": 2, "GetItem": 2}
 """Beside one write unit for each file: manifest (2 with its index), dataset, partition; document and pointer."""
-CONVERT = {"write units": 9, "PutObject": 2, "GetObject": 3, "GetItem": 3, "HeadObject": 1, "ListMultipartUploads": 2}
-"""For each manifest: claim, commit and finish with their index, dataset; commit document and result document."""
+CONVERT = {"write units": 9, "PutObject": 2, "GetObject": 3, "GetItem": 4, "HeadObject": 1, "ListMultipartUploads": 2}
+"""For each manifest: claim, commit and finish with their index, dataset; commit document and result document.
+
+The stream reads a manifest's row once more, for its size.
+"""
 PLAN = {"write units": 10, "PutObject": 5, "GetObject": 5, "GetItem": 7}
 """The same after a plan: the night's row, three documents, and the status of the run."""
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from streaming_job.micro_batch import describe, manifest_ids
+from streaming_job.micro_batch import describe, manifest_ids, portions
 from transform import Outcome
 
 
@@ -15,3 +15,11 @@ def test_an_end_without_rows_is_an_alarm() -> None:
     assert describe(Outcome("m", "DONE", 3, 1)) == "m DONE: 3 rows, 1 rejected lines"
     assert describe(Outcome("m", "FAILED", reason="why")).startswith("ALARM m FAILED")
     assert describe(Outcome("m", "DISSOLVED")).startswith("ALARM")
+
+
+def test_a_micro_batch_is_cut_into_jobs_by_bytes() -> None:
+    # Many small manifests are one job; a large one stands alone; the order stays
+    assert portions({"a": 1, "b": 1, "c": 1}, 3) == [["a", "b", "c"]]
+    assert portions({"a": 2, "b": 2, "c": 9, "d": 1}, 3) == [["a"], ["b"], ["c"], ["d"]]
+    assert portions({"a": 0, "b": 3, "c": 0}, 3) == [["a", "b", "c"]]
+    assert portions({}, 3) == []
