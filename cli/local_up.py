@@ -8,9 +8,9 @@ import shutil
 from typing import TYPE_CHECKING
 
 import typer
-from infra.synth import synth
 
 from cli.connect import LOCAL_STATE
+from infra.synth import synth
 from lake.settings import load_settings
 from local.cloud import LocalCloud
 

@@ -22,6 +22,16 @@ if TYPE_CHECKING:
 
 STREAM_TIMEOUT_MINUTES = 24 * 60
 """No stream window is longer than a day; ``stream_window`` starts the job again when work is left."""
+SPARK_SETTINGS = {
+    # A task on a slow or dying executor is run once more elsewhere; only the one that Spark takes is published. Tasks of
+    # one run are of about equal size, so twice the median means trouble; below a minute a second copy gains nothing.
+    "spark.speculation": "true",
+    "spark.speculation.multiplier": "2",
+    "spark.speculation.quantile": "0.75",
+    "spark.speculation.minTaskRuntime": "60s",
+    # Spark's own default, said here because the protocol of an attempt counts on a task being tried again.
+    "spark.task.maxFailures": "4",
+}
 NO_SECURITY_CONFIGURATION = (
     "The buckets encrypt what the job stores (SSE-S3); its logs hold ids and counts, no data, and are encrypted by "
     "CloudWatch's own key; job bookmarks are not used: the ledger decides what is done."
@@ -104,6 +114,8 @@ class Jobs(Construct):
             "--settings": self._assets.settings.s3_object_url,
             "--enable-auto-scaling": "true",
             "--enable-job-insights": "true",
+            # Glue takes one such argument, in which further settings follow like this.
+            "--conf": " --conf ".join(f"{key}={value}" for key, value in SPARK_SETTINGS.items()),
         }
 
     def _logging(self) -> glue.ContinuousLoggingProps:

@@ -107,6 +107,16 @@ def test_the_streaming_job_can_run_only_once(assembly: Assembly) -> None:
     assert job["Timeout"] > 0
 
 
+@pytest.mark.parametrize("part", ["JobsBatch", "JobsStream"])
+def test_a_slow_or_dead_executor_does_not_hold_a_run(assembly: Assembly, part: str) -> None:
+    conf = assembly.one(JOB, part)["DefaultArguments"]["--conf"]
+    settings = dict(setting.split("=", 1) for setting in conf.split(" --conf "))
+    assert settings["spark.speculation"] == "true"
+    assert float(settings["spark.speculation.multiplier"]) > 1
+    assert 0 < float(settings["spark.speculation.quantile"]) < 1
+    assert int(settings["spark.task.maxFailures"]) == 4
+
+
 def test_jobs_and_functions_are_told_the_same_places(assembly: Assembly) -> None:
     arguments = assembly.one(JOB, "JobsBatch")["DefaultArguments"]
     environment = assembly.one("AWS::Lambda::Function", "Routersettle")["Environment"]["Variables"]
