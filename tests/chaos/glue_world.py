@@ -135,8 +135,7 @@ class GlueWorld(World):
 
     def open_rows(self) -> list[dict[str, Any]]:
         """Raw items of the manifests that are not terminal."""
-        items = self.clients.dynamodb.scan(TableName=self.places.ledger_table)["Items"]
-        return [item for item in items if item["pk"].startswith("manifest#") and "open" in item]
+        return [item for item in self.items() if item["pk"].startswith("manifest#") and "open" in item]
 
     def _plan(self, fault: Fault | None) -> str:
         listed = None if fault is None else [fault.point, fault.when, fault.nth, fault.action]

@@ -225,5 +225,4 @@ class _History:
         yield f"not quiet after {ROUNDS} rounds of repairs: {len(world.queue)} events, open: {open_ones}"
 
     def _states(self) -> dict[str, str]:
-        items = self._world.clients.dynamodb.scan(TableName=self._world.places.ledger_table)["Items"]
-        return {item["id"]: item["state"] for item in items if item["pk"].startswith("manifest#")}
+        return {item["id"]: item["state"] for item in self._world.items() if item["pk"].startswith("manifest#")}

@@ -44,7 +44,6 @@ class InlineSpark:
 
     def __init__(self, random: Random, before_tasks: Callable[[], None] = lambda: None) -> None:
         self.sparkContext = self
-        self.environment: dict[str, str] = {}
         self._jsc = self
         self.environment: dict[str, str] = {}
         self._random = random

@@ -69,8 +69,7 @@ def through(files: list[tuple[str, Body]], seed: int, *, stream: bool) -> World:
 
 
 def still_open(world: World) -> bool:
-    items = world.clients.dynamodb.scan(TableName=world.places.ledger_table)["Items"]
-    return any("open" in item for item in items)
+    return any("open" in item for item in world.items())
 
 
 def seen(world: World) -> Lake:

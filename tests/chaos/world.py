@@ -102,6 +102,11 @@ class World:
     def ledger(self) -> Ledger:
         return Ledger.over(self.clients.dynamodb, self.places.ledger_table)
 
+    def items(self) -> list[dict[str, Any]]:
+        """Raw items of the whole ledger."""
+        pages = self.clients.dynamodb.get_paginator("scan").paginate(TableName=self.places.ledger_table)
+        return [item for page in pages for item in page["Items"]]
+
     def record(self, fault: Fault) -> bool:
         """Each fault strikes once in a history."""
         if fault not in self.faults or (fault.action == "stall" and self.asleep):
