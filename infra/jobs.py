@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 STREAM_TIMEOUT_MINUTES = 24 * 60
 """No stream window is longer than a day; ``stream_window`` starts the job again when work is left."""
 SPARK_SETTINGS = {
-    # A task on a slow or dying executor is run once more elsewhere; only the one that Spark takes is published. Tasks of
-    # one run are of about equal size, so twice the median means trouble; below a minute a second copy gains nothing.
+    # A task on a slow or dying executor is run once more elsewhere; only the one that Spark takes is published. Tasks
+    # of one run are of about equal size: twice the median means trouble; below a minute a second copy gains nothing.
     "spark.speculation": "true",
     "spark.speculation.multiplier": "2",
     "spark.speculation.quantile": "0.75",
