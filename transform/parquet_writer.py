@@ -60,23 +60,29 @@ class ParquetFiles:
         self._segments: list[_Segment] = []
         self._closed_bytes = 0
         self._total_bytes = 0
+        self._last_bytes = 0
         self._count = 0
         self.rows = 0
         """Rows given to ``write`` so far."""
 
-    def write(self, batch: pa.RecordBatch, done: float = 1.0) -> None:
-        """Append the batch as one row group; ``done`` is the share of the input that has been read, to plan ahead."""
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append the batch as one row group."""
         segment = self._segment(batch.schema)
         before = segment.sink.tell()
         segment.writer.write_table(pa.Table.from_batches([batch]), row_group_size=max(batch.num_rows, 1))
         segment.rows += batch.num_rows
         self.rows += batch.num_rows
-        written = segment.sink.tell()
-        group = written - before
-        self._total_bytes += group
-        size, target = self._closed_bytes + written, self._settings.target_file_bytes
+        self._last_bytes = segment.sink.tell() - before
+        self._total_bytes += self._last_bytes
+
+    def end_full_file(self, done: float = 1.0) -> None:
+        """Finish the file if it is large enough; ``done`` is the share of the input that has been read, to plan ahead.
+
+        Not part of ``write``: merging takes the memory of a row group, and by now the caller has let go of the batch.
+        """
+        size, target = self._closed_bytes + self._segments[-1].sink.tell(), self._settings.target_file_bytes
         coming = self._total_bytes * (1 - done) / done if done > 0 else target
-        if size + group > FULL * target or (size >= target and coming >= LEAST * target):
+        if size + self._last_bytes > FULL * target or (size >= target and coming >= LEAST * target):
             self._roll()
 
     def close(self) -> None:
@@ -127,8 +133,10 @@ class ParquetFiles:
         for segment in segments:
             file = pq.ParquetFile(segment.path)
             for group in range(file.num_row_groups):
-                table = file.read_row_group(group)
-                merged.writer.write_table(_widen(table, schema), row_group_size=max(table.num_rows, 1))
+                table = _widen(file.read_row_group(group, use_threads=False), schema)
+                merged.writer.write_table(table, row_group_size=max(table.num_rows, 1))
+                # Not kept while the next one is read.
+                del table
             file.close()
             segment.path.unlink()
         merged.close()
@@ -138,7 +146,7 @@ class ParquetFiles:
 def _widen(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """The table with every column of the schema, those it lacks as NULL."""
     present = set(table.column_names)
-    columns = [
-        table.column(field.name) if field.name in present else pa.nulls(table.num_rows, pa.string()) for field in schema
-    ]
+    # One for all: of hundreds of columns each with NULLs of its own, these would take more memory than the rows.
+    missing = pa.nulls(table.num_rows, pa.string())
+    columns = [table.column(field.name) if field.name in present else missing for field in schema]
     return pa.table(columns, schema=schema)

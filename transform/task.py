@@ -182,7 +182,9 @@ class _Work:
             return
         arrow = record_batch(batch, self._arrived_at)
         self.columns = arrow.schema.names
-        self._parquet.write(arrow, min(1.0, self._read_bytes / self._input_bytes))
+        self._parquet.write(arrow)
+        del arrow
+        self._parquet.end_full_file(min(1.0, self._read_bytes / self._input_bytes))
 
     def _quarantine(self, split: Split, counts: SplitCounts, rejects: list[Reject]) -> None:
         if not counts.rejects or self.failures:

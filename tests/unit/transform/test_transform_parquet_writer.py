@@ -82,6 +82,7 @@ def test_files_stay_near_their_target(tmp_path: Path, drifting: bool) -> None:
         empty = pa.nulls(200, pa.string())
         arrays = [pa.array(texts), *[empty] * (len(columns) - 1)]
         files.write(pa.RecordBatch.from_arrays(arrays, names=columns))
+        files.end_full_file()
     files.close()
 
     # Then no file is far from it but the last
@@ -99,7 +100,8 @@ def test_the_last_file_is_not_a_small_rest(tmp_path: Path) -> None:
     files = ParquetFiles(tmp_path, ConvertSettings(target_file_bytes=target, compression="snappy"), finished)
     for number in range(1, 43):
         texts = pa.array([generator.randbytes(50).hex() for _ in range(95)])
-        files.write(pa.RecordBatch.from_arrays([texts], names=["a"]), number / 42)
+        files.write(pa.RecordBatch.from_arrays([texts], names=["a"]))
+        files.end_full_file(number / 42)
     files.close()
 
     # Then
