@@ -90,7 +90,7 @@ def test_an_owner_that_is_given_up_without_a_fence_is_seen(shared: Clients, monk
     monkeypatch.setattr(Manifests, "abandon", abandon)
     monkeypatch.setattr(router.route.own, "OWNER_GRACE", router.route.own.OWNER_GRACE * 0)
     asleep = combinations().index(("enqueue", "before", "stall"))
-    assert violations(shared, [asleep + number * len(combinations()) for number in range(8)])
+    assert violations(shared, [asleep + number * len(combinations()) for number in range(40)])
 
 
 def test_a_dissolve_that_leaves_its_sources_is_seen(shared: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
