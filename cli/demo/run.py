@@ -136,7 +136,7 @@ def _report(
         f"quarantine   {output}/quarantine/<dataset>/date=.../hour=.../*.jsonl",
         f"summary      {output}/summary.json",
         f"logs         {logs}",
-        f'query        uv run python -c "import duckdb; duckdb.sql(\\"{query}\\").show()"',
+        f'query        .venv/bin/python -c "import duckdb; duckdb.sql(\\"{query}\\").show()"',
         "your files   make demo DATA=<file or folder>",
         "for real     docs/deploy.md: one settings file, then cdk deploy",
         f"took         {seconds:.0f} s",
