@@ -2,6 +2,7 @@
 
 import json
 import os
+import uuid
 
 import boto3
 
@@ -11,7 +12,7 @@ S3 = boto3.client("s3")
 def handler(event, context):
     bucket, name = os.environ["BUCKET"], context.function_name
     calls = S3.list_objects_v2(Bucket=bucket, Prefix=f"{name}/calls/")["KeyCount"]
-    S3.put_object(Bucket=bucket, Key=f"{name}/calls/{calls:03d}.json", Body=json.dumps(event))
+    S3.put_object(Bucket=bucket, Key=f"{name}/calls/{calls:03d}-{uuid.uuid4()}.json", Body=json.dumps(event))
     answers = json.loads(S3.get_object(Bucket=bucket, Key=f"{name}/answers.json")["Body"].read())
     answer = answers[min(calls, len(answers) - 1)]
     if "raise" in answer:

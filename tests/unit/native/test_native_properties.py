@@ -2,9 +2,9 @@
 
 import json
 
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from ndjson_arrow import column_name, original_key
+from ndjson_arrow import column_name, detect_codec, original_key
 
 from tests.oracle import ndjson_oracle as oracle
 from tests.unit.native.reading import assert_same, read_file
@@ -66,6 +66,7 @@ def test_any_chunks_any_splits_and_any_flush_give_the_same(
 @settings(max_examples=60, deadline=None)
 @given(FILE, st.integers(1, 5))
 def test_splits_from_one_byte_on_give_every_line_once(data: bytes, size: int) -> None:
+    assume(detect_codec(data[:4]) is None)  # what begins like a compressed file is only read whole
     everywhere = range(size, len(data) + 3, size)
     assert_same(read_file(data, splits=everywhere, cuts=range(len(data))), oracle.read(data))
 
