@@ -9,6 +9,10 @@ arguments = dict(zip(sys.argv[1::2], sys.argv[2::2], strict=False))
 bucket = arguments["--stubs"]
 s3 = boto3.client("s3")
 runs = s3.list_objects_v2(Bucket=bucket, Prefix="job/calls/")["KeyCount"]
-s3.put_object(Bucket=bucket, Key=f"job/calls/{runs:03d}-{arguments['--JOB_RUN_ID']}.json", Body=json.dumps({"run": arguments["--run"]}))
+s3.put_object(
+    Bucket=bucket,
+    Key=f"job/calls/{runs:03d}-{arguments['--JOB_RUN_ID']}.json",
+    Body=json.dumps({"run": arguments["--run"]}),
+)
 codes = json.loads(s3.get_object(Bucket=bucket, Key="job/answers.json")["Body"].read())
 sys.exit(codes[min(runs, len(codes) - 1)])
