@@ -30,7 +30,8 @@ def test_every_mentioned_target_and_document_is_there() -> None:
 def test_make_help_lists_every_target_with_a_line() -> None:
     text = (CHECKOUT / "Makefile").read_text(encoding="utf-8")
     phony = set(" ".join(re.findall(r"^\.PHONY: (.*)$", text, re.MULTILINE)).split())
-    answer = subprocess.run(["make", "--no-print-directory", "help"], cwd=CHECKOUT, capture_output=True, text=True, check=True)
+    command = ["make", "--no-print-directory", "help"]
+    answer = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True)
     assert {line.split()[1] for line in answer.stdout.splitlines()} == phony
 
 
