@@ -13,7 +13,7 @@ import boto3
 
 from lake.errors import HybridRouterError, InvalidInputError
 from lake.job_runs import run_is_over
-from transform import Outcome, convert
+from transform.convert import convert
 from transform.deployment import open_services, parse_arguments, read_uri
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from transform import Services
+    from transform.services import Outcome, Services
 
 HELD = "HELD"
 

@@ -19,13 +19,13 @@ from bench.rounds import CHECKOUT, Figure, Rounds
 STARTED = time.monotonic()
 CORES = 2
 FULL = (
-    Recipe("flat", 4, 160_000_000),
-    Recipe("nested", 4, 160_000_000),
-    Recipe("random_order", 4, 64_000_000),
-    Recipe("sparse", 4, 64_000_000),
-    Recipe("wide", 4, 64_000_000),
+    Recipe("flat", 12, 80_000_000),
+    Recipe("nested", 12, 80_000_000),
+    Recipe("random_order", 8, 32_000_000),
+    Recipe("sparse", 8, 32_000_000),
+    Recipe("wide", 8, 32_000_000),
     Recipe("tiny", 5000, 3500),
-    Recipe("gzip", 4, 64_000_000),
+    Recipe("gzip", 8, 32_000_000),
 )
 QUICK = tuple(Recipe(recipe.shape, min(recipe.files, 40), min(recipe.file_bytes, 300_000)) for recipe in FULL)
 DOCUMENT = CHECKOUT / "docs" / "performance.md"

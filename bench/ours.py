@@ -12,7 +12,7 @@ from bench.measure import forget_peak, peak_bytes
 from lake.partition import Partition
 from transform.job import WORKER_ENVIRONMENT
 from transform.splits import pack, splits_of
-from transform.task import run_task
+from transform.task import forget_zip_importers, run_task
 from transform.tasks import Task
 from transform.upload import Uploads
 
@@ -58,3 +58,4 @@ def convert_tasks(output: str, tasks: Iterable[Task]) -> Iterator[int]:
         if result.failures or any(split.rejects for split in result.splits):
             raise ValueError(f"task {task.number} failed or rejected lines: the data of this benchmark has none")
         yield peak_bytes()
+    forget_zip_importers()

@@ -14,8 +14,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
+from transform.job import WORKER_ENVIRONMENT
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from bench.data import Data
 
@@ -71,9 +73,10 @@ class ChildFailedError(Exception):
 class Child:
     """A measuring process."""
 
-    def __init__(self, kind: str, cores: int, scratch: Path) -> None:
+    def __init__(self, kind: str, cores: int, scratch: Path, settings: Mapping[str, str] | None = None) -> None:
         environment = {
             **os.environ,
+            **(settings or {}),
             "PYTHONPATH": str(CHECKOUT),
             "PYSPARK_PYTHON": sys.executable,
             "POLARS_MAX_THREADS": str(cores),
@@ -135,11 +138,6 @@ class Rounds:
 
     def shape(self, data: Data, rounds: int) -> tuple[list[Figure], dict[str, float]]:
         """The figures of all ways, and the MB/s of the parts."""
-        # The first file once, unmeasured: the JVMs' compilers have then seen this kind of data.
-        first = replace(data, names=data.names[:1])
-        for way in WAYS:
-            if way.kind == "spark":
-                self._spark[way.cores].ask(way.method, first, check=False)
         answers: dict[str, list[dict[str, Any]]] = defaultdict(list)
         parts: dict[str, list[float]] = defaultdict(list)
         for number in range(rounds):
@@ -147,7 +145,8 @@ class Rounds:
             for way in (*WAYS[turn:], *WAYS[:turn]):
                 answers[way.name].append(self._ask(way, data))
             if data.shape in PARTS:
-                with Child("engine", 1, self._scratch / "parts") as child:
+                first = replace(data, names=data.names[:1])
+                with Child("engine", 1, self._scratch / "parts", WORKER_ENVIRONMENT) as child:
                     for name, seconds in child.ask("parts", first).items():
                         parts[name].append(data.bytes / len(data.names) / MEGABYTE / seconds)
             self._say(f"{data.shape}, round {number + 1} of {rounds}")
@@ -156,9 +155,19 @@ class Rounds:
 
     def _ask(self, way: Way, data: Data) -> dict[str, Any]:
         if way.kind == "spark":
-            return self._spark[way.cores].ask(way.method, data)
+            return _warm_answer(self._spark[way.cores], way, data)
         with Child(way.kind, way.cores, self._scratch / way.name) as child:
-            return child.ask(way.method, data)
+            return _warm_answer(child, way, data)
+
+
+def _warm_answer(child: Child, way: Way, data: Data) -> dict[str, Any]:
+    """The first files unmeasured, one for each core, then the measurement.
+
+    Compilers have then seen this kind of data, threads and Python workers have been started (Spark ends workers that
+    were idle for a minute) and have their memory: a job that runs for an hour does all of this once.
+    """
+    child.ask(way.method, replace(data, names=data.names[: way.cores]), check=False)
+    return child.ask(way.method, data)
 
 
 def _figure(way: Way, data: Data, answers: list[dict[str, Any]]) -> Figure:

@@ -73,7 +73,7 @@ if [ "$(cat "$cache/setup.stamp" 2>/dev/null)" != "$stamp" ] || [ ! -x .venv/bin
   export UV_SYSTEM_CERTS="${UV_SYSTEM_CERTS:-true}"
   say "installing the locked environment (the first time: some minutes, the native reader is compiled)"
   command -v cargo >/dev/null || say "no Rust on this machine: the build brings its own toolchain"
-  "$uv" sync --locked --quiet ${python:+--python "$python"}
+  "$uv" sync --locked --quiet --compile-bytecode ${python:+--python "$python"}
   say "resolving Spark's S3 jars into $cache/spark-jars"
   .venv/bin/python -m local.spark_jars
   echo "$stamp" >"$cache/setup.stamp"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3 import S3Client
 
-    from transform import Services
+    from transform.services import Services
 
 
 def unfinished(services: Services) -> bool:

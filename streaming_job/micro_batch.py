@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from transform import Outcome, convert
-from transform.services import HELD, UNKNOWN
+from transform.convert import convert
+from transform.services import HELD, UNKNOWN, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from transform import Services
+    from transform.services import Services
 
 PARALLEL_READS = 16
 HELD_WAIT_SECONDS = 5.0

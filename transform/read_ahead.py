@@ -19,7 +19,7 @@ CHUNK_BYTES = 8 << 20
 TAIL_BYTES = 64 << 10
 """First request behind a split's end, where the rest of its last line is; later ones are larger."""
 REQUESTS_AHEAD = 12
-BYTES_AHEAD = 24 << 20
+BYTES_AHEAD = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zipimport import zipimporter
 
 from ndjson_arrow import Reader
 
@@ -45,6 +47,18 @@ def run_partition(tasks: Iterable[Task]) -> Iterator[TaskResult]:
     for task in tasks:
         with Uploads(s3) as uploads, tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder:
             yield run_task(task, source, uploads, Path(folder))
+    forget_zip_importers()
+
+
+def forget_zip_importers() -> None:
+    """Saves the worker's next task about 0.07 s.
+
+    Before every task Spark has Python invalidate its import caches, and each importer of a zip on the path (Spark's own
+    are two of 1,500 files) then reads the zip's directory anew. Made again at the next import, it finds it in memory.
+    """
+    for path, importer in list(sys.path_importer_cache.items()):
+        if isinstance(importer, zipimporter):
+            del sys.path_importer_cache[path]
 
 
 def run_task(task: Task, source: Source, uploads: Uploads, folder: Path) -> TaskResult:

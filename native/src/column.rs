@@ -15,6 +15,12 @@ impl Buffers {
         Self { data: Vec::with_capacity(bytes), offsets, validity: Vec::new() }
     }
 
+    /// Room for so many rows and bytes in all.
+    pub fn reserve(&mut self, rows: usize, bytes: usize) {
+        self.offsets.reserve_exact((rows + 1).saturating_sub(self.offsets.len()));
+        self.data.reserve_exact(bytes.saturating_sub(self.data.len()));
+    }
+
     /// Rows written or padded so far.
     pub fn rows(&self) -> usize {
         self.offsets.len() - 1

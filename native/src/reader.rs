@@ -100,7 +100,7 @@ impl Reader {
     }
 
     fn read_block(&mut self, split: &mut Split, bytes: &[u8], at: &mut usize) {
-        self.table.reserve();
+        self.table.reserve(self.options.flush_bytes);
         while *at < bytes.len() && self.table.size() < self.options.flush_bytes {
             if split.is_past_end() {
                 split.done = true;

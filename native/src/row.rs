@@ -38,7 +38,7 @@ impl RowParser {
         let mut at = 0;
         let mut first = true;
         loop {
-            let fresh = if let Some((column, value)) = predicted(bytes, at, first, table) {
+            let fresh = if let Some((column, value)) = plain_member(line, at, first, table) {
                 at = value;
                 self.put_value(line, &mut at, table, column)?
             } else {
@@ -108,14 +108,26 @@ impl RowParser {
     }
 }
 
-/// The column that followed last time, and where the value starts, if its key stands here in the usual form: right
-/// behind the brace or comma, or one space after it. Comparing bytes costs less than reading a key.
+/// A member whose key is known and stands here as it usually does, right behind the brace or comma or one space after
+/// it: its column and where its value starts. The column that followed last time is tried first: comparing bytes costs
+/// less than finding a key, and finding one less than reading it.
 #[inline]
-fn predicted(line: &[u8], at: usize, first: bool, table: &Table) -> Option<(u32, usize)> {
-    let (column, key) = table.guess()?;
-    let mut rest = line[at..].strip_prefix(if first { b"{" } else { b"," })?;
-    rest = rest.strip_prefix(b" ").unwrap_or(rest).strip_prefix(key)?;
-    Some((column, line.len() - rest.len()))
+fn plain_member(line: &str, at: usize, first: bool, table: &mut Table) -> Option<(u32, usize)> {
+    let rest = line.as_bytes()[at..].strip_prefix(if first { b"{" } else { b"," })?;
+    let rest = rest.strip_prefix(b" ").unwrap_or(rest);
+    let start = line.len() - rest.len();
+    if let Some((column, key)) = table.guess()
+        && rest.starts_with(key)
+    {
+        return Some((column, start + key.len()));
+    }
+    let inside = rest.strip_prefix(b"\"")?;
+    let length = memchr::memchr(b'"', inside)?;
+    if inside.get(length + 1) != Some(&b':') {
+        return None;
+    }
+    let column = table.plain_column(&line[start + 1..start + 1 + length])?;
+    Some((column, start + length + 3))
 }
 
 /// `member` runs from the end of the previous member to the colon: white space, comma or brace, key, colon.

@@ -2,11 +2,15 @@
 
 use crate::column::Buffers;
 use crate::names::{self, OFFSET, RESCUED, SOURCE};
+use foldhash::fast::RandomState;
 use std::collections::{HashMap, HashSet};
 
 /// A key with more bytes than this gets no column (its name and metadata would cost more than it is worth) and goes
 /// to `_rescued`, so that remembered keys cannot grow the memory either.
 pub const LONGEST_KEY: usize = 8192;
+
+/// After this part of the first batch its columns get room for all of it.
+const BEGINNING: usize = 16;
 
 /// "No column": the start of a row for the prediction, and "not found".
 pub const NONE: u32 = u32::MAX;
@@ -34,7 +38,7 @@ pub struct Batch {
 
 pub struct Table {
     columns: Vec<Column>,
-    by_key: HashMap<String, u32>,
+    by_key: HashMap<String, u32, RandomState>,
     by_name: HashMap<String, u32>,
     unbound: usize,
     rescued: u32,
@@ -44,6 +48,8 @@ pub struct Table {
     bytes: usize,
     /// Rows of the last batch, until there is room for as many again.
     last_rows: usize,
+    /// What a batch takes is known.
+    sized: bool,
     first: u32,
     row: Row,
 }
@@ -66,7 +72,7 @@ impl Table {
         let own: &[&str] = if provenance { &[RESCUED, SOURCE, OFFSET] } else { &[RESCUED] };
         let mut table = Self {
             columns: Vec::new(),
-            by_key: HashMap::new(),
+            by_key: HashMap::default(),
             by_name: HashMap::new(),
             unbound: 0,
             rescued,
@@ -75,6 +81,7 @@ impl Table {
             rows: 0,
             bytes: 0,
             last_rows: 0,
+            sized: false,
             first: NONE,
             row: Row::default(),
         };
@@ -107,6 +114,17 @@ impl Table {
         (!usual.is_empty()).then_some((guess, usual))
     }
 
+    /// The column of a key as it stands between its quotes, if it is known and needs no escapes.
+    #[inline]
+    pub fn plain_column(&mut self, key: &str) -> Option<u32> {
+        let column = self.by_key.get(key).copied()?;
+        if self.columns[column as usize].usual.is_empty() {
+            return None;
+        }
+        self.follow(column);
+        Some(column)
+    }
+
     #[inline]
     fn successor(&self) -> u32 {
         match self.row.previous {
@@ -127,12 +145,18 @@ impl Table {
         let found = self.by_key.get(key).copied();
         let column = found.unwrap_or_else(|| self.meet(key));
         if column != NONE {
-            match self.row.previous {
-                None => self.first = column,
-                Some(previous) => self.columns[previous as usize].next = column,
-            }
+            self.follow(column);
         }
         column
+    }
+
+    /// Remembers what followed the previous column.
+    #[inline]
+    fn follow(&mut self, column: u32) {
+        match self.row.previous {
+            None => self.first = column,
+            Some(previous) => self.columns[previous as usize].next = column,
+        }
     }
 
     /// A key not seen before.
@@ -259,15 +283,23 @@ impl Table {
         self.row.bytes = 0;
     }
 
-    /// Before the first row of a batch: room for one like the last, as columns that grow are copied time and again and
-    /// leave holes in the heap. Not earlier, so that the last batch's own memory is free by then.
-    pub fn reserve(&mut self) {
-        let rows = std::mem::take(&mut self.last_rows);
-        if rows == 0 || self.rows > 0 {
-            return;
-        }
-        for column in self.columns.iter_mut().filter(|column| column.last_bytes > 0) {
-            column.buffers = Buffers::with_capacity(with_margin(rows), with_margin(column.last_bytes));
+    /// Makes room for the rest of a batch, as columns that grow are copied time and again and leave holes in the heap:
+    /// for one like the last, and in the first batch for as much as its beginning lets expect.
+    pub fn reserve(&mut self, batch_bytes: usize) {
+        if self.rows == 0 {
+            // Not earlier, so that the last batch's own memory is free by now.
+            let rows = with_margin(std::mem::take(&mut self.last_rows));
+            for column in self.columns.iter_mut().filter(|column| rows > 0 && column.last_bytes > 0) {
+                column.buffers = Buffers::with_capacity(rows, with_margin(column.last_bytes));
+            }
+        } else if !self.sized && self.size() >= batch_bytes / BEGINNING {
+            self.sized = true;
+            let (rows, size) = (self.rows, self.size());
+            let of_batch = |part: usize| with_margin(part * batch_bytes / size);
+            for column in self.columns.iter_mut().filter(|column| column.buffers.rows() > 0) {
+                let bytes = column.buffers.data.len();
+                column.buffers.reserve(of_batch(rows), of_batch(bytes));
+            }
         }
     }
 
@@ -279,6 +311,7 @@ impl Table {
         let rows = std::mem::take(&mut self.rows);
         self.bytes = 0;
         self.last_rows = rows;
+        self.sized = true;
         let mut batch = Batch { rows, names: Vec::new(), keys: Vec::new(), columns: Vec::new() };
         for column in &mut self.columns {
             let mut buffers = std::mem::replace(&mut column.buffers, Buffers::with_capacity(0, 0));

@@ -29,7 +29,7 @@ from tests.chaos.processes import Clients, Process
 from tests.integration.deployment import _create_table
 from tests.unit.router.events import message, s3_record
 from tests.unit.router.glue import FakeGlue
-from transform import Services
+from transform.services import Services
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -18,8 +18,9 @@ from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id, write_
 from lake.partition import Partition
 from lake.places import Places
 from lake.settings import Settings
-from transform import Outcome, Services, convert
 from transform.clients import s3_client
+from transform.convert import convert
+from transform.services import Outcome, Services
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

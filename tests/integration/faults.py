@@ -12,7 +12,7 @@ import boto3
 from lake.ledger import Ledger
 
 if TYPE_CHECKING:
-    from transform import Services
+    from transform.services import Services
 
 Fault = Callable[[int, str, Callable[[], Any]], Any]
 

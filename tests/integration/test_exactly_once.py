@@ -14,7 +14,7 @@ from lake.errors import HybridRouterError
 from lake.ledger import State
 from tests.integration.deployment import Deployment
 from tests.integration.faults import Crash, Steps
-from transform import convert
+from transform.convert import convert
 
 if TYPE_CHECKING:
     from collections.abc import Callable

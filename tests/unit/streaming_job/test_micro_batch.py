@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from streaming_job.micro_batch import describe, manifest_ids, portions
-from transform import Outcome
+from transform.services import Outcome
 
 
 def test_a_pointer_that_is_none_is_logged_and_skipped() -> None:
