@@ -9,9 +9,10 @@ from pathlib import Path
 
 from local.cloud import LocalCloud
 from tests.chaos.workers import lead_to
-from tests.load.control import backlog, with_old_manifests
+from tests.load.control import with_old_manifests
 from tests.load.lanes import batch_load, stream_load
 from tests.load.large import large_file
+from tests.load.night import night
 
 PARTS = ("stream", "old", "batch", "manifest", "backlog", "large")
 TARGET_MEGABYTES = 196
@@ -64,9 +65,9 @@ def _part(name: str, options: argparse.Namespace, cloud: LocalCloud, folder: Pat
         )
         return True
     if name == "backlog":
-        night = backlog(options.backlog)
-        print(f"backlog: {night}: {night.manifests_per_second:.0f} manifests/s", flush=True)
-        return night.verdict == "SUCCEEDED"
+        told_night = night(cloud, folder, options.backlog)
+        print(f"backlog: {told_night}: {told_night.manifests_per_second:.1f} manifests/s", flush=True)
+        return told_night.status == "SUCCEEDED"
     memory = large_file(folder, options.large_bytes)
     print(f"large: {memory}", flush=True)
     return memory.second_half_megabytes <= memory.first_half_megabytes * MEMORY_GROWTH

@@ -1,0 +1,50 @@
+"""Stands in for the batch lane's job while the control plane is measured: every manifest of the run is claimed,
+committed with nothing in it and published, by the product's own functions but without Spark."""
+
+from __future__ import annotations
+
+import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+from lake.commit import CommitDocument, write_commit
+from lake.layout import commit_key
+from lake.ledger import State
+from lake.publish import roll_forward
+from transform.deployment import open_services, parse_arguments, read_uri
+
+if TYPE_CHECKING:
+    from transform.services import Services
+
+WRITERS = 16
+
+
+def end(services: Services, run: str, name: str) -> None:
+    """One manifest from QUEUED to DONE."""
+    ledger, control = services.ledger, services.places.control_bucket
+    row = ledger.manifests.get(name)
+    assert row is not None
+    claim = ledger.manifests.claim(row, run, datetime.now(UTC), timedelta(minutes=10))
+    assert claim is not None
+    document = CommitDocument(name, 1, 1, row.partition, run, datetime.now(UTC).isoformat(), (), (), (), (), 0)
+    named = write_commit(services.s3, control, commit_key(name, 1, 1, run), document)
+    ledger.manifests.commit(claim, named, datetime.now(UTC))
+    publishing = replace(claim.row, state=State.PUBLISHING, document=named)
+    roll_forward(services.s3, ledger, control, publishing, lambda: datetime.now(UTC))
+
+
+def main(argv: list[str]) -> None:
+    """All manifests of the run document."""
+    arguments = parse_arguments(argv)
+    services = open_services(arguments)
+    document = json.loads(read_uri(services.s3, arguments["run"]))
+    with ThreadPoolExecutor(WRITERS) as pool:
+        list(pool.map(partial(end, services, arguments["JOB_RUN_ID"]), document["manifests"]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
