@@ -21,11 +21,11 @@ CORES = 2
 FULL = (
     Recipe("flat", 8, 80_000_000),
     Recipe("nested", 8, 80_000_000),
-    Recipe("random_order", 8, 32_000_000),
-    Recipe("sparse", 8, 32_000_000),
-    Recipe("wide", 8, 32_000_000),
+    Recipe("random_order", 8, 24_000_000),
+    Recipe("sparse", 8, 12_000_000),
+    Recipe("wide", 8, 16_000_000),
     Recipe("tiny", 5000, 3500),
-    Recipe("gzip", 8, 32_000_000),
+    Recipe("gzip", 8, 24_000_000),
 )
 QUICK = tuple(Recipe(recipe.shape, min(recipe.files, 40), min(recipe.file_bytes, 300_000)) for recipe in FULL)
 DOCUMENT = CHECKOUT / "docs" / "performance.md"
