@@ -7,13 +7,23 @@ import json
 import os
 import signal
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.chaos import injection
 from tests.chaos.injection import Fault, Injector
+from transform.source import Source
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    from lake.manifest import ObjectVersion
 
 VARIABLE = "CHAOS"
+RENEWAL_SECONDS = 30
+"""No renewal takes so long to come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +58,22 @@ def install(text: str) -> None:
         fault = Fault(*plan["fault"])
         injection.WHOLE_PROCESS.append(Injector(RealProcess(Path(plan["marks"])), (fault,)))
         injection.install()
+
+
+def work_until_renewed(text: str) -> None:
+    """For faults at a renewal: tasks read nothing before it, as those of real size last for longer than it takes."""
+    plan = json.loads(text)
+    if not plan["fault"] or plan["fault"][0] != "renew":
+        return
+    struck, read = Path(plan["marks"]) / "fired", Source.fetch
+
+    def fetch(self: Source, file: ObjectVersion, start: int, end: int) -> Buffer:
+        deadline = time.monotonic() + RENEWAL_SECONDS
+        while not struck.exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        return read(self, file, start, end)
+
+    Source.fetch = fetch  # type: ignore[method-assign]
 
 
 def drive(argv: list[str]) -> int:

@@ -23,6 +23,9 @@ MORE_REQUESTS = 3
 MEMORY_GROWTH = 1.2
 """The second half of a large file may take so much more memory than the first."""
 
+OBJECT_BYTES = (64 << 20, 192 << 20)
+"""Every object of a manifest with that much lies between these."""
+
 
 def main(argv: list[str]) -> int:
     """1 when a limit was passed."""
@@ -68,9 +71,10 @@ def _part(name: str, options: argparse.Namespace, cloud: LocalCloud, folder: Pat
         told_night = night(cloud, folder, options.backlog)
         print(f"backlog: {told_night}: {told_night.manifests_per_second:.1f} manifests/s", flush=True)
         return told_night.status == "SUCCEEDED"
-    memory = large_file(folder, options.large_bytes)
-    print(f"large: {memory}", flush=True)
-    return memory.second_half_megabytes <= memory.first_half_megabytes * MEMORY_GROWTH
+    large = large_file(folder, options.large_bytes)
+    print(f"large: {large}", flush=True)
+    flat = large.second_half_megabytes <= large.first_half_megabytes * MEMORY_GROWTH
+    return flat and OBJECT_BYTES[0] <= large.smallest_object <= large.largest_object <= OBJECT_BYTES[1]
 
 
 def _stream(options: argparse.Namespace, cloud: LocalCloud) -> bool:

@@ -1,4 +1,4 @@
-"""One large file, read by ranges from a folder instead of S3: does the memory of a task stay flat?"""
+"""One large file, read by ranges from a folder instead of S3: memory of its tasks, sizes of its objects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lake.partition import Partition
 from lake.settings import ConvertSettings
 from tests.load.lanes import lines
 from transform.source import Source
-from transform.splits import splits_of
+from transform.splits import pack, splits_of
 from transform.task import run_task
 from transform.tasks import Task
 from transform.upload import Uploads
@@ -28,15 +28,20 @@ BLOCK_BYTES = 8_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """Peak resident megabytes of this process above its start, while it converted one file split by split."""
+class Large:
+    """What the conversion of one file, task after task in this process, took and gave.
+
+    Peaks are resident megabytes above the start of the process.
+    """
 
     bytes: int
-    splits: int
+    tasks: int
     rows: int
     first_half_megabytes: float
     second_half_megabytes: float
     megabytes_per_second: float
+    smallest_object: int
+    largest_object: int
 
 
 class _FolderSource(Source):
@@ -62,7 +67,7 @@ class _NoS3:
         return {"ETag": hashlib.file_digest(Body, "md5").hexdigest()}
 
 
-def large_file(folder: Path, size: int) -> Memory:
+def large_file(folder: Path, size: int) -> Large:
     """Convert a file of about ``size`` bytes, one task after the other in this process."""
     path = folder / "large.ndjson"
     block = lines(Random(3), BLOCK_BYTES)
@@ -71,28 +76,32 @@ def large_file(folder: Path, size: int) -> Memory:
             file.write(block)
     version = ObjectVersion("input", path.name, "0" * 32, path.stat().st_size, "2026-01-01T00:00:00+00:00", "v")
     settings = ConvertSettings()
-    splits = splits_of([version], set(), settings.split_bytes)
+    tasks = pack(splits_of([version], set(), settings.split_bytes), settings.target_file_bytes, None)
     source, base, peaks, rows = _FolderSource(folder), _peak_after_reset(), [], 0
+    objects: list[int] = []
     started = time.monotonic()
-    for number, split in enumerate(splits):
+    for number, splits in enumerate(tasks):
         _peak_after_reset()
-        task = Task("m", 1, Partition("orders", "2026-01-01", 0), number, (split,), (), "lake", "quarantine", settings)
+        task = Task("m", 1, Partition("orders", "2026-01-01", 0), number, splits, (), "lake", "quarantine", settings)
         scratch = folder / f"task-{number}"
         scratch.mkdir()
         with Uploads(_NoS3()) as uploads:  # type: ignore[arg-type]
             result = run_task(task, source, uploads, scratch)
         rows += sum(item.rows for item in result.splits)
+        objects += [item.size for item in result.objects]
         peaks.append((_peak() - base) / 1e6)
     seconds = time.monotonic() - started
     middle = max(1, len(peaks) // 2)
     path.unlink()
-    return Memory(
+    return Large(
         version.size,
-        len(splits),
+        len(tasks),
         rows,
         max(peaks[:middle]),
         max(peaks[middle:] or peaks),
         version.size / 1e6 / seconds,
+        min(objects),
+        max(objects),
     )
 
 
