@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+import ssl
 import subprocess
 from pathlib import Path
 
@@ -37,7 +38,10 @@ def validator() -> Path:
         shutil.copytree(PACKAGE, unfinished)
         npm = node_folder() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
         command = [str(node_binary()), str(npm), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-        result = subprocess.run(command, cwd=unfinished, capture_output=True, text=True, check=False)
+        # Node has certificate authorities of its own; a company's network needs those that the machine trusts.
+        trusted = os.environ.get("NODE_EXTRA_CA_CERTS") or ssl.get_default_verify_paths().cafile or ""
+        environment = {**os.environ, "NODE_EXTRA_CA_CERTS": trusted}
+        result = subprocess.run(command, cwd=unfinished, capture_output=True, text=True, check=False, env=environment)
         if result.returncode:
             shutil.rmtree(unfinished)
             pytest.fail(
