@@ -12,6 +12,7 @@ from datetime import datetime
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from bench.data import Recipe, generate
 from lake.settings import BatchSettings, DatasetRule, PeakSettings, Settings, StreamSettings
 from tests.chaos.glue_world import OVER, GlueWorld
 from tests.chaos.inputs import Body
@@ -24,6 +25,7 @@ WINDOW_SECONDS = 20
 """The batching window of the queue of arrivals, and its largest batch."""
 WINDOW_MESSAGES = 1000
 PUTTERS = 8
+BODIES = 32
 GROWTH = 1.25
 """The oldest age of the last quarter may be so much above that of the quarter before."""
 SLACK_SECONDS = 10
@@ -58,16 +60,9 @@ def settings() -> Settings:
     )
 
 
-def lines(random: Random, size: int) -> bytes:
-    """About ``size`` bytes of flat records of about 350 bytes."""
-    record = {f"field_{number}": f"{random.getrandbits(40):x} value" for number in range(10)}
-    out, total = [], 0
-    while total < size:
-        record["id"] = f"{random.getrandbits(64):016x}"
-        record["amount"] = random.random()  # type: ignore[assignment]
-        out.append(json.dumps(record).encode() + b"\n")
-        total += len(out[-1])
-    return b"".join(out)
+def bodies(size: int) -> list[Body]:
+    """Different files of about ``size`` bytes of flat records, to be used in turn: no column's page sees one twice."""
+    return [Body(generate(Recipe("flat", 1, size, seed), 0), (), ()) for seed in range(BODIES)]
 
 
 def world_on(cloud: LocalCloud, chosen: Settings) -> GlueWorld:
@@ -96,11 +91,11 @@ class _NoStart:
 def stream_load(cloud: LocalCloud, files: int, size: int, rate: float) -> Latencies:
     """Put files at a steady rate while the stream lane works, with the queue's windows as on AWS."""
     world = world_on(cloud, settings())
-    body = Body(lines(Random(1), size), (), ())
+    contents = bodies(size)
     job = world.places.stream_job
     run = world.start(job, None)
     put_at: dict[str, float] = {}
-    putting = threading.Thread(target=_put_at_rate, args=(world, body, files, rate, put_at))
+    putting = threading.Thread(target=_put_at_rate, args=(world, contents, files, rate, put_at))
     putting.start()
     begun = time.time()
     while putting.is_alive() or world.queue:
@@ -114,7 +109,7 @@ def stream_load(cloud: LocalCloud, files: int, size: int, rate: float) -> Latenc
     return _latencies(begun, put_at, published)
 
 
-def _put_at_rate(world: GlueWorld, body: Body, files: int, rate: float, put_at: dict[str, float]) -> None:
+def _put_at_rate(world: GlueWorld, contents: list[Body], files: int, rate: float, put_at: dict[str, float]) -> None:
     start = time.monotonic()
     pause = threading.Event()
 
@@ -122,7 +117,7 @@ def _put_at_rate(world: GlueWorld, body: Body, files: int, rate: float, put_at: 
         pause.wait(max(0.0, start + number / rate - time.monotonic()))
         key = f"orders/urgent/{number}.ndjson"
         put_at[key] = time.time()
-        _, name, event = world.put(key, body)
+        _, name, event = world.put(key, contents[number % BODIES])
         world.queue[f"{name}-{number}"] = {**event, "messageId": f"{name}-{number}"}
 
     with ThreadPoolExecutor(PUTTERS) as pool:
@@ -185,9 +180,9 @@ def batch_load(cloud: LocalCloud, files: int, size: int, *, manifest_files: int 
     """One batch run over many files."""
     chosen = settings()
     world = world_on(cloud, replace(chosen, batch=replace(chosen.batch, manifest_files=manifest_files)))
-    body = Body(lines(Random(2), size), (), ())
+    contents = bodies(size)
     for number in range(files):
-        _, name, event = world.put(f"orders/{number}.ndjson", body)
+        _, name, event = world.put(f"orders/{number}.ndjson", contents[number % BODIES])
         world.queue[name] = event
     while world.queue:
         world.route(list(world.queue)[:WINDOW_MESSAGES])
@@ -203,4 +198,5 @@ def batch_load(cloud: LocalCloud, files: int, size: int, *, manifest_files: int 
     for item in listed:
         result = json.loads(world.clients.s3.get_object(Bucket=control, Key=item["Key"])["Body"].read())
         milliseconds += result["task_milliseconds"]
-    return Throughput(files, files * len(body.data), milliseconds / 1000, seconds)
+    total = sum(len(contents[number % BODIES].data) for number in range(files))
+    return Throughput(files, total, milliseconds / 1000, seconds)

@@ -6,7 +6,6 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 from obstore.store import LocalStore
@@ -14,7 +13,7 @@ from obstore.store import LocalStore
 from lake.manifest import ObjectVersion
 from lake.partition import Partition
 from lake.settings import ConvertSettings
-from tests.load.lanes import lines
+from tests.load.lanes import bodies
 from transform.source import Source
 from transform.splits import pack, splits_of
 from transform.task import run_task
@@ -70,10 +69,10 @@ class _NoS3:
 def large_file(folder: Path, size: int) -> Large:
     """Convert a file of about ``size`` bytes, one task after the other in this process."""
     path = folder / "large.ndjson"
-    block = lines(Random(3), BLOCK_BYTES)
+    blocks = [body.data for body in bodies(BLOCK_BYTES)]
     with path.open("wb") as file:
-        for _ in range(max(1, size // len(block))):
-            file.write(block)
+        for number in range(max(1, size // BLOCK_BYTES)):
+            file.write(blocks[number % len(blocks)])
     version = ObjectVersion("input", path.name, "0" * 32, path.stat().st_size, "2026-01-01T00:00:00+00:00", "v")
     settings = ConvertSettings()
     tasks = pack(splits_of([version], set(), settings.split_bytes), settings.target_file_bytes, None)
