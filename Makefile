@@ -47,7 +47,7 @@ fuzz: setup ## the native reader against the oracle on mutated input; SECONDS=60
 chaos: setup ## kill, stall and repeat everything, then count every line, about 40 minutes; SEED=n: that one history
 	@$(PY) -m tests.chaos --seed $(SEED) $(if $(filter command%,$(origin SEED)),--histories 1 --log,--glue -1)
 
-load: setup ## thousands of files through both lanes and the control plane, about an hour; prints the numbers
+load: setup ## thousands of files through both lanes and the control plane, about 12 minutes; prints the numbers
 	@$(PY) -m tests.load
 
 bench: setup ## how fast the conversion is beside other ways, about 12 minutes; writes docs/performance.md

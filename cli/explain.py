@@ -40,6 +40,8 @@ def _print(view: Trace) -> None:
             f"  manifest  {row.id}  {row.state}  {row.partition}  generation {row.generation}, "
             f"attempt {row.attempt}" + (f", owner {row.owner}" if row.owner else "")
         )
+        if row.earlier_owners:
+            typer.echo(f"            earlier attempts by {', '.join(row.earlier_owners)}")
         if row.reason:
             typer.echo(f"            {row.reason}")
     source = view.source

@@ -23,6 +23,8 @@ class State(StrEnum):
     ABANDONED = "ABANDONED"
 
 
+EARLIER_OWNERS = 10
+
 OPEN_STATES = (State.QUEUED, State.RUNNING, State.PUBLISHING)
 """Not terminal: these rows, and only these, are in the index of open manifests."""
 
@@ -62,6 +64,8 @@ class ManifestRow:
     """``attempt`` when this generation was queued."""
     owner: str | None = None
     """Job run that holds, or last held, the lease."""
+    earlier_owners: tuple[str, ...] = ()
+    """Job runs of the attempts before, oldest first; of many only the last ``EARLIER_OWNERS``."""
     lease_until: int = 0
     """End of the lease in milliseconds since the epoch."""
     document: Document | None = None
@@ -155,6 +159,7 @@ def row_of(item: dict[str, Any]) -> ManifestRow:
         attempt=item.get("attempt", 0),
         base_attempt=item.get("base_attempt", 0),
         owner=item.get("owner"),
+        earlier_owners=tuple(item.get("earlier_owners", ())),
         lease_until=item.get("lease_until", 0),
         document=document,
         published=published,

@@ -13,6 +13,7 @@ from lake.errors import InvalidInputError
 from lake.ledger.dissolve import dissolve_actions
 from lake.ledger.fence import Claim, iso, lost, milliseconds, same
 from lake.ledger.manifest_row import (
+    EARLIER_OWNERS,
     INDEX_ATTRIBUTES,
     Document,
     ManifestRow,
@@ -79,7 +80,8 @@ class Manifests:
         """
         if row.state not in HOLDABLE or (row.state == State.RUNNING and row.lease_until > milliseconds(now)):
             return None
-        changes = {
+        earlier = (*row.earlier_owners, row.owner)[-EARLIER_OWNERS:] if row.owner else ()
+        changes: dict[str, Any] = {
             "state": State.RUNNING,
             "attempt": row.attempt + 1,
             "owner": owner,
@@ -87,11 +89,14 @@ class Manifests:
             "changed_at": iso(now),
             **open_attributes(row, State.RUNNING),
         }
+        if earlier:
+            changes["earlier_owners"] = list(earlier)
         claimed = replace(
             row,
             state=State.RUNNING,
             attempt=row.attempt + 1,
             owner=owner,
+            earlier_owners=earlier,
             lease_until=milliseconds(now + lease),
             changed_at=iso(now),
         )

@@ -136,7 +136,9 @@ def _struck(world: GlueWorld, lane: str, fault: Fault) -> None:
     world.log.append(f"{lane}: {world.struck()}")
     if fault.action != "stall":
         world.finish(job, run)
+        struck = [row["id"] for row in world.open_rows()]
         _again(world, lane)
+        world.log += [_owners(world, name) for name in struck]
         return
     # Its lease runs out, its successor finishes, then it wakes up.
     asleep = time.monotonic() + world.settings.batch.lease_seconds + 1
@@ -160,6 +162,15 @@ def _again(world: GlueWorld, lane: str) -> None:
                     world.finish(world.places.batch_job, world.start(world.places.batch_job, None, run=document))
             else:
                 world.finish(world.places.stream_job, world.start(world.places.stream_job, None))
+
+
+def _owners(world: GlueWorld, name: str) -> str:
+    """What the ledger tells of a manifest that went through a fault."""
+    row = world.ledger().manifests.get(name)
+    assert row is not None
+    return (
+        f"{name}: {row.state}, attempt {row.attempt} by {row.owner}, before it {', '.join(row.earlier_owners) or '-'}"
+    )
 
 
 def _twice(world: GlueWorld) -> None:

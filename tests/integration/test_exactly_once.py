@@ -166,6 +166,8 @@ def test_a_live_lease_is_held_and_a_dead_run_is_taken_over_at_once(deployment: D
     deployment.dead_runs.add("run-1")
     assert deployment.convert([manifest], spark, "run-2")[0].state == "DONE"
     check_published_once(deployment, manifest)
+    row = deployment.row(manifest)
+    assert (row.attempt, row.owner, row.earlier_owners) == (2, "run-2", ("run-1",))
 
 
 def zombie(deployment: Deployment, spark: SparkSession, wakes_before: Callable[[str], bool]) -> str:
