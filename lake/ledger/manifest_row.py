@@ -24,6 +24,7 @@ class State(StrEnum):
 
 
 EARLIER_OWNERS = 10
+"""So many a row remembers."""
 
 OPEN_STATES = (State.QUEUED, State.RUNNING, State.PUBLISHING)
 """Not terminal: these rows, and only these, are in the index of open manifests."""

@@ -8,13 +8,13 @@ pub struct Buffers {
     pub validity: Vec<u8>,
 }
 
-impl Buffers {
-    pub fn with_capacity(rows: usize, bytes: usize) -> Self {
-        let mut offsets = Vec::with_capacity(rows + 1);
-        offsets.push(0);
-        Self { data: Vec::with_capacity(bytes), offsets, validity: Vec::new() }
+impl Default for Buffers {
+    fn default() -> Self {
+        Self { data: Vec::new(), offsets: vec![0], validity: Vec::new() }
     }
+}
 
+impl Buffers {
     /// Room for so many rows and bytes in all.
     pub fn reserve(&mut self, rows: usize, bytes: usize) {
         self.offsets.reserve_exact((rows + 1).saturating_sub(self.offsets.len()));
@@ -105,7 +105,7 @@ mod tests {
     fn gaps_become_null_at_every_bit_position() {
         for gap in 0..20 {
             for filled in 0..20 {
-                let mut buffers = Buffers::with_capacity(0, 0);
+                let mut buffers = Buffers::default();
                 (0..filled).for_each(|row| buffers.push(row, b"a"));
                 buffers.push(filled + gap, b"z");
                 buffers.pad(filled + gap + 4);

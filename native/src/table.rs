@@ -189,14 +189,7 @@ impl Table {
         }
         self.by_name.insert(name.clone(), index);
         let usual = key.as_deref().map(usual).unwrap_or_default();
-        self.columns.push(Column {
-            name,
-            key,
-            usual,
-            next: NONE,
-            buffers: Buffers::with_capacity(0, 0),
-            last_bytes: 0,
-        });
+        self.columns.push(Column { name, key, usual, next: NONE, buffers: Buffers::default(), last_bytes: 0 });
         index
     }
 
@@ -290,7 +283,7 @@ impl Table {
             // Not earlier, so that the last batch's own memory is free by now.
             let rows = with_margin(std::mem::take(&mut self.last_rows));
             for column in self.columns.iter_mut().filter(|column| rows > 0 && column.last_bytes > 0) {
-                column.buffers = Buffers::with_capacity(rows, with_margin(column.last_bytes));
+                column.buffers.reserve(rows, with_margin(column.last_bytes));
             }
         } else if !self.sized && self.size() >= batch_bytes / BEGINNING {
             self.sized = true;
@@ -314,7 +307,7 @@ impl Table {
         self.sized = true;
         let mut batch = Batch { rows, names: Vec::new(), keys: Vec::new(), columns: Vec::new() };
         for column in &mut self.columns {
-            let mut buffers = std::mem::replace(&mut column.buffers, Buffers::with_capacity(0, 0));
+            let mut buffers = std::mem::take(&mut column.buffers);
             buffers.pad(rows);
             column.last_bytes = buffers.data.len();
             buffers.shrink();
