@@ -11,6 +11,7 @@ pub mod reason;
 pub mod reject;
 pub mod results;
 pub mod row;
+pub mod scan;
 pub mod split;
 pub mod strict;
 pub mod table;

@@ -1,9 +1,12 @@
-//! One line into one row of the table: jiter for nearly all lines, the exact judge for those it refuses.
+//! One line into one row of the table: plain members by a look at their bytes, everything else by jiter, and what jiter
+//! refuses by the exact judge.
 
 use crate::reason::Reason;
+use crate::scan;
 use crate::strict;
 use crate::table::{NONE, Table};
-use jiter::{Jiter, JiterError, Peek};
+use jiter::{Jiter, JiterError};
+use std::ops::Range;
 
 #[derive(Default)]
 pub struct RowParser {
@@ -39,12 +42,19 @@ impl RowParser {
         let mut at = 0;
         let mut first = true;
         loop {
+            if !first && matches!(&bytes[at..], b"}" | b"}\r") {
+                return Ok(());
+            }
             let fresh = if let Some((column, value)) = plain_member(line, at, first, table) {
                 at = value;
-                match plain_string(bytes, at).filter(|_| !controls) {
-                    Some((inside, behind)) => {
+                match plain_value(bytes, at, controls) {
+                    Some((Plain::Value(span), behind)) => {
                         at = behind;
-                        table.put(column, inside)
+                        table.put_within(column, &bytes[span.start..], span.len())
+                    }
+                    Some((Plain::Null, behind)) => {
+                        at = behind;
+                        table.put_null(column)
                     }
                     None => self.put_value(line, &mut at, table, column)?,
                 }
@@ -62,12 +72,10 @@ impl RowParser {
                     None => self.put_value(line, &mut at, table, column)?,
                     Some(key) => {
                         let raw_key = raw_key(&bytes[member..at]);
-                        let mut jiter = Jiter::new(&bytes[at..]);
-                        let peek = jiter.peek()?;
-                        let start = jiter.current_index();
-                        jiter.known_skip(peek)?;
-                        at += jiter.current_index();
-                        table.rescue(&key, raw_key, jiter.slice_to_current(start))
+                        let value = value_span(&bytes[at..])?;
+                        let raw_value = &bytes[at + value.start..at + value.end];
+                        at += value.end;
+                        table.rescue(&key, raw_key, raw_value)
                     }
                 }
             };
@@ -78,41 +86,34 @@ impl RowParser {
         }
     }
 
-    #[inline]
     fn put_value(&mut self, line: &str, at: &mut usize, table: &mut Table, column: u32) -> Result<bool, Unsure> {
-        let mut jiter = Jiter::new(&line.as_bytes()[*at..]);
-        let peek = jiter.peek()?;
-        let start = jiter.current_index();
-        let fresh = match peek {
-            Peek::String => {
-                // Not known_str: it would check the UTF-8 of a line known to be valid once more, slowly.
-                let inside = jiter.known_bytes()?;
-                if memchr::memchr(b'\\', inside).is_none() {
-                    table.put(column, inside)
-                } else {
-                    let inside = &line[*at + start + 1..*at + start + 1 + inside.len()];
-                    self.unescaped.clear();
-                    strict::unescape_into(inside, &mut self.unescaped).ok_or(Unsure)?;
-                    table.put(column, self.unescaped.as_bytes())
-                }
-            }
-            Peek::Null => {
-                jiter.known_null()?;
-                table.put_null(column)
-            }
-            Peek::True | Peek::False => {
-                let word: &[u8] = if jiter.known_bool(peek)? { b"true" } else { b"false" };
-                table.put(column, word)
-            }
-            Peek::Object | Peek::Array => {
-                jiter.known_skip(peek)?;
-                table.put(column, jiter.slice_to_current(start))
-            }
-            _ => table.put(column, jiter.known_number_bytes(peek)?),
-        };
-        *at += jiter.current_index();
-        Ok(fresh)
+        let value = value_span(&line.as_bytes()[*at..])?;
+        let raw_value = &line[*at + value.start..*at + value.end];
+        *at += value.end;
+        put_raw(raw_value, &mut self.unescaped, table, column).ok_or(Unsure)
     }
+}
+
+/// Where the value stands that comes next, with whatever white space before it.
+fn value_span(bytes: &[u8]) -> Result<Range<usize>, Unsure> {
+    let mut jiter = Jiter::new(bytes);
+    let peek = jiter.peek()?;
+    let start = jiter.current_index();
+    jiter.known_skip(peek)?;
+    Ok(start..jiter.current_index())
+}
+
+/// Writes a valid value as it stands in the line; None if it is a string with a lone surrogate.
+fn put_raw(raw_value: &str, unescaped: &mut String, table: &mut Table, column: u32) -> Option<bool> {
+    if raw_value == "null" {
+        return Some(table.put_null(column));
+    }
+    let Some(inside) = raw_value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
+        return Some(table.put(column, raw_value.as_bytes()));
+    };
+    unescaped.clear();
+    strict::unescape_into(inside, unescaped)?;
+    Some(table.put(column, unescaped.as_bytes()))
 }
 
 /// A member whose key is known and stands here as it usually does, right behind the brace or comma or one space after
@@ -124,7 +125,7 @@ fn plain_member(line: &str, at: usize, first: bool, table: &mut Table) -> Option
     let rest = rest.strip_prefix(b" ").unwrap_or(rest);
     let start = line.len() - rest.len();
     if let Some((column, key)) = table.guess()
-        && rest.starts_with(key)
+        && scan::begins_with(rest, key)
     {
         return Some((column, start + key.len()));
     }
@@ -137,14 +138,32 @@ fn plain_member(line: &str, at: usize, first: bool, table: &mut Table) -> Option
     Some((column, start + length + 3))
 }
 
-/// The inside of the string that stands here, or one space on, if it has no escapes, and where the line goes on. On a
-/// line without control characters nothing else can be wrong with it.
+/// A value that stands right here, or one space on, and needs no unescaping.
+enum Plain {
+    /// Where its characters begin and end in the line.
+    Value(Range<usize>),
+    Null,
+}
+
+/// The plain value that stands here and where the line goes on behind it. On a line without control characters nothing
+/// is wrong with a string without escapes.
 #[inline]
-fn plain_string(line: &[u8], at: usize) -> Option<(&[u8], usize)> {
-    let rest = &line[at..];
-    let rest = rest.strip_prefix(b" ").unwrap_or(rest).strip_prefix(b"\"")?;
-    let length = memchr::memchr2(b'"', b'\\', rest)?;
-    (rest[length] == b'"').then(|| (&rest[..length], line.len() - rest.len() + length + 1))
+fn plain_value(line: &[u8], at: usize, controls: bool) -> Option<(Plain, usize)> {
+    let at = at + usize::from(line.get(at) == Some(&b' '));
+    let rest = line.get(at..)?;
+    let word = |length| Some((Plain::Value(at..at + length), at + length));
+    match rest.first()? {
+        b'"' if !controls => {
+            let length = scan::quote_or_backslash(&rest[1..])?;
+            (rest[1 + length] == b'"').then_some((Plain::Value(at + 1..at + 1 + length), at + length + 2))
+        }
+        b'-' | b'0'..=b'9' => word(scan::number(rest)?),
+        b't' if rest.starts_with(b"true") => word(4),
+        b'f' if rest.starts_with(b"false") => word(5),
+        b'n' if rest.starts_with(b"null") => Some((Plain::Null, at + 4)),
+        b'{' | b'[' if !controls => word(strict::length_of_value(rest)?),
+        _ => None,
+    }
 }
 
 /// `member` runs from the end of the previous member to the colon: white space, comma or brace, key, colon.
@@ -155,18 +174,14 @@ fn raw_key(member: &[u8]) -> &[u8] {
 }
 
 fn exact(line: &str, table: &mut Table) -> Result<(), Reason> {
+    let mut unescaped = String::new();
     for member in strict::members(line)? {
         let raw_value = &line[member.raw_value];
         let column = table.column_of(&member.key);
         let fresh = if column == NONE {
             table.rescue(&member.key, &line.as_bytes()[member.raw_key], raw_value.as_bytes())
-        } else if raw_value == "null" {
-            table.put_null(column)
-        } else if raw_value.starts_with('"') {
-            let text = strict::unescape(raw_value);
-            table.put(column, text.as_deref().unwrap_or(raw_value).as_bytes())
         } else {
-            table.put(column, raw_value.as_bytes())
+            put_raw(raw_value, &mut unescaped, table, column).ok_or(Reason::LoneSurrogate)?
         };
         if !fresh {
             table.rollback();
@@ -211,7 +226,11 @@ mod tests {
             "{\"a\":1,\t\"b\":\"x\"}",
             r#"{"a": "x" ,"b":"y\"","c":"z"}"#,
         ];
+        let deep = |levels| format!("{{\"a\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
+        let (deepest, too_deep) = (deep(strict::MAX_DEPTH - 1), deep(strict::MAX_DEPTH));
+        let lines = [&lines[..], &[&deepest, &too_deep]].concat();
         let ((quick, quick_batch), (exact, exact_batch)) = (rows(&lines, false), rows(&lines, true));
+        assert_eq!(quick[quick.len() - 2..], [Ok(()), Err(Reason::TooDeep)]);
         assert_eq!(quick, exact);
         assert_eq!(quick.iter().filter(|outcome| outcome.is_ok()).count(), quick_batch.rows);
         assert_eq!(quick_batch.names, ["_rescued", "a", "b", "c"]);

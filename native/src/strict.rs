@@ -1,10 +1,11 @@
-//! The exact judge of a line: RFC 8259 to the letter, one byte at a time.
+//! The exact judge of a line: RFC 8259 to the letter.
 //!
-//! jiter is the quick way for nearly every line. A line that it refuses comes here, where the reason is found; a few
-//! of them are rows all the same: integers of more than 4,300 digits, lone surrogates inside of nested values (which
-//! stay verbatim), nesting between jiter's limit and ours.
+//! A line that the quick way refuses comes here, where the reason is found; a few of them are rows all the same, such as
+//! integers of more digits or nested values of more levels than jiter takes. The same grammar finds the end of nested
+//! values on the quick way.
 
 use crate::reason::Reason;
+use crate::scan;
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -22,7 +23,7 @@ pub struct Member {
 
 /// The members of the only object on the line. The line is valid UTF-8 and not blank.
 pub fn members(line: &str) -> Result<Vec<Member>, Reason> {
-    let mut scanner = Scanner { bytes: line.as_bytes(), at: 0 };
+    let mut scanner = Scanner { bytes: line.as_bytes(), at: 0, controls: true, deepest: MAX_DEPTH };
     scanner.white_space();
     let mut spans = Vec::new();
     let is_object = scanner.peek() == Some(b'{');
@@ -44,6 +45,14 @@ pub fn members(line: &str) -> Result<Vec<Member>, Reason> {
     }
     let mut seen = HashSet::with_capacity(members.len());
     if members.iter().all(|member| seen.insert(member.key.as_str())) { Ok(members) } else { Err(Reason::DuplicateKey) }
+}
+
+/// The length of the member's value that begins here, on a line without control characters; None if it is not JSON or
+/// too deep.
+#[inline]
+pub fn length_of_value(bytes: &[u8]) -> Option<usize> {
+    let mut scanner = Scanner { bytes, at: 0, controls: false, deepest: MAX_DEPTH - 1 };
+    scanner.value(None).ok().map(|()| scanner.at)
 }
 
 /// The characters of a valid string literal (given with its quotes); None if a surrogate stands alone.
@@ -95,38 +104,66 @@ type Spans = Vec<(Range<usize>, Range<usize>)>;
 struct Scanner<'a> {
     bytes: &'a [u8],
     at: usize,
+    /// There may be control characters, which no string may hold.
+    controls: bool,
+    /// So many brackets may be open, at most `MAX_DEPTH`.
+    deepest: usize,
+}
+
+/// The brackets that are open, innermost last: a bit each, set for an object.
+#[derive(Default)]
+struct Brackets {
+    objects: [u64; MAX_DEPTH / 64],
+    depth: usize,
+}
+
+impl Brackets {
+    #[inline]
+    fn open(&mut self, object: bool) {
+        let (word, bit) = (&mut self.objects[self.depth / 64], 1 << (self.depth % 64));
+        *word = if object { *word | bit } else { *word & !bit };
+        self.depth += 1;
+    }
+
+    /// Whether the innermost is an object; None if none is open.
+    #[inline]
+    fn innermost(&self) -> Option<bool> {
+        let last = self.depth.checked_sub(1)?;
+        Some(self.objects[last / 64] >> (last % 64) & 1 == 1)
+    }
 }
 
 impl Scanner<'_> {
     /// Passes one value of any kind. With `members`, the spans of the outermost object's members are noted.
     /// Iterative: an attack by brackets must not eat the stack.
+    #[inline]
     fn value(&mut self, mut members: Option<&mut Spans>) -> Result<(), Reason> {
-        let mut open = Vec::new();
+        let mut open = Brackets::default();
         let mut key = 0..0;
         let mut member_start = 0;
         loop {
             self.white_space();
-            if open.len() == 1 {
+            if open.depth == 1 {
                 member_start = self.at;
             }
             let mut complete = match self.peek() {
                 Some(bracket @ (b'{' | b'[')) => {
-                    if open.len() == MAX_DEPTH {
+                    if open.depth == self.deepest {
                         return Err(Reason::TooDeep);
                     }
-                    open.push(bracket);
+                    let object = bracket == b'{';
+                    open.open(object);
                     self.at += 1;
                     self.white_space();
-                    let empty = self.peek() == Some(closing(bracket));
-                    if !empty && bracket == b'{' {
-                        let span = self.key()?;
-                        if open.len() == 1 {
-                            key = span;
-                        }
-                    }
+                    let empty = self.peek() == Some(closing(object));
                     if empty {
                         self.at += 1;
-                        open.pop();
+                        open.depth -= 1;
+                    } else if object {
+                        let span = self.key()?;
+                        if open.depth == 1 {
+                            key = span;
+                        }
                     }
                     empty
                 }
@@ -137,25 +174,23 @@ impl Scanner<'_> {
                 _ => self.number()?,
             };
             while complete {
-                let Some(&bracket) = open.last() else { return Ok(()) };
-                if let (1, Some(members)) = (open.len(), members.as_deref_mut()) {
+                let Some(object) = open.innermost() else { return Ok(()) };
+                if let (1, Some(members)) = (open.depth, members.as_deref_mut()) {
                     members.push((key.clone(), member_start..self.at));
                 }
                 self.white_space();
                 match self.next() {
                     Some(b',') => {
                         complete = false;
-                        if bracket == b'{' {
+                        if object {
                             self.white_space();
                             let span = self.key()?;
-                            if open.len() == 1 {
+                            if open.depth == 1 {
                                 key = span;
                             }
                         }
                     }
-                    Some(byte) if byte == closing(bracket) => {
-                        open.pop();
-                    }
+                    Some(byte) if byte == closing(object) => open.depth -= 1,
                     _ => return Err(Reason::NotJson),
                 }
             }
@@ -170,11 +205,15 @@ impl Scanner<'_> {
         if self.next() == Some(b':') { Ok(start..end) } else { Err(Reason::NotJson) }
     }
 
+    #[inline(always)]
     fn string(&mut self) -> Result<(), Reason> {
         if self.next() != Some(b'"') {
             return Err(Reason::NotJson);
         }
         loop {
+            if !self.controls {
+                self.at += scan::quote_or_backslash(&self.bytes[self.at..]).ok_or(Reason::NotJson)?;
+            }
             match self.next() {
                 Some(b'"') => return Ok(()),
                 Some(b'\\') => match self.next() {
@@ -195,26 +234,8 @@ impl Scanner<'_> {
     }
 
     fn number(&mut self) -> Result<bool, Reason> {
-        self.skip(b'-');
-        if !self.skip(b'0') {
-            self.digits()?;
-        }
-        if self.skip(b'.') {
-            self.digits()?;
-        }
-        if self.skip(b'e') || self.skip(b'E') {
-            let _sign = self.skip(b'+') || self.skip(b'-');
-            self.digits()?;
-        }
+        self.at += scan::number(&self.bytes[self.at..]).ok_or(Reason::NotJson)?;
         Ok(true)
-    }
-
-    fn digits(&mut self) -> Result<(), Reason> {
-        let start = self.at;
-        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
-            self.at += 1;
-        }
-        if self.at > start { Ok(()) } else { Err(Reason::NotJson) }
     }
 
     fn word(&mut self, word: &[u8]) -> Result<bool, Reason> {
@@ -231,12 +252,6 @@ impl Scanner<'_> {
         }
     }
 
-    fn skip(&mut self, byte: u8) -> bool {
-        let found = self.peek() == Some(byte);
-        self.at += usize::from(found);
-        found
-    }
-
     fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
@@ -248,8 +263,8 @@ impl Scanner<'_> {
     }
 }
 
-fn closing(bracket: u8) -> u8 {
-    if bracket == b'{' { b'}' } else { b']' }
+fn closing(object: bool) -> u8 {
+    if object { b'}' } else { b']' }
 }
 
 #[cfg(test)]
