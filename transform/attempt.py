@@ -16,6 +16,7 @@ from lake.manifest import read_manifest
 from transform.audit import audit
 from transform.exclusions import read_exclusions
 from transform.quarantine_writer import QuarantineFiles, file_record
+from transform.sample import output_ratio
 from transform.source import Source, UnreadableFileError
 from transform.splits import pack, splits_of
 from transform.tasks import NUMBERS_PER_TASK, Task, TaskResult
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
     from lake.commit import PendingObject
     from lake.ledger import Claim
     from lake.manifest import Manifest, ObjectVersion
+    from lake.settings import ConvertSettings
     from transform.services import Services
+    from transform.tasks import Split
 
 HEAD_BYTES = 4
 PARALLEL_SNIFFS = 32
@@ -63,7 +66,7 @@ def plan_attempt(services: Services, claim: Claim, clock: Callable[[], datetime]
     files = [file for file in manifest.files if file not in excluded]
     dataset = services.ledger.datasets.get(manifest.partition.dataset)
     splits = splits_of(files, _compressed(files, settings.split_bytes), settings.split_bytes)
-    packed = pack(splits, settings.target_file_bytes, None if dataset is None else dataset.output_ratio)
+    packed = _packed(splits, settings, None if dataset is None else dataset.output_ratio)
     tasks = tuple(
         Task(
             manifest.id,
@@ -105,6 +108,16 @@ def commit_document(services: Services, attempt: Attempt, results: Sequence[Task
         tuple(dict.fromkeys(name for result in ordered for name in result.new_columns)),
         sum(result.milliseconds for result in results),
     )
+
+
+def _packed(splits: Sequence[Split], settings: ConvertSettings, measured: float | None) -> list[tuple[Split, ...]]:
+    """Splits to tasks by the manifest's own ratio: the dataset's earlier manifests may have been unlike it, or small.
+
+    What is no larger than one output file should be becomes one task, whatever its ratio.
+    """
+    large = sum(split.size for split in splits) > settings.target_file_bytes
+    sampled = output_ratio(Source(), splits, settings) if large else None
+    return pack(splits, settings.target_file_bytes, sampled or measured)
 
 
 def _compressed(files: Sequence[ObjectVersion], split_bytes: int) -> set[ObjectVersion]:

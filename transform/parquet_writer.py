@@ -105,16 +105,7 @@ class ParquetFiles:
         path = self._folder / f"{self._count}.parquet"
         self._count += 1
         sink = pa.OSFile(str(path), "wb")
-        zstd = self._settings.compression == "zstd"
-        writer = pq.ParquetWriter(
-            sink,
-            schema,
-            compression="zstd" if zstd else "snappy",
-            compression_level=1 if zstd else None,
-            use_dictionary=False,
-            write_statistics=True,
-        )
-        return _Segment(path, schema, sink, writer)
+        return _Segment(path, schema, sink, open_writer(sink, schema, self._settings))
 
     def _roll(self) -> None:
         segments = self._segments
@@ -141,6 +132,19 @@ class ParquetFiles:
             segment.path.unlink()
         merged.close()
         return merged.path
+
+
+def open_writer(sink: pa.NativeFile, schema: pa.Schema, settings: ConvertSettings) -> pq.ParquetWriter:
+    """A writer as all of the lake's files are written by."""
+    zstd = settings.compression == "zstd"
+    return pq.ParquetWriter(
+        sink,
+        schema,
+        compression="zstd" if zstd else "snappy",
+        compression_level=1 if zstd else None,
+        use_dictionary=False,
+        write_statistics=True,
+    )
 
 
 def _widen(table: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from lake.manifest import ObjectVersion
 
 DEFAULT_OUTPUT_RATIO = 0.2
-"""Parquet bytes per input byte of a dataset that was never measured."""
+"""Parquet bytes per input byte where that is not known."""
 LEAST_OUTPUT_RATIO = 0.01
-"""A measured ratio below this would put too much work into one task."""
+"""A ratio below this would put too much work into one task."""
 
 
 def cut(file: ObjectVersion, split_bytes: int, *, compressed: bool) -> list[Split]:

@@ -14,6 +14,7 @@ from lake.manifest import ObjectVersion
 from lake.partition import Partition
 from lake.settings import ConvertSettings
 from tests.load.lanes import bodies
+from transform.sample import output_ratio
 from transform.source import Source
 from transform.splits import pack, splits_of
 from transform.task import run_task
@@ -75,13 +76,14 @@ def large_file(folder: Path, size: int) -> Large:
             file.write(blocks[number % len(blocks)])
     version = ObjectVersion("input", path.name, "0" * 32, path.stat().st_size, "2026-01-01T00:00:00+00:00", "v")
     settings = ConvertSettings()
-    tasks = pack(splits_of([version], set(), settings.split_bytes), settings.target_file_bytes, None)
     source, base, peaks, rows = _FolderSource(folder), _peak_after_reset(), [], 0
+    splits = splits_of([version], set(), settings.split_bytes)
+    tasks = pack(splits, settings.target_file_bytes, output_ratio(source, splits, settings))
     objects: list[int] = []
     started = time.monotonic()
-    for number, splits in enumerate(tasks):
+    for number, part in enumerate(tasks):
         _peak_after_reset()
-        task = Task("m", 1, Partition("orders", "2026-01-01", 0), number, splits, (), "lake", "quarantine", settings)
+        task = Task("m", 1, Partition("orders", "2026-01-01", 0), number, part, (), "lake", "quarantine", settings)
         scratch = folder / f"task-{number}"
         scratch.mkdir()
         with Uploads(_NoS3()) as uploads:  # type: ignore[arg-type]

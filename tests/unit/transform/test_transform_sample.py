@@ -1,0 +1,114 @@
+"""What a few places of a manifest tell about the size of its Parquet."""
+
+from __future__ import annotations
+
+import gzip
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+
+from bench.data import Recipe, generate
+from bench.local_objects import LocalSink, local_source, local_version
+from lake.manifest import ObjectVersion
+from lake.partition import Partition
+from lake.settings import ConvertSettings
+from transform.sample import BYTES, output_ratio
+from transform.splits import pack, splits_of
+from transform.task import run_task
+from transform.tasks import Task
+from transform.upload import Uploads
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from transform.tasks import Split
+
+MIB = 1 << 20
+SETTINGS = ConvertSettings()
+
+
+def splits(files: Sequence[ObjectVersion], compressed: Sequence[ObjectVersion] = ()) -> list[Split]:
+    return splits_of(files, compressed, SETTINGS.split_bytes)
+
+
+def converted_ratio(files: Sequence[ObjectVersion], folder: Path) -> float:
+
+    lake = folder / "lake"
+    lake.mkdir()
+    whole = tuple(splits(files, files))
+    task = Task("m", 1, Partition("orders", "2026-11-01", 0), 0, whole, (), "lake", "quarantine", SETTINGS)
+    with Uploads(LocalSink(lake).as_client()) as uploads:
+        result = run_task(task, local_source(), uploads, folder)
+    assert sum(pq.read_metadata(path).num_rows for path in lake.iterdir()) == sum(item.rows for item in result.splits)
+    return sum(item.size for item in result.objects) / sum(file.size for file in files)
+
+
+@pytest.mark.parametrize("shape", ["flat", "nested", "alike", "gzip"])
+def test_the_sampled_ratio_is_near_that_of_the_conversion(shape: str, tmp_path: Path) -> None:
+    # Given: 24 MB of records; "alike" compresses forty times and more
+    if shape == "alike":
+        text = b"".join(b'{"id":%d,"text":"%s","kind":"view"}\n' % (n // 50, b"the same " * 40) for n in range(60_000))
+    else:
+        text = generate(Recipe("nested" if shape == "nested" else "flat", 1, 24_000_000), 0)
+    path = tmp_path / "input" / "a.ndjson"
+    path.parent.mkdir()
+    path.write_bytes(gzip.compress(text, 1) if shape == "gzip" else text)
+    file = local_version(path)
+
+    # When
+    sampled = output_ratio(local_source(), splits([file], [file] if shape == "gzip" else []), SETTINGS)
+
+    # Then
+    actual = converted_ratio([file], tmp_path)
+    assert sampled is not None
+    assert 0.7 < sampled / actual < 1.4, (sampled, actual)
+
+
+def test_places_are_spread_and_each_is_read_from_its_first_line_on(tmp_path: Path) -> None:
+    # Given: four splits of which only the last has rows at its start
+    lines = [b"x" * 99 + b"\n"] * (3 * MIB // 100) + [b'{"a":"%d"}\n' % number for number in range(100_000)]
+    path = tmp_path / "a.ndjson"
+    path.write_bytes(b"".join(lines))
+    file = local_version(path)
+    parts = splits_of([file], (), -(-file.size // 4))
+    assert len(parts) == 4
+
+    # When / Then: a task of nothing but rejects has no ratio, the manifest as a whole has one
+    assert output_ratio(local_source(), parts[:2], SETTINGS) is None
+    assert output_ratio(local_source(), parts, SETTINGS) is not None
+
+
+def test_a_file_that_is_gone_does_not_stop_the_others(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(b'{"a":1}\n' * 1000)
+    files = [local_version(tmp_path / name) for name in ("a", "b")]
+    (tmp_path / "a").unlink()
+    assert output_ratio(local_source(), splits(files), SETTINGS) is not None
+
+
+def test_a_gzip_bomb_is_not_inflated_to_its_end(tmp_path: Path) -> None:
+    # Given: two megabytes that inflate to four hundred
+    line = b'{"a":"' + b"0" * 990 + b'"}\n'
+    path = tmp_path / "a.ndjson.gz"
+    path.write_bytes(gzip.compress(line * 400_000, 1))
+    assert path.stat().st_size > BYTES / 8
+    file = local_version(path)
+
+    # When
+    ratio = output_ratio(local_source(), splits([file], [file]), SETTINGS)
+
+    # Then: it was stopped by the reader's first full batch
+    assert ratio is not None
+
+
+def test_output_that_compresses_forty_times_is_still_planned_to_be_large() -> None:
+    files = [
+        ObjectVersion("input", f"{number}", "0" * 32, 4000 * MIB, "2026-11-01T00:00:00+00:00", "v")
+        for number in range(16)
+    ]
+    parts = splits(files)
+    sizes = [sum(split.size for split in task) * 0.025 / MIB for task in pack(parts, 128 * MIB, 0.025)]
+    assert len(sizes) > 1
+    assert all(64 <= size <= 192 for size in sizes)
