@@ -6,16 +6,14 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lake.errors import InvalidDocumentError
+from lake.chain import holders
 from lake.layout import result_key
 from lake.ledger import State
-from lake.manifest import read_manifest
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
     from lake.ledger import ArrivalRow, Ledger, ManifestRow
-    from lake.manifest import ObjectVersion
     from lake.places import Places
 
 
@@ -53,19 +51,10 @@ def trace(s3: S3Client, ledger: Ledger, places: Places, arrival: ArrivalRow) -> 
         if row is None:
             break
         chain.append(row)
-        manifest = _holder(s3, places, row, arrival.file) if row.state == State.DISSOLVED else None
+        dissolved = row.state == State.DISSOLVED
+        manifest = next(iter(holders(s3, places, row, [arrival.file]))) if dissolved else None
     result = None
     if chain and chain[-1].published is not None:
         key = result_key(chain[-1].id, chain[-1].published.generation)
         result = json.loads(s3.get_object(Bucket=places.control_bucket, Key=key)["Body"].read())
     return Trace(arrival, tuple(chain), result)
-
-
-def _holder(s3: S3Client, places: Places, row: ManifestRow, file: ObjectVersion) -> str:
-    for successor in row.dissolved_into:
-        manifest = read_manifest(s3, places.control_bucket, successor, {places.input_bucket})
-        if any((item.key, item.version) == (file.key, file.version) for item in manifest.files):
-            return successor
-    raise InvalidDocumentError(
-        f"{file.uri} is in none of the manifests that {row.id} was dissolved into: report this, it must not happen"
-    )

@@ -46,6 +46,7 @@ SPECS = (
     FunctionSpec("sweep", "repairs what died on its way and removes its remains", LONGEST_SECONDS, 1024),
     FunctionSpec("catalog", "creates and extends the tables", 300),
     FunctionSpec("stream_control", "starts, watches and stops the streaming job", 60),
+    FunctionSpec("promote", "moves queued files to the stream lane", LONGEST_SECONDS, 1024),
 )
 
 

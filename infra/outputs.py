@@ -25,6 +25,8 @@ class StackOutputs:
     """Name of the EventBridge schedule."""
     stream_control: str
     """Name of the function that starts, watches and stops the streaming job."""
+    promote: str
+    """Name of the function that moves queued files to the stream lane."""
     alarm_topic: str
     """ARN of the SNS topic that alarms and failed nights go to."""
     arrivals_queue: str

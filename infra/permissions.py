@@ -73,6 +73,10 @@ class Grants:
         """What is in the input bucket, not the objects themselves."""
         allow(role, ("s3:ListBucketVersions",), [self.storage.input.bucket_arn])
 
+    def find_dataset(self, role: iam.Role) -> None:
+        """Whether the input bucket has objects of a dataset that a person names and the ledger does not know."""
+        allow(role, ("s3:ListBucket",), [self.storage.input.bucket_arn])
+
     def start_stream(self, role: iam.Role) -> None:
         """Ensure that the streaming job runs."""
         allow(role, ("glue:StartJobRun",), [self.jobs.stream_arn])
@@ -120,12 +124,14 @@ def _route(grants: Grants, role: iam.Role) -> None:
 
 
 def _plan(grants: Grants, role: iam.Role) -> None:
+    grants.find_dataset(role)
     grants.read_control(role, layout.MANIFESTS)
     grants.write_control(role, layout.MANIFESTS, layout.PLANS)
     grants.watch_runs(role)
 
 
 def _backfill(grants: Grants, role: iam.Role) -> None:
+    grants.find_dataset(role)
     grants.list_input(role)
     grants.write_control(role, layout.MANIFESTS)
 
@@ -159,6 +165,13 @@ def _stream_control(grants: Grants, role: iam.Role) -> None:
     grants.stop_stream(role)
 
 
+def _promote(grants: Grants, role: iam.Role) -> None:
+    grants.find_dataset(role)
+    grants.read_control(role, layout.MANIFESTS)
+    grants.write_control(role, layout.MANIFESTS, layout.INBOX)
+    grants.start_stream(role)
+
+
 _GRANTS = {
     "route": _route,
     "plan": _plan,
@@ -168,4 +181,5 @@ _GRANTS = {
     "sweep": _sweep,
     "catalog": _catalog,
     "stream_control": _stream_control,
+    "promote": _promote,
 }

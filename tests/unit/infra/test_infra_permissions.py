@@ -102,6 +102,15 @@ def test_every_call_of_the_code_is_allowed_and_nothing_more(assembly: Assembly) 
     assert allowed == needed
 
 
+def test_whoever_takes_a_selection_may_look_for_its_dataset_in_the_input(assembly: Assembly) -> None:
+    lookers = {
+        re.sub(r"RoleDefaultPolicy\w+", "", name)
+        for name, statement in assembly.statements()
+        if "s3:ListBucket" in listed(statement["Action"]) and "StorageInput" in str(statement.get("Resource"))
+    }
+    assert lookers == {"Routerplan", "Routerbackfill", "Routerpromote", "Jobs"}
+
+
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
 def test_every_function_has_its_handler_and_its_permissions(assembly: Assembly, spec) -> None:
     function = assembly.one("AWS::Lambda::Function", f"Router{spec.name.replace('_', '')}Function")

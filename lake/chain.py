@@ -1,0 +1,47 @@
+"""Along DISSOLVED(into ...): which of its successors holds a file of a dissolved manifest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lake.errors import InvalidDocumentError
+from lake.manifest import read_manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mypy_boto3_s3 import S3Client
+
+    from lake.ledger import ManifestRow
+    from lake.manifest import ObjectVersion
+    from lake.places import Places
+
+
+def holders(
+    s3: S3Client, places: Places, row: ManifestRow, files: Iterable[ObjectVersion]
+) -> dict[str, set[ObjectVersion]]:
+    """The files by the successor of the dissolved ``row`` that lists them; documents are read until all are found.
+
+    Raises
+    ------
+    InvalidDocumentError
+        No successor lists one of them.
+    """
+    wanted = {_identity(file): file for file in files}
+    found: dict[str, set[ObjectVersion]] = {}
+    for successor in row.dissolved_into:
+        if not wanted:
+            break
+        manifest = read_manifest(s3, places.control_bucket, successor, (places.input_bucket,))
+        held = {wanted.pop(_identity(file)) for file in manifest.files if _identity(file) in wanted}
+        if held:
+            found[successor] = held
+    for file in wanted.values():
+        raise InvalidDocumentError(
+            f"{file.uri} is in none of the manifests that {row.id} was dissolved into: report this, it must not happen"
+        )
+    return found
+
+
+def _identity(file: ObjectVersion) -> tuple[str, str, str]:
+    return file.bucket, file.key, file.version

@@ -1,0 +1,84 @@
+"""What a person asks to be promoted: files by name, or a part of the backlog."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lake.errors import InvalidInputError
+from router.selection import Selection, check_fields, check_flag, parse_selection
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from router.services import Services
+
+FIELDS = ("files", "dataset", "from", "to", "dryRun")
+MOST_URIS = 1_000
+"""Of one invocation; the files of a request by name can be in as many manifests."""
+FILES_EXAMPLE = '{"files": ["s3://bucket/key"]}'
+SELECTION_EXAMPLE = '{"dataset": "orders", "from": "2026-11-01T08", "to": "2026-11-01T09"}'
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A key of a bucket, whatever its versions."""
+
+    bucket: str
+    key: str
+
+    @property
+    def uri(self) -> str:
+        """``s3://bucket/key``, for people."""
+        return f"s3://{self.bucket}/{self.key}"
+
+
+@dataclass(frozen=True, slots=True)
+class PromoteRequest:
+    """Names, or a selection: never both."""
+
+    names: tuple[Name, ...]
+    selection: Selection | None
+    dry_run: bool
+
+
+def parse_request(given: object, services: Services) -> PromoteRequest:
+    """Read a promote's input.
+
+    Raises
+    ------
+    InvalidInputError
+        One sentence that says what to type.
+    """
+    if not isinstance(given, dict):
+        raise InvalidInputError(f"promote needs an object as its input: type {FILES_EXAMPLE} or {SELECTION_EXAMPLE}")
+    fields: Mapping[str, Any] = given
+    check_fields(fields, FIELDS, "promote")
+    dry_run = check_flag(fields, "dryRun")
+    by_name = fields.get("files") is not None
+    by_selection = any(fields.get(name) is not None for name in ("dataset", "from", "to"))
+    if by_name == by_selection:
+        said = "both files and a selection" if by_name else "neither files nor a selection"
+        raise InvalidInputError(f"promote was given {said}: type {FILES_EXAMPLE} or {SELECTION_EXAMPLE}")
+    if by_selection:
+        return PromoteRequest((), parse_selection(fields, services), dry_run)
+    return PromoteRequest(_names(fields["files"]), None, dry_run)
+
+
+def parse_name(uri: object) -> Name:
+    """``s3://bucket/key``; raises ``InvalidInputError``."""
+    scheme, _, rest = uri.partition("://") if isinstance(uri, str) else ("", "", "")
+    bucket, _, key = rest.partition("/")
+    if scheme != "s3" or not bucket or not key:
+        raise InvalidInputError(f"{uri!r} is no S3 URI: type s3://bucket/key")
+    return Name(bucket, key)
+
+
+def _names(files: object) -> tuple[Name, ...]:
+    if not isinstance(files, list) or not files:
+        raise InvalidInputError(f"files = {files!r} is no list of S3 URIs: type {FILES_EXAMPLE}")
+    if len(files) > MOST_URIS:
+        raise InvalidInputError(
+            f"files names {len(files):,} URIs, one promote takes {MOST_URIS:,}: type fewer, or a dataset and its hours"
+        )
+    return tuple(dict.fromkeys(map(parse_name, files)))

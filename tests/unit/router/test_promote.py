@@ -1,0 +1,340 @@
+"""promote: queued files go from the batch lane to the stream lane; whatever is not queued there stays as it is."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from lake.errors import InvalidDocumentError, InvalidInputError
+from lake.ledger import Document, ManifestRow, State
+from lake.manifest import Lane, Manifest, read_manifest
+from lake.partition import Partition
+from router.promote import find, move, request
+from router.promote.handler import promote
+from router.promote.report import MOST_SENTENCES
+from router.route.cut import RoutedArrival
+from router.route.own import own
+from tests.unit.lake.faults import Crash
+from tests.unit.lake.world import PARTITION, file_of
+from tests.unit.router.conftest import Deployment
+
+
+def owned(deployment: Deployment, *names: str, lane: Lane = Lane.BATCH, partition: Partition = PARTITION) -> str:
+    """One manifest with files that have really arrived; its id."""
+    files = [file_of(f"{partition.dataset}/{name}") for name in names]
+    routed = [RoutedArrival(file, partition, lane, "test") for file in files]
+    (manifest,) = own(deployment.services, routed, {}).manifests
+    deployment.faults.writes.clear()
+    return manifest.id
+
+
+def ask(deployment: Deployment, *names: str, **fields: Any) -> dict[str, Any]:
+    files = {"files": [f"s3://input/orders/{name}" for name in names]} if names else {}
+    return promote({**files, **fields}, deployment.services)
+
+
+def counts(answer: dict[str, Any]) -> dict[str, int]:
+    """What is not zero."""
+    return {name: value for name, value in answer.items() if isinstance(value, int) and value}
+
+
+def live(deployment: Deployment) -> dict[Lane, list[list[str]]]:
+    """Names of the files of QUEUED manifests by lane, as rows and documents have them."""
+    found: dict[Lane, list[list[str]]] = {}
+    for lane in Lane:
+        rows = deployment.ledger.manifests.open(lane, State.QUEUED)
+        found[lane] = sorted(
+            sorted(file.key.split("/")[-1] for file in document(deployment, row).files) for row in rows
+        )
+    return found
+
+
+def document(deployment: Deployment, row: ManifestRow) -> Manifest:
+    manifest = read_manifest(deployment.raw_s3, "control", row.id, ("input",))
+    assert (manifest.lane, manifest.partition) == (row.lane, row.partition)
+    return manifest
+
+
+def pointed(deployment: Deployment) -> set[str]:
+    return {key.split("/")[-1].partition("-")[0] for key in deployment.keys("control", "inbox/")}
+
+
+def test_a_file_leaves_its_manifest_for_the_stream_and_the_others_stay(deployment: Deployment) -> None:
+    # Given: three files in one manifest of the batch lane
+    source = owned(deployment, "a", "b", "c")
+    # When
+    answer = ask(deployment, "b")
+    # Then: in two manifests, the urgent one with a pointer, and the stream runs
+    assert counts(answer) == {"promoted": 1, "manifests": 1}
+    assert live(deployment) == {Lane.STREAM: [["b"]], Lane.BATCH: [["a", "c"]]}
+    row = deployment.row(source)
+    assert (row.state, row.reason, len(row.dissolved_into)) == ("DISSOLVED", move.REASON, 2)
+    assert pointed(deployment) == {row.dissolved_into[0]}
+    assert list(deployment.glue.runs["stream-job"].values()) == ["RUNNING"]
+    (sentence,) = answer["sentences"]
+    assert sentence.startswith("s3://input/orders/b is now in the stream lane, in 1 manifest")
+    assert sentence.endswith("; 2 others of its manifest stay in the batch lane")
+
+
+def test_documents_come_before_the_dissolve_and_pointers_after_it(deployment: Deployment) -> None:
+    owned(deployment, "a", "b")
+    ask(deployment, "a")
+    assert deployment.faults.writes == ["put_object"] * 2 + ["transact_write_items", "put_object", "start_job_run"]
+
+
+def test_the_limits_of_the_stream_cut_what_is_promoted(deployment: Deployment) -> None:
+    deployment.configure(stream={"manifest_files": 2})
+    owned(deployment, *"abcde")
+    assert counts(ask(deployment, *"abcde")) == {"promoted": 5, "manifests": 3}
+    assert live(deployment) == {Lane.STREAM: [["a", "b"], ["c", "d"], ["e"]], Lane.BATCH: []}
+
+
+def test_more_manifests_than_a_transaction_takes_are_moved_one_after_the_other(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given: room for two successors in the stream lane, and five that are needed
+    monkeypatch.setattr(move, "MOST_SUCCESSORS", 2)
+    deployment.configure(stream={"manifest_files": 1})
+    owned(deployment, *"abcdef")
+    # When
+    answer = ask(deployment, *"abcde")
+    # Then: what remained after each dissolve was the source of the next
+    assert counts(answer) == {"promoted": 5, "manifests": 5}
+    assert live(deployment) == {Lane.STREAM: [[name] for name in "abcde"], Lane.BATCH: [["f"]]}
+    assert deployment.faults.writes.count("transact_write_items") == 3
+    assert len(pointed(deployment)) == 5
+
+
+def test_a_full_dissolve_fits_into_a_transaction(deployment: Deployment) -> None:
+    deployment.configure(stream={"manifest_files": 1})
+    names = [f"{number:03d}" for number in range(move.MOST_SUCCESSORS + 2)]
+    owned(deployment, *names)
+    assert counts(ask(deployment, *names[:-1])) == {"promoted": len(names) - 1, "manifests": len(names) - 1}
+
+
+def test_repeating_a_promote_writes_its_pointer_again_and_moves_nothing(deployment: Deployment) -> None:
+    owned(deployment, "a", "b")
+    ask(deployment, "a")
+    deployment.faults.writes.clear()
+    answer = ask(deployment, "a")
+    assert counts(answer) == {"inStream": 1}
+    assert "waiting in the stream lane already" in answer["sentences"][0]
+    assert deployment.faults.writes == ["put_object", "start_job_run"]
+
+
+def test_files_are_followed_through_merge_and_promote(deployment: Deployment) -> None:
+    # Given: two manifests that a plan has merged
+    from router.plan.handler import plan
+
+    owned(deployment, "a", "b")
+    owned(deployment, "c", "d")
+    plan({"execution": "night"}, deployment.services)
+    # When: one file of each, one after the other
+    assert counts(ask(deployment, "a")) == {"promoted": 1, "manifests": 1}
+    assert counts(ask(deployment, "d", "a")) == {"promoted": 1, "manifests": 1, "inStream": 1}
+    # Then
+    assert live(deployment) == {Lane.STREAM: [["a"], ["d"]], Lane.BATCH: [["b", "c"]]}
+
+
+def test_every_version_of_a_key_is_promoted(deployment: Deployment) -> None:
+    for version in ("v1", "v2"):
+        routed = [RoutedArrival(file_of("orders/a", version=version), PARTITION, Lane.BATCH, "test")]
+        own(deployment.services, routed, {})
+    assert counts(ask(deployment, "a")) == {"promoted": 2, "manifests": 2}
+
+
+def test_a_dry_run_counts_and_writes_nothing(deployment: Deployment) -> None:
+    deployment.configure(stream={"manifest_files": 1})
+    owned(deployment, "a", "b", "c")
+    owned(deployment, "urgent", lane=Lane.STREAM)
+    answer = ask(deployment, "a", "b", "urgent", dryRun=True)
+    assert counts(answer) == {"dryRun": 1, "promoted": 2, "manifests": 2, "inStream": 1}
+    assert answer["sentences"][0].startswith("2 files (first: s3://input/orders/a) are to be in the stream lane")
+    assert deployment.faults.writes == []
+
+
+def _running(deployment: Deployment, row: ManifestRow) -> None:
+    deployment.claimed(row, "jr_7")
+
+
+def _publishing(deployment: Deployment, row: ManifestRow) -> None:
+    deployment.ledger.manifests.commit(deployment.claimed(row), Document("commits/x", "0"), deployment.now)
+
+
+def _done(deployment: Deployment, row: ManifestRow) -> None:
+    _publishing(deployment, row)
+    deployment.ledger.manifests.finish(deployment.row(row.id), deployment.now)
+
+
+def _failed(deployment: Deployment, row: ManifestRow) -> None:
+    deployment.ledger.manifests.fail(row, "no memory", deployment.now)
+
+
+def _forced(deployment: Deployment, row: ManifestRow) -> None:
+    _done(deployment, row)
+    deployment.ledger.manifests.force(deployment.row(row.id), deployment.now)
+
+
+@pytest.mark.parametrize(
+    ("prepare", "name", "sentence"),
+    [
+        (_running, "tooLate", "is being converted in the batch lane by run jr_7: wait for it"),
+        (_publishing, "tooLate", "is being published: wait a moment"),
+        (_done, "tooLate", "is converted already: explain shows the result"),
+        (_failed, "tooLate", "is FAILED (no memory): remove the cause, then reprocess it"),
+        (_forced, "notMoved", "is to be reprocessed by the batch lane: start overnight to do it now"),
+    ],
+)
+def test_what_is_not_queued_for_its_first_publish_stays(
+    deployment: Deployment, prepare: Any, name: str, sentence: str
+) -> None:
+    row = deployment.row(owned(deployment, "a"))
+    prepare(deployment, row)
+    before = deployment.row(row.id)
+    deployment.faults.writes.clear()
+    answer = ask(deployment, "a")
+    assert counts(answer) == {name: 1}
+    assert answer["sentences"] == [f"s3://input/orders/a {sentence}"]
+    assert deployment.row(row.id) == before
+    assert deployment.faults.writes == []
+
+
+def test_what_the_ledger_does_not_know_or_nobody_wants_is_said(deployment: Deployment) -> None:
+    own(deployment.services, [], {file_of("orders/x.csv"): "its suffix is not wanted"})
+    answer = ask(deployment, "nowhere", "x.csv")
+    assert counts(answer) == {"unknown": 1, "ignored": 1}
+    assert answer["sentences"][0].startswith("the ledger has never seen s3://input/orders/nowhere: check the spelling")
+    assert answer["sentences"][1] == "s3://input/orders/x.csv is IGNORED: its suffix is not wanted"
+
+
+def test_an_arrival_whose_manifest_does_not_exist_yet_is_asked_for_later(deployment: Deployment) -> None:
+    deployment.faults.crash_before = 2
+    with pytest.raises(Crash):
+        owned(deployment, "a")
+    deployment.faults.reset()
+    answer = ask(deployment, "a")
+    assert counts(answer) == {"notRouted": 1}
+    assert "promote again in some minutes" in answer["sentences"][0]
+
+
+def test_a_manifest_that_was_tried_is_promoted_with_all_its_tries(deployment: Deployment) -> None:
+    claim = deployment.claimed(deployment.row(owned(deployment, "a", "b")))
+    assert deployment.ledger.manifests.release(claim.row, "no memory", deployment.now, "exclusions/x")
+    assert counts(ask(deployment, "a")) == {"promoted": 1, "manifests": 1}
+    (row,) = deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)
+    assert (row.attempt, row.tries, row.exclusions) == (1, 0, None)
+
+
+HOURS = [Partition(dataset, "2026-11-20", hour) for dataset in ("clicks", "orders") for hour in (8, 9)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "urgent"),
+    [
+        ({"dataset": "orders"}, ["orders8", "orders9"]),
+        ({"from": "2026-11-20T09"}, ["clicks9", "orders9"]),
+        ({"dataset": "clicks", "from": "2026-11-20T08", "to": "2026-11-20T08"}, ["clicks8"]),
+        ({"to": "2026-11-19"}, []),
+    ],
+)
+def test_a_part_of_the_backlog_can_be_selected(
+    deployment: Deployment, fields: dict[str, Any], urgent: list[str]
+) -> None:
+    for hour in HOURS:
+        owned(deployment, f"{hour.dataset}{hour.hour}", partition=hour)
+    assert ask(deployment, **fields)["promoted"] == len(urgent)
+    assert live(deployment)[Lane.STREAM] == [[name] for name in urgent]
+
+
+def test_a_selection_that_died_before_its_pointers_is_ended_by_the_next(deployment: Deployment) -> None:
+    owned(deployment, "a", "b")
+    deployment.faults.crash_before = 3
+    with pytest.raises(Crash):
+        ask(deployment, dataset="orders")
+    deployment.faults.reset()
+    assert (len(live(deployment)[Lane.STREAM]), pointed(deployment)) == (1, set())
+    assert counts(ask(deployment, dataset="orders")) == {"inStream": 2}
+    assert len(pointed(deployment)) == 1
+
+
+def test_a_selection_goes_on_without_a_manifest_that_cannot_be_read(deployment: Deployment) -> None:
+    owned(deployment, "a")
+    broken = owned(deployment, "b")
+    deployment.raw_s3.delete_object(Bucket="control", Key=f"manifests/{broken[:8]}/{broken}.json")
+    assert counts(ask(deployment, dataset="orders")) == {"promoted": 1, "manifests": 1, "notMoved": 1}
+
+
+def test_an_index_that_is_behind_only_costs_a_look(deployment: Deployment) -> None:
+    """The row moves on between the index and the dissolve, and again, as often as it is tried."""
+    source = owned(deployment, "a", "b")
+    # Given: another promote of the same file comes first
+    deployment.faults.pause = (1, lambda: ask(deployment, "a") and None)
+    # When, Then: refused, read again, and found in the stream
+    assert counts(ask(deployment, "a")) == {"inStream": 1}
+    assert live(deployment) == {Lane.STREAM: [["a"]], Lane.BATCH: [["b"]]}
+    assert deployment.row(source).state == State.DISSOLVED
+
+
+def test_a_row_that_never_keeps_still_is_given_up(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    owned(deployment, "a")
+    monkeypatch.setattr(deployment.ledger.manifests, "dissolve", lambda *_: False)
+    answer = ask(deployment, "a")
+    assert counts(answer) == {"notMoved": 1}
+    assert "changed 20 times" in answer["sentences"][0]
+
+
+def test_a_file_that_its_manifest_does_not_list_moves_nothing(deployment: Deployment) -> None:
+    source = owned(deployment, "a", "b")
+    stray = file_of("orders/c")
+    with pytest.raises(InvalidDocumentError, match="s3://input/orders/c is not in manifest"):
+        move._arrivals(read_manifest(deployment.raw_s3, "control", source, ("input",)), {stray})
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({}, "promote was given neither files nor a selection: type"),
+        ({"files": None, "dryRun": True}, "promote was given neither files nor a selection: type"),
+        ({"files": ["s3://input/a"], "dataset": "orders"}, "promote was given both files and a selection: type"),
+        ({"file": ["s3://input/a"]}, "promote does not know the input field 'file': type only files, dataset, from"),
+        ({"files": "s3://input/a"}, "files = 's3://input/a' is no list of S3 URIs: type"),
+        ({"files": []}, "files = [] is no list of S3 URIs: type"),
+        ({"files": ["/input/a"]}, "'/input/a' is no S3 URI: type s3://bucket/key"),
+        ({"files": ["s3://input/"]}, "'s3://input/' is no S3 URI"),
+        ({"files": [7]}, "7 is no S3 URI"),
+        ({"dataset": "order"}, "dataset = 'order' is unknown"),
+        ({"from": "yesterday"}, "from = 'yesterday' is no time"),
+        ({"files": ["s3://input/a"], "dryRun": "yes"}, "dryRun = 'yes' is neither true nor false"),
+    ],
+)
+def test_a_wrong_input_says_what_to_type(deployment: Deployment, fields: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        promote(fields, deployment.services)
+    assert str(caught.value).startswith(sentence)
+
+
+def test_too_much_at_once_is_refused_before_anything_is_done(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owned(deployment, "a", "b")
+    monkeypatch.setattr(request, "MOST_URIS", 1)
+    monkeypatch.setattr(find, "MOST_FILES", 1)
+    with pytest.raises(InvalidInputError, match="files names 2 URIs, one promote takes 1: type fewer"):
+        ask(deployment, "a", "b")
+    with pytest.raises(InvalidInputError, match="2 files in 1 manifests of the batch lane, one promote takes 1: type"):
+        ask(deployment, dataset="orders")
+    assert deployment.faults.writes == []
+
+
+def test_very_many_sentences_are_cut(deployment: Deployment) -> None:
+    answer = ask(deployment, *(f"{number}" for number in range(MOST_SENTENCES + 3)))
+    assert (len(answer["sentences"]), answer["unsaid"], answer["unknown"]) == (MOST_SENTENCES, 3, MOST_SENTENCES + 3)
+
+
+def test_a_file_is_in_one_manifest_however_it_is_asked_for(deployment: Deployment) -> None:
+    deployment.configure(stream={"manifest_files": 2})
+    owned(deployment, *"abcdef")
+    for names in ("a", "bc", "abd", "f"):
+        ask(deployment, *names)
+    held = Counter(name for groups in live(deployment).values() for group in groups for name in group)
+    assert held == Counter("abcdef")
