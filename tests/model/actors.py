@@ -15,6 +15,7 @@ from lake.layout import INBOX, lake_key, quarantine_key
 from lake.ledger import State
 from lake.manifest import Lane
 from router.plan.handler import plan
+from router.promote.handler import promote
 from router.route.cut import RoutedArrival
 from router.route.own import Identity, Outcome, own
 from router.sweep.handler import sweep
@@ -165,6 +166,7 @@ POOLS = (
     "router.route.own",
     "router.progress",
     "router.plan.merge",
+    "router.promote.handler",
     "router.backfill.find",
     "transform.upload",
     "transform.convert",
@@ -183,7 +185,7 @@ def played(world: World) -> Iterator[None]:
         stack.enter_context(patch("transform.convert.SparkJob", PlayedJob))
         stack.enter_context(patch("transform.convert.LeaseKeeper", PlayedKeeper))
         stack.enter_context(patch("secrets.token_hex", world.token))
-        for module in ("router.sweep.handler", "router.plan.handler"):
+        for module in ("router.sweep.handler", "router.plan.handler", "router.promote.handler"):
             stack.enter_context(patch(f"{module}.count", lambda *_: None))
         stack.enter_context(patch("router.plan.handler.count_bytes", lambda *_: None))
         try:
@@ -266,9 +268,25 @@ def planner(world: World, actor: Actor | None) -> None:
     plan({"execution": f"night-{world.token(4)}"}, world.router(actor))
 
 
+def promoter(world: World, actor: Actor | None, names: Sequence[str]) -> None:
+    """A person makes files urgent, and asks for no more than that."""
+    promote({"files": [f"s3://input/orders/{name}.ndjson" for name in names]}, world.router(actor))
+
+
 def sweeper(world: World, actor: Actor | None) -> None:
     """The sweep, whatever its repairs stumble over: the next one goes on."""
     sweep(world.router(actor))
 
 
-__all__ = ["InlinePool", "acknowledge", "planner", "played", "route", "stream", "sweeper", "timedelta", "worker"]
+__all__ = [
+    "InlinePool",
+    "acknowledge",
+    "planner",
+    "played",
+    "promoter",
+    "route",
+    "stream",
+    "sweeper",
+    "timedelta",
+    "worker",
+]
