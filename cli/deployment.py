@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from botocore.config import Config
+
 from infra.outputs import StackOutputs
 from lake.errors import InvalidInputError
 from lake.ledger import Ledger
@@ -14,10 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import boto3
-    from botocore.config import Config
     from mypy_boto3_s3 import S3Client
 
     from lake.places import Places
+
+
+INVOKE_SECONDS = 910
+"""Longer than any function may run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +52,9 @@ class Deployment:
     ) -> Deployment:
         """Clients for a stack's outputs."""
 
-        def client(service: str) -> Any:  # noqa: ANN401
+        def client(service: str, settings: Config | None = config) -> Any:  # noqa: ANN401
             make: Any = session.client
-            return make(service, endpoint_url=endpoint, config=config)
+            return make(service, endpoint_url=endpoint, config=settings)
 
         known = StackOutputs.from_outputs(outputs)
         dynamodb = session.resource("dynamodb", endpoint_url=endpoint, config=config)
@@ -59,14 +64,23 @@ class Deployment:
             ledger=Ledger.over(dynamodb.meta.client, known.places.ledger_table),
             sfn=client("stepfunctions"),
             sqs=client("sqs"),
-            functions=client("lambda"),
+            functions=client("lambda", (config or Config()).merge(Config(read_timeout=INVOKE_SECONDS))),
             glue=client("glue"),
         )
 
     def control_stream(self, action: str) -> dict[str, Any]:
         """Invoke ``stream_control``: start, watch, stop or kill."""
-        answer = self.functions.invoke(FunctionName=self.outputs.stream_control, Payload=json.dumps({"action": action}))
+        return self._invoke("stream_control", self.outputs.stream_control, {"action": action})
+
+    def promote(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Invoke ``promote``."""
+        return self._invoke("promote", self.outputs.promote, fields)
+
+    def _invoke(self, name: str, function: str, event: Mapping[str, Any]) -> dict[str, Any]:
+        answer = self.functions.invoke(FunctionName=function, Payload=json.dumps(event))
         body: dict[str, Any] = json.loads(answer["Payload"].read())
         if answer.get("FunctionError"):
-            raise InvalidInputError(f"stream_control failed: {body.get('errorMessage', body)}; see its log")
+            message = body.get("errorMessage", body)
+            refused = body.get("errorType") == InvalidInputError.__name__
+            raise InvalidInputError(str(message) if refused else f"{name} failed: {message}; see its log")
         return body

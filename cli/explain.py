@@ -8,6 +8,7 @@ import typer
 
 from cli.trace import trace
 from lake.errors import InvalidInputError
+from router.named import never_seen, parse_name
 
 if TYPE_CHECKING:
     from cli.deployment import Deployment
@@ -16,16 +17,10 @@ if TYPE_CHECKING:
 
 def print_explanation(deployment: Deployment, uri: str) -> None:
     """Every recorded version of the key, its lane and reason, its manifests and what came of it."""
-    scheme, _, rest = uri.partition("://")
-    bucket, _, key = rest.partition("/")
-    if scheme != "s3" or not key:
-        raise InvalidInputError(f"{uri!r} is no S3 URI: type s3://bucket/key")
-    arrivals = deployment.ledger.arrivals.versions(bucket, key)
+    name = parse_name(uri)
+    arrivals = deployment.ledger.arrivals.versions(name.bucket, name.key)
     if not arrivals:
-        raise InvalidInputError(
-            f"the ledger has never seen {uri}: check the spelling; if the object is there, its event has not come "
-            "(yet): a backfill over its hour finds it"
-        )
+        raise InvalidInputError(never_seen(uri))
     for arrival in sorted(arrivals, key=lambda item: item.recorded_at):
         _print(trace(deployment.s3, deployment.ledger, deployment.places, arrival))
 
@@ -37,7 +32,7 @@ def _print(view: Trace) -> None:
     typer.echo(f"  lane      {arrival.lane or 'none'}: {arrival.reason}")
     for row in view.chain:
         typer.echo(
-            f"  manifest  {row.id}  {row.state}  {row.partition}  generation {row.generation}, "
+            f"  manifest  {row.id}  {row.state}  {row.lane} lane  {row.partition}  generation {row.generation}, "
             f"attempt {row.attempt}" + (f", owner {row.owner}" if row.owner else "")
         )
         if row.earlier_owners:

@@ -63,6 +63,24 @@ def explain(uri: str, stage: Stage = "dev", local: Local = False) -> None:
     print_explanation(connect(stage, local), uri)
 
 
+@app.command()
+def promote(
+    uris: Annotated[list[str] | None, typer.Argument(help="Files: s3://bucket/key.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Instead of files: this dataset's.")] = None,
+    first: Annotated[str | None, typer.Option("--from", help="UTC day or hour, such as 2026-11-21T08.")] = None,
+    last: Annotated[str | None, typer.Option("--to", help="UTC day or hour, inclusive.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen.")] = False,
+    stage: Stage = "dev",
+    local: Local = False,
+) -> None:
+    """Make queued files urgent: they go from the batch lane to the stream lane."""
+    from cli.connect import connect
+    from cli.promote import promote_files
+
+    given = {"files": uris or None, "dataset": dataset, "from": first, "to": last}
+    raise typer.Exit(promote_files(connect(stage, local), given, dry_run=dry_run))
+
+
 @settings_app.command()
 def check(path: Path) -> None:
     """Read a settings file; a wrong value is named with its key."""

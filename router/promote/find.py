@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.ledger import State
 from lake.manifest import Lane, read_manifest
+from router.named import never_seen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 
     from lake.ledger import ManifestRow
     from lake.manifest import Manifest, ObjectVersion
+    from router.named import Name
     from router.promote.report import Report
-    from router.promote.request import Name
     from router.selection import Selection
     from router.services import Services
 
@@ -67,14 +68,6 @@ def selected(
         else:
             wanted[row.id] = set(document.files)
     return wanted
-
-
-def never_seen(uri: str) -> str:
-    """For people who ask for a file that the ledger does not know."""
-    return (
-        f"the ledger has never seen {uri}: check the spelling; if the object is there, its event has not come (yet): "
-        "a backfill over its hour finds it"
-    )
 
 
 def _queued(services: Services, lane: Lane, selection: Selection) -> list[ManifestRow]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lake.errors import InvalidInputError
+from router.named import Name, parse_name
 from router.selection import Selection, check_fields, check_flag, parse_selection
 
 if TYPE_CHECKING:
@@ -18,19 +19,6 @@ MOST_URIS = 1_000
 """Of one invocation; the files of a request by name can be in as many manifests."""
 FILES_EXAMPLE = '{"files": ["s3://bucket/key"]}'
 SELECTION_EXAMPLE = '{"dataset": "orders", "from": "2026-11-01T08", "to": "2026-11-01T09"}'
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """A key of a bucket, whatever its versions."""
-
-    bucket: str
-    key: str
-
-    @property
-    def uri(self) -> str:
-        """``s3://bucket/key``, for people."""
-        return f"s3://{self.bucket}/{self.key}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +51,6 @@ def parse_request(given: object, services: Services) -> PromoteRequest:
     if by_selection:
         return PromoteRequest((), parse_selection(fields, services), dry_run)
     return PromoteRequest(_names(fields["files"]), None, dry_run)
-
-
-def parse_name(uri: object) -> Name:
-    """``s3://bucket/key``; raises ``InvalidInputError``."""
-    scheme, _, rest = uri.partition("://") if isinstance(uri, str) else ("", "", "")
-    bucket, _, key = rest.partition("/")
-    if scheme != "s3" or not bucket or not key:
-        raise InvalidInputError(f"{uri!r} is no S3 URI: type s3://bucket/key")
-    return Name(bucket, key)
 
 
 def _names(files: object) -> tuple[Name, ...]:

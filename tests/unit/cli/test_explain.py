@@ -1,0 +1,80 @@
+"""explain: every manifest of a file's way, its lane, its attempts and why it is no longer the file's."""
+
+from typing import Any
+
+import pytest
+
+from cli.explain import print_explanation
+from lake.errors import InvalidInputError
+from lake.ledger import ArrivalRow
+from lake.manifest import Lane, Manifest, new_manifest_id, write_manifest
+from tests.unit.lake.world import LEASE, PARTITION, World, new_world
+
+
+@pytest.fixture
+def world() -> Any:
+    with new_world() as world:
+        yield world
+
+
+def arrived(world: World, manifest: Manifest) -> None:
+    """Arrival rows, document and row, as route writes them."""
+    for file in manifest.files:
+        row = ArrivalRow(file, manifest.id, PARTITION, manifest.lane, "by default", "2026-11-20T09:30:00.000+00:00")
+        world.ledger.arrivals.put(row)
+    write_manifest(world.raw_s3, "control", manifest)
+    world.ledger.manifests.enqueue(manifest)
+
+
+def explained(world: World, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    print_explanation(world, "s3://input/orders/a")  # type: ignore[arg-type]
+    return capsys.readouterr().out.splitlines()
+
+
+def test_earlier_owners_are_named(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    # Given: the third attempt, after two runs that died
+    manifest = world.manifest("a")
+    arrived(world, manifest)
+    for owner in ("jr_1", "jr_2", "jr_3"):
+        world.claimed(world.row(manifest.id), owner)
+        world.wait(LEASE)
+    # When
+    lines = explained(world, capsys)
+    # Then
+    (line,) = [line for line in lines if line.startswith("  manifest")]
+    assert line.endswith("attempt 3, owner jr_3")
+    assert "            earlier attempts by jr_1, jr_2" in lines
+
+
+def test_the_first_attempt_has_no_earlier_owner(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = world.manifest("a")
+    arrived(world, manifest)
+    world.claimed(world.row(manifest.id))
+    assert not [line for line in explained(world, capsys) if "earlier attempts" in line]
+
+
+def test_a_promoted_file_shows_both_lanes_and_the_reason(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    # Given: a manifest of two files, one of which went to the stream lane
+    source = world.manifest("a", "b")
+    arrived(world, source)
+    successors = [
+        Manifest(new_manifest_id(world.now), lane, PARTITION, world.now.isoformat(), (file,))
+        for lane, file in zip((Lane.STREAM, Lane.BATCH), source.files, strict=True)
+    ]
+    for successor in successors:
+        write_manifest(world.raw_s3, "control", successor)
+    assert world.ledger.manifests.dissolve([world.row(source.id)], successors, "made urgent", world.now)
+    # When
+    lines = explained(world, capsys)
+    # Then
+    first, second = (number for number, line in enumerate(lines) if line.startswith("  manifest"))
+    assert lines[first].startswith(f"  manifest  {source.id}  DISSOLVED  batch lane  ")
+    assert lines[first + 1] == "            made urgent"
+    assert lines[second].startswith(f"  manifest  {successors[0].id}  QUEUED  stream lane  ")
+
+
+def test_an_unknown_file_or_no_uri_is_one_sentence(world: World) -> None:
+    for uri, sentence in (("s3://input/orders/b", "the ledger has never seen s3://input/orders/b: "), ("b", "'b' is")):
+        with pytest.raises(InvalidInputError) as caught:
+            print_explanation(world, uri)  # type: ignore[arg-type]
+        assert str(caught.value).startswith(sentence)
