@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from lake.manifest import Lane
-from tests.model.actors import planner, played, route, stream, sweeper, worker
+from tests.model.actors import planner, played, promoter, route, stream, sweeper, worker
 from tests.model.baton import Actor, Baton, Crash, Violation, is_read
 from tests.model.invariants import Watch
 from tests.model.world import World
@@ -41,6 +41,8 @@ class Scenario:
     poisonous: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
     slow: bool = False
+    urgent: tuple[str, ...] = ()
+    """Files that the promote actors make urgent."""
 
 
 SCENARIOS = {
@@ -67,6 +69,13 @@ SCENARIOS = {
             events=("expire", "declare", "checkpoint", "hours"),
         ),
         Scenario("plan", ("plan1", "worker1", "plan2", "sweep1"), (("a",), ("b",), ("c",))),
+        Scenario(
+            "promote",
+            ("promote1", "worker1", "plan1", "stream1", "promote2", "sweep1"),
+            (("a", "b"), ("c",)),
+            events=("expire", "declare", "checkpoint", "hours"),
+            urgent=("a", "c"),
+        ),
         Scenario("poison", ("worker1", "worker2", "sweep1"), (("a", "b"),), poisonous=("orders/b.ndjson",)),
         Scenario("unreadable", ("worker1", "worker2", "sweep1"), (("a", "b"),), unreadable=("orders/b.ndjson",)),
         Scenario("slow", ("worker1", "sweep1", "worker2"), (("a", "b"),), slow=True, events=("declare",)),
@@ -143,6 +152,7 @@ def _actor(world: World, scenario: Scenario, name: str) -> Actor:
         "sweep": lambda: sweeper(world, actor),
         "stream": lambda: stream(world, actor, name),
         "plan": lambda: planner(world, actor),
+        "promote": lambda: promoter(world, actor, scenario.urgent),
         "route": lambda: route(world, actor, world.arrived, scenario.lane),
     }
     actor.body = bodies[kind]

@@ -4,7 +4,7 @@ import pytest
 
 from tests.model.histories import SCENARIOS, at_random, directed, play
 
-EVERY = {"reprocess": 7, "plan": 5, "poison": 29}
+EVERY = {"reprocess": 7, "plan": 5, "promote": 7, "poison": 29}
 """Of the single faults of long scenarios only every n-th is tried here; a long run tries them all."""
 SEEDS = {"reprocess": 40, "poison": 8}
 

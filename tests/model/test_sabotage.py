@@ -173,6 +173,7 @@ RULES: dict[str, tuple[Sabotage, tuple[str, ...]]] = {
     "sweep aborts whatever is not running": (sweep_aborts_whatever_is_not_running, ("workers",)),
     "adopt without abandoning": (adopt_without_abandoning, ("ownership",)),
     "dissolve without looking": (dissolve_without_looking, ("plan",)),
+    "promote without looking": (dissolve_without_looking, ("promote",)),
     "forget lost pointers": (forget_lost_pointers, ("stream",)),
 }
 
