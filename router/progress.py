@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lake.errors import InvalidDocumentError
 from lake.ledger import State
+from lake.manifest import Lane
 from router.services import PARALLEL_REQUESTS
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 def rows_of(services: Services, manifests: Iterable[str]) -> list[ManifestRow]:
     """Consistent reads of manifests; a dissolved one is replaced by those it went into, to the end of the chain.
+
+    What was promoted is the stream lane's work, and no plan's.
 
     Raises
     ------
@@ -34,6 +37,8 @@ def rows_of(services: Services, manifests: Iterable[str]) -> list[ManifestRow]:
             for manifest, row in zip(level, pool.map(services.ledger.manifests.get, level), strict=True):
                 if row is None:
                     raise InvalidDocumentError(f"the ledger has no manifest {manifest}: the plan names a foreign one")
+                if row.lane == Lane.STREAM:
+                    continue
                 if row.state == State.DISSOLVED:
                     successors.update(dict.fromkeys(row.dissolved_into))
                 else:

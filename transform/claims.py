@@ -37,14 +37,12 @@ def take(
     its owner run has ended. A manifest without attempts left is dissolved or FAILED.
     """
     manifests = services.ledger.manifests
-    dissolved_here = False
     for _ in range(READS):
         row = manifests.get(manifest)
         if row is None:
             return Outcome(manifest, UNKNOWN, reason="the ledger has no such manifest: nothing was done for it")
         if row.state in ENDED:
-            successors = row.dissolved_into if dissolved_here and row.lane == Lane.BATCH else ()
-            return Outcome(manifest, row.state, reason=row.reason, successors=successors)
+            return Outcome(manifest, row.state, reason=row.reason, successors=_successors(services, row))
         if row.state == State.PUBLISHING:
             places = services.places
             roll_forward(services.s3, services.ledger, places.control_bucket, row, clock, places.output_buckets)
@@ -53,13 +51,21 @@ def take(
                 return Outcome(manifest, HELD, reason=f"run {row.owner} is working on it")
             manifests.release(row, f"run {row.owner} ended in attempt {row.attempt} without a word", clock())
         elif row.tries >= attempts_allowed(services.settings, row):
-            dissolved_here = put_down(services, row, clock())
+            put_down(services, row, clock())
         else:
             lease = timedelta(seconds=services.settings.batch.lease_seconds)
             claim = manifests.claim(row, run, clock(), lease)
             if claim is not None:
                 return claim
     raise TransientError(f"manifest {manifest} changed its state {READS} times while it was claimed: try again later")
+
+
+def _successors(services: Services, row: ManifestRow) -> tuple[str, ...]:
+    """Those in the batch lane of a dissolved manifest of that lane: whoever was to convert it converts them."""
+    if row.state != State.DISSOLVED or row.lane != Lane.BATCH:
+        return ()
+    rows = map(services.ledger.manifests.get, row.dissolved_into)
+    return tuple(successor.id for successor in rows if successor is not None and successor.lane == Lane.BATCH)
 
 
 def _live(row: ManifestRow, now: datetime) -> bool:

@@ -55,7 +55,7 @@ def convert(
     Returns
     -------
     One outcome for each id, in order: a terminal state, or HELD (another run has a live lease: come again later), or
-    UNKNOWN. Behind them those of the halves into which this call dissolved manifests of the batch lane.
+    UNKNOWN. Behind them those of the manifests of the batch lane into which theirs of that lane were dissolved.
 
     Raises
     ------
@@ -81,7 +81,7 @@ class _Conversion:
         self._run_is_terminal = run_is_terminal
 
     def convert(self, ids: list[str]) -> list[Outcome]:
-        """``ids`` grows by the successors of what is dissolved here."""
+        """``ids`` grows by the successors of what is dissolved."""
         outcomes: dict[str, Outcome] = {}
         for _ in range(ROUNDS):
             open_ids = [manifest for manifest in ids if manifest not in outcomes]
@@ -91,7 +91,7 @@ class _Conversion:
                 taken = list(pool.map(self._take, open_ids))
             ended = [item for item in taken if isinstance(item, Outcome)]
             outcomes.update((item.manifest, item) for item in ended)
-            ids += [successor for item in ended for successor in item.successors]
+            ids += dict.fromkeys(other for item in ended for other in item.successors if other not in ids)
             claims = [item for item in taken if not isinstance(item, Outcome)]
             # Who has failed before is tried alone, so that it cannot take others down with it.
             outcomes |= self._attempt([claim for claim in claims if claim.row.tries == 1])

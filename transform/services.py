@@ -39,7 +39,7 @@ class Outcome:
     rejects: int = 0
     reason: str | None = None
     successors: tuple[str, ...] = ()
-    """Manifests of the batch lane that replaced it in this very call: whoever dissolved it converts them as well."""
+    """Manifests of the batch lane that replaced it: whoever was to convert it converts them as well."""
 
     @property
     def terminal(self) -> bool:

@@ -140,6 +140,20 @@ def test_run_status_counts_and_releases_what_a_dead_run_holds(deployment: Deploy
     assert [deployment.row(row.id).state for row in (dead, live)] == ["QUEUED", "RUNNING"]
 
 
+def test_what_was_promoted_is_no_longer_the_nights(deployment: Deployment) -> None:
+    # Given: of two files of a planned manifest one was promoted
+    (source,) = night(deployment, "a.json")
+    urgent = deployment.manifest("a.json", lane=Lane.STREAM)
+    rest = deployment.manifest("b.json")
+    deployment.ledger.manifests.dissolve([source], [urgent, rest], "promoted", deployment.now)
+    # When, Then: the run waits for the other one only, and so does the verdict
+    run = {"run": "s3://control/plans/night/runs/00000.json"}
+    assert run_status(run, deployment.services) == {"open": 1, "terminal": 0, "held": 0}
+    done(deployment, deployment.row(rest.id), 3)
+    assert run_status(run, deployment.services) == {"open": 0, "terminal": 1, "held": 0}
+    assert settled(deployment)["verdict"] == "SUCCEEDED"
+
+
 @pytest.mark.parametrize("run", [None, 7, "plans/night/runs/00000.json", "s3://elsewhere/run.json"])
 def test_run_status_reads_run_documents_only(deployment: Deployment, run: object) -> None:
     with pytest.raises(InvalidInputError, match="is no run document"):
