@@ -147,9 +147,10 @@ class _History:
             world.seen.clear,
             self._lose_pointer,
             self._route_some,
+            self._promote,
         ]
         steps = [self._route_some, self._route_some]
-        steps += random.choices(work, weights=[5, 4, 2, 3, 1, 1, 2], k=random.randint(3, 7))
+        steps += random.choices(work, weights=[5, 4, 2, 3, 1, 1, 2, 3], k=random.randint(3, 7))
         if "vanish" in self._tricks:
             steps.insert(random.randint(2, len(steps)), self._vanish)
         if "force" in self._tricks:
@@ -160,13 +161,21 @@ class _History:
         """What happens while somebody sleeps."""
         random, world = self._random, self._world
         for _ in range(random.randint(1, 3)):
-            random.choice([lambda: world.stream(4), world.night, world.sweep, self._route_some, self._force_any])()
+            work = [lambda: world.stream(4), world.night, world.sweep, self._route_some, self._force_any, self._promote]
+            random.choice(work)()
 
     def _route_some(self) -> None:
         names = list(self._world.queue)
         self._random.shuffle(names)
         if names:
             self._world.route(names[: self._random.randint(1, len(names))])
+
+    def _promote(self) -> None:
+        """Somebody makes a few files urgent, whatever has become of them."""
+        world, random = self._world, self._random
+        keys = sorted({entry.key for entry in world.inputs})
+        chosen = random.sample(keys, min(len(keys), random.randint(1, 3)))
+        world.promote([f"s3://{world.places.input_bucket}/{key}" for key in chosen])
 
     def _lose_pointer(self) -> None:
         world = self._world

@@ -13,6 +13,7 @@ import botocore.endpoint
 
 import lake.publish
 import router.plan.merge
+import router.promote.handler
 import router.route.own
 import router.telemetry
 import transform.clients
@@ -52,6 +53,7 @@ def installed() -> Iterator[None]:
         (lake.publish, "PARALLEL_REQUESTS", 1),
         (router.route.own, "PARALLEL_REQUESTS", 1),
         (router.plan.merge, "PARALLEL_REQUESTS", 1),
+        (router.promote.handler, "PARALLEL_REQUESTS", 1),
         (transform.task, "s3_client", functools.cache(transform.clients.s3_client)),
         (router.telemetry.metrics, "add_metric", lambda **_: None),
     ]

@@ -17,6 +17,7 @@ from lake.errors import HybridRouterError
 from lake.ledger import Ledger
 from lake.places import Places
 from router.plan.handler import plan
+from router.promote.handler import promote
 from router.route.handler import route
 from router.run_status.handler import run_status
 from router.services import Services as RouterServices
@@ -213,6 +214,10 @@ class World:
     def sweep(self) -> None:
         """One invocation."""
         self.run("sweep", lambda _: sweep(self.router()))
+
+    def promote(self, uris: Sequence[str]) -> None:
+        """One invocation."""
+        self.run("promote", lambda _: promote({"files": list(uris)}, self.router()))
 
     def sleep_past_the_lease(self, name: str) -> None:
         """Time passes, or Glue gives the run up, and others work; then the sleeper goes on."""
