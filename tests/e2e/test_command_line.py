@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 READY = "Ctrl-C ends everything"
+SETTINGS = "[peak]\nhours = []\ndays = []\n[stream]\ntrigger_seconds = 1\n"
+"""Whatever the hour, only what is urgent goes to the stream lane."""
 
 
 class LocalUp:
@@ -26,7 +28,7 @@ class LocalUp:
 
     def __init__(self, folder: Path, stage: str) -> None:
         settings = folder / f"{stage}.toml"
-        settings.write_text(f'stage = "{stage}"\n')
+        settings.write_text(f'stage = "{stage}"\n{SETTINGS}')
         self._log = folder / f"{stage}.log"
         self.stage = stage
         with self._log.open("wb") as log:
@@ -118,6 +120,53 @@ def test_status_counts_the_backlog(two: list[LocalUp]) -> None:
     assert answer.returncode == 0, answer.stderr
     assert "QUEUED" in answer.stdout
     assert "not running" in answer.stdout
+
+
+def test_a_queued_file_is_promoted_and_the_stream_converts_it(two: list[LocalUp]) -> None:
+    # Given two files that wait for the night.
+    cloud = two[0]
+    bucket, place = cloud.told("InputBucket"), ("--local", "--stage", cloud.stage)
+    urgent, patient = (f"s3://{bucket}/clicks/{name}.ndjson" for name in ("wanted soon", "patient"))
+    s3 = isolation.client("s3", cloud.told("endpoint"))
+    for uri in (urgent, patient):
+        s3.put_object(Bucket=bucket, Key=uri.removeprefix(f"s3://{bucket}/"), Body=b'{"a":1}\n')
+
+    def explained(uri: str) -> str:
+        return command("explain", *place, uri).stdout
+
+    wait_for("both to be routed", lambda: all("QUEUED  batch lane" in explained(uri) for uri in (urgent, patient)))
+    # When one is promoted, after a look at what it would do.
+    dry = command("promote", *place, urgent, "--dry-run")
+    assert dry.stdout.splitlines()[-1] == "dry run, nothing was done; to be promoted: 1 (new manifests: 1)"
+    assert "QUEUED  batch lane" in explained(urgent)
+    answer = command("promote", *place, urgent)
+    assert answer.returncode == 0, answer.stderr
+    assert f"{urgent} is now in the stream lane" in answer.stdout
+    # Then the stream converts it, explain shows its way, and the other one waits as before.
+    wait_for("the stream to convert it", lambda: "result    1 rows" in explained(urgent))
+    way = explained(urgent)
+    steps = ("DISSOLVED  batch lane", "promoted to the stream lane by hand", "DONE  stream lane")
+    assert sorted(steps, key=way.index) == list(steps)
+    assert "QUEUED  batch lane" in explained(patient)
+    # And again: nothing is left to do.
+    assert "converted already" in command("promote", *place, urgent).stdout
+
+
+def test_a_promote_of_nothing_that_exists_fails_with_what_to_type(two: list[LocalUp]) -> None:
+    place = ("--local", "--stage", two[1].stage)
+    unknown = command("promote", *place, "s3://elsewhere/a.ndjson")
+    assert unknown.returncode == 1
+    assert "never seen s3://elsewhere/a.ndjson: check the spelling" in unknown.stdout
+    for arguments, sentence in (
+        ((), "type hybrid-router promote s3://bucket/key"),
+        (("elsewhere/a.ndjson",), "'elsewhere/a.ndjson' is no S3 URI: type s3://bucket/key"),
+        (("--dataset", "nowhere"), "dataset = 'nowhere' is unknown"),
+        (("--from", "yesterday"), "from = 'yesterday' is no time: type a UTC day"),
+    ):
+        answer = command("promote", *place, *arguments)
+        assert answer.returncode == 1
+        assert sentence in answer.stderr
+        assert "Traceback" not in answer.stderr
 
 
 def test_a_command_without_a_cloud_says_what_to_type() -> None:
