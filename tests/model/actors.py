@@ -23,6 +23,7 @@ from router.telemetry import logger
 from streaming_job.micro_batch import Lane as StreamLane
 from streaming_job.micro_batch import convert_pointers
 from tests.model.baton import Violation
+from tests.model.inline_pool import POOLS, InlinePool
 from tests.model.world import LEASE, PARTITION
 from transform.convert import convert
 from transform.job import JobFailedError
@@ -31,7 +32,7 @@ from transform.tasks import NUMBERS_PER_TASK, FileFailure, SplitResult, TaskResu
 from transform.upload import Uploads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from lake.manifest import ObjectVersion
     from tests.model.baton import Actor
@@ -123,55 +124,6 @@ class PlayedKeeper(LeaseKeeper):
 
     def __exit__(self, *_: object) -> None:
         return
-
-
-class InlinePool:
-    """A pool whose work is done by its owner, in order."""
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        pass
-
-    def __enter__(self) -> InlinePool:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return
-
-    def shutdown(self, **_: Any) -> None:
-        return
-
-    def map(self, function: Callable[..., Any], *columns: Any) -> list[Any]:
-        return [function(*items) for items in zip(*columns, strict=False)]
-
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> _Done:
-        try:
-            return _Done(function(*arguments), None)
-        except Exception as error:
-            return _Done(None, error)
-
-
-@dataclass
-class _Done:
-    value: Any
-    error: Exception | None
-
-    def result(self) -> Any:
-        if self.error is not None:
-            raise self.error
-        return self.value
-
-
-POOLS = (
-    "lake.publish",
-    "router.route.own",
-    "router.progress",
-    "router.plan.merge",
-    "router.promote.handler",
-    "router.backfill.find",
-    "transform.upload",
-    "transform.convert",
-    "transform.attempt",
-)
 
 
 @contextmanager
@@ -279,7 +231,6 @@ def sweeper(world: World, actor: Actor | None) -> None:
 
 
 __all__ = [
-    "InlinePool",
     "acknowledge",
     "planner",
     "played",

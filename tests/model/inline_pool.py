@@ -1,0 +1,58 @@
+"""In the place of the product's threads: their work is done by its owner, in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+POOLS = (
+    "lake.publish",
+    "router.route.own",
+    "router.progress",
+    "router.plan.merge",
+    "router.promote.handler",
+    "router.backfill.find",
+    "transform.upload",
+    "transform.convert",
+    "transform.attempt",
+)
+"""Modules that have a pool."""
+
+
+class InlinePool:
+    """A pool whose work is done by its owner, in order."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def __enter__(self) -> InlinePool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+    def shutdown(self, **_: Any) -> None:
+        return
+
+    def map(self, function: Callable[..., Any], *columns: Any) -> list[Any]:
+        return [function(*items) for items in zip(*columns, strict=False)]
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> _Done:
+        try:
+            return _Done(function(*arguments), None)
+        except Exception as error:
+            return _Done(None, error)
+
+
+@dataclass
+class _Done:
+    value: Any
+    error: Exception | None
+
+    def result(self) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.value
