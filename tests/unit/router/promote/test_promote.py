@@ -5,58 +5,16 @@ from typing import Any
 
 import pytest
 
-from lake.errors import InvalidDocumentError, InvalidInputError
+from lake.errors import InvalidDocumentError
 from lake.ledger import Document, ManifestRow, State
-from lake.manifest import Lane, Manifest, read_manifest
-from lake.partition import Partition
-from router.promote import find, move, request
-from router.promote.handler import promote
-from router.promote.report import MOST_SENTENCES
+from lake.manifest import Lane, read_manifest
+from router.promote import move
 from router.route.cut import RoutedArrival
 from router.route.own import own
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment
-
-
-def owned(deployment: Deployment, *names: str, lane: Lane = Lane.BATCH, partition: Partition = PARTITION) -> str:
-    """One manifest with files that have really arrived; its id."""
-    files = [file_of(f"{partition.dataset}/{name}") for name in names]
-    routed = [RoutedArrival(file, partition, lane, "test") for file in files]
-    (manifest,) = own(deployment.services, routed, {}).manifests
-    deployment.faults.writes.clear()
-    return manifest.id
-
-
-def ask(deployment: Deployment, *names: str, **fields: Any) -> dict[str, Any]:
-    files = {"files": [f"s3://input/orders/{name}" for name in names]} if names else {}
-    return promote({**files, **fields}, deployment.services)
-
-
-def counts(answer: dict[str, Any]) -> dict[str, int]:
-    """What is not zero."""
-    return {name: value for name, value in answer.items() if isinstance(value, int) and value}
-
-
-def live(deployment: Deployment) -> dict[Lane, list[list[str]]]:
-    """Names of the files of QUEUED manifests by lane, as rows and documents have them."""
-    found: dict[Lane, list[list[str]]] = {}
-    for lane in Lane:
-        rows = deployment.ledger.manifests.open(lane, State.QUEUED)
-        found[lane] = sorted(
-            sorted(file.key.split("/")[-1] for file in document(deployment, row).files) for row in rows
-        )
-    return found
-
-
-def document(deployment: Deployment, row: ManifestRow) -> Manifest:
-    manifest = read_manifest(deployment.raw_s3, "control", row.id, ("input",))
-    assert (manifest.lane, manifest.partition) == (row.lane, row.partition)
-    return manifest
-
-
-def pointed(deployment: Deployment) -> set[str]:
-    return {key.split("/")[-1].partition("-")[0] for key in deployment.keys("control", "inbox/")}
+from tests.unit.router.promote.promoting import ask, counts, live, owned, pointed
 
 
 def test_a_file_leaves_its_manifest_for_the_stream_and_the_others_stay(deployment: Deployment) -> None:
@@ -225,45 +183,6 @@ def test_a_manifest_that_was_tried_is_promoted_with_all_its_tries(deployment: De
     assert (row.attempt, row.tries, row.exclusions) == (1, 0, None)
 
 
-HOURS = [Partition(dataset, "2026-11-20", hour) for dataset in ("clicks", "orders") for hour in (8, 9)]
-
-
-@pytest.mark.parametrize(
-    ("fields", "urgent"),
-    [
-        ({"dataset": "orders"}, ["orders8", "orders9"]),
-        ({"from": "2026-11-20T09"}, ["clicks9", "orders9"]),
-        ({"dataset": "clicks", "from": "2026-11-20T08", "to": "2026-11-20T08"}, ["clicks8"]),
-        ({"to": "2026-11-19"}, []),
-    ],
-)
-def test_a_part_of_the_backlog_can_be_selected(
-    deployment: Deployment, fields: dict[str, Any], urgent: list[str]
-) -> None:
-    for hour in HOURS:
-        owned(deployment, f"{hour.dataset}{hour.hour}", partition=hour)
-    assert ask(deployment, **fields)["promoted"] == len(urgent)
-    assert live(deployment)[Lane.STREAM] == [[name] for name in urgent]
-
-
-def test_a_selection_that_died_before_its_pointers_is_ended_by_the_next(deployment: Deployment) -> None:
-    owned(deployment, "a", "b")
-    deployment.faults.crash_before = 3
-    with pytest.raises(Crash):
-        ask(deployment, dataset="orders")
-    deployment.faults.reset()
-    assert (len(live(deployment)[Lane.STREAM]), pointed(deployment)) == (1, set())
-    assert counts(ask(deployment, dataset="orders")) == {"inStream": 2}
-    assert len(pointed(deployment)) == 1
-
-
-def test_a_selection_goes_on_without_a_manifest_that_cannot_be_read(deployment: Deployment) -> None:
-    owned(deployment, "a")
-    broken = owned(deployment, "b")
-    deployment.raw_s3.delete_object(Bucket="control", Key=f"manifests/{broken[:8]}/{broken}.json")
-    assert counts(ask(deployment, dataset="orders")) == {"promoted": 1, "manifests": 1, "notMoved": 1}
-
-
 def test_an_index_that_is_behind_only_costs_a_look(deployment: Deployment) -> None:
     """The row moves on between the index and the dissolve, and again, as often as it is tried."""
     source = owned(deployment, "a", "b")
@@ -288,47 +207,6 @@ def test_a_file_that_its_manifest_does_not_list_moves_nothing(deployment: Deploy
     stray = file_of("orders/c")
     with pytest.raises(InvalidDocumentError, match="s3://input/orders/c is not in manifest"):
         move._arrivals(read_manifest(deployment.raw_s3, "control", source, ("input",)), {stray})
-
-
-@pytest.mark.parametrize(
-    ("fields", "sentence"),
-    [
-        ({}, "promote was given neither files nor a selection: type"),
-        ({"files": None, "dryRun": True}, "promote was given neither files nor a selection: type"),
-        ({"files": ["s3://input/a"], "dataset": "orders"}, "promote was given both files and a selection: type"),
-        ({"file": ["s3://input/a"]}, "promote does not know the input field 'file': type only files, dataset, from"),
-        ({"files": "s3://input/a"}, "files = 's3://input/a' is no list of S3 URIs: type"),
-        ({"files": []}, "files = [] is no list of S3 URIs: type"),
-        ({"files": ["/input/a"]}, "'/input/a' is no S3 URI: type s3://bucket/key"),
-        ({"files": ["s3://input/"]}, "'s3://input/' is no S3 URI"),
-        ({"files": [7]}, "7 is no S3 URI"),
-        ({"dataset": "order"}, "dataset = 'order' is unknown"),
-        ({"from": "yesterday"}, "from = 'yesterday' is no time"),
-        ({"files": ["s3://input/a"], "dryRun": "yes"}, "dryRun = 'yes' is neither true nor false"),
-    ],
-)
-def test_a_wrong_input_says_what_to_type(deployment: Deployment, fields: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(InvalidInputError) as caught:
-        promote(fields, deployment.services)
-    assert str(caught.value).startswith(sentence)
-
-
-def test_too_much_at_once_is_refused_before_anything_is_done(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    owned(deployment, "a", "b")
-    monkeypatch.setattr(request, "MOST_URIS", 1)
-    monkeypatch.setattr(find, "MOST_FILES", 1)
-    with pytest.raises(InvalidInputError, match="files names 2 URIs, one promote takes 1: type fewer"):
-        ask(deployment, "a", "b")
-    with pytest.raises(InvalidInputError, match="2 files in 1 manifests of the batch lane, one promote takes 1: type"):
-        ask(deployment, dataset="orders")
-    assert deployment.faults.writes == []
-
-
-def test_very_many_sentences_are_cut(deployment: Deployment) -> None:
-    answer = ask(deployment, *(f"{number}" for number in range(MOST_SENTENCES + 3)))
-    assert (len(answer["sentences"]), answer["unsaid"], answer["unknown"]) == (MOST_SENTENCES, 3, MOST_SENTENCES + 3)
 
 
 def test_a_file_is_in_one_manifest_however_it_is_asked_for(deployment: Deployment) -> None:

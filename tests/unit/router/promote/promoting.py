@@ -1,0 +1,52 @@
+"""What the tests of promote do to a deployment, and how they look at it."""
+
+from typing import Any
+
+from lake.ledger import ManifestRow, State
+from lake.manifest import Lane, Manifest, read_manifest
+from lake.partition import Partition
+from router.promote.handler import promote
+from router.route.cut import RoutedArrival
+from router.route.own import own
+from tests.unit.lake.world import PARTITION, file_of
+from tests.unit.router.conftest import Deployment
+
+
+def owned(deployment: Deployment, *names: str, lane: Lane = Lane.BATCH, partition: Partition = PARTITION) -> str:
+    """One manifest with files that have really arrived; its id."""
+    files = [file_of(f"{partition.dataset}/{name}") for name in names]
+    routed = [RoutedArrival(file, partition, lane, "test") for file in files]
+    (manifest,) = own(deployment.services, routed, {}).manifests
+    deployment.faults.writes.clear()
+    return manifest.id
+
+
+def ask(deployment: Deployment, *names: str, **fields: Any) -> dict[str, Any]:
+    files = {"files": [f"s3://input/orders/{name}" for name in names]} if names else {}
+    return promote({**files, **fields}, deployment.services)
+
+
+def counts(answer: dict[str, Any]) -> dict[str, int]:
+    """What is not zero."""
+    return {name: value for name, value in answer.items() if isinstance(value, int) and value}
+
+
+def live(deployment: Deployment) -> dict[Lane, list[list[str]]]:
+    """Names of the files of QUEUED manifests by lane, as rows and documents have them."""
+    found: dict[Lane, list[list[str]]] = {}
+    for lane in Lane:
+        rows = deployment.ledger.manifests.open(lane, State.QUEUED)
+        found[lane] = sorted(
+            sorted(file.key.split("/")[-1] for file in document(deployment, row).files) for row in rows
+        )
+    return found
+
+
+def document(deployment: Deployment, row: ManifestRow) -> Manifest:
+    manifest = read_manifest(deployment.raw_s3, "control", row.id, ("input",))
+    assert (manifest.lane, manifest.partition) == (row.lane, row.partition)
+    return manifest
+
+
+def pointed(deployment: Deployment) -> set[str]:
+    return {key.split("/")[-1].partition("-")[0] for key in deployment.keys("control", "inbox/")}

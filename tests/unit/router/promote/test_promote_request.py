@@ -1,0 +1,94 @@
+"""promote: what can be asked for, and what is refused with a sentence that says what to type."""
+
+from typing import Any
+
+import pytest
+
+from lake.errors import InvalidInputError
+from lake.manifest import Lane
+from lake.partition import Partition
+from router.promote import find, request
+from router.promote.handler import promote
+from router.promote.report import MOST_SENTENCES
+from tests.unit.lake.faults import Crash
+from tests.unit.router.conftest import Deployment
+from tests.unit.router.promote.promoting import ask, counts, live, owned, pointed
+
+HOURS = [Partition(dataset, "2026-11-20", hour) for dataset in ("clicks", "orders") for hour in (8, 9)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "urgent"),
+    [
+        ({"dataset": "orders"}, ["orders8", "orders9"]),
+        ({"from": "2026-11-20T09"}, ["clicks9", "orders9"]),
+        ({"dataset": "clicks", "from": "2026-11-20T08", "to": "2026-11-20T08"}, ["clicks8"]),
+        ({"to": "2026-11-19"}, []),
+    ],
+)
+def test_a_part_of_the_backlog_can_be_selected(
+    deployment: Deployment, fields: dict[str, Any], urgent: list[str]
+) -> None:
+    for hour in HOURS:
+        owned(deployment, f"{hour.dataset}{hour.hour}", partition=hour)
+    assert ask(deployment, **fields)["promoted"] == len(urgent)
+    assert live(deployment)[Lane.STREAM] == [[name] for name in urgent]
+
+
+def test_a_selection_that_died_before_its_pointers_is_ended_by_the_next(deployment: Deployment) -> None:
+    owned(deployment, "a", "b")
+    deployment.faults.crash_before = 3
+    with pytest.raises(Crash):
+        ask(deployment, dataset="orders")
+    deployment.faults.reset()
+    assert (len(live(deployment)[Lane.STREAM]), pointed(deployment)) == (1, set())
+    assert counts(ask(deployment, dataset="orders")) == {"inStream": 2}
+    assert len(pointed(deployment)) == 1
+
+
+def test_a_selection_goes_on_without_a_manifest_that_cannot_be_read(deployment: Deployment) -> None:
+    owned(deployment, "a")
+    broken = owned(deployment, "b")
+    deployment.raw_s3.delete_object(Bucket="control", Key=f"manifests/{broken[:8]}/{broken}.json")
+    assert counts(ask(deployment, dataset="orders")) == {"promoted": 1, "manifests": 1, "notMoved": 1}
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({}, "promote was given neither files nor a selection: type"),
+        ({"files": None, "dryRun": True}, "promote was given neither files nor a selection: type"),
+        ({"files": ["s3://input/a"], "dataset": "orders"}, "promote was given both files and a selection: type"),
+        ({"file": ["s3://input/a"]}, "promote does not know the input field 'file': type only files, dataset, from"),
+        ({"files": "s3://input/a"}, "files = 's3://input/a' is no list of S3 URIs: type"),
+        ({"files": []}, "files = [] is no list of S3 URIs: type"),
+        ({"files": ["/input/a"]}, "'/input/a' is no S3 URI: type s3://bucket/key"),
+        ({"files": ["s3://input/"]}, "'s3://input/' is no S3 URI"),
+        ({"files": [7]}, "7 is no S3 URI"),
+        ({"dataset": "order"}, "dataset = 'order' is unknown"),
+        ({"from": "yesterday"}, "from = 'yesterday' is no time"),
+        ({"files": ["s3://input/a"], "dryRun": "yes"}, "dryRun = 'yes' is neither true nor false"),
+    ],
+)
+def test_a_wrong_input_says_what_to_type(deployment: Deployment, fields: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        promote(fields, deployment.services)
+    assert str(caught.value).startswith(sentence)
+
+
+def test_too_much_at_once_is_refused_before_anything_is_done(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owned(deployment, "a", "b")
+    monkeypatch.setattr(request, "MOST_URIS", 1)
+    monkeypatch.setattr(find, "MOST_FILES", 1)
+    with pytest.raises(InvalidInputError, match="files names 2 URIs, one promote takes 1: type fewer"):
+        ask(deployment, "a", "b")
+    with pytest.raises(InvalidInputError, match="2 files in 1 manifests of the batch lane, one promote takes 1: type"):
+        ask(deployment, dataset="orders")
+    assert deployment.faults.writes == []
+
+
+def test_very_many_sentences_are_cut(deployment: Deployment) -> None:
+    answer = ask(deployment, *(f"{number}" for number in range(MOST_SENTENCES + 3)))
+    assert (len(answer["sentences"]), answer["unsaid"], answer["unknown"]) == (MOST_SENTENCES, 3, MOST_SENTENCES + 3)
