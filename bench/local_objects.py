@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-import shutil
+import os
 from typing import IO, TYPE_CHECKING, cast
 
 from obstore.store import LocalStore
@@ -29,7 +29,10 @@ def local_version(path: Path) -> ObjectVersion:
 
 
 class LocalSink:
-    """Takes uploads of one part and writes them to files, as bytes that are copied once more."""
+    """Takes uploads of one part: reads them to their end, as sending would, and gives the file its final name.
+
+    So our output is written to the disk once, as that of the other ways is.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -43,9 +46,10 @@ class LocalSink:
         return {"UploadId": request["Key"].rpartition("/")[2]}
 
     def upload_part(self, *, UploadId: str, Body: IO[bytes], ContentMD5: str, **_: object) -> dict[str, str]:  # noqa: N803
-        """Copy the body; the MD5 was calculated by the caller, as for S3."""
-        with (self._folder / UploadId).open("wb") as file:
-            shutil.copyfileobj(Body, file, 1 << 20)
+        """The body must be a file on the same disk; the MD5 was calculated by the caller, as for S3."""
+        while Body.read(1 << 20):
+            pass
+        os.link(Body.name, self._folder / UploadId)
         return {"ETag": f'"{base64.b64decode(ContentMD5).hex()}"'}
 
     def abort_multipart_upload(self, *, UploadId: str, **_: object) -> dict[str, str]:  # noqa: N803

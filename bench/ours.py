@@ -53,7 +53,8 @@ def convert_tasks(output: str, tasks: Iterable[Task]) -> Iterator[int]:
     source, sink = local_source(), LocalSink(Path(output)).as_client()
     for task in tasks:
         forget_peak()
-        with Uploads(sink) as uploads, tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder:
+        # On the output's disk, so that the sink need not copy.
+        with Uploads(sink) as uploads, tempfile.TemporaryDirectory(prefix="task-", dir=output) as folder:
             result = run_task(task, source, uploads, Path(folder))
         if result.failures or any(split.rejects for split in result.splits):
             raise ValueError(f"task {task.number} failed or rejected lines: the data of this benchmark has none")
