@@ -61,4 +61,4 @@ def _too_late(row: ManifestRow) -> str:
         return "being published: wait a moment"
     if row.state == State.DONE:
         return "converted already: explain shows the result"
-    return f"FAILED ({row.reason}): remove the cause, then reprocess it"
+    return f"FAILED ({row.reason}): remove the cause, then put the file once more"
