@@ -40,13 +40,13 @@ class Timings:
     """Sent by all rounds of all four: the measure that a busy machine does not change."""
 
 
-def with_old_manifests(count: int) -> tuple[Timings, Timings]:
+def with_old_manifests(count: int, rounds: int = ROUNDS) -> tuple[Timings, Timings]:
     """The same work in an empty ledger, and beside ``count`` manifests that are DONE, in turn."""
     empty, full = (_Measured(World.create(clients(), Random(0), settings(), versions=True)) for _ in range(2))
     _add_old(full.world, count)
     for measured in (empty, full):
         _round(measured.world, 0, defaultdict(list))
-    for number in range(1, ROUNDS + 1):
+    for number in range(1, rounds + 1):
         # Who goes first changes: what else this machine does then falls on both.
         for measured in (empty, full) if number % 2 else (full, empty):
             measured.round(number)

@@ -10,11 +10,11 @@ import pytest
 
 from lake.settings import BatchSettings, DatasetRule, PeakSettings, Settings, StreamSettings
 from router.plan.handler import plan
+from router.promote.handler import promote
 from tests.chaos import patches
 from tests.chaos.inputs import Body
 from tests.chaos.processes import clients
 from tests.chaos.world import World
-from tests.load.__main__ import MORE_REQUESTS
 from tests.load.control import with_old_manifests
 from tests.load.requests import counted
 
@@ -113,8 +113,8 @@ def test_the_conversion_costs_nothing_for_each_file(world: World) -> None:
 
 def test_old_manifests_cost_no_request(cloud: LocalCloud) -> None:
     with patches.installed():
-        before, after = with_old_manifests(300)
-    assert after.requests <= before.requests + MORE_REQUESTS
+        without, beside = with_old_manifests(300, rounds=2)
+    assert beside.requests == without.requests
 
 
 def test_merging_a_night_costs_three_write_units_for_each_small_manifest(world: World) -> None:
@@ -126,3 +126,23 @@ def test_merging_a_night_costs_three_write_units_for_each_small_manifest(world: 
         world.run("plan", lambda _: plan({"execution": "night"}, world.router()))
     assert counts["TransactWriteItems"] == 1
     assert counts["write units"] <= 10 * 3 + 4
+
+
+def test_promoting_costs_three_write_units_for_each_manifest_before_and_after(world: World) -> None:
+    # Given one manifest of the batch lane
+    arrive(world, "orders", FILES)
+    route(world)
+
+    # When its hour is promoted, Then it costs nothing for each file
+    with counted() as counts:
+        world.run("promote", lambda _: promote({"dataset": "orders"}, world.router()))
+    check(counts, {"write units": 6, "PutObject": 2, "GetObject": 2, "GetItem": 2, "Query": 2})
+
+    # When two of its files are promoted by name, Then each costs one query, and their remaining fellows one manifest
+    arrive(world, "orders/more", FILES)
+    route(world)
+    bucket = world.places.input_bucket
+    names = [f"s3://{bucket}/orders/more/{number}.ndjson" for number in range(2)]
+    with counted() as counts:
+        world.run("promote", lambda _: promote({"files": names}, world.router()))
+    check(counts, {"write units": 9, "PutObject": 3, "GetObject": 1, "GetItem": 2, "Query": 2})
