@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lake.settings import ConvertSettings
 
 TASKS = 4
-"""Four tasks of equal size: on one core and on two nobody waits for the last one."""
+"""Four tasks of equal size, of fewer files one for each: on one core and on two nobody waits for the last one."""
 
 
 def plan(data: Data, settings: ConvertSettings) -> list[Task]:
@@ -33,7 +33,7 @@ def plan(data: Data, settings: ConvertSettings) -> list[Task]:
     files = [local_version(path) for path in data.paths]
     compressed = files if data.shape == "gzip" else []
     splits = splits_of(files, compressed, settings.split_bytes)
-    ratio = TASKS * settings.target_file_bytes / sum(split.size for split in splits)
+    ratio = min(TASKS, len(files)) * settings.target_file_bytes / sum(split.size for split in splits)
     return [
         Task("bench", 1, Partition("bench", "2026-03-17", 0), number, task, (), "lake", "quarantine", settings)
         for number, task in enumerate(pack(splits, settings.target_file_bytes, ratio))
