@@ -19,8 +19,8 @@ from bench.rounds import CHECKOUT, Figure, Rounds
 STARTED = time.monotonic()
 CORES = 2
 FULL = (
-    Recipe("flat", 16, 80_000_000),
-    Recipe("nested", 16, 80_000_000),
+    Recipe("flat", 12, 80_000_000),
+    Recipe("nested", 12, 80_000_000),
     Recipe("random_order", 8, 24_000_000),
     Recipe("sparse", 8, 12_000_000),
     Recipe("wide", 8, 16_000_000),
