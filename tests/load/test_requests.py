@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lake.settings import BatchSettings, DatasetRule, PeakSettings, Settings, StreamSettings
+from router.backfill.handler import backfill
 from router.plan.handler import plan
 from router.promote.handler import promote
 from tests.chaos import patches
@@ -146,3 +147,35 @@ def test_promoting_costs_three_write_units_for_each_manifest_before_and_after(wo
     with counted() as counts:
         world.run("promote", lambda _: promote({"files": names}, world.router()))
     check(counts, {"write units": 9, "PutObject": 3, "GetObject": 1, "GetItem": 2, "Query": 2})
+
+
+def test_files_found_by_the_sweep_cost_what_events_cost(world: World) -> None:
+    # Given files whose events never came
+    arrive(world, "orders", FILES)
+    world.queue.clear()
+
+    # When a sweep lists the input, Then each costs one write unit; and nothing when the next one comes by
+    world.advance(hours=3)
+    with counted() as counts:
+        world.sweep()
+    check(counts, {"write units": 4, "PutObject": 2, "ListObjectVersions": 1, "Query": 14}, FILES)
+    world.advance(hours=3)
+    with counted() as counts:
+        world.sweep()
+    check(counts, {"write units": 0, "PutObject": 1, "ListObjectVersions": 1, "Query": 14})
+
+
+def test_files_found_by_a_backfill_cost_what_events_cost(world: World) -> None:
+    # Given files whose events never came
+    arrive(world, "orders", FILES)
+    world.queue.clear()
+    request = {"dataset": "orders", "from": "2000-01-01", "to": "2100-01-01"}
+    event = {"action": "find", "request": request, "token": None}
+
+    # When a backfill lists them, Then each costs one write unit; and a refused one when it is repeated
+    for fixed in (4, 0):
+        with counted() as counts:
+            found = world.run("backfill", lambda _: backfill(event, world.router()))
+        assert found is not None
+        assert found["found"] == FILES
+        check(counts, {"write units": fixed, "PutObject": 1, "ListObjectVersions": 1}, FILES)
