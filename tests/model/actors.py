@@ -13,11 +13,11 @@ from unittest.mock import patch
 
 from lake.layout import INBOX, lake_key, quarantine_key
 from lake.ledger import State
-from lake.manifest import Lane
+from lake.manifest import Identity, Lane
 from router.plan.handler import plan
 from router.promote.handler import promote
 from router.route.cut import RoutedArrival
-from router.route.own import Identity, Outcome, own
+from router.route.own import Outcome, own
 from router.sweep.handler import sweep
 from router.telemetry import logger
 from streaming_job.micro_batch import Lane as StreamLane
@@ -135,6 +135,8 @@ def played(world: World) -> Iterator[None]:
         for module in POOLS:
             stack.enter_context(patch(f"{module}.ThreadPoolExecutor", InlinePool))
         stack.enter_context(patch("transform.convert.SparkJob", PlayedJob))
+        # Input is not read here, neither by tasks nor for their size.
+        stack.enter_context(patch("transform.attempt.output_ratio", lambda *_: None))
         stack.enter_context(patch("transform.convert.LeaseKeeper", PlayedKeeper))
         stack.enter_context(patch("secrets.token_hex", world.token))
         for module in ("router.sweep.handler", "router.plan.handler", "router.promote.handler"):
