@@ -72,10 +72,7 @@ impl RowParser {
                     None => self.put_value(line, &mut at, table, column)?,
                     Some(key) => {
                         let raw_key = raw_key(&bytes[member..at]);
-                        let value = value_span(&bytes[at..])?;
-                        let raw_value = &bytes[at + value.start..at + value.end];
-                        at += value.end;
-                        table.rescue(&key, raw_key, raw_value)
+                        table.rescue(&key, raw_key, next_value(line, &mut at)?.as_bytes())
                     }
                 }
             };
@@ -87,20 +84,18 @@ impl RowParser {
     }
 
     fn put_value(&mut self, line: &str, at: &mut usize, table: &mut Table, column: u32) -> Result<bool, Unsure> {
-        let value = value_span(&line.as_bytes()[*at..])?;
-        let raw_value = &line[*at + value.start..*at + value.end];
-        *at += value.end;
-        put_raw(raw_value, &mut self.unescaped, table, column).ok_or(Unsure)
+        put_raw(next_value(line, at)?, &mut self.unescaped, table, column).ok_or(Unsure)
     }
 }
 
-/// Where the value stands that comes next, with whatever white space before it.
-fn value_span(bytes: &[u8]) -> Result<Range<usize>, Unsure> {
-    let mut jiter = Jiter::new(bytes);
+/// The value that comes next as it stands, with whatever white space before it; `at` moves behind it.
+fn next_value<'a>(line: &'a str, at: &mut usize) -> Result<&'a str, Unsure> {
+    let mut jiter = Jiter::new(&line.as_bytes()[*at..]);
     let peek = jiter.peek()?;
-    let start = jiter.current_index();
+    let start = *at + jiter.current_index();
     jiter.known_skip(peek)?;
-    Ok(start..jiter.current_index())
+    *at += jiter.current_index();
+    Ok(&line[start..*at])
 }
 
 /// Writes a valid value as it stands in the line; None if it is a string with a lone surrogate.
