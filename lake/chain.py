@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lake.errors import InvalidDocumentError
-from lake.manifest import read_manifest
+from lake.manifest import Identity, read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,13 +27,13 @@ def holders(
     InvalidDocumentError
         No successor lists one of them.
     """
-    wanted = {_identity(file): file for file in files}
+    wanted = {Identity.of(file): file for file in files}
     found: dict[str, set[ObjectVersion]] = {}
     for successor in row.dissolved_into:
         if not wanted:
             break
         manifest = read_manifest(s3, places.control_bucket, successor, (places.input_bucket,))
-        held = {wanted.pop(_identity(file)) for file in manifest.files if _identity(file) in wanted}
+        held = {wanted.pop(Identity.of(file)) for file in manifest.files if Identity.of(file) in wanted}
         if held:
             found[successor] = held
     for file in wanted.values():
@@ -41,7 +41,3 @@ def holders(
             f"{file.uri} is in none of the manifests that {row.id} was dissolved into: report this, it must not happen"
         )
     return found
-
-
-def _identity(file: ObjectVersion) -> tuple[str, str, str]:
-    return file.bucket, file.key, file.version

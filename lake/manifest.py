@@ -6,7 +6,7 @@ import json
 import secrets
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lake.errors import InvalidDocumentError
 from lake.layout import manifest_key
@@ -51,6 +51,19 @@ class ObjectVersion:
     def uri(self) -> str:
         """``s3://bucket/key``, for people."""
         return f"s3://{self.bucket}/{self.key}"
+
+
+class Identity(NamedTuple):
+    """What makes two events the same arrival; their times may differ."""
+
+    bucket: str
+    key: str
+    version: str
+
+    @classmethod
+    def of(cls, file: ObjectVersion) -> Identity:
+        """The identity of an object version."""
+        return cls(file.bucket, file.key, file.version)
 
 
 @dataclass(frozen=True, slots=True)

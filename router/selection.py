@@ -12,8 +12,10 @@ from lake.settings.checks import DATASET_NAME
 from lake.settings.model import FOLDER
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
+    from lake.ledger import ManifestRow, State
+    from lake.manifest import Lane
     from lake.partition import Partition
     from router.services import Services
 
@@ -41,12 +43,25 @@ class Selection:
         )
 
 
+def open_rows(services: Services, lane: Lane, state: State, selection: Selection) -> Iterable[ManifestRow]:
+    """Open manifests of the selection as the index has them: a hint."""
+    return (row for row in services.ledger.manifests.open(lane, state) if selection.holds(row.partition))
+
+
 def check_fields(given: Mapping[str, Any], known: Collection[str], machine: str) -> None:
     """Raises ``InvalidInputError`` naming fields that nobody asked for."""
     unknown = sorted(set(given) - set(known))
     if unknown:
         names = ", ".join(map(repr, unknown))
         raise InvalidInputError(f"{machine} does not know the input field {names}: type only {', '.join(known)}")
+
+
+def fields_of(given: object, known: Collection[str], machine: str, example: str) -> Mapping[str, Any]:
+    """What a person typed, if it is an object of known fields; otherwise raises ``InvalidInputError``."""
+    if not isinstance(given, dict):
+        raise InvalidInputError(f"{machine} needs an object as its input: type {example}")
+    check_fields(given, known, machine)
+    return given
 
 
 def check_flag(given: Mapping[str, Any], name: str) -> bool:

@@ -65,8 +65,9 @@ def plan_attempt(services: Services, claim: Claim, clock: Callable[[], datetime]
     excluded = read_exclusions(services.s3, places.control_bucket, claim.row.exclusions, manifest)
     files = [file for file in manifest.files if file not in excluded]
     dataset = services.ledger.datasets.get(manifest.partition.dataset)
-    splits = splits_of(files, _compressed(files, settings.split_bytes), settings.split_bytes)
-    packed = _packed(splits, settings, None if dataset is None else dataset.output_ratio)
+    source = Source()
+    splits = splits_of(files, _compressed(source, files, settings.split_bytes), settings.split_bytes)
+    packed = _packed(source, splits, settings, None if dataset is None else dataset.output_ratio)
     tasks = tuple(
         Task(
             manifest.id,
@@ -110,22 +111,23 @@ def commit_document(services: Services, attempt: Attempt, results: Sequence[Task
     )
 
 
-def _packed(splits: Sequence[Split], settings: ConvertSettings, measured: float | None) -> list[tuple[Split, ...]]:
+def _packed(
+    source: Source, splits: Sequence[Split], settings: ConvertSettings, measured: float | None
+) -> list[tuple[Split, ...]]:
     """Splits to tasks by the manifest's own ratio: the dataset's earlier manifests may have been unlike it, or small.
 
     What is no larger than one output file should be becomes one task, whatever its ratio.
     """
     large = sum(split.size for split in splits) > settings.target_file_bytes
-    sampled = output_ratio(Source(), splits, settings) if large else None
+    sampled = output_ratio(source, splits, settings) if large else None
     return pack(splits, settings.target_file_bytes, sampled or measured)
 
 
-def _compressed(files: Sequence[ObjectVersion], split_bytes: int) -> set[ObjectVersion]:
+def _compressed(source: Source, files: Sequence[ObjectVersion], split_bytes: int) -> set[ObjectVersion]:
     """Large files that begin like a compressed one; small ones are read whole whatever they are."""
     large = [file for file in files if file.size > max(split_bytes, HEAD_BYTES)]
     if not large:
         return set()
-    source = Source()
 
     def sniff(file: ObjectVersion) -> bool:
         try:

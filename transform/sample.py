@@ -9,6 +9,7 @@ from ndjson_arrow import Reader
 
 from transform.columns import record_batch
 from transform.parquet_writer import open_writer
+from transform.read_ahead import ranges_of
 from transform.source import UnreadableFileError
 
 if TYPE_CHECKING:
@@ -51,13 +52,14 @@ def output_ratio(source: Source, splits: Sequence[Split], settings: ConvertSetti
 
 
 def _pieces(source: Source, split: Split, most: int) -> Iterator[memoryview]:
-    try:
-        data = source.fetch(split.file, max(split.start - 1, 0), min(split.start + most, split.end))
-    except UnreadableFileError:
-        return  # the task that reads it says why
-    with memoryview(data) as view:
-        for start in range(0, len(view), PIECE_BYTES):
-            yield view[start : start + PIECE_BYTES]
+    for first in ranges_of(split, 0, most)[:1]:
+        try:
+            data = source.fetch(split.file, first.start, first.end)
+        except UnreadableFileError:
+            return  # the task that reads it says why
+        with memoryview(data) as view:
+            for start in range(0, len(view), PIECE_BYTES):
+                yield view[start : start + PIECE_BYTES]
 
 
 def _parquet_bytes(batch: Batch, settings: ConvertSettings) -> int:

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lake.errors import InvalidInputError
-from router.selection import Selection, check_fields, check_flag, parse_selection
+from router.selection import Selection, check_flag, fields_of, parse_selection
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from router.services import Services
 
 FIELDS = ("dataset", "from", "to", "dryRun")
@@ -53,10 +51,7 @@ def parse_request(given: object, services: Services) -> BackfillRequest:
     InvalidInputError
         One sentence that says what to type.
     """
-    if not isinstance(given, dict):
-        raise InvalidInputError(f"backfill needs an object as its input: type {EXAMPLE}")
-    fields: Mapping[str, Any] = given
-    check_fields(fields, FIELDS, "backfill")
+    fields = fields_of(given, FIELDS, "backfill", EXAMPLE)
     missing = [name for name in ("dataset", "from", "to") if fields.get(name) is None]
     if missing:
         raise InvalidInputError(f"backfill needs {', '.join(missing)}: type for example {EXAMPLE}")

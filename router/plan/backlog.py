@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lake.ledger import State
 from lake.manifest import Lane
 from router.job_runs import release_dead
+from router.selection import open_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,14 +26,18 @@ def backlog(services: Services, selection: Selection, *, release: bool) -> list[
 
     With ``release``, manifests held by dead runs are put back to QUEUED first and belong to the answer.
     """
-    queued = list(_open(services, State.QUEUED, selection))
+    queued = list(open_rows(services, Lane.BATCH, State.QUEUED, selection))
     if release:
-        running = [services.ledger.manifests.get(row.id) for row in _open(services, State.RUNNING, selection)]
+        running = [
+            services.ledger.manifests.get(row.id) for row in open_rows(services, Lane.BATCH, State.RUNNING, selection)
+        ]
         dead = release_dead(services, [row for row in running if row is not None and row.state == State.RUNNING])
         queued += standing(services, dead)
     oldest = services.clock() - PUBLISH_TIME
     publishing = [
-        row for row in _open(services, State.PUBLISHING, selection) if datetime.fromisoformat(row.changed_at) < oldest
+        row
+        for row in open_rows(services, Lane.BATCH, State.PUBLISHING, selection)
+        if datetime.fromisoformat(row.changed_at) < oldest
     ]
     return list({row.id: row for row in (*queued, *publishing)}.values())
 
@@ -54,7 +59,3 @@ def standing(services: Services, rows: Iterable[ManifestRow]) -> list[ManifestRo
         elif row.state == State.QUEUED and row.lane == Lane.BATCH:
             found[row.id] = row
     return list(found.values())
-
-
-def _open(services: Services, state: State, selection: Selection) -> Iterable[ManifestRow]:
-    return (row for row in services.ledger.manifests.open(Lane.BATCH, state) if selection.holds(row.partition))

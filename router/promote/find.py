@@ -8,6 +8,7 @@ from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.ledger import State
 from lake.manifest import Lane, read_manifest
 from router.named import never_seen
+from router.selection import open_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +54,7 @@ def selected(
     InvalidInputError
         More files than one promote takes.
     """
-    batch, stream = (_queued(services, lane, selection) for lane in (Lane.BATCH, Lane.STREAM))
+    batch, stream = (list(open_rows(services, lane, State.QUEUED, selection)) for lane in (Lane.BATCH, Lane.STREAM))
     files = sum(row.files for row in batch)
     if files > MOST_FILES:
         raise InvalidInputError(
@@ -68,10 +69,6 @@ def selected(
         else:
             wanted[row.id] = set(document.files)
     return wanted
-
-
-def _queued(services: Services, lane: Lane, selection: Selection) -> list[ManifestRow]:
-    return [row for row in services.ledger.manifests.open(lane, State.QUEUED) if selection.holds(row.partition)]
 
 
 def _document(services: Services, row: ManifestRow) -> Manifest | str:

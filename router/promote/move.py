@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 from lake.chain import holders
 from lake.errors import InvalidDocumentError
-from lake.manifest import Lane, Manifest, new_manifest_id, read_manifest, write_manifest
+from lake.manifest import Identity, Lane, Manifest, new_manifest_id, read_manifest, write_manifest
 from router.promote.decide import Step, decide
 from router.promote.report import spoken
 from router.route.cut import RoutedArrival, cut
 from router.route.inbox import write_pointer
-from router.route.own import Identity
 from router.route.parse import iso_utc
 from router.streaming import ensure_running
 from router.telemetry import logger

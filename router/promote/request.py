@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lake.errors import InvalidInputError
 from router.named import Name, parse_name
-from router.selection import Selection, check_fields, check_flag, parse_selection
+from router.selection import Selection, check_flag, fields_of, parse_selection
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from router.services import Services
 
 FIELDS = ("files", "dataset", "from", "to", "dryRun")
@@ -38,10 +36,7 @@ def parse_request(given: object, services: Services) -> PromoteRequest:
     InvalidInputError
         One sentence that says what to type.
     """
-    if not isinstance(given, dict):
-        raise InvalidInputError(f"promote needs an object as its input: type {FILES_EXAMPLE} or {SELECTION_EXAMPLE}")
-    fields: Mapping[str, Any] = given
-    check_fields(fields, FIELDS, "promote")
+    fields = fields_of(given, FIELDS, "promote", f"{FILES_EXAMPLE} or {SELECTION_EXAMPLE}")
     dry_run = check_flag(fields, "dryRun")
     by_name = fields.get("files") is not None
     by_selection = any(fields.get(name) is not None for name in ("dataset", "from", "to"))

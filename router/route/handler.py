@@ -9,11 +9,11 @@ from aws_lambda_powertools.utilities.data_classes import SQSEvent, event_source
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import InvalidInputError
-from lake.manifest import Lane
+from lake.manifest import Identity, Lane
 from lake.partition import Partition
 from router.route.cut import RoutedArrival
 from router.route.decide import decide
-from router.route.own import Identity, Outcome, Ownership, own
+from router.route.own import Outcome, Ownership, own
 from router.route.parse import arrivals_of
 from router.services import Services, container_services
 from router.streaming import ensure_running

@@ -10,14 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import HybridRouterError, OwnershipError
 from lake.ledger import ArrivalRow, State
 from lake.ledger.table import RefusedError
-from lake.manifest import Lane, new_manifest_id, write_manifest
+from lake.manifest import Identity, Lane, new_manifest_id, write_manifest
 from router.route.cut import Draft, RoutedArrival, cut
 from router.route.inbox import write_pointer
 from router.route.parse import iso_utc
@@ -37,19 +37,6 @@ OWNER_GRACE = timedelta(minutes=5)
 Only waste depends on it, not safety: an owner that is given up while it lives is refused its QUEUED row.
 """
 UNANSWERED = (BotoCoreError, ClientError, RefusedError, HybridRouterError)
-
-
-class Identity(NamedTuple):
-    """What makes two events the same arrival; their times may differ."""
-
-    bucket: str
-    key: str
-    version: str
-
-    @classmethod
-    def of(cls, file: ObjectVersion) -> Identity:
-        """The identity of an object version."""
-        return cls(file.bucket, file.key, file.version)
 
 
 class Outcome(StrEnum):

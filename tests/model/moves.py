@@ -15,9 +15,9 @@ from unittest.mock import patch
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import HybridRouterError
-from lake.manifest import Lane
+from lake.manifest import Identity, Lane
 from router.route.cut import RoutedArrival
-from router.route.own import Identity, Outcome, own
+from router.route.own import Outcome, own
 from tests.model.actors import acknowledge, planner, played, promoter, stream, sweeper, worker
 from tests.model.baton import Actor, Crash, Violation, is_read
 from tests.model.invariants import LIVE, Watch
