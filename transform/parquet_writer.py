@@ -8,7 +8,7 @@ when it is full. Every row is rewritten once at most, and drifting keys do not g
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,6 +25,10 @@ FULL = 1.5
 """A file may grow to this many times its target before the next is begun ..."""
 LEAST = 0.5
 """... and ends at its target if at least this many times the target is still to come."""
+LEAST_PAGE_ROWS = 32 << 10
+"""A data page ends at 1 MiB, looked at whenever so many rows more are in it: long values make larger pages ..."""
+MOST_PAGE_ROWS = 1 << 20
+"""... and it ends here, however little they take."""
 
 
 @dataclass(slots=True)
@@ -105,7 +109,7 @@ class ParquetFiles:
         path = self._folder / f"{self._count}.parquet"
         self._count += 1
         sink = pa.OSFile(str(path), "wb")
-        return _Segment(path, schema, sink, open_writer(sink, schema, self._settings))
+        return _Segment(path, schema, sink, open_writer(sink, schema, self._settings.compression))
 
     def _roll(self) -> None:
         segments = self._segments
@@ -134,16 +138,17 @@ class ParquetFiles:
         return merged.path
 
 
-def open_writer(sink: pa.NativeFile, schema: pa.Schema, settings: ConvertSettings) -> pq.ParquetWriter:
-    """A writer as all of the lake's files are written by."""
-    zstd = settings.compression == "zstd"
+def open_writer(sink: pa.NativeFile, schema: pa.Schema, compression: str) -> pq.ParquetWriter:
+    """A writer as all of the lake's files are written by; ``compression`` is that of the settings."""
     return pq.ParquetWriter(
         sink,
         schema,
-        compression="zstd" if zstd else "snappy",
-        compression_level=1 if zstd else None,
+        compression=cast("Any", compression),
+        compression_level=1 if compression == "zstd" else None,
         use_dictionary=False,
         write_statistics=True,
+        write_batch_size=LEAST_PAGE_ROWS,
+        max_rows_per_page=MOST_PAGE_ROWS,
     )
 
 

@@ -65,6 +65,6 @@ def _pieces(source: Source, split: Split, most: int) -> Iterator[memoryview]:
 def _parquet_bytes(batch: Batch, settings: ConvertSettings) -> int:
     table = pa.Table.from_batches([record_batch(batch, None)])
     sink = pa.BufferOutputStream()
-    with open_writer(sink, table.schema, settings) as writer:
+    with open_writer(sink, table.schema, settings.compression) as writer:
         writer.write_table(table)
     return sink.tell()
