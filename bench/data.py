@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import shutil
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
@@ -53,6 +54,16 @@ class Data:
     def location(self) -> str:
         """What a reader of folders is given: the folder, or the file if there is only one."""
         return self.folder if len(self.names) > 1 else str(self.paths[0])
+
+    def first(self, count: int) -> Data:
+        """The first files alone, in a folder of their own; ``rows`` and ``bytes`` stay those of all files."""
+        folder = Path(f"{self.folder}-first-{count}")
+        folder.mkdir(exist_ok=True)
+        for path in self.paths[:count]:
+            link = folder / path.name
+            link.unlink(missing_ok=True)
+            os.link(path, link)
+        return replace(self, folder=str(folder), names=self.names[:count])
 
 
 def generate(recipe: Recipe, number: int) -> bytes:

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from ndjson_arrow import Reader
 
 from transform.columns import record_batch
+from transform.parquet_writer import open_writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-Codec = Literal["none", "snappy", "zstd"]
-
 CHUNK_BYTES = 8 << 20
 FLUSH_BYTES = 64 << 20
-WRITERS: dict[Codec, int | None] = {"none": None, "snappy": None, "zstd": 1}
+COMPRESSIONS = ("none", "snappy", "zstd")
 
 
 def columns(texts: list[bytes]) -> Iterator[pa.RecordBatch]:
@@ -43,16 +41,9 @@ def _batches(reader: Reader) -> Iterator[pa.RecordBatch]:
         yield record_batch(batch, None)
 
 
-def write(batches: list[pa.RecordBatch], path: Path, compression: Codec) -> None:
+def write(batches: list[pa.RecordBatch], path: Path, compression: str) -> None:
     """One file, every batch a row group, as the conversion writes them."""
-    with pq.ParquetWriter(
-        path,
-        batches[-1].schema,
-        compression=compression,
-        compression_level=WRITERS[compression],
-        use_dictionary=False,
-        write_statistics=True,
-    ) as writer:
+    with pa.OSFile(str(path), "wb") as sink, open_writer(sink, batches[-1].schema, compression) as writer:
         for batch in batches:
             writer.write_batch(batch, row_group_size=batch.num_rows)
 
@@ -67,7 +58,7 @@ def measure_parts(files: list[Path], scratch: Path) -> dict[str, float]:
         "parse_columns": _seconds(lambda: sum(batch.num_rows for batch in columns(texts))),
     }
     batches = list(columns(texts))
-    for compression in WRITERS:
+    for compression in COMPRESSIONS:
         seconds[f"write_{compression}"] = _seconds(partial(write, batches, scratch / "part.parquet", compression))
     (scratch / "part.parquet").unlink()
     return seconds

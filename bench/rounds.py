@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import shutil
 import statistics
@@ -10,7 +11,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
@@ -145,7 +146,7 @@ class Rounds:
             for way in (*WAYS[turn:], *WAYS[:turn]):
                 answers[way.name].append(self._ask(way, data))
             if data.shape in PARTS:
-                first = replace(data, names=data.names[:1])
+                first = data.first(1)
                 with Child("engine", 1, self._scratch / "parts", WORKER_ENVIRONMENT) as child:
                     for name, seconds in child.ask("parts", first).items():
                         parts[name].append(data.bytes / len(data.names) / MEGABYTE / seconds)
@@ -164,13 +165,25 @@ class Rounds:
 
 
 def _warm_answer(child: Child, way: Way, data: Data) -> dict[str, Any]:
-    """The first files unmeasured, one for each core, then the measurement.
+    """The first files unmeasured, two for each core, then the measurement.
 
     Compilers have then seen this kind of data, threads and Python workers have been started (Spark ends workers that
     were idle for a minute) and have their memory: a job that runs for an hour does all of this once.
     """
-    child.ask(way.method, replace(data, names=data.names[: way.cores]), check=False)
+    child.ask(way.method, data.first(2 * way.cores), check=False)
+    take_back_memory(data.bytes // 2)
     return child.ask(way.method, data)
+
+
+def take_back_memory(size: int) -> None:
+    """Have so many bytes for a moment: more than the output, which every way writes to the page cache.
+
+    A virtual machine gives free memory back to its host. The first to use it again waits for the host page by page,
+    ten times as long as for memory that is there: half a second for the output of a large shape.
+    """
+    with mmap.mmap(-1, size) as memory:
+        for page in range(0, size, mmap.PAGESIZE):
+            memory[page] = 1
 
 
 def _figure(way: Way, data: Data, answers: list[dict[str, Any]]) -> Figure:

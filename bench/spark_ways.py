@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from bench.data import Data
 
 FILES = 4
-"""As many output files as our own tasks write."""
+"""Output files: two for each core, so that nobody waits for the last one."""
 ZSTD = {"compression": "zstd", "parquet.compression.codec.zstd.level": "1"}
 
 

@@ -58,6 +58,21 @@ def test_sparse_keys_drift_from_the_first_file_to_the_last():
     assert min(len(first), len(last)) >= 90
 
 
+def test_the_first_files_stand_where_a_reader_of_folders_finds_no_others(tmp_path):
+    # Given three files
+    data = prepare(Recipe("tiny", files=3, file_bytes=2000), tmp_path, 1)
+
+    # When the first two are taken, twice, and the first alone
+    data.first(2)
+    two, one = data.first(2), data.first(1)
+
+    # Then their folder holds these and nothing else, and one file is its own location
+    found = {path.name: path.read_bytes() for path in Path(two.location).iterdir()}
+    assert found == {path.name: path.read_bytes() for path in data.paths[:2]}
+    assert one.location == str(one.paths[0])
+    assert Path(one.location).read_bytes() == data.paths[0].read_bytes()
+
+
 def test_nested_data_holds_objects_arrays_and_nulls():
     row = rows_of(generate(Recipe("nested", 1, 5000), 0))[0]
     assert sum(isinstance(value, dict) for value in row.values()) == 13
