@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bench.rounds import MAIN
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bench.rounds import Figure
 
-MAIN = ("flat", "nested")
 HARD = ("random_order", "sparse", "wide")
 LEAST = {"one_pass": 2.0, "obvious": 4.0, "duckdb": 1.4}
 AIM = {"one_pass": 3.0, "obvious": 6.0, "duckdb": 2.0}
