@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lake.settings import ConvertSettings
 
 TASKS = 2
-"""One for each core, of equal size: in production a task of such data has 600 MB, more than half of a large shape."""
+"""One for each of two cores: in production a task of such data has 600 MB, more than half of a large shape."""
 
 
 def plan(data: Data, settings: ConvertSettings) -> list[Task]:

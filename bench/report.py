@@ -53,10 +53,16 @@ def parts_table(parts: Mapping[str, Mapping[str, float]]) -> list[str]:
         cells = [f"{parts[shape][name]:.0f}" if name in parts[shape] else "" for shape in shapes]
         if any(cells):
             lines.append(_row(words, *cells))
+    compress = {
+        shape: _by_difference(parts[shape]["write_zstd"], parts[shape]["write_none"])
+        for shape in shapes
+        if "write_zstd" in parts[shape]
+    }
+    if compress:
+        lines.append(_row("compress, zstd-1 (by difference)", *[compress.get(shape, "") for shape in shapes]))
     if "gzip" in parts and "flat" in parts:
-        both, plain = parts["gzip"]["inflate_parse_columns"], parts["flat"]["parse_columns"]
-        inflate = 1 / (1 / both - 1 / plain) if both < plain else float("inf")
-        lines.append(_row("inflate gzip (by difference)", *[f"{inflate:.0f}" if s == "gzip" else "" for s in shapes]))
+        inflate = _by_difference(parts["gzip"]["inflate_parse_columns"], parts["flat"]["parse_columns"])
+        lines.append(_row("inflate gzip (by difference)", *[inflate if s == "gzip" else "" for s in shapes]))
     return lines
 
 
@@ -105,6 +111,11 @@ def put_between(document: str, text: str) -> str:
     if not begin or not end:
         raise ValueError(f"the document lacks the lines {BEGIN} and {END}: put them where the figures belong")
     return f"{head}{BEGIN}\n\n{text}\n\n{END}{tail}"
+
+
+def _by_difference(both: float, one: float) -> str:
+    """The speed of the rest of what has the speed ``both``, of which a part has the speed ``one``."""
+    return f"{1 / (1 / both - 1 / one):.0f}" if both < one else "inf"
 
 
 def _output(figure: Figure) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from bench.dollars import Service, cost
 from bench.goals import goals
-from bench.report import BEGIN, END, put_between
+from bench.report import BEGIN, END, parts_table, put_between
 from bench.rounds import CHECKOUT, WAYS, Figure
 from lake.settings import PriceSettings
 
@@ -47,6 +47,15 @@ def test_the_slower_bound_is_the_forecast():
     # Then a terabyte takes 10,000 core seconds by CPU and 25,000 by network, and every tenth worker is the driver
     assert bill.cpu == pytest.approx(1.0 * 10 / 9)
     assert bill.network == bill.forecast == pytest.approx(2.5 * 10 / 9)
+
+
+def test_what_cannot_be_measured_alone_is_told_by_difference():
+    # Given writing at 1000 and at 500 MB/s with compression, and parsing at 600 and at 200 MB/s with inflating
+    flat = {"parse_columns": 600.0, "write_none": 1000.0, "write_zstd": 500.0}
+    table = parts_table({"flat": flat, "gzip": {"inflate_parse_columns": 200.0}})
+
+    # Then compression alone has 1000 MB/s, and inflating 300
+    assert table[-2:] == ["| compress, zstd-1 (by difference) | 1000 |  |", "| inflate gzip (by difference) |  | 300 |"]
 
 
 def test_figures_replace_what_stood_between_the_markers():
