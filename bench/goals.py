@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bench.rounds import MAIN
+from bench.rounds import MAIN, Figure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from bench.rounds import Figure
 
 HARD = ("random_order", "sparse", "wide")
 LEAST = {"one_pass": 2.0, "obvious": 4.0, "duckdb": 1.4}

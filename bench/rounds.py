@@ -176,11 +176,11 @@ def _warm_answer(child: Child, way: Way, data: Data) -> dict[str, Any]:
     were idle for a minute) and have their memory: a job that runs for an hour does all of this once.
     """
     child.ask(way.method, data.first(2 * way.cores), check=False)
-    take_back_memory(data.bytes // 2)
+    _take_back_memory(data.bytes // 2)
     return child.ask(way.method, data)
 
 
-def take_back_memory(size: int) -> None:
+def _take_back_memory(size: int) -> None:
     """Have so many bytes for a moment: more than the output, which every way writes to the page cache.
 
     A virtual machine gives free memory back to its host. The first to use it again waits for the host page by page,

@@ -139,7 +139,7 @@ class ParquetFiles:
 
 
 def open_writer(sink: pa.NativeFile, schema: pa.Schema, compression: str) -> pq.ParquetWriter:
-    """A writer as all of the lake's files are written by; ``compression`` is that of the settings."""
+    """A writer as all of the lake's files are written by; ``compression`` as pyarrow names it."""
     return pq.ParquetWriter(
         sink,
         schema,

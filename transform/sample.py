@@ -52,14 +52,16 @@ def output_ratio(source: Source, splits: Sequence[Split], settings: ConvertSetti
 
 
 def _pieces(source: Source, split: Split, most: int) -> Iterator[memoryview]:
-    for first in ranges_of(split, 0, most)[:1]:
-        try:
-            data = source.fetch(split.file, first.start, first.end)
-        except UnreadableFileError:
-            return  # the task that reads it says why
-        with memoryview(data) as view:
-            for start in range(0, len(view), PIECE_BYTES):
-                yield view[start : start + PIECE_BYTES]
+    ranges = ranges_of(split, 0, most)
+    if not ranges:
+        return  # an empty file
+    try:
+        data = source.fetch(split.file, ranges[0].start, ranges[0].end)
+    except UnreadableFileError:
+        return  # the task that reads it says why
+    with memoryview(data) as view:
+        for start in range(0, len(view), PIECE_BYTES):
+            yield view[start : start + PIECE_BYTES]
 
 
 def _parquet_bytes(batch: Batch, settings: ConvertSettings) -> int:
