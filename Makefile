@@ -41,8 +41,9 @@ check: setup ## lint, format, types; for Rust: rustfmt, clippy and its tests
 	  cargo clippy --quiet --locked --all-targets -- -D warnings && cargo test --quiet --locked; \
 	else echo "no Rust on this machine: rustfmt, clippy and the Rust tests are left out"; fi
 
-fuzz: setup ## the native reader against the oracle on mutated input; SECONDS=60 SEED=0
+fuzz: setup ## the native reader against the oracle, the Parquet writer against Arrow's; each SECONDS=60 SEED=0
 	@$(PY) -m tests.fuzz.fuzz_reader --seconds $(SECONDS) --seed $(SEED) --keep build/fuzz
+	@$(PY) -m tests.fuzz.fuzz_parquet --seconds $(SECONDS) --seed $(SEED) --keep build/fuzz
 
 chaos: setup ## kill, stall and repeat everything, then count every line, about 40 minutes; SEED=n: that one history
 	@$(PY) -m tests.chaos --seed $(SEED) $(if $(filter command%,$(origin SEED)),--histories 1 --log,--glue -1)

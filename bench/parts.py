@@ -4,69 +4,76 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-import pyarrow as pa
-from ndjson_arrow import Reader
+from ndjson_arrow import ParquetFile, Reader
 
-from transform.columns import record_batch
-from transform.parquet_writer import open_writer
+from lake.settings import ConvertSettings
+from transform.task import BATCH_BYTES, PIECE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-CHUNK_BYTES = 8 << 20
-FLUSH_BYTES = 64 << 20
+    from ndjson_arrow import Batch
+
 COMPRESSIONS = ("none", "snappy", "zstd")
+_T = TypeVar("_T")
 
 
-def columns(texts: list[bytes]) -> Iterator[pa.RecordBatch]:
+def columns(texts: list[bytes]) -> Iterator[Batch]:
     """The rows of some files, read as a task reads them."""
-    reader = Reader(flush_bytes=FLUSH_BYTES)
+    reader = Reader(flush_bytes=BATCH_BYTES)
     for text in texts:
         reader.open("text")
-        for start in range(0, len(text), CHUNK_BYTES):
-            reader.feed(memoryview(text)[start : start + CHUNK_BYTES])
-            yield from _batches(reader)
+        for start in range(0, len(text), PIECE_BYTES):
+            reader.feed(memoryview(text)[start : start + PIECE_BYTES])
+            yield from iter(reader.read, None)
         reader.end_of_input()
-        yield from _batches(reader)
+        yield from iter(reader.read, None)
         reader.close()
     if (batch := reader.flush()) is not None:
-        yield record_batch(batch, None)
+        yield batch
 
 
-def _batches(reader: Reader) -> Iterator[pa.RecordBatch]:
-    while (batch := reader.read()) is not None:
-        yield record_batch(batch, None)
-
-
-def write(batches: list[pa.RecordBatch], path: Path, compression: str) -> None:
-    """One file, every batch a row group, as the conversion writes them."""
-    with pa.OSFile(str(path), "wb") as sink, open_writer(sink, batches[-1].schema, compression) as writer:
-        for batch in batches:
-            writer.write_batch(batch, row_group_size=batch.num_rows)
+def write(batches: list[Batch], path: Path, compression: str) -> None:
+    """One file with row groups as the conversion writes them; the batches are used up."""
+    file = ParquetFile(path, compression=compression)
+    row_group_bytes = ConvertSettings().row_group_bytes
+    for batch in batches:
+        file.write(batch)
+        if file.row_group_bytes >= row_group_bytes:
+            file.end_row_group()
+    file.close()
 
 
 def measure_parts(files: list[Path], scratch: Path) -> dict[str, float]:
     """Seconds of each part for all files together. Of compressed files only reading: the difference is inflating."""
     texts = [path.read_bytes() for path in files]
+
+    def parse() -> list[Batch]:
+        return list(columns(texts))
+
+    def count(texts: list[bytes]) -> int:
+        return sum(batch.rows for batch in columns(texts))
+
     if files[0].suffix == ".gz":
-        return {"inflate_parse_columns": _seconds(lambda: sum(batch.num_rows for batch in columns(texts)))}
+        return {"inflate_parse_columns": _seconds(count, lambda: texts)}
     seconds = {
-        "read": _seconds(lambda: sum(len(path.read_bytes()) for path in files)),
-        "parse_columns": _seconds(lambda: sum(batch.num_rows for batch in columns(texts))),
+        "read": _seconds(lambda paths: sum(len(path.read_bytes()) for path in paths), lambda: files),
+        "parse_columns": _seconds(count, lambda: texts),
     }
-    batches = list(columns(texts))
     for compression in COMPRESSIONS:
-        seconds[f"write_{compression}"] = _seconds(partial(write, batches, scratch / "part.parquet", compression))
+        work = partial(write, path=scratch / "part.parquet", compression=compression)
+        seconds[f"write_{compression}"] = _seconds(work, parse)
     (scratch / "part.parquet").unlink()
     return seconds
 
 
-def _seconds(work: Callable[[], object]) -> float:
-    """Of the second time: the first one also waits for memory."""
-    work()
+def _seconds(work: Callable[[_T], object], prepare: Callable[[], _T]) -> float:
+    """Of the second time: the first one also waits for memory. Preparing takes no time."""
+    work(prepare())
+    prepared = prepare()
     started = time.perf_counter()
-    work()
+    work(prepared)
     return time.perf_counter() - started

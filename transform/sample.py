@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from ndjson_arrow import Reader
 
-from transform.columns import record_batch
-from transform.parquet_writer import open_writer
+from transform.parquet_writer import OpenFile
 from transform.read_ahead import ranges_of
 from transform.source import UnreadableFileError
 
@@ -65,8 +65,8 @@ def _pieces(source: Source, split: Split, most: int) -> Iterator[memoryview]:
 
 
 def _parquet_bytes(batch: Batch, settings: ConvertSettings) -> int:
-    table = pa.Table.from_batches([record_batch(batch, None)])
-    sink = pa.BufferOutputStream()
-    with open_writer(sink, table.schema, settings.compression) as writer:
-        writer.write_table(table)
-    return sink.tell()
+    with tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder:
+        file = OpenFile(Path(folder) / "sample.parquet", settings)
+        file.write(batch)
+        file.close()
+        return file.path.stat().st_size

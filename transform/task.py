@@ -16,7 +16,7 @@ from ndjson_arrow import Reader
 from lake.errors import AuditError
 from lake.layout import lake_key, quarantine_key
 from transform.clients import s3_client
-from transform.columns import new_columns, record_batch
+from transform.columns import new_columns
 from transform.foreign import BYTE_ORDER_MARK, recognise
 from transform.parquet_writer import ParquetFiles
 from transform.quarantine_writer import QuarantineFiles, line_record, remainder_records
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 PIECE_BYTES = 512 << 10
 """What the reader is fed at once: it copies what it is fed, and small copies stay in the processor's cache."""
+BATCH_BYTES = 8 << 20
+"""Columns are encoded and compressed when they hold so much: a row group is in memory compressed, but for this."""
 
 
 def run_partition(tasks: Iterable[Task]) -> Iterator[TaskResult]:
@@ -115,11 +117,8 @@ class _Work:
             known_columns=task.known_columns,
             column_limit=max(settings.column_limit, len(task.known_columns)),
             max_line_bytes=settings.max_line_bytes,
-            flush_bytes=settings.row_group_bytes,
+            flush_bytes=min(BATCH_BYTES, settings.row_group_bytes),
             provenance=settings.provenance,
-        )
-        self._arrived_at = (
-            {source_text(split.file): split.file.arrived_at for split in task.splits} if settings.provenance else None
         )
         self._parquet = ParquetFiles(folder, settings, self._parquet_file)
         self._rejects = QuarantineFiles(folder, settings.target_file_bytes, self._quarantine_file)
@@ -134,7 +133,12 @@ class _Work:
     def convert(self, index: int, split: Split, ahead: ReadAhead) -> None:
         """Read one split; a file that cannot be read goes to ``failures``."""
         reader = self._reader
-        reader.open(source_text(split.file), start=split.start, end=None if split.whole else split.end)
+        reader.open(
+            source_text(split.file),
+            start=split.start,
+            end=None if split.whole else split.end,
+            arrived_at=split.file.arrived_at,
+        )
         unreadable: str | None = None
         try:
             for chunk in ahead.chunks(index):
@@ -194,11 +198,8 @@ class _Work:
     def _write(self, batch: Batch) -> None:
         if self.failures:
             return
-        arrow = record_batch(batch, self._arrived_at)
-        self.columns = arrow.schema.names
-        self._parquet.write(arrow)
-        del arrow
-        self._parquet.end_full_file(min(1.0, self._read_bytes / self._input_bytes))
+        self.columns = batch.names
+        self._parquet.write(batch, min(1.0, self._read_bytes / self._input_bytes))
 
     def _quarantine(self, split: Split, counts: SplitCounts, rejects: list[Reject]) -> None:
         if not counts.rejects or self.failures:

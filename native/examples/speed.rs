@@ -128,7 +128,7 @@ fn megabytes_per_second(file: &[u8]) -> f64 {
     });
     let chunks: Vec<Vec<u8>> = file.chunks(CHUNK_BYTES).map(<[u8]>::to_vec).collect();
     let started = Instant::now();
-    reader.open("file", 0, None);
+    reader.open("file", None, (0, None));
     for chunk in chunks {
         reader.feed(Box::new(chunk));
         while reader.read().is_some() {}

@@ -29,6 +29,25 @@ impl Buffers {
         self.offsets.len() - 1
     }
 
+    /// Which of `rows` rows (at most 64) from row `from` on (a multiple of 8) have a value, one bit each.
+    pub fn present(&self, from: usize, rows: usize) -> u64 {
+        let rows = rows.min(self.rows().saturating_sub(from));
+        let all = if rows < 64 { (1 << rows) - 1 } else { u64::MAX };
+        if rows == 0 || self.validity.is_empty() {
+            return all;
+        }
+        let mut word = [0; 8];
+        let bits = &self.validity[from / 8..(from + rows).div_ceil(8)];
+        word[..bits.len()].copy_from_slice(bits);
+        u64::from_le_bytes(word) & all
+    }
+
+    /// The values of `rows` rows from row `from` on, one after the other.
+    pub fn bytes(&self, from: usize, rows: usize) -> &[u8] {
+        let offset = |row: usize| self.offsets[row.min(self.rows())] as usize;
+        &self.data[offset(from)..offset(from + rows)]
+    }
+
     /// Appends the first `length` bytes as row number `row`; the rows left out before it become NULL.
     #[inline]
     pub fn push(&mut self, row: usize, bytes: &[u8], length: usize) {
@@ -67,13 +86,6 @@ impl Buffers {
         }
         self.validity.resize(rows.div_ceil(8), 0);
         self.offsets.resize(rows + 1, end_offset(&self.data));
-    }
-
-    /// Gives back the room that was not needed.
-    pub fn shrink(&mut self) {
-        self.data.shrink_to_fit();
-        self.offsets.shrink_to_fit();
-        self.validity.shrink_to_fit();
     }
 
     /// Takes back everything from row `row` on. A bitmap that is no longer needed stays; it is right all the same.

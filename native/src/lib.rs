@@ -1,10 +1,14 @@
-//! NDJSON bytes in; string columns, rejects and counts out. It knows nothing of S3, Spark or Parquet.
+//! NDJSON bytes in; string columns, rejects and counts out, and the columns into Parquet. It knows nothing of S3 or Spark.
 #![forbid(unsafe_code)]
 
 pub mod column;
+pub mod column_chunk;
+pub mod delta_packing;
 pub mod inflate;
 pub mod input;
 pub mod names;
+pub mod page_format;
+pub mod parquet_file;
 pub mod python;
 pub mod reader;
 pub mod reason;
@@ -19,7 +23,7 @@ pub mod table;
 #[pyo3::pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::python::PyReader;
+    use crate::python::{PyParquetFile, PyReader};
     #[pymodule_export]
     use crate::results::{Batch, Reject, SplitCounts, StringColumn};
     use crate::{inflate::Codec, names, python::guarded, reason::Reason};

@@ -5,10 +5,11 @@ use std::fmt::Write;
 
 pub const RESCUED: &str = "_rescued";
 pub const SOURCE: &str = "_source";
+pub const ARRIVED_AT: &str = "_arrived_at";
 pub const OFFSET: &str = "_offset";
 
 /// Partition columns and our own columns: a key that would take one of these names gets `__` appended.
-const RESERVED: [&str; 6] = ["date", "hour", RESCUED, SOURCE, OFFSET, "_arrived_at"];
+const RESERVED: [&str; 6] = ["date", "hour", RESCUED, SOURCE, OFFSET, ARRIVED_AT];
 
 /// Names are ASCII, so characters and bytes are the same number.
 const LONGEST_NAME: usize = 200;

@@ -3,15 +3,19 @@
 use crate::inflate::Limits;
 use crate::input::Chunk;
 use crate::names;
+use crate::page_format::PageFormat;
+use crate::parquet_file::ParquetFile;
 use crate::reader::{Options, Reader};
 use crate::results::{Batch, Reject, SplitCounts};
+use parquet::errors::ParquetError;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 
 /// A panic is a bug of ours, and becomes an ordinary exception: PyO3's own PanicException passes `except Exception`.
 pub fn guarded<T>(work: impl FnOnce() -> T) -> PyResult<T> {
@@ -73,13 +77,13 @@ impl PyReader {
         Ok(Self { reader: Some(guarded(|| Reader::new(options))?) })
     }
 
-    #[pyo3(signature = (source, *, start = 0, end = None))]
-    fn open(&mut self, source: &str, start: u64, end: Option<u64>) -> PyResult<()> {
+    #[pyo3(signature = (source, *, start = 0, end = None, arrived_at = None))]
+    fn open(&mut self, source: &str, start: u64, end: Option<u64>, arrived_at: Option<String>) -> PyResult<()> {
         self.run(|reader| {
             if let Some(open) = reader.split() {
                 return Err(wrong_order(&format!("{} is open: close() it first", open.source)));
             }
-            reader.open(source, start, end);
+            reader.open(source, arrived_at, (start, end));
             Ok(())
         })?
     }
@@ -154,6 +158,71 @@ impl PyReader {
             self.reader = None;
         }
         outcome
+    }
+}
+
+/// None once it is closed, or after an error: what it holds cannot be trusted then.
+#[pyclass(name = "ParquetFile", module = "ndjson_arrow")]
+pub struct PyParquetFile {
+    file: Option<ParquetFile>,
+}
+
+#[pymethods]
+impl PyParquetFile {
+    #[new]
+    #[pyo3(signature = (path, *, compression = "zstd", encoding = "delta_length"))]
+    fn new(path: PathBuf, compression: &str, encoding: &str) -> PyResult<Self> {
+        let format = PageFormat::named(compression, encoding).map_err(PyValueError::new_err)?;
+        Ok(Self { file: Some(guarded(|| ParquetFile::create(&path, format))?.map_err(failed)?) })
+    }
+
+    #[getter]
+    fn size(&self) -> PyResult<u64> {
+        Ok(self.file.as_ref().ok_or_else(closed)?.size())
+    }
+
+    #[getter]
+    fn row_group_bytes(&self) -> PyResult<usize> {
+        Ok(self.file.as_ref().ok_or_else(closed)?.row_group_bytes())
+    }
+
+    fn write(&mut self, py: Python<'_>, batch: &mut Batch) -> PyResult<()> {
+        py.detach(|| self.run(|file| file.write(&mut batch.batch)))
+    }
+
+    fn end_row_group(&mut self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.run(ParquetFile::end_row_group))
+    }
+
+    #[pyo3(signature = (metadata = None))]
+    fn close(&mut self, py: Python<'_>, metadata: Option<HashMap<String, String>>) -> PyResult<()> {
+        let file = self.file.take().ok_or_else(closed)?;
+        let metadata = metadata.into_iter().flatten().collect();
+        py.detach(|| guarded(|| file.close(metadata)))?.map_err(failed)
+    }
+}
+
+impl PyParquetFile {
+    fn run(&mut self, work: impl FnOnce(&mut ParquetFile) -> parquet::errors::Result<()>) -> PyResult<()> {
+        let mut file = self.file.take().ok_or_else(closed)?;
+        guarded(|| work(&mut file))?.map_err(failed)?;
+        self.file = Some(file);
+        Ok(())
+    }
+}
+
+fn closed() -> PyErr {
+    PyRuntimeError::new_err("this ParquetFile is closed, or failed before: make a new one")
+}
+
+/// What the operating system said as Python's OSError; anything else is a bug or a wrong call.
+fn failed(error: ParquetError) -> PyErr {
+    match error {
+        ParquetError::External(error) => match error.downcast::<std::io::Error>() {
+            Ok(error) => (*error).into(),
+            Err(error) => PyRuntimeError::new_err(error.to_string()),
+        },
+        error => PyRuntimeError::new_err(error.to_string()),
     }
 }
 

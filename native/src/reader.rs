@@ -40,11 +40,12 @@ impl Reader {
         self.split.as_mut()
     }
 
-    pub fn open(&mut self, source: &str, start: u64, end: Option<u64>) {
+    pub fn open(&mut self, source: &str, arrived_at: Option<String>, (start, end): (u64, Option<u64>)) {
         let options = &self.options;
         let sample = Sample::new(options.sample_lines, options.sample_bytes);
         self.source = source.into();
-        self.split = Some(Split::new(source.to_owned(), (start, end), options.max_line_bytes, sample, options.limits));
+        let (longest, limits) = (options.max_line_bytes, options.limits);
+        self.split = Some(Split::new(source.to_owned(), arrived_at, (start, end), longest, sample, limits));
     }
 
     pub fn feed(&mut self, chunk: Chunk) {
@@ -135,7 +136,7 @@ impl Reader {
             None => split.counts.blank_lines += 1,
             Some(content) => match self.parser.parse(content, &mut self.table) {
                 Ok(()) => {
-                    self.table.commit(&split.source, split.offset());
+                    self.table.commit(&split.source, split.arrived_at.as_deref(), split.offset());
                     split.counts.rows += 1;
                 }
                 Err(reason) => {
@@ -174,7 +175,7 @@ mod tests {
     }
 
     fn read_range(reader: &mut Reader, start: usize, end: Option<usize>, chunk: usize) -> Counts {
-        reader.open("file", start as u64, end.map(|end| end as u64));
+        reader.open("file", None, (start as u64, end.map(|end| end as u64)));
         for bytes in FILE[start.saturating_sub(1)..].chunks(chunk) {
             reader.feed(Box::new(bytes.to_vec()));
             assert!(reader.read().is_none());
@@ -199,7 +200,7 @@ mod tests {
                 }
                 assert_eq!((lines, bytes), (7, FILE.len() as u64));
                 let batch = reader.flush().unwrap();
-                assert_eq!((batch.rows, batch.columns[2].as_ref().unwrap().data.as_slice()), (3, &b"01266"[..]));
+                assert_eq!((batch.rows, batch.columns[3].as_ref().unwrap().data.as_slice()), (3, &b"01266"[..]));
                 let reasons: Vec<_> = reader.take_rejects().into_iter().map(|(_, reject)| reject.reason).collect();
                 assert_eq!(reasons, [Reason::NotJson, Reason::LineTooLong]);
             }

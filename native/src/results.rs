@@ -112,7 +112,9 @@ impl Batch {
         let (rows, width) = (self.batch.rows, self.batch.names.len());
         let slot = self.batch.columns.get_mut(index);
         let slot = slot.ok_or_else(|| PyIndexError::new_err(format!("no column {index}: the batch has {width}")))?;
-        let column = slot.take().ok_or_else(|| PyValueError::new_err(format!("column {index} was taken already")))?;
+        let mut column =
+            slot.take().ok_or_else(|| PyValueError::new_err(format!("column {index} was taken already")))?;
+        column.pad(rows);
         let data = guarded(|| array_data(rows, column))?;
         let data = data.map_err(|error| PyRuntimeError::new_err(format!("column {index}: {error}")))?;
         Ok(StringColumn { data: Some(data) })

@@ -196,7 +196,7 @@ mod tests {
         let parse = |line: &&str| {
             let outcome = if exactly { exact(line, &mut table) } else { parser.parse(line.as_bytes(), &mut table) };
             if outcome.is_ok() {
-                table.commit("", 0);
+                table.commit("", None, 0);
             }
             outcome
         };

@@ -19,6 +19,8 @@ pub struct Counts {
 
 pub struct Split {
     pub source: String,
+    /// When the file arrived, for the provenance columns.
+    pub arrived_at: Option<String>,
     pub input: Input,
     pub counts: Counts,
     pub sample: Sample,
@@ -50,6 +52,7 @@ pub enum Cut<'a> {
 impl Split {
     pub fn new(
         source: String,
+        arrived_at: Option<String>,
         range: (u64, Option<u64>),
         max_line_bytes: usize,
         sample: Sample,
@@ -58,6 +61,7 @@ impl Split {
         let (start, end) = range;
         Self {
             source,
+            arrived_at,
             input: Input::new(start == 0, end.is_none(), limits),
             counts: Counts::default(),
             sample,

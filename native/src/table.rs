@@ -1,7 +1,7 @@
 //! Rows into string columns. Columns are found while reading; a row that turns out to be a reject leaves no trace.
 
 use crate::column::Buffers;
-use crate::names::{self, OFFSET, RESCUED, SOURCE};
+use crate::names::{self, ARRIVED_AT, OFFSET, RESCUED, SOURCE};
 use foldhash::fast::RandomState;
 use std::collections::{HashMap, HashSet};
 
@@ -31,8 +31,11 @@ pub struct Column {
 /// Rows taken out of the table; columns are moved out one by one.
 pub struct Batch {
     pub rows: usize,
+    /// Bytes that the columns hold, offsets included.
+    pub bytes: usize,
     pub names: Vec<String>,
     pub keys: Vec<String>,
+    /// A column whose last rows are NULL may lack them.
     pub columns: Vec<Option<Buffers>>,
 }
 
@@ -69,7 +72,7 @@ impl Table {
     /// `known` are encoded names, valid and distinct.
     pub fn new(known: Vec<String>, column_limit: usize, provenance: bool) -> Self {
         let rescued = u32::try_from(known.len()).expect("fewer than 2^32 columns");
-        let own: &[&str] = if provenance { &[RESCUED, SOURCE, OFFSET] } else { &[RESCUED] };
+        let own: &[&str] = if provenance { &[RESCUED, SOURCE, ARRIVED_AT, OFFSET] } else { &[RESCUED] };
         let mut table = Self {
             columns: Vec::new(),
             by_key: HashMap::default(),
@@ -244,7 +247,7 @@ impl Table {
     }
 
     /// The row is complete.
-    pub fn commit(&mut self, source: &str, offset: u64) {
+    pub fn commit(&mut self, source: &str, arrived_at: Option<&str>, offset: u64) {
         if !self.row.rescued.is_empty() {
             let mut text = std::mem::take(&mut self.row.rescued);
             text.push(b'}');
@@ -253,7 +256,10 @@ impl Table {
         }
         if self.provenance {
             let _fresh = self.put(self.rescued + 1, source.as_bytes());
-            let _fresh = self.put(self.rescued + 2, offset.to_string().as_bytes());
+            if let Some(arrived_at) = arrived_at {
+                let _fresh = self.put(self.rescued + 2, arrived_at.as_bytes());
+            }
+            let _fresh = self.put(self.rescued + 3, offset.to_string().as_bytes());
         }
         self.rows += 1;
         self.bytes += self.row.bytes;
@@ -308,16 +314,15 @@ impl Table {
         if self.rows == 0 {
             return None;
         }
+        let bytes = self.size();
         let rows = std::mem::take(&mut self.rows);
         self.bytes = 0;
         self.last_rows = rows;
         self.sized = true;
-        let mut batch = Batch { rows, names: Vec::new(), keys: Vec::new(), columns: Vec::new() };
+        let mut batch = Batch { rows, bytes, names: Vec::new(), keys: Vec::new(), columns: Vec::new() };
         for column in &mut self.columns {
-            let mut buffers = std::mem::take(&mut column.buffers);
-            buffers.pad(rows);
+            let buffers = std::mem::take(&mut column.buffers);
             column.last_bytes = buffers.data.len();
-            buffers.shrink();
             batch.names.push(column.name.clone());
             batch.keys.push(column.key.clone().unwrap_or_default());
             batch.columns.push(Some(buffers));

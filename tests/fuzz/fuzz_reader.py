@@ -1,19 +1,13 @@
 """Differential fuzzing of the native reader: mutated NDJSON, fed and split anywhere, against the oracle.
 
-    python -m tests.fuzz.fuzz_reader --seconds 60 --seed 7
-
-Every round has a seed of its own, printed when the two disagree, so that `--seed N --rounds 1` repeats it. The input
-is then also written to the folder given by --keep.
+python -m tests.fuzz.fuzz_reader --seconds 60 --seed 7
 """
 
-import argparse
 import random
 import sys
-import time
-import traceback
-from pathlib import Path
 from typing import TypedDict
 
+from tests.fuzz.rounds import main
 from tests.oracle import ndjson_oracle as oracle
 from tests.unit.native.reading import assert_same, read_file
 
@@ -84,35 +78,5 @@ def compare(data: bytes, chance: random.Random) -> None:
     assert_same(read, oracle.read(data, **rules), provenance=True)
 
 
-def run(seconds: float, seed: int, rounds: int | None, keep: Path | None) -> int:
-    started = time.monotonic()
-    done = 0
-    while time.monotonic() - started < seconds and done != rounds:
-        chance = random.Random(seed + done)
-        data = make_input(chance)
-        try:
-            compare(data, chance)
-        except Exception:
-            traceback.print_exc()
-            print(f"seed {seed + done} disagrees on {data!r}", file=sys.stderr)
-            if keep is not None:
-                keep.mkdir(parents=True, exist_ok=True)
-                (keep / f"{seed + done}.ndjson").write_bytes(data)
-            return 1
-        done += 1
-    print(f"{done} rounds from seed {seed} on agree")
-    return 0
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--rounds", type=int)
-    parser.add_argument("--keep", type=Path)
-    options = parser.parse_args()
-    return run(options.seconds, options.seed, options.rounds, options.keep)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.modules[__name__]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import random
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -29,6 +31,24 @@ SECOND = b"""{"id":"003","Price":-0.0,"date":"2026-03-04","line":"a\\nb\\u0000c"
 {"brand new":true,"id":12345678901234567890123}
 {}
 """
+
+
+def drifting(rows: int) -> bytes:
+    """More than a page of values and of nothing, in columns of which each begins and ends somewhere."""
+    chance = random.Random(1)
+    lines = []
+    for row in range(rows):
+        record: dict[str, Any] = {
+            "id": f"{row}-{chance.randrange(1 << 100):x}",
+            f"k{row * 10 // rows}": chance.random(),
+        }
+        if row % 3 == 0:
+            record["text"] = "ü" * chance.randrange(90)
+        lines.append(json.dumps(record).encode())
+    return b"\n".join(lines)
+
+
+THIRD = drifting(40_000)
 
 
 def rows_of(names: Iterable[str], values: Iterable[Iterable[Any]]) -> Rows:
@@ -62,10 +82,11 @@ def by_spark(paths: list[str], spark: SparkSession) -> Rows:
     return rows_of(frame.columns, frame.collect())
 
 
-@pytest.fixture
-def lake(deployment: Deployment, spark: SparkSession, tmp_path: Path) -> list[str]:
-    """Two published files with different columns, as plain files."""
-    for number, body in enumerate((FIRST, SECOND)):
+@pytest.fixture(params=["delta_length", "plain"])
+def lake(request: pytest.FixtureRequest, deployment: Deployment, spark: SparkSession, tmp_path: Path) -> list[str]:
+    """Three published files with different columns, one of them of many row groups, as plain files."""
+    deployment.configure(encoding=request.param, row_group_bytes=1 << 20)
+    for number, body in enumerate((FIRST, SECOND, THIRD)):
         manifest = deployment.enqueue([deployment.put(f"orders/{number}.ndjson", body)])
         (outcome,) = deployment.convert([manifest], spark)
         assert outcome.state == "DONE"
@@ -75,7 +96,8 @@ def lake(deployment: Deployment, spark: SparkSession, tmp_path: Path) -> list[st
         path = tmp_path / key.rsplit("/", 1)[1]
         deployment.services.s3.download_file(bucket, key, str(path))
         paths.append(str(path))
-    assert len({tuple(pq.read_schema(path).names) for path in paths}) == 2
+    assert len({tuple(pq.read_schema(path).names) for path in paths}) == 3
+    assert max(pq.read_metadata(path).num_row_groups for path in paths) > 3
     return paths
 
 
@@ -83,5 +105,31 @@ def lake(deployment: Deployment, spark: SparkSession, tmp_path: Path) -> list[st
 def test_every_reader_sees_the_same_rows(
     lake: list[str], spark: SparkSession, read: Callable[[list[str], SparkSession], Rows]
 ) -> None:
-    rows = [row for body in (FIRST, SECOND) for _, row in ndjson_oracle.read(body).rows]
+    rows = [row for body in (FIRST, SECOND, THIRD) for _, row in ndjson_oracle.read(body).rows]
     assert read(lake, spark) == sorted(tuple(sorted(row.items())) for row in rows)
+
+
+def test_spark_reads_them_row_by_row_too(lake: list[str], spark: SparkSession) -> None:
+    # Given Spark's other reader, that of nested columns and of old versions
+    spark.conf.set("spark.sql.parquet.enableVectorizedReader", "false")
+    try:
+        read = by_spark(lake, spark)
+    finally:
+        spark.conf.unset("spark.sql.parquet.enableVectorizedReader")
+    # Then
+    assert read == by_pyarrow(lake, spark)
+
+
+def test_a_value_is_found_by_the_statistics(lake: list[str], spark: SparkSession) -> None:
+    # Given one row of one row group
+    wanted = next(line for line in map(json.loads, THIRD.splitlines()) if line["id"].startswith("31234-"))["id"]
+    # When
+    with duckdb.connect() as connection:
+        relation = connection.read_parquet(lake, union_by_name=True, hive_partitioning=False)
+        by_duckdb = relation.filter(f"id = '{wanted}'").fetchall()
+    frame = spark.read.option("mergeSchema", "true").parquet(*[f"file://{path}" for path in lake])
+    by_spark = frame.where(frame["id"] == wanted).collect()
+    (drifting,) = (path for path in lake if "k9" in pq.read_schema(path).names)
+    by_polars = pl.scan_parquet(drifting).filter(pl.col("id") == wanted).collect()
+    # Then
+    assert len(by_duckdb) == len(by_spark) == by_polars.height == 1

@@ -20,6 +20,7 @@ hashed name is taken go to `_rescued`: a JSON object text of those members, verb
 from ndjson_arrow._native import (
     REASONS,
     Batch,
+    ParquetFile,
     Reader,
     Reject,
     SplitCounts,
@@ -32,6 +33,7 @@ from ndjson_arrow._native import (
 __all__ = [
     "REASONS",
     "Batch",
+    "ParquetFile",
     "Reader",
     "Reject",
     "SplitCounts",

@@ -1,4 +1,5 @@
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import final
 
 from typing_extensions import Buffer
@@ -66,6 +67,8 @@ class SplitCounts:
 class Batch:
     """Rows as string columns: the known columns, `_rescued`, provenance (if wanted), then new ones as they were met.
 
+    Its columns are for Arrow (`column`) or for Parquet (`ParquetFile.write`), once.
+
     The names of a later batch of the same Reader begin with those of an earlier one.
     """
 
@@ -115,8 +118,8 @@ class Reader:
         How many rejects of each split are kept for `take_rejects`, and how many bytes of their lines. The others are
         only counted.
     provenance
-        Adds the columns `_source` (the text given to `open`) and `_offset` (the line's byte offset in the inflated
-        file, decimal).
+        Adds the columns `_source` and `_arrived_at` (the texts given to `open`) and `_offset` (the line's byte offset
+        in the inflated file, decimal).
     max_expansion, max_inflated_bytes
         A compressed file that inflates further (the ratio is looked at from 256 MiB inflated on) fails as a file.
 
@@ -141,7 +144,7 @@ class Reader:
         max_expansion: int = 200,
         max_inflated_bytes: int = 274877906944,
     ) -> Reader: ...
-    def open(self, source: str, *, start: int = 0, end: int | None = None) -> None:
+    def open(self, source: str, *, start: int = 0, end: int | None = None, arrived_at: str | None = None) -> None:
         """Begins a split of a file: the lines whose first byte lies in [start, end), end=None being the file's end.
 
         If start > 0, feed the bytes from start - 1 on. A compressed file is only opened whole.
@@ -167,3 +170,51 @@ class Reader:
         """The rows that no Batch has brought yet; None if there are none. To be called after the last split."""
     def take_rejects(self) -> list[Reject]:
         """The sampled rejects since the last call."""
+
+@final
+class ParquetFile:
+    """Writes batches to one Parquet file of optional strings, whose columns may grow until it is closed.
+
+    Pages are compressed as soon as they are full and stay in memory until their row group ends. A column has its place
+    in every row group: in those that ended before it was met, it is NULL, and stands at the end of the file.
+
+    Parameters
+    ----------
+    path
+        Written anew.
+    compression
+        "zstd" (level 1), "snappy" or "none".
+    encoding
+        "delta_length" (DELTA_LENGTH_BYTE_ARRAY) or "plain".
+
+    Raises
+    ------
+    ValueError
+        No such compression or encoding.
+    OSError
+        From any method: what the operating system says. The file is not to be used, nor this object.
+    RuntimeError
+        From any method: called after `close` or an error, or the writer itself failed (a bug).
+    """
+
+    def __new__(
+        cls, path: PathLike[str], *, compression: str = "zstd", encoding: str = "delta_length"
+    ) -> ParquetFile: ...
+    @property
+    def size(self) -> int:
+        """Bytes of the file so far, without the row group under construction."""
+    @property
+    def row_group_bytes(self) -> int:
+        """Bytes of the batches that the row group under construction was made of, not encoded nor compressed."""
+    def write(self, batch: Batch) -> None:
+        """Moves the columns out of `batch` and appends its rows.
+
+        Raises
+        ------
+        RuntimeError
+            The columns do not begin with those of the batch before, or one was taken already.
+        """
+    def end_row_group(self) -> None:
+        """Writes the rows since the last row group to the file; nothing if there are none."""
+    def close(self, metadata: Mapping[str, str] | None = None) -> None:
+        """Writes what is left and the footer; `metadata` are its keys and values."""

@@ -104,7 +104,7 @@ def assert_same(read: Read, expected: Outcome, *, provenance: bool = False) -> N
             reasons[reason] = reasons.get(reason, 0) + count
     assert reasons == Counter(reason for _, _, reason, _ in expected.rejects)
     if read.batches:
-        own = {"_rescued", "_source", "_offset"}
+        own = {"_rescued", "_source", "_arrived_at", "_offset"}
         assert [name for name in read.names if name not in own] == list(expected.columns)
         keys = dict(zip(read.names, read.keys, strict=True))
         assert all(keys[name] == key for name, key in expected.columns.items() if key is not None)

@@ -4,7 +4,7 @@ import pytest
 from ndjson_arrow import Reader, column_name, original_key
 
 from tests.oracle import ndjson_oracle as oracle
-from tests.unit.native.reading import assert_same, read_file
+from tests.unit.native.reading import Read, assert_same, read_file
 
 
 @pytest.mark.parametrize(
@@ -40,9 +40,27 @@ def test_known_columns_come_first_and_are_there_without_values() -> None:
     # When
     read = read_file(data, known_columns=["__a", "b"], provenance=True)
     # Then
-    assert read.names == ["__a", "b", "_rescued", "_source", "_offset", "new"]
-    assert read.keys == ["A", "b", "", "", "", "new"]
+    assert read.names == ["__a", "b", "_rescued", "_source", "_arrived_at", "_offset", "new"]
+    assert read.keys == ["A", "b", "", "", "", "", "new"]
     assert read.rows[1] == {"b": "3", "_source": "file", "_offset": "16"}
+
+
+def test_rows_know_when_their_file_arrived() -> None:
+    # Given two files, of one of which the arrival is not known
+    reader, result = Reader(provenance=True), Read()
+    for source, arrived_at in (("one", "2026-03-17T00:00:00Z"), ("two", None)):
+        reader.open(source, arrived_at=arrived_at)
+        reader.feed(b"{}")
+        reader.end_of_input()
+        reader.read()
+        reader.close()
+    # When
+    result.add(reader.flush())
+    # Then
+    assert result.rows == [
+        {"_source": "one", "_arrived_at": "2026-03-17T00:00:00Z", "_offset": "0"},
+        {"_source": "two", "_offset": "0"},
+    ]
 
 
 # The hashed name of the second is cut inside of an escape, which the hash then seems to complete.

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from ndjson_arrow import Reader
 
+from lake.errors import AuditError
 from lake.settings import ConvertSettings
 from transform.parquet_writer import ParquetFiles
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from ndjson_arrow import Batch
 
 
 @dataclass
@@ -27,21 +33,27 @@ class Finished:
         self.rows.append(rows)
 
 
-def batch(columns: list[str], rows: int, text: str = "x") -> pa.RecordBatch:
-    fields = [pa.field(name, pa.string(), metadata={"original_key": name.upper()}) for name in columns]
-    return pa.RecordBatch.from_arrays(
-        [pa.array([f"{text}{row}" for row in range(rows)])] * len(columns), schema=pa.schema(fields)
-    )
+def next_batch(reader: Reader, rows: Sequence[Mapping[str, str]]) -> Batch:
+    reader.open("rows")
+    reader.feed(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
+    reader.end_of_input()
+    reader.read()
+    reader.close()
+    batch = reader.flush()
+    assert batch is not None
+    return batch
 
 
 def test_columns_found_later_are_null_before(tmp_path: Path) -> None:
-    # Given batches whose columns grow
-    finished = Finished()
-    files = ParquetFiles(tmp_path, ConvertSettings(), finished)
-    files.write(batch(["a"], 2))
-    files.write(batch(["a", "b"], 1))
-    files.write(batch(["a", "b"], 1))
-    files.write(batch(["a", "b", "c"], 1))
+    # Given batches whose columns grow, some of them within a row group
+    finished, reader = Finished(), Reader()
+    first = next_batch(reader, [{"A": "x0"}, {"A": "x1"}])
+    second = next_batch(reader, [{"A": "y", "B": "x0"}])
+    files = ParquetFiles(tmp_path, ConvertSettings(row_group_bytes=40), finished)
+    files.write(first)
+    files.write(second)
+    files.write(next_batch(reader, [{"A": "z", "B": "x0"}]))
+    files.write(next_batch(reader, [{"C": "x0"}]))
 
     # When
     files.close()
@@ -49,59 +61,60 @@ def test_columns_found_later_are_null_before(tmp_path: Path) -> None:
     # Then one file has them all, and nothing else is left on the disk
     (path,) = finished.paths
     table = pq.read_table(path)
-    assert table.column("c").to_pylist() == [None, None, None, None, "x0"]
-    assert table.column("b").to_pylist() == [None, None, "x0", "x0", "x0"]
-    assert [(column.metadata or {})[b"original_key"] for column in pq.read_schema(path)] == [b"A", b"B", b"C"]
+    assert pq.read_metadata(path).num_row_groups > 1
+    assert table.column("__c").to_pylist() == [None, None, None, None, "x0"]
+    assert table.column("__b").to_pylist() == [None, None, "x0", "x0", None]
+    assert [(column.metadata or {}).get(b"original_key") for column in pq.read_schema(path)] == [None, b"A", b"B", b"C"]
     assert finished.rows == [5]
     assert files.rows == 5
     assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("compression", ["zstd", "snappy"])
-def test_settings_reach_the_file(tmp_path: Path, compression: str) -> None:
+@pytest.mark.parametrize(("encoding", "name"), [("delta_length", "DELTA_LENGTH_BYTE_ARRAY"), ("plain", "PLAIN")])
+def test_settings_reach_the_file(tmp_path: Path, compression: str, encoding: str, name: str) -> None:
     finished = Finished()
-    files = ParquetFiles(tmp_path, ConvertSettings(compression=compression), finished)
-    files.write(batch(["a"], 3))
+    files = ParquetFiles(tmp_path, ConvertSettings(compression=compression, encoding=encoding), finished)
+    files.write(next_batch(Reader(), [{"a": f"x{row}"} for row in range(3)]))
     files.close()
-    chunk = pq.read_metadata(finished.paths[0]).row_group(0).column(0)
+    chunk = pq.read_metadata(finished.paths[0]).row_group(0).column(1)
     assert chunk.compression == compression.upper()
+    assert name in chunk.encodings
     assert not chunk.has_dictionary_page
-    assert (chunk.statistics.min, chunk.statistics.max) == ("x0", "x2")
+    assert (chunk.statistics.min, chunk.statistics.max, chunk.statistics.null_count) == ("x0", "x2", 0)
 
 
 @pytest.mark.parametrize("drifting", [False, True])
 def test_files_stay_near_their_target(tmp_path: Path, drifting: bool) -> None:
     # Given far more output than one file should hold, in row groups of a tenth of the target
     generator = random.Random(2)
-    target = 200_000
-    finished = Finished()
-    files = ParquetFiles(tmp_path, ConvertSettings(target_file_bytes=target, compression="snappy"), finished)
+    target = 1_000_000
+    finished, reader = Finished(), Reader()
+    settings = ConvertSettings(target_file_bytes=target, compression="snappy", row_group_bytes=1)
+    files = ParquetFiles(tmp_path, settings, finished)
     for number in range(60):
-        columns = ["a", *(f"k{index}" for index in range(number if drifting else 0))]
-        texts = [generator.randbytes(50).hex() for _ in range(200)]
-        empty = pa.nulls(200, pa.string())
-        arrays = [pa.array(texts), *[empty] * (len(columns) - 1)]
-        files.write(pa.RecordBatch.from_arrays(arrays, names=columns))
-        files.end_full_file()
+        rows = [{"a": generator.randbytes(50).hex()} for _ in range(1000)]
+        if drifting:
+            rows[0][f"k{number}"] = "new"
+        files.write(next_batch(reader, rows))
     files.close()
 
     # Then no file is far from it but the last
     sizes = [path.stat().st_size for path in finished.paths]
     assert len(sizes) > 3
     assert all(target / 2 <= size <= target * 1.6 for size in sizes[:-1])
-    assert sum(finished.rows) == 12_000
+    assert sum(finished.rows) == 60_000
 
 
 def test_the_last_file_is_not_a_small_rest(tmp_path: Path) -> None:
     # Given output of 2.1 times the target, in row groups of a twentieth of it
     generator = random.Random(3)
     target = 200_000
-    finished = Finished()
-    files = ParquetFiles(tmp_path, ConvertSettings(target_file_bytes=target, compression="snappy"), finished)
+    finished, reader = Finished(), Reader()
+    settings = ConvertSettings(target_file_bytes=target, compression="snappy", row_group_bytes=1)
+    files = ParquetFiles(tmp_path, settings, finished)
     for number in range(1, 43):
-        texts = pa.array([generator.randbytes(50).hex() for _ in range(95)])
-        files.write(pa.RecordBatch.from_arrays([texts], names=["a"]))
-        files.end_full_file(number / 42)
+        files.write(next_batch(reader, [{"a": generator.randbytes(50).hex()} for _ in range(95)]), number / 42)
     files.close()
 
     # Then
@@ -113,4 +126,14 @@ def test_the_last_file_is_not_a_small_rest(tmp_path: Path) -> None:
 def test_no_batch_is_no_file(tmp_path: Path) -> None:
     finished = Finished()
     ParquetFiles(tmp_path, ConvertSettings(), finished).close()
+    assert finished.paths == []
+
+
+def test_a_footer_of_other_rows_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    finished = Finished()
+    files = ParquetFiles(tmp_path, ConvertSettings(), finished)
+    files.write(next_batch(Reader(), [{"a": "1"}]))
+    monkeypatch.setattr(pq, "read_metadata", lambda path: SimpleNamespace(num_rows=2))
+    with pytest.raises(AuditError, match="counts 2 rows, 1 were written"):
+        files.close()
     assert finished.paths == []
