@@ -36,7 +36,7 @@ class OpenFile:
 
     def __init__(self, path: Path, settings: ConvertSettings) -> None:
         self._row_group_bytes = settings.row_group_bytes
-        self._file = ParquetFile(path, compression=settings.compression, encoding=settings.encoding)
+        self._file = ParquetFile(path, compression=settings.compression)
         self._columns: tuple[list[str], list[str]] = ([], [])
         self.path = path
         self.rows = 0
@@ -68,7 +68,7 @@ class ParquetFiles:
     folder
         Where the files are written; the receiver of a finished file removes it.
     settings
-        Target size, size of row groups, compression, encoding.
+        Target size, size of row groups, compression.
     finished
         Called with the path of a whole file and the rows of its footer.
     """

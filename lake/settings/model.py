@@ -164,8 +164,6 @@ class ConvertSettings:
     row_group_bytes: int = 64 * MIB
     """Columns, not compressed, that a row group is made of."""
     compression: str = "zstd"
-    encoding: str = "delta_length"
-    """How Parquet keeps strings: all lengths of a page first, or ``plain`` for readers that do not know that."""
     column_limit: int = 1000
     """Further keys of an object go to ``_rescued``."""
     max_line_bytes: int = 16 * MIB
@@ -177,7 +175,6 @@ class ConvertSettings:
         check_range("convert.target_file_bytes", self.target_file_bytes, 1, 4 * GIB)
         check_range("convert.row_group_bytes", self.row_group_bytes, 1, 512 * MIB)
         check_choice("convert.compression", self.compression, ("zstd", "snappy"))
-        check_choice("convert.encoding", self.encoding, ("delta_length", "plain"))
         check_range("convert.column_limit", self.column_limit, 1, 1000)
         check_range("convert.max_line_bytes", self.max_line_bytes, 1, 64 * MIB)
 

@@ -1,125 +1,137 @@
-//! The Arrow buffers of one string column, filled row by row; rows nobody wrote to become NULL when needed.
+//! One string column, filled row by row, as Parquet's plain pages have it; rows nobody wrote to become NULL when needed.
 
 /// Bytes that are copied at once where there are so many.
 const SHORT: usize = 16;
+/// Bytes of a value's length, which stands before it.
+pub const LENGTH: usize = size_of::<u32>();
 
-#[derive(Debug)]
-pub struct Buffers {
-    pub data: Vec<u8>,
-    pub offsets: Vec<i32>,
-    /// Arrow's bitmap, least significant bit first; empty as long as there is no NULL.
-    pub validity: Vec<u8>,
+#[derive(Debug, Default)]
+pub struct Values {
+    /// Every value that is not NULL, after its length (little-endian).
+    pub plain: Vec<u8>,
+    /// Which rows have a value, least significant bit first; empty as long as there is no NULL.
+    pub present: Vec<u8>,
+    rows: usize,
+    /// Where the last value begins, which may have to go.
+    last: usize,
 }
 
-impl Default for Buffers {
-    fn default() -> Self {
-        Self { data: Vec::new(), offsets: vec![0], validity: Vec::new() }
-    }
-}
-
-impl Buffers {
-    /// Room for so many rows and bytes in all.
-    pub fn reserve(&mut self, rows: usize, bytes: usize) {
-        self.offsets.reserve_exact((rows + 1).saturating_sub(self.offsets.len()));
-        self.data.reserve_exact(bytes.saturating_sub(self.data.len()));
+impl Values {
+    /// Room for so many bytes in all.
+    pub fn reserve(&mut self, bytes: usize) {
+        self.plain.reserve_exact(bytes.saturating_sub(self.plain.len()));
     }
 
     /// Rows written or padded so far.
+    #[inline]
     pub fn rows(&self) -> usize {
-        self.offsets.len() - 1
+        self.rows
     }
 
     /// Which of `rows` rows (at most 64) from row `from` on (a multiple of 8) have a value, one bit each.
     pub fn present(&self, from: usize, rows: usize) -> u64 {
-        let rows = rows.min(self.rows().saturating_sub(from));
+        let rows = rows.min(self.rows.saturating_sub(from));
         let all = if rows < 64 { (1 << rows) - 1 } else { u64::MAX };
-        if rows == 0 || self.validity.is_empty() {
+        if rows == 0 || self.present.is_empty() {
             return all;
         }
         let mut word = [0; 8];
-        let bits = &self.validity[from / 8..(from + rows).div_ceil(8)];
+        let bits = &self.present[from / 8..(from + rows).div_ceil(8)];
         word[..bits.len()].copy_from_slice(bits);
         u64::from_le_bytes(word) & all
-    }
-
-    /// The values of `rows` rows from row `from` on, one after the other.
-    pub fn bytes(&self, from: usize, rows: usize) -> &[u8] {
-        let offset = |row: usize| self.offsets[row.min(self.rows())] as usize;
-        &self.data[offset(from)..offset(from + rows)]
     }
 
     /// Appends the first `length` bytes as row number `row`; the rows left out before it become NULL.
     #[inline]
     pub fn push(&mut self, row: usize, bytes: &[u8], length: usize) {
         self.pad(row);
-        if !self.validity.is_empty() {
-            self.validity.resize(row / 8 + 1, 0);
-            self.validity[row / 8] |= 1 << (row % 8);
+        if !self.present.is_empty() {
+            self.present.resize(row / 8 + 1, 0);
+            self.present[row / 8] |= 1 << (row % 8);
         }
+        self.rows = row + 1;
+        self.last = self.plain.len();
+        let head = u32::try_from(length).expect("a line stays below 2 GiB").to_le_bytes();
         match bytes.first_chunk::<SHORT>() {
             // A copy of a fixed size takes no call.
             Some(chunk) if length <= SHORT => {
-                self.data.extend_from_slice(chunk);
-                self.data.truncate(self.data.len() - SHORT + length);
+                let mut value = [0; LENGTH + SHORT];
+                value[..LENGTH].copy_from_slice(&head);
+                value[LENGTH..].copy_from_slice(chunk);
+                self.plain.extend_from_slice(&value);
+                self.plain.truncate(self.last + LENGTH + length);
             }
-            _ => self.data.extend_from_slice(&bytes[..length]),
+            _ => {
+                self.plain.extend_from_slice(&head);
+                self.plain.extend_from_slice(&bytes[..length]);
+            }
         }
-        self.offsets.push(end_offset(&self.data));
     }
 
     /// Makes the rows before `rows` NULL where nothing was written.
     #[inline]
     pub fn pad(&mut self, rows: usize) {
-        if self.rows() < rows {
+        if self.rows < rows {
             self.pad_with_nulls(rows);
         }
     }
 
     #[cold]
     fn pad_with_nulls(&mut self, rows: usize) {
-        let filled = self.rows();
-        if self.validity.is_empty() {
-            self.validity.resize(filled / 8, 0xff);
-            if !filled.is_multiple_of(8) {
-                self.validity.push((1 << (filled % 8)) - 1);
+        if self.present.is_empty() {
+            self.present.resize(self.rows / 8, 0xff);
+            if !self.rows.is_multiple_of(8) {
+                self.present.push((1 << (self.rows % 8)) - 1);
             }
         }
-        self.validity.resize(rows.div_ceil(8), 0);
-        self.offsets.resize(rows + 1, end_offset(&self.data));
+        self.present.resize(rows.div_ceil(8), 0);
+        self.rows = rows;
     }
 
-    /// Takes back everything from row `row` on. A bitmap that is no longer needed stays; it is right all the same.
-    pub fn truncate(&mut self, row: usize) {
-        if self.rows() <= row {
+    /// Takes back row `row`, the last one, if it is there. A bitmap that is no longer needed stays; it is right all the same.
+    pub fn take_back(&mut self, row: usize) {
+        if self.rows <= row {
             return;
         }
-        self.offsets.truncate(row + 1);
-        self.data.truncate(usize::try_from(self.offsets[row]).unwrap_or(0));
-        if !self.validity.is_empty() {
-            self.validity.truncate(row.div_ceil(8));
-            if let (Some(last), false) = (self.validity.last_mut(), row.is_multiple_of(8)) {
+        debug_assert_eq!(self.rows, row + 1, "only the last row can be taken back");
+        if self.present.is_empty() || self.present[row / 8] >> (row % 8) & 1 == 1 {
+            self.plain.truncate(self.last);
+        }
+        self.rows = row;
+        if !self.present.is_empty() {
+            self.present.truncate(row.div_ceil(8));
+            if let (Some(last), false) = (self.present.last_mut(), row.is_multiple_of(8)) {
                 *last &= (1 << (row % 8)) - 1;
             }
         }
     }
+
+    /// The values one after the other.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let mut rest = &*self.plain;
+        std::iter::from_fn(move || {
+            let (value, behind) = split_value(rest)?;
+            rest = behind;
+            Some(value)
+        })
+    }
 }
 
-/// The table flushes long before a column reaches 2 GiB (the constructor of the reader sees to it).
-fn end_offset(data: &[u8]) -> i32 {
-    i32::try_from(data.len()).expect("a column stays below 2 GiB")
+/// The first value, and what stands behind it; None at the end.
+#[inline]
+pub fn split_value(plain: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = plain.split_first_chunk::<LENGTH>()?;
+    Some(rest.split_at(u32::from_le_bytes(*length) as usize))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn values(buffers: &Buffers) -> Vec<Option<&[u8]>> {
-        (0..buffers.rows())
-            .map(|row| {
-                let valid = buffers.validity.is_empty() || buffers.validity[row / 8] >> (row % 8) & 1 == 1;
-                let (from, to) = (buffers.offsets[row] as usize, buffers.offsets[row + 1] as usize);
-                valid.then(|| &buffers.data[from..to])
-            })
+    fn values(column: &Values) -> Vec<Option<&[u8]>> {
+        let mut values = column.iter();
+        (0..column.rows())
+            .map(|row| if column.present(row / 8 * 8, 8) >> (row % 8) & 1 == 1 { values.next() } else { None })
             .collect()
     }
 
@@ -127,20 +139,21 @@ mod tests {
     fn gaps_become_null_at_every_bit_position() {
         for gap in 0..20 {
             for filled in 0..20 {
-                let mut buffers = Buffers::default();
-                (0..filled).for_each(|row| buffers.push(row, b"a", 1));
-                buffers.push(filled + gap, b"zyxwvutsrqponmlkji", 1);
-                buffers.pad(filled + gap + 4);
+                let mut column = Values::default();
+                (0..filled).for_each(|row| column.push(row, b"a", 1));
+                column.push(filled + gap, b"zyxwvutsrqponmlkji", 1);
                 let mut expected = vec![Some(&b"a"[..]); filled];
                 expected.extend(vec![None; gap]);
                 expected.push(Some(b"z"));
-                expected.extend(vec![None; 3]);
-                assert_eq!(values(&buffers), expected);
-                buffers.truncate(filled + gap);
-                expected.truncate(filled + gap);
-                assert_eq!(values(&buffers), expected);
-                buffers.push(filled + gap, b"again", 5);
-                assert_eq!(values(&buffers).last(), Some(&Some(&b"again"[..])));
+                assert_eq!(values(&column), expected);
+                column.take_back(filled + gap);
+                expected.pop();
+                assert_eq!(values(&column), expected);
+                column.pad(filled + gap + 1);
+                column.take_back(filled + gap);
+                assert_eq!(values(&column), expected);
+                column.push(filled + gap, b"more than sixteen bytes", 23);
+                assert_eq!(values(&column).last(), Some(&Some(&b"more than sixteen bytes"[..])));
             }
         }
     }

@@ -1,11 +1,10 @@
-//! A column chunk of a Parquet file: pages of optional strings, each compressed as soon as it is full.
+//! A column chunk of a Parquet file: plain pages of optional strings, each compressed as soon as it is full.
 //!
-//! Page headers are the `parquet` crate's. Ours are the inside of a page (which rows have a value, lengths, bytes) and
-//! the smallest and largest value.
+//! Page headers are the `parquet` crate's. Ours are the inside of a page (which rows have a value, the values) and the
+//! smallest and largest value.
 
-use crate::column::Buffers;
-use crate::delta_packing::{pack_differences, push_varint};
-use crate::page_format::{Layout, PageFormat};
+use crate::codec::Codec;
+use crate::column::{Values, split_value};
 use parquet::basic::Encoding;
 use parquet::column::page::{CompressedPage, Page, PageWriter};
 use parquet::errors::Result;
@@ -17,6 +16,8 @@ const PAGE_BYTES: usize = 1 << 20;
 const PAGE_ROWS: usize = 1 << 20;
 /// Rows that are looked at together: one word of the bitmap.
 const WORD: usize = u64::BITS as usize;
+/// Before the values of a page, for its definition levels where they are one run: length, two bytes or more.
+const ROOM: usize = 16;
 /// A chunk whose smallest or largest value is longer tells neither: a footer of many megabytes helps nobody.
 const LONGEST_BOUND: usize = 4096;
 
@@ -45,9 +46,14 @@ struct OpenPage {
     nulls: usize,
     /// Which rows have a value, one bit each, least significant first.
     present: Vec<u64>,
-    /// Of each value, unless they stand among the values.
-    lengths: Vec<i32>,
-    values: Vec<u8>,
+    /// `ROOM`, then the values, each after its length; empty at first.
+    plain: Vec<u8>,
+}
+
+/// The smallest and the largest of some values, and their first bytes as numbers, which nearly always tell enough.
+struct Bounds<'a> {
+    least: (u64, &'a [u8]),
+    most: (u64, &'a [u8]),
 }
 
 impl ColumnChunk {
@@ -57,24 +63,37 @@ impl ColumnChunk {
     }
 
     /// Appends `rows` rows of the column; those it does not have are NULL.
-    pub fn write(&mut self, column: &Buffers, rows: usize, format: &mut PageFormat) -> Result<()> {
+    pub fn write(&mut self, column: &Values, rows: usize, codec: &mut Codec) -> Result<()> {
         let mut bounds = None;
+        // Not yet in the page, and not yet looked at.
+        let (mut pending, mut rest) = (&*column.plain, &*column.plain);
         for row in (0..rows).step_by(WORD) {
-            self.page.append(column, row, WORD.min(rows - row), format.layout, &mut bounds);
-            if self.page.values.len() >= PAGE_BYTES || self.page.rows >= PAGE_ROWS {
-                self.end_page(format)?;
+            let count = WORD.min(rows - row);
+            let present = column.present(row, count);
+            self.page.push_present(present, count);
+            for _ in 0..present.count_ones() {
+                let (value, behind) = split_value(rest).expect("a value for every bit");
+                Bounds::widen(&mut bounds, value);
+                rest = behind;
+            }
+            let looked_at = pending.len() - rest.len();
+            if self.page.plain.len() + looked_at >= ROOM + PAGE_BYTES || self.page.rows >= PAGE_ROWS {
+                self.page.push_values(&pending[..looked_at]);
+                pending = rest;
+                self.end_page(codec)?;
             }
         }
-        if let Some((least, most)) = bounds {
-            self.summary.widen(least, most);
+        self.page.push_values(pending);
+        if let Some(Bounds { least, most }) = bounds {
+            self.summary.widen(least.1, most.1);
         }
         Ok(())
     }
 
     /// Ends the chunk: its pages one after the other, and what the footer is to say of them.
-    pub fn take(&mut self, format: &mut PageFormat) -> Result<(Vec<u8>, Summary)> {
+    pub fn take(&mut self, codec: &mut Codec) -> Result<(Vec<u8>, Summary)> {
         if self.page.rows > 0 {
-            self.end_page(format)?;
+            self.end_page(codec)?;
         }
         let pages = std::mem::take(&mut self.pages);
         let mut summary = std::mem::take(&mut self.summary);
@@ -83,18 +102,20 @@ impl ColumnChunk {
         Ok((pages, summary))
     }
 
-    fn end_page(&mut self, format: &mut PageFormat) -> Result<()> {
-        let plain = self.page.encode(format.layout);
+    fn end_page(&mut self, codec: &mut Codec) -> Result<()> {
+        let rows = u32::try_from(self.page.rows).expect("a page has few rows");
+        let plain = self.page.encode();
         let page = Page::DataPage {
-            buf: format.compress(&plain)?.into(),
-            num_values: u32::try_from(self.page.rows).expect("a page has few rows"),
-            encoding: format.layout.encoding(),
+            buf: codec.compress(plain)?.into(),
+            num_values: rows,
+            encoding: Encoding::PLAIN,
             def_level_encoding: Encoding::RLE,
             rep_level_encoding: Encoding::RLE,
             statistics: None,
         };
+        let page = CompressedPage::new(page, plain.len());
         let mut sink = TrackedWrite::new(&mut self.pages);
-        let written = SerializedPageWriter::new(&mut sink).write_page(CompressedPage::new(page, plain.len()))?;
+        let written = SerializedPageWriter::new(&mut sink).write_page(page)?;
         sink.into_inner()?;
         self.summary.rows += self.page.rows;
         self.summary.nulls += self.page.nulls;
@@ -116,42 +137,29 @@ impl Summary {
     }
 }
 
-impl OpenPage {
-    /// At most 64 rows, from a row on whose number is a multiple of 64.
-    fn append<'a>(
-        &mut self,
-        column: &'a Buffers,
-        from: usize,
-        rows: usize,
-        layout: Layout,
-        bounds: &mut Option<(&'a [u8], &'a [u8])>,
-    ) {
-        let mut present = column.present(from, rows);
-        self.push_present(present, rows);
-        while present != 0 {
-            let row = from + present.trailing_zeros() as usize;
-            present &= present - 1;
-            let (start, end) = (column.offsets[row], column.offsets[row + 1]);
-            let value = &column.data[start as usize..end as usize];
-            match layout {
-                Layout::DeltaLength => self.lengths.push(end - start),
-                Layout::Plain => {
-                    self.values.extend_from_slice(&(end - start).to_le_bytes());
-                    self.values.extend_from_slice(value);
-                }
-            }
-            match bounds {
-                None => *bounds = Some((value, value)),
-                Some((least, _)) if value < *least => *least = value,
-                Some((_, most)) if value > *most => *most = value,
-                Some(_) => {}
-            }
-        }
-        if layout == Layout::DeltaLength {
-            self.values.extend_from_slice(column.bytes(from, rows));
+impl<'a> Bounds<'a> {
+    #[inline]
+    fn widen(bounds: &mut Option<Self>, value: &'a [u8]) {
+        let next = (first_bytes(value), value);
+        match bounds {
+            None => *bounds = Some(Bounds { least: next, most: next }),
+            Some(bounds) if next < bounds.least => bounds.least = next,
+            Some(bounds) if next > bounds.most => bounds.most = next,
+            Some(_) => {}
         }
     }
+}
 
+/// The first eight bytes as a number that sorts as they do; of a shorter value, as if zeros followed.
+#[inline]
+fn first_bytes(value: &[u8]) -> u64 {
+    match value.first_chunk() {
+        Some(bytes) => u64::from_be_bytes(*bytes),
+        None => value.iter().enumerate().fold(0, |number, (at, &byte)| number | u64::from(byte) << (56 - 8 * at)),
+    }
+}
+
+impl OpenPage {
     fn push_present(&mut self, word: u64, rows: usize) {
         let filled = self.rows % WORD;
         match self.present.last_mut() {
@@ -167,40 +175,47 @@ impl OpenPage {
         self.nulls += rows - word.count_ones() as usize;
     }
 
-    fn encode(&self, layout: Layout) -> Vec<u8> {
-        let most = self.values.len() + size_of_val(&*self.lengths) + size_of_val(&*self.present) + 64;
-        let mut page = Vec::with_capacity(most);
-        self.encode_present(&mut page);
-        if layout == Layout::DeltaLength {
-            pack_differences(&self.lengths, &mut page);
+    fn push_values(&mut self, values: &[u8]) {
+        if self.plain.is_empty() {
+            self.plain.resize(ROOM, 0);
         }
-        page.extend_from_slice(&self.values);
-        page
+        self.plain.extend_from_slice(values);
     }
 
-    /// Definition levels, after their length: one run if all rows have a value or none has, else a bit for each.
-    fn encode_present(&self, page: &mut Vec<u8>) {
-        const LENGTH: usize = size_of::<u32>();
-        page.extend_from_slice(&[0; LENGTH]);
+    /// The page as it is to be compressed: definition levels after their length, values.
+    fn encode(&mut self) -> &[u8] {
+        let mut levels = vec![0; size_of::<u32>()];
         if self.nulls == 0 || self.nulls == self.rows {
-            push_varint(page, (self.rows as u64) << 1);
-            page.push(u8::from(self.nulls == 0));
+            push_varint(&mut levels, self.rows << 1);
+            levels.push(u8::from(self.nulls == 0));
         } else {
             let bytes = self.rows.div_ceil(8);
-            push_varint(page, (bytes as u64) << 1 | 1);
-            let end = page.len() + bytes;
-            page.extend(self.present.iter().flat_map(|word| word.to_le_bytes()));
-            page.truncate(end);
+            push_varint(&mut levels, bytes << 1 | 1);
+            let end = levels.len() + bytes;
+            levels.extend(self.present.iter().flat_map(|word| word.to_le_bytes()));
+            levels.truncate(end);
         }
-        let length = u32::try_from(page.len() - LENGTH).expect("a page has few rows");
-        page[..LENGTH].copy_from_slice(&length.to_le_bytes());
+        let length = u32::try_from(levels.len() - size_of::<u32>()).expect("a page has few rows");
+        levels[..size_of::<u32>()].copy_from_slice(&length.to_le_bytes());
+        // Into the room before the values, of which there may be too little.
+        let from = ROOM.saturating_sub(levels.len());
+        self.plain.splice(from..ROOM, levels);
+        &self.plain[from..]
     }
 
     fn clear(&mut self) {
         self.rows = 0;
         self.nulls = 0;
         self.present.clear();
-        self.lengths.clear();
-        self.values.clear();
+        self.plain.clear();
     }
+}
+
+/// Seven bits in each byte, the lowest first.
+fn push_varint(bytes: &mut Vec<u8>, mut value: usize) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
 }

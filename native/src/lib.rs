@@ -1,13 +1,12 @@
 //! NDJSON bytes in; string columns, rejects and counts out, and the columns into Parquet. It knows nothing of S3 or Spark.
 #![forbid(unsafe_code)]
 
+pub mod codec;
 pub mod column;
 pub mod column_chunk;
-pub mod delta_packing;
 pub mod inflate;
 pub mod input;
 pub mod names;
-pub mod page_format;
 pub mod parquet_file;
 pub mod python;
 pub mod reader;

@@ -2,9 +2,9 @@
 //!
 //! A row group that ended before a column was met gets that column's chunk, nothing but NULL, at the end of the file.
 
-use crate::column::Buffers;
+use crate::codec::Codec;
+use crate::column::Values;
 use crate::column_chunk::{ColumnChunk, Summary};
-use crate::page_format::PageFormat;
 use crate::table::Batch;
 use parquet::basic::{Encoding, LogicalType, Repetition, Type as PhysicalType};
 use parquet::data_type::ByteArray;
@@ -25,7 +25,7 @@ const CREATED_BY: &str = concat!("ndjson-arrow version ", env!("CARGO_PKG_VERSIO
 
 pub struct ParquetFile {
     file: File,
-    format: PageFormat,
+    codec: Codec,
     names: Vec<String>,
     /// Of the row group under construction.
     chunks: Vec<ColumnChunk>,
@@ -42,12 +42,12 @@ struct Group {
 }
 
 impl ParquetFile {
-    pub fn create(path: &Path, format: PageFormat) -> Result<Self> {
+    pub fn create(path: &Path, codec: Codec) -> Result<Self> {
         let mut file = File::create(path)?;
         file.write_all(MAGIC)?;
         Ok(Self {
             file,
-            format,
+            codec,
             names: Vec::new(),
             chunks: Vec::new(),
             group_rows: 0,
@@ -77,8 +77,8 @@ impl ParquetFile {
         for (chunk, column) in self.chunks.iter_mut().zip(&mut batch.columns) {
             let column = column.take().ok_or_else(|| ParquetError::General("a column was taken before".into()))?;
             let missing = self.group_rows - chunk.rows();
-            chunk.write(&Buffers::default(), missing, &mut self.format)?;
-            chunk.write(&column, batch.rows, &mut self.format)?;
+            chunk.write(&Values::default(), missing, &mut self.codec)?;
+            chunk.write(&column, batch.rows, &mut self.codec)?;
         }
         self.group_rows += batch.rows;
         self.group_bytes += batch.bytes;
@@ -92,7 +92,7 @@ impl ParquetFile {
         }
         let mut group = Group { rows: self.group_rows, at: self.size, chunks: Vec::new() };
         for chunk in &mut self.chunks {
-            let (pages, summary) = chunk.take(&mut self.format)?;
+            let (pages, summary) = chunk.take(&mut self.codec)?;
             if summary.rows != group.rows {
                 let message = format!("a column has {} rows in a row group of {}", summary.rows, group.rows);
                 return Err(ParquetError::General(message));
@@ -121,7 +121,7 @@ impl ParquetFile {
                 .set_file_offset(group.at as i64);
             for (column, (at, summary)) in schema.columns().iter().zip(&group.chunks) {
                 size += summary.uncompressed as i64;
-                row_group = row_group.add_column_metadata(chunk_metadata(column, *at, summary, &self.format)?);
+                row_group = row_group.add_column_metadata(chunk_metadata(column, *at, summary, &self.codec)?);
             }
             groups.push(row_group.set_total_byte_size(size).build()?);
         }
@@ -136,8 +136,8 @@ impl ParquetFile {
         for group in &mut self.groups {
             for _ in group.chunks.len()..self.names.len() {
                 let mut chunk = ColumnChunk::default();
-                chunk.write(&Buffers::default(), group.rows, &mut self.format)?;
-                let (pages, summary) = chunk.take(&mut self.format)?;
+                chunk.write(&Values::default(), group.rows, &mut self.codec)?;
+                let (pages, summary) = chunk.take(&mut self.codec)?;
                 group.chunks.push((self.size + bytes.len() as u64, summary));
                 bytes.extend(pages);
             }
@@ -160,18 +160,13 @@ fn schema(names: &[String]) -> Result<Type> {
     Type::group_type_builder("schema").with_fields(fields).build()
 }
 
-fn chunk_metadata(
-    column: &ColumnDescPtr,
-    at: u64,
-    summary: &Summary,
-    format: &PageFormat,
-) -> Result<ColumnChunkMetaData> {
+fn chunk_metadata(column: &ColumnDescPtr, at: u64, summary: &Summary, codec: &Codec) -> Result<ColumnChunkMetaData> {
     let (least, most) = summary.bounds.clone().unzip();
     let nulls = Some(summary.nulls as u64);
     let statistics = ValueStatistics::new(least.map(ByteArray::from), most.map(ByteArray::from), None, nulls, false);
     ColumnChunkMetaData::builder(Arc::clone(column))
-        .set_encodings(vec![format.layout.encoding(), Encoding::RLE])
-        .set_compression_codec(format.codec())
+        .set_encodings(vec![Encoding::PLAIN, Encoding::RLE])
+        .set_compression_codec(codec.kind())
         .set_num_values(summary.rows as i64)
         .set_data_page_offset(at as i64)
         .set_total_compressed_size(summary.compressed as i64)
@@ -190,17 +185,17 @@ mod tests {
 
     fn batch(columns: &[Rows]) -> Batch {
         let rows = columns.iter().map(Vec::len).max().unwrap();
-        let buffers = columns.iter().map(|values| {
-            let mut buffers = Buffers::default();
+        let columns_of_values = columns.iter().map(|values| {
+            let mut column = Values::default();
             for (row, value) in values.iter().enumerate() {
                 if let Some(value) = value {
-                    buffers.push(row, value, value.len());
+                    column.push(row, value, value.len());
                 }
             }
-            Some(buffers)
+            Some(column)
         });
         let names: Vec<String> = (0..columns.len()).map(|column| format!("c{column}")).collect();
-        Batch { rows, bytes: rows, keys: names.clone(), names, columns: buffers.collect() }
+        Batch { rows, bytes: rows, keys: names.clone(), names, columns: columns_of_values.collect() }
     }
 
     fn read_back(path: &Path) -> Vec<Rows> {
@@ -233,9 +228,9 @@ mod tests {
     #[test]
     fn every_value_comes_back_whatever_the_columns_do() {
         let path = std::env::temp_dir().join(format!("parquet-file-{}.parquet", std::process::id()));
-        for (compression, encoding) in [("zstd", "delta_length"), ("snappy", "plain"), ("none", "delta_length")] {
-            let format = PageFormat::named(compression, encoding).unwrap();
-            let mut file = ParquetFile::create(&path, format).unwrap();
+        for compression in ["zstd", "snappy", "none"] {
+            let codec = Codec::named(compression).unwrap().unwrap();
+            let mut file = ParquetFile::create(&path, codec).unwrap();
             let mut expected: Vec<Rows> = Vec::new();
             let mut total = 0;
             for (step, count) in [1, 63, 64, 65, 30_000, 1, 200, 7].into_iter().enumerate() {
@@ -253,15 +248,14 @@ mod tests {
                 }
             }
             file.close(Vec::new()).unwrap();
-            assert!(read_back(&path) == expected, "{compression} {encoding}");
+            assert!(read_back(&path) == expected, "{compression}");
         }
         std::fs::remove_file(path).unwrap();
     }
 
     #[test]
     fn columns_must_only_grow() {
-        let format = PageFormat::named("none", "plain").unwrap();
-        let mut file = ParquetFile::create(Path::new("/dev/null"), format).unwrap();
+        let mut file = ParquetFile::create(Path::new("/dev/null"), Codec::None).unwrap();
         file.write(&mut batch(&[rows(0, 3), rows(1, 3)])).unwrap();
         assert!(file.write(&mut batch(&[rows(0, 3)])).is_err());
     }

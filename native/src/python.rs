@@ -1,9 +1,9 @@
 //! The Python face of the reader: arguments checked, order of calls, panics caught. Nothing is decided here.
 
+use crate::codec::Codec;
 use crate::inflate::Limits;
 use crate::input::Chunk;
 use crate::names;
-use crate::page_format::PageFormat;
 use crate::parquet_file::ParquetFile;
 use crate::reader::{Options, Reader};
 use crate::results::{Batch, Reject, SplitCounts};
@@ -170,10 +170,13 @@ pub struct PyParquetFile {
 #[pymethods]
 impl PyParquetFile {
     #[new]
-    #[pyo3(signature = (path, *, compression = "zstd", encoding = "delta_length"))]
-    fn new(path: PathBuf, compression: &str, encoding: &str) -> PyResult<Self> {
-        let format = PageFormat::named(compression, encoding).map_err(PyValueError::new_err)?;
-        Ok(Self { file: Some(guarded(|| ParquetFile::create(&path, format))?.map_err(failed)?) })
+    #[pyo3(signature = (path, *, compression = "zstd"))]
+    fn new(path: PathBuf, compression: &str) -> PyResult<Self> {
+        let codec = Codec::named(compression)?.ok_or_else(|| {
+            let message = format!("compression is {compression:?}: it must be \"none\", \"snappy\" or \"zstd\"");
+            PyValueError::new_err(message)
+        })?;
+        Ok(Self { file: Some(guarded(|| ParquetFile::create(&path, codec))?.map_err(failed)?) })
     }
 
     #[getter]

@@ -101,7 +101,7 @@ impl Reader {
     }
 
     fn read_block(&mut self, split: &mut Split, bytes: &[u8], at: &mut usize) {
-        self.table.reserve(self.options.flush_bytes);
+        self.table.reserve();
         while *at < bytes.len() && self.table.size() < self.options.flush_bytes {
             if split.is_past_end() {
                 split.done = true;
@@ -200,7 +200,10 @@ mod tests {
                 }
                 assert_eq!((lines, bytes), (7, FILE.len() as u64));
                 let batch = reader.flush().unwrap();
-                assert_eq!((batch.rows, batch.columns[3].as_ref().unwrap().data.as_slice()), (3, &b"01266"[..]));
+                assert_eq!(
+                    (batch.rows, batch.columns[3].as_ref().unwrap().iter().collect::<Vec<_>>()),
+                    (3, vec![&b"0"[..], b"12", b"66"])
+                );
                 let reasons: Vec<_> = reader.take_rejects().into_iter().map(|(_, reject)| reject.reason).collect();
                 assert_eq!(reasons, [Reason::NotJson, Reason::LineTooLong]);
             }

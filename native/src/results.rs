@@ -1,6 +1,6 @@
 //! What Python gets to see: counts, rejects and batches.
 
-use crate::column::Buffers;
+use crate::column::Values;
 use crate::inflate::Codec;
 use crate::python::guarded;
 use crate::{reject, split, table};
@@ -112,9 +112,7 @@ impl Batch {
         let (rows, width) = (self.batch.rows, self.batch.names.len());
         let slot = self.batch.columns.get_mut(index);
         let slot = slot.ok_or_else(|| PyIndexError::new_err(format!("no column {index}: the batch has {width}")))?;
-        let mut column =
-            slot.take().ok_or_else(|| PyValueError::new_err(format!("column {index} was taken already")))?;
-        column.pad(rows);
+        let column = slot.take().ok_or_else(|| PyValueError::new_err(format!("column {index} was taken already")))?;
         let data = guarded(|| array_data(rows, column))?;
         let data = data.map_err(|error| PyRuntimeError::new_err(format!("column {index}: {error}")))?;
         Ok(StringColumn { data: Some(data) })
@@ -133,7 +131,7 @@ pub struct StringColumn {
 
 #[pymethods]
 impl StringColumn {
-    /// The Arrow PyCapsule interface: the buffers change hands, nothing is copied.
+    /// The Arrow PyCapsule interface: the buffers change hands.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_array__<'py>(
         &mut self,
@@ -151,9 +149,21 @@ impl StringColumn {
 }
 
 /// Bytes instead of text, whose layout is the same: of these, only offsets and lengths are checked once more.
-fn array_data(rows: usize, column: Buffers) -> Result<ArrayData, ArrowError> {
-    let Buffers { data, offsets, validity } = column;
-    let validity = (!validity.is_empty()).then(|| Buffer::from_vec(validity));
+fn array_data(rows: usize, mut column: Values) -> Result<ArrayData, ArrowError> {
+    column.pad(rows);
+    let (mut offsets, mut data) = (vec![0], Vec::with_capacity(column.plain.len()));
+    let mut values = column.iter();
+    for row in (0..rows).step_by(8) {
+        let present = column.present(row, 8);
+        for bit in 0..8.min(rows - row) {
+            if present >> bit & 1 == 1 {
+                data.extend_from_slice(values.next().unwrap_or_default());
+            }
+            offsets.push(i32::try_from(data.len()).expect("a batch stays below 2 GiB"));
+        }
+    }
+    drop(values);
+    let validity = (!column.present.is_empty()).then(|| Buffer::from_vec(column.present));
     let buffers = vec![Buffer::from_vec(offsets), Buffer::from_vec(data)];
     ArrayData::try_new(DataType::Binary, rows, validity, 0, buffers, Vec::new())
 }

@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(quick_batch.names, exact_batch.names);
         for (one, other) in quick_batch.columns.iter().zip(&exact_batch.columns) {
             let (one, other) = (one.as_ref().unwrap(), other.as_ref().unwrap());
-            assert_eq!((&one.data, &one.offsets), (&other.data, &other.offsets));
+            assert_eq!((&one.plain, &one.present), (&other.plain, &other.present));
         }
     }
 

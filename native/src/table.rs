@@ -1,6 +1,6 @@
 //! Rows into string columns. Columns are found while reading; a row that turns out to be a reject leaves no trace.
 
-use crate::column::Buffers;
+use crate::column::Values;
 use crate::names::{self, ARRIVED_AT, OFFSET, RESCUED, SOURCE};
 use foldhash::fast::RandomState;
 use std::collections::{HashMap, HashSet};
@@ -9,8 +9,8 @@ use std::collections::{HashMap, HashSet};
 /// to `_rescued`, so that remembered keys cannot grow the memory either.
 pub const LONGEST_KEY: usize = 8192;
 
-/// After this part of the first batch its columns get room for all of it.
-const BEGINNING: usize = 16;
+/// Room for this part more than the last batch took.
+const MARGIN: usize = 32;
 
 /// "No column": the start of a row for the prediction, and "not found".
 pub const NONE: u32 = u32::MAX;
@@ -23,7 +23,7 @@ pub struct Column {
     usual: Box<[u8]>,
     /// The column that followed this one when last seen: the guess that makes rows of one shape cheap.
     next: u32,
-    buffers: Buffers,
+    values: Values,
     /// Bytes of its values in the last batch.
     last_bytes: usize,
 }
@@ -36,7 +36,7 @@ pub struct Batch {
     pub names: Vec<String>,
     pub keys: Vec<String>,
     /// A column whose last rows are NULL may lack them.
-    pub columns: Vec<Option<Buffers>>,
+    pub columns: Vec<Option<Values>>,
 }
 
 pub struct Table {
@@ -49,10 +49,6 @@ pub struct Table {
     provenance: bool,
     rows: usize,
     bytes: usize,
-    /// Rows of the last batch, until there is room for as many again.
-    last_rows: usize,
-    /// What a batch takes is known.
-    sized: bool,
     first: u32,
     row: Row,
 }
@@ -83,8 +79,6 @@ impl Table {
             provenance,
             rows: 0,
             bytes: 0,
-            last_rows: 0,
-            sized: false,
             first: NONE,
             row: Row::default(),
         };
@@ -192,7 +186,7 @@ impl Table {
         }
         self.by_name.insert(name.clone(), index);
         let usual = key.as_deref().map(usual).unwrap_or_default();
-        self.columns.push(Column { name, key, usual, next: NONE, buffers: Buffers::default(), last_bytes: 0 });
+        self.columns.push(Column { name, key, usual, next: NONE, values: Values::default(), last_bytes: 0 });
         index
     }
 
@@ -207,11 +201,11 @@ impl Table {
     #[inline]
     #[must_use]
     pub fn put_within(&mut self, column: u32, bytes: &[u8], length: usize) -> bool {
-        let buffers = &mut self.columns[column as usize].buffers;
-        if buffers.rows() > self.rows {
+        let values = &mut self.columns[column as usize].values;
+        if values.rows() > self.rows {
             return false;
         }
-        buffers.push(self.rows, bytes, length);
+        values.push(self.rows, bytes, length);
         self.row.touched.push(column);
         self.row.previous = Some(column);
         self.row.bytes += length;
@@ -222,11 +216,11 @@ impl Table {
     #[inline]
     #[must_use]
     pub fn put_null(&mut self, column: u32) -> bool {
-        let buffers = &mut self.columns[column as usize].buffers;
-        if buffers.rows() > self.rows {
+        let values = &mut self.columns[column as usize].values;
+        if values.rows() > self.rows {
             return false;
         }
-        buffers.pad(self.rows + 1);
+        values.pad(self.rows + 1);
         self.row.touched.push(column);
         self.row.previous = Some(column);
         true
@@ -269,7 +263,7 @@ impl Table {
     /// The row is a reject: everything it wrote, and every column it brought, goes.
     pub fn rollback(&mut self) {
         for &column in &self.row.touched {
-            self.columns[column as usize].buffers.truncate(self.rows);
+            self.columns[column as usize].values.take_back(self.rows);
         }
         for column in self.columns.drain(self.row.columns_before..) {
             self.by_name.remove(&column.name);
@@ -289,22 +283,12 @@ impl Table {
         self.row.bytes = 0;
     }
 
-    /// Makes room for the rest of a batch, as columns that grow are copied time and again and leave holes in the heap:
-    /// for one like the last, and in the first batch for as much as its beginning lets expect.
-    pub fn reserve(&mut self, batch_bytes: usize) {
+    /// Makes room for a batch like the last, as columns that grow are copied time and again and leave holes in the heap.
+    /// Not earlier than its first row, so that the last batch's own memory is free by now.
+    pub fn reserve(&mut self) {
         if self.rows == 0 {
-            // Not earlier, so that the last batch's own memory is free by now.
-            let rows = with_margin(std::mem::take(&mut self.last_rows));
-            for column in self.columns.iter_mut().filter(|column| rows > 0 && column.last_bytes > 0) {
-                column.buffers.reserve(rows, with_margin(column.last_bytes));
-            }
-        } else if !self.sized && self.size() >= batch_bytes / BEGINNING {
-            self.sized = true;
-            let (rows, size) = (self.rows, self.size());
-            let of_batch = |part: usize| with_margin(part * batch_bytes / size);
-            for column in self.columns.iter_mut().filter(|column| column.buffers.rows() > 0) {
-                let bytes = column.buffers.data.len();
-                column.buffers.reserve(of_batch(rows), of_batch(bytes));
+            for column in self.columns.iter_mut().filter(|column| column.last_bytes > 0) {
+                column.values.reserve(column.last_bytes + column.last_bytes / MARGIN);
             }
         }
     }
@@ -317,22 +301,16 @@ impl Table {
         let bytes = self.size();
         let rows = std::mem::take(&mut self.rows);
         self.bytes = 0;
-        self.last_rows = rows;
-        self.sized = true;
         let mut batch = Batch { rows, bytes, names: Vec::new(), keys: Vec::new(), columns: Vec::new() };
         for column in &mut self.columns {
-            let buffers = std::mem::take(&mut column.buffers);
-            column.last_bytes = buffers.data.len();
+            let values = std::mem::take(&mut column.values);
+            column.last_bytes = values.plain.len();
             batch.names.push(column.name.clone());
             batch.keys.push(column.key.clone().unwrap_or_default());
-            batch.columns.push(Some(buffers));
+            batch.columns.push(Some(values));
         }
         Some(batch)
     }
-}
-
-fn with_margin(size: usize) -> usize {
-    size + size / 32
 }
 
 fn usual(key: &str) -> Box<[u8]> {

@@ -82,10 +82,10 @@ def by_spark(paths: list[str], spark: SparkSession) -> Rows:
     return rows_of(frame.columns, frame.collect())
 
 
-@pytest.fixture(params=["delta_length", "plain"])
-def lake(request: pytest.FixtureRequest, deployment: Deployment, spark: SparkSession, tmp_path: Path) -> list[str]:
+@pytest.fixture
+def lake(deployment: Deployment, spark: SparkSession, tmp_path: Path) -> list[str]:
     """Three published files with different columns, one of them of many row groups, as plain files."""
-    deployment.configure(encoding=request.param, row_group_bytes=1 << 20)
+    deployment.configure(row_group_bytes=1 << 20)
     for number, body in enumerate((FIRST, SECOND, THIRD)):
         manifest = deployment.enqueue([deployment.put(f"orders/{number}.ndjson", body)])
         (outcome,) = deployment.convert([manifest], spark)

@@ -92,7 +92,7 @@ class Batch:
 
 @final
 class StringColumn:
-    """A column of Arrow's type utf8, handed over once and without copying: `pyarrow.array(column)`."""
+    """A column of Arrow's type utf8, handed over once: `pyarrow.array(column)`."""
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
         """The Arrow PyCapsule interface; ValueError when it was called before."""
@@ -184,13 +184,11 @@ class ParquetFile:
         Written anew.
     compression
         "zstd" (level 1), "snappy" or "none".
-    encoding
-        "delta_length" (DELTA_LENGTH_BYTE_ARRAY) or "plain".
 
     Raises
     ------
     ValueError
-        No such compression or encoding.
+        No such compression.
     OSError
         From any method: what the operating system says. The file is not to be used, nor this object.
     RuntimeError
