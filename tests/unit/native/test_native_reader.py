@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from ndjson_arrow import Reader
 
@@ -180,7 +181,9 @@ def test_other_threads_run_while_it_reads() -> None:
     assert any(begun + quarter < look < ended - quarter for look in looks)
 
 
-def test_the_example_of_the_readme_runs() -> None:
+def test_the_example_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     text = (ROOT / "native" / "README.md").read_text()
     (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     exec(example, {})
+    assert pq.read_table("example.parquet").column("another").to_pylist() == ["key"]

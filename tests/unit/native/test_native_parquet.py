@@ -1,0 +1,112 @@
+"""ParquetFile as Python sees it: what it refuses, and what a footer says."""
+
+from __future__ import annotations
+
+import errno
+import json
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from ndjson_arrow import Batch, ParquetFile, Reader
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def read(reader: Reader, data: bytes) -> Batch:
+    reader.open("rows")
+    reader.feed(data)
+    reader.end_of_input()
+    assert reader.read() is None
+    reader.close()
+    batch = reader.flush()
+    assert batch is not None
+    return batch
+
+
+def test_pages_and_row_groups_hold_every_row(tmp_path: Path) -> None:
+    # Given more than a page of values and of rows, in two row groups
+    reader, path = Reader(), tmp_path / "file.parquet"
+    long = [{"long": f"{row} " + "x" * 900, "seldom": "y" if row % 1000 == 999 else None} for row in range(5000)]
+    file = ParquetFile(path)
+    file.write(read(reader, b"".join(json.dumps(row).encode() + b"\n" for row in long)))
+    file.end_row_group()
+    first = file.size
+    file.write(read(reader, b"{}\n" * ((1 << 20) + 3)))
+    # When
+    file.close({"key": "value"})
+    # Then
+    metadata = pq.read_metadata(path)
+    assert [metadata.row_group(group).num_rows for group in range(2)] == [5000, (1 << 20) + 3]
+    assert metadata.metadata[b"key"] == b"value"
+    assert metadata.created_by.startswith("ndjson-arrow version ")
+    assert metadata.row_group(0).column(1).file_offset + metadata.row_group(0).column(1).total_compressed_size <= first
+    table = pq.read_table(path)
+    assert table.column("long").to_pylist()[:5000] == [row["long"] for row in long]
+    assert table.column("seldom").null_count == table.num_rows - 5
+    assert table.column("long").null_count == (1 << 20) + 3
+
+
+def test_a_bound_that_is_too_long_is_not_told(tmp_path: Path) -> None:
+    path = tmp_path / "file.parquet"
+    file = ParquetFile(path)
+    file.write(read(Reader(), json.dumps({"long": "x" * 4097, "short": "x" * 4096}).encode()))
+    file.close()
+    long, short = (pq.read_metadata(path).row_group(0).column(index).statistics for index in (1, 2))
+    assert not long.has_min_max
+    assert (short.min, short.max) == ("x" * 4096, "x" * 4096)
+
+
+def test_a_file_without_rows_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "file.parquet"
+    file = ParquetFile(path, compression="snappy")
+    file.end_row_group()
+    file.close()
+    assert pq.read_table(path).num_rows == 0
+
+
+def test_a_batch_is_written_once(tmp_path: Path) -> None:
+    file = ParquetFile(tmp_path / "file.parquet")
+    batch = read(Reader(), b"{}")
+    file.write(batch)
+    with pytest.raises(RuntimeError, match="taken before"):
+        file.write(batch)
+    # What was half written is not to be used
+    with pytest.raises(RuntimeError, match="failed before"):
+        file.close()
+
+
+def test_a_column_taken_by_arrow_cannot_be_written(tmp_path: Path) -> None:
+    batch = read(Reader(), b'{"a":1}')
+    assert pa.array(batch.column(1)).to_pylist() == ["1"]
+    with pytest.raises(RuntimeError, match="taken before"):
+        ParquetFile(tmp_path / "file.parquet").write(batch)
+
+
+def test_columns_may_only_grow(tmp_path: Path) -> None:
+    file = ParquetFile(tmp_path / "file.parquet")
+    file.write(read(Reader(), b'{"a":1}'))
+    with pytest.raises(RuntimeError, match="begin with those of the batch before"):
+        file.write(read(Reader(), b'{"b":1}'))
+
+
+def test_a_closed_file_says_so(tmp_path: Path) -> None:
+    file = ParquetFile(tmp_path / "file.parquet")
+    file.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        _ = file.size
+
+
+def test_unknown_compression_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match='compression is "lzo": it must be "none", "snappy" or "zstd"'):
+        ParquetFile(tmp_path / "file.parquet", compression="lzo")
+
+
+def test_what_the_disk_says_is_an_os_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        ParquetFile(tmp_path / "missing" / "file.parquet")
+    with pytest.raises(OSError, match="No space left") as error:
+        ParquetFile("/dev/full")
+    assert error.value.errno == errno.ENOSPC
