@@ -22,14 +22,13 @@ REASON_LENGTH = 500
 TRACEBACK = "Traceback (most recent call last):"
 PY4J = "An error occurred while calling"
 WORKER_ENVIRONMENT = {
-    "ARROW_DEFAULT_MEMORY_POOL": "system",
     "MALLOC_ARENA_MAX": "1",
     "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
     "MALLOC_TRIM_THRESHOLD_": str(256 << 20),
 }
 """For the Python workers: one heap, in which the memory of one row group serves the next and of which nothing is given
-back to the system in between. glibc's heaps for each thread and Arrow's own allocator keep what one of them has freed
-from all others, 50 MB and more in a task; pages taken anew for every row group cost a tenth of its time and more."""
+back to the system in between. glibc's heaps for each thread keep what one of them has freed from all others; memory
+taken anew for every row group costs a tenth of its time and more."""
 
 
 class JobFailedError(TransientError):
