@@ -20,8 +20,8 @@ _ROW_GROUP_BYTES = 64 * MIB
 
 def needed_bytes(worker_type: str, row_group_bytes: int) -> int:
     """Bytes outside of the JVM's heap that an executor of this type needs when all its cores have a task."""
-    # Full pages are held compressed: of what was added from 64 to 256 MiB half was measured, with 16 and 46 columns. With
-    # so many columns that no page is full, all of it is held as it is, in buffers that may be copied to grow.
+    # Full pages are held compressed: from 64 to 256 MiB, half of what was added was measured with 16 and 46 columns.
+    # With so many columns that no page is full, all of it is held as it is, in buffers that may be copied to grow.
     beyond = 2 * max(0, row_group_bytes - _ROW_GROUP_BYTES)
     return WORKERS[worker_type] * (_TASK_BYTES + beyond) + _EXECUTOR_BYTES
 

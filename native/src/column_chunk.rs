@@ -7,7 +7,7 @@ use crate::codec::Codec;
 use crate::column::{Values, split_value};
 use parquet::basic::Encoding;
 use parquet::column::page::{CompressedPage, Page, PageWriter};
-use parquet::errors::Result;
+use parquet::errors::{ParquetError, Result};
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 
 /// A page ends when its values take so many bytes ...
@@ -82,6 +82,9 @@ impl ColumnChunk {
                 pending = rest;
                 self.end_page(codec)?;
             }
+        }
+        if !rest.is_empty() {
+            return Err(ParquetError::General("a column has more values than rows that have one".into()));
         }
         self.page.push_values(pending);
         if let Some(Bounds { least, most }) = bounds {
