@@ -31,7 +31,7 @@ pub struct Column {
 /// Rows taken out of the table; columns are moved out one by one.
 pub struct Batch {
     pub rows: usize,
-    /// Bytes that the columns hold, offsets included.
+    /// As Arrow would hold them: the values, and four bytes for each row of each column.
     pub bytes: usize,
     pub names: Vec<String>,
     pub keys: Vec<String>,
@@ -98,7 +98,7 @@ impl Table {
         self.rows
     }
 
-    /// Bytes that the columns hold, offsets of rows not yet padded included.
+    /// Bytes of the columns as Arrow would hold them: the values, and four for each row of each column.
     pub fn size(&self) -> usize {
         self.bytes + self.rows * self.columns.len() * size_of::<i32>()
     }
