@@ -51,7 +51,7 @@ chaos: setup ## kill, stall and repeat everything, then count every line, about 
 load: setup ## thousands of files through both lanes and the control plane, about 12 minutes; prints the numbers
 	@$(PY) -m tests.load
 
-bench: setup ## how fast the conversion is beside other ways, about 13 minutes; writes docs/performance.md
+bench: setup ## how fast the conversion is beside other ways, about 14 minutes; writes docs/performance.md
 	@$(PY) -m bench --document
 
 format: setup ## rewrite the code in the project's format
