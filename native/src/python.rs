@@ -1,4 +1,4 @@
-//! The Python face of the reader: arguments checked, order of calls, panics caught. Nothing is decided here.
+//! The Python face of reader and Parquet file: arguments checked, order of calls, panics caught. Nothing is decided here.
 
 use crate::codec::Codec;
 use crate::inflate::Limits;

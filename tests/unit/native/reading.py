@@ -71,6 +71,18 @@ def read_on(reader: Reader, result: Read) -> None:
     assert reader.done or reader.needs_input
 
 
+def batch_of(reader: Reader, data: bytes) -> Batch:
+    """All rows of the data, which are fewer than fill the columns."""
+    reader.open("rows")
+    reader.feed(data)
+    reader.end_of_input()
+    assert reader.read() is None
+    reader.close()
+    batch = reader.flush()
+    assert batch is not None
+    return batch
+
+
 def read_file(data: bytes, *, cuts: Sequence[int] = (), splits: Sequence[int] = (), **options: object) -> Read:
     """The whole file through one Reader: `cuts` say how it is fed, `splits` where one split ends."""
     result = Read()

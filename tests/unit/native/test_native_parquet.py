@@ -8,21 +8,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from ndjson_arrow import Batch, ParquetFile, Reader
+from ndjson_arrow import ParquetFile, Reader
+
+from tests.unit.native.reading import batch_of
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-def read(reader: Reader, data: bytes) -> Batch:
-    reader.open("rows")
-    reader.feed(data)
-    reader.end_of_input()
-    assert reader.read() is None
-    reader.close()
-    batch = reader.flush()
-    assert batch is not None
-    return batch
 
 
 def test_pages_and_row_groups_hold_every_row(tmp_path: Path) -> None:
@@ -30,10 +21,10 @@ def test_pages_and_row_groups_hold_every_row(tmp_path: Path) -> None:
     reader, path = Reader(), tmp_path / "file.parquet"
     long = [{"long": f"{row} " + "x" * 900, "seldom": "y" if row % 1000 == 999 else None} for row in range(5000)]
     file = ParquetFile(path)
-    file.write(read(reader, b"".join(json.dumps(row).encode() + b"\n" for row in long)))
+    file.write(batch_of(reader, b"".join(json.dumps(row).encode() + b"\n" for row in long)))
     file.end_row_group()
     first = file.size
-    file.write(read(reader, b"{}\n" * ((1 << 20) + 3)))
+    file.write(batch_of(reader, b"{}\n" * ((1 << 20) + 3)))
     # When
     file.close({"key": "value"})
     # Then
@@ -51,7 +42,7 @@ def test_pages_and_row_groups_hold_every_row(tmp_path: Path) -> None:
 def test_a_bound_that_is_too_long_is_not_told(tmp_path: Path) -> None:
     path = tmp_path / "file.parquet"
     file = ParquetFile(path)
-    file.write(read(Reader(), json.dumps({"long": "x" * 4097, "short": "x" * 4096}).encode()))
+    file.write(batch_of(Reader(), json.dumps({"long": "x" * 4097, "short": "x" * 4096}).encode()))
     file.close()
     long, short = (pq.read_metadata(path).row_group(0).column(index).statistics for index in (1, 2))
     assert not long.has_min_max
@@ -68,7 +59,7 @@ def test_a_file_without_rows_can_be_read(tmp_path: Path) -> None:
 
 def test_a_batch_is_written_once(tmp_path: Path) -> None:
     file = ParquetFile(tmp_path / "file.parquet")
-    batch = read(Reader(), b"{}")
+    batch = batch_of(Reader(), b"{}")
     file.write(batch)
     with pytest.raises(RuntimeError, match="taken before"):
         file.write(batch)
@@ -78,7 +69,7 @@ def test_a_batch_is_written_once(tmp_path: Path) -> None:
 
 
 def test_a_column_taken_by_arrow_cannot_be_written(tmp_path: Path) -> None:
-    batch = read(Reader(), b'{"a":1}')
+    batch = batch_of(Reader(), b'{"a":1}')
     assert pa.array(batch.column(1)).to_pylist() == ["1"]
     with pytest.raises(RuntimeError, match="taken before"):
         ParquetFile(tmp_path / "file.parquet").write(batch)
@@ -86,9 +77,9 @@ def test_a_column_taken_by_arrow_cannot_be_written(tmp_path: Path) -> None:
 
 def test_columns_may_only_grow(tmp_path: Path) -> None:
     file = ParquetFile(tmp_path / "file.parquet")
-    file.write(read(Reader(), b'{"a":1}'))
+    file.write(batch_of(Reader(), b'{"a":1}'))
     with pytest.raises(RuntimeError, match="begin with those of the batch before"):
-        file.write(read(Reader(), b'{"b":1}'))
+        file.write(batch_of(Reader(), b'{"b":1}'))
 
 
 def test_a_closed_file_says_so(tmp_path: Path) -> None:

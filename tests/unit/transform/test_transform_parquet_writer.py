@@ -14,6 +14,7 @@ from ndjson_arrow import Reader
 
 from lake.errors import AuditError
 from lake.settings import ConvertSettings
+from tests.unit.native.reading import batch_of
 from transform.parquet_writer import ParquetFiles
 
 if TYPE_CHECKING:
@@ -34,14 +35,7 @@ class Finished:
 
 
 def next_batch(reader: Reader, rows: Sequence[Mapping[str, str]]) -> Batch:
-    reader.open("rows")
-    reader.feed(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
-    reader.end_of_input()
-    reader.read()
-    reader.close()
-    batch = reader.flush()
-    assert batch is not None
-    return batch
+    return batch_of(reader, b"".join(json.dumps(row).encode() + b"\n" for row in rows))
 
 
 def test_columns_found_later_are_null_before(tmp_path: Path) -> None:
