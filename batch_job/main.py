@@ -14,7 +14,7 @@ import boto3
 from lake.errors import HybridRouterError, InvalidInputError
 from lake.job_runs import run_is_over
 from transform.convert import convert
-from transform.deployment import open_services, parse_arguments, read_uri
+from transform.job_arguments import open_services, parse_arguments, read_uri
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -11,9 +11,9 @@ from bench.local_objects import LocalSink, local_source, local_version
 from bench.measure import forget_peak, peak_bytes
 from lake.partition import Partition
 from transform.job import WORKER_ENVIRONMENT
+from transform.run_task import forget_zip_importers, run_task
 from transform.splits import pack, splits_of
-from transform.task import forget_zip_importers, run_task
-from transform.tasks import Task
+from transform.task_model import Task
 from transform.upload import Uploads
 
 if TYPE_CHECKING:

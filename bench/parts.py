@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ndjson_arrow import ParquetFile, Reader
 
 from lake.settings import ConvertSettings
-from transform.task import BATCH_BYTES, PIECE_BYTES
+from transform.run_task import BATCH_BYTES, PIECE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

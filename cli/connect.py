@@ -8,7 +8,7 @@ from pathlib import Path
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cli.deployment import Deployment
+from cli.deployed_stack import Deployment
 from lake.errors import InvalidInputError
 from local import isolation
 

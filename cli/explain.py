@@ -8,10 +8,10 @@ import typer
 
 from cli.trace import trace
 from lake.errors import InvalidInputError
-from router.named import never_seen, parse_name
+from router.s3_uri import never_seen, parse_name
 
 if TYPE_CHECKING:
-    from cli.deployment import Deployment
+    from cli.deployed_stack import Deployment
     from cli.trace import Trace
 
 

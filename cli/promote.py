@@ -11,7 +11,7 @@ from lake.errors import InvalidInputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cli.deployment import Deployment
+    from cli.deployed_stack import Deployment
 
 SPOKEN = {
     "inStream": "in the stream lane already",

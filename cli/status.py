@@ -12,7 +12,7 @@ from lake.ledger import State
 from lake.manifest import Lane
 
 if TYPE_CHECKING:
-    from cli.deployment import Deployment
+    from cli.deployed_stack import Deployment
 
 
 def print_status(deployment: Deployment) -> None:

@@ -6,15 +6,15 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lake.chain import holders
 from lake.layout import result_key
 from lake.ledger import State
+from lake.successors import holders
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
     from lake.ledger import ArrivalRow, Ledger, ManifestRow
-    from lake.places import Places
+    from lake.resource_names import Places
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from infra.functions import NAMESPACE
 if TYPE_CHECKING:
     from infra.assets import Assets
     from infra.names import Names
-    from lake.places import Places
+    from lake.resource_names import Places
     from lake.settings import Settings
 
 STREAM_TIMEOUT_MINUTES = 24 * 60

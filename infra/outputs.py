@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from lake.errors import InvalidInputError
-from lake.places import Places
+from lake.resource_names import Places
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

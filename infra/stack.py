@@ -19,7 +19,7 @@ from infra.outputs import StackOutputs
 from infra.permissions import Grants, grant_functions, grant_jobs
 from infra.schedules import Schedules
 from infra.storage import Storage
-from lake.places import Places
+from lake.resource_names import Places
 
 if TYPE_CHECKING:
     from pathlib import Path

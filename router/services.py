@@ -13,7 +13,7 @@ import boto3
 from botocore.config import Config
 
 from lake.ledger import Ledger
-from lake.places import Places
+from lake.resource_names import Places
 from lake.settings import Settings, load_settings
 
 if TYPE_CHECKING:

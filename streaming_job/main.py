@@ -14,7 +14,7 @@ from lake.errors import HybridRouterError
 from lake.job_runs import run_is_over
 from streaming_job.micro_batch import Lane
 from streaming_job.stream import InboxStream
-from transform.deployment import open_services, parse_arguments
+from transform.job_arguments import open_services, parse_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from lake.manifest import Manifest, ObjectVersion
-    from transform.tasks import SplitResult, Task, TaskResult
+    from transform.task_model import SplitResult, Task, TaskResult
 
 
 def audit(

@@ -9,7 +9,7 @@ from lake.errors import TransientError
 from lake.ledger import Claim, State
 from lake.manifest import Lane
 from lake.publish import roll_forward
-from transform.poison import attempts_allowed, put_down
+from transform.poison_manifest import attempts_allowed, put_down
 from transform.services import HELD, UNKNOWN, Outcome
 
 if TYPE_CHECKING:

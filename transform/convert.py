@@ -10,12 +10,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import InvalidDocumentError, TransientError
 from lake.ledger import State
-from transform.attempt import Attempt, plan_attempt
 from transform.claims import take
+from transform.finalize import give_up, settle
 from transform.job import JobFailedError, SparkJob
 from transform.lease import LeaseKeeper
+from transform.plan_attempt import Attempt, plan_attempt
 from transform.services import Outcome
-from transform.settle import give_up, settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from lake.ledger import Claim
     from transform.services import Services
-    from transform.tasks import TaskResult
+    from transform.task_model import TaskResult
 
 DRIVER_THREADS = 8
 ROUNDS = 60

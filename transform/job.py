@@ -9,14 +9,14 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from lake.errors import TransientError
-from transform.task import run_partition
+from transform.run_task import run_partition
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import SparkSession
 
-    from transform.tasks import Task, TaskResult
+    from transform.task_model import Task, TaskResult
 
 REASON_LENGTH = 500
 TRACEBACK = "Traceback (most recent call last):"

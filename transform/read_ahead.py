@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from transform.source import Source
-    from transform.tasks import Split
+    from transform.task_model import Split
 
 CHUNK_BYTES = 8 << 20
 TAIL_BYTES = 64 << 10

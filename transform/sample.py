@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from lake.settings import ConvertSettings
     from transform.source import Source
-    from transform.tasks import Split
+    from transform.task_model import Split
 
 PLACES = 4
 BYTES = 8 << 20

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
     from lake.ledger import Ledger
-    from lake.places import Places
+    from lake.resource_names import Places
     from lake.settings import Settings
 
 HELD = "HELD"

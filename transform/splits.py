@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from transform.tasks import Split
+from transform.task_model import Split
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

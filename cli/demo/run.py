@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cli.demo.files import DemoFile
-    from cli.deployment import Deployment
+    from cli.deployed_stack import Deployment
 
 
 def demo_settings() -> Settings:
@@ -58,7 +58,7 @@ def run_demo(data: Path | None, output: Path, state: Path) -> int:
     megabytes = sum(file.size for file in files) / 1e6
     console.say(f"{len(files)} files, {megabytes:.1f} MB; starting the cloud on this machine")
 
-    from cli.deployment import Deployment
+    from cli.deployed_stack import Deployment
     from infra.synth import synth
     from local import isolation
     from local.cloud import LocalCloud

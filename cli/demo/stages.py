@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from cli.demo.console import DemoConsole
     from cli.demo.files import DemoFile, Way
-    from cli.deployment import Deployment
+    from cli.deployed_stack import Deployment
 
 POLL_SECONDS = 0.5
 PATIENCE_SECONDS = 900

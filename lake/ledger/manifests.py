@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lake.errors import InvalidInputError
-from lake.ledger.dissolve import dissolve_actions
 from lake.ledger.fence import Claim, iso, lost, milliseconds, same
 from lake.ledger.manifest_row import (
     EARLIER_OWNERS,
@@ -26,6 +25,7 @@ from lake.ledger.manifest_row import (
     queued_row,
     row_of,
 )
+from lake.ledger.supersede import dissolve_actions
 from lake.ledger.table import RefusedError, Where
 from lake.manifest import Lane
 

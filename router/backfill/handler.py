@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lake.errors import InvalidInputError
-from router.backfill.find import find
 from router.backfill.request import parse_request
+from router.listing import find
 from router.services import Services, container_services
 from router.telemetry import logger
 

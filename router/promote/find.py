@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.ledger import State
 from lake.manifest import Lane, read_manifest
-from router.named import never_seen
+from router.s3_uri import never_seen
 from router.selection import open_rows
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from lake.ledger import ManifestRow
     from lake.manifest import Manifest, ObjectVersion
-    from router.named import Name
     from router.promote.report import Report
+    from router.s3_uri import Name
     from router.selection import Selection
     from router.services import Services
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from lake.chain import holders
 from lake.errors import InvalidDocumentError
 from lake.manifest import Identity, Lane, Manifest, new_manifest_id, read_manifest, write_manifest
+from lake.successors import holders
+from router.ownership.draft import RoutedArrival, cut
+from router.ownership.pointer import write_pointer
 from router.promote.decide import Step, decide
 from router.promote.report import spoken
-from router.route.cut import RoutedArrival, cut
-from router.route.inbox import write_pointer
 from router.route.parse import iso_utc
 from router.streaming import ensure_running
 from router.telemetry import logger

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lake.errors import InvalidInputError
-from router.named import Name, parse_name
+from router.s3_uri import Name, parse_name
 from router.selection import Selection, check_flag, fields_of, parse_selection
 
 if TYPE_CHECKING:

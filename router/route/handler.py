@@ -11,9 +11,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from lake.errors import InvalidInputError
 from lake.manifest import Identity, Lane
 from lake.partition import Partition
-from router.route.cut import RoutedArrival
+from router.ownership.draft import RoutedArrival
+from router.ownership.own import Outcome, Ownership, own
 from router.route.decide import decide
-from router.route.own import Outcome, Ownership, own
 from router.route.parse import arrivals_of
 from router.services import Services, container_services
 from router.streaming import ensure_running

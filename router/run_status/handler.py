@@ -8,7 +8,7 @@ from lake.errors import InvalidInputError
 from lake.ledger import State
 from router.documents import read_document
 from router.job_runs import release_dead
-from router.progress import rows_of
+from router.plan_rows import rows_of
 from router.services import Services, container_services
 from router.telemetry import logger
 

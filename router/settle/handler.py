@@ -10,7 +10,7 @@ from lake.errors import InvalidInputError
 from lake.layout import plan_summary_key, result_key, verdict_key
 from lake.ledger import State
 from router.documents import read_document, write_document
-from router.progress import rows_of
+from router.plan_rows import rows_of
 from router.route.parse import iso_utc
 from router.services import PARALLEL_REQUESTS, Services, container_services
 from router.settle.verdict import Verdict, judge

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from lake.partition import Partition
 from lake.settings.model import FOLDER
-from router.backfill.find import Progress, find
 from router.backfill.request import BackfillRequest
+from router.listing import Progress, find
 from router.route.parse import iso_utc
 from router.telemetry import logger
 

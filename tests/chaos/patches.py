@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import botocore.endpoint
 
 import lake.publish
+import router.ownership.own
 import router.plan.merge
 import router.promote.handler
-import router.route.own
 import router.telemetry
 import transform.clients
 import transform.convert
-import transform.task
+import transform.run_task
 from tests.chaos import injection
 
 if TYPE_CHECKING:
@@ -51,10 +51,10 @@ def installed() -> Iterator[None]:
         (botocore.endpoint, "time", QuickTime()),
         (transform.convert, "DRIVER_THREADS", 1),
         (lake.publish, "PARALLEL_REQUESTS", 1),
-        (router.route.own, "PARALLEL_REQUESTS", 1),
+        (router.ownership.own, "PARALLEL_REQUESTS", 1),
         (router.plan.merge, "PARALLEL_REQUESTS", 1),
         (router.promote.handler, "PARALLEL_REQUESTS", 1),
-        (transform.task, "s3_client", functools.cache(transform.clients.s3_client)),
+        (transform.run_task, "s3_client", functools.cache(transform.clients.s3_client)),
         (router.telemetry.metrics, "add_metric", lambda **_: None),
     ]
     before = [(owner, name, vars(owner).get(name, MISSING)) for owner, name, _ in changes]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import router.route.own
+import router.ownership.own
 import router.sweep.objects
 import router.sweep.uploads
-import transform.settle
+import transform.finalize
 from lake.ledger import State
 from lake.ledger.arrivals import Arrivals, _attributes, arrival_key
 from lake.ledger.manifests import Manifests
@@ -88,7 +88,7 @@ def test_an_owner_that_is_given_up_without_a_fence_is_seen(shared: Clients, monk
         return row_of({"id": "", "state": State.ABANDONED})
 
     monkeypatch.setattr(Manifests, "abandon", abandon)
-    monkeypatch.setattr(router.route.own, "OWNER_GRACE", router.route.own.OWNER_GRACE * 0)
+    monkeypatch.setattr(router.ownership.own, "OWNER_GRACE", router.ownership.own.OWNER_GRACE * 0)
     asleep = combinations().index(("enqueue", "before", "stall"))
     assert violations(shared, [asleep + number * len(combinations()) for number in range(40)])
 
@@ -115,5 +115,5 @@ def test_a_roll_forward_that_completes_nothing_is_seen(shared: Clients, monkeypa
 
 def test_uploads_that_nobody_cleans_up_are_seen(shared: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(router.sweep.uploads, "may_abort", lambda *_: False)
-    monkeypatch.setattr(transform.settle, "abort_strays", lambda *_: None)
+    monkeypatch.setattr(transform.finalize, "abort_strays", lambda *_: None)
     assert violations(shared, seeds_of("upload part"))

@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 import batch_job.main
 from lake.errors import HybridRouterError
 from lake.ledger import Ledger
-from lake.places import Places
+from lake.resource_names import Places
 from router.plan.handler import plan
 from router.promote.handler import promote
 from router.route.handler import route
@@ -27,7 +27,7 @@ from tests.chaos.checker import Checker, Names
 from tests.chaos.injection import Fault, Injector, Killed, acting
 from tests.chaos.inline_spark import InlineSpark
 from tests.chaos.processes import Clients, Process
-from tests.integration.deployment import _create_table
+from tests.integration.conversion_world import _create_table
 from tests.unit.router.events import message, s3_record
 from tests.unit.router.glue import FakeGlue
 from transform.services import Services

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cli.deployment import Deployment
+from cli.deployed_stack import Deployment
 from infra.synth import synth
 from lake.settings import (
     BatchSettings,

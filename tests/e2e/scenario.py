@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from cli.deployment import Deployment
+    from cli.deployed_stack import Deployment
     from lake.ledger import ManifestRow
     from local.cloud import LocalCloud
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.deployment import Deployment
+from tests.integration.conversion_world import Deployment
 
 if TYPE_CHECKING:
     from local.cloud import LocalCloud

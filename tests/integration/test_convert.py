@@ -17,7 +17,7 @@ from tests.oracle import ndjson_oracle
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tests.integration.deployment import Deployment
+    from tests.integration.conversion_world import Deployment
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 

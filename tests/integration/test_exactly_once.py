@@ -12,7 +12,7 @@ from botocore.exceptions import ReadTimeoutError
 
 from lake.errors import HybridRouterError
 from lake.ledger import State
-from tests.integration.deployment import Deployment
+from tests.integration.conversion_world import Deployment
 from tests.integration.faults import Crash, Steps
 from transform.convert import convert
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lake.manifest import ObjectVersion
-    from tests.integration.deployment import Deployment
+    from tests.integration.conversion_world import Deployment
 
 GOOD = b'{"a":1}\n'
 

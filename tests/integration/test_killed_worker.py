@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lake.ledger import State
-from tests.integration.deployment import Deployment
-from transform.task import run_partition
+from tests.integration.conversion_world import Deployment
+from transform.run_task import run_partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from local.cloud import LocalCloud
-    from transform.tasks import Task, TaskResult
+    from transform.task_model import Task, TaskResult
 
 BODY = b'{"a":1}\nbroken\n{"a":2}\n'
 

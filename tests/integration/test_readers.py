@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tests.integration.deployment import Deployment
+    from tests.integration.conversion_world import Deployment
 
 Rows = list[tuple[tuple[str, str], ...]]
 

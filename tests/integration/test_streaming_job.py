@@ -19,7 +19,7 @@ from streaming_job.stream import InboxStream
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tests.integration.deployment import Deployment
+    from tests.integration.conversion_world import Deployment
 
 BODY = b'{"a":1.10,"b":"x"}\nbroken\n{"c":null,"d":[1, 2]}\n'
 

@@ -14,11 +14,11 @@ from lake.manifest import ObjectVersion
 from lake.partition import Partition
 from lake.settings import ConvertSettings
 from tests.load.lanes import bodies
+from transform.run_task import run_task
 from transform.sample import output_ratio
 from transform.source import Source
 from transform.splits import pack, splits_of
-from transform.task import run_task
-from transform.tasks import Task
+from transform.task_model import Task
 from transform.upload import Uploads
 
 if TYPE_CHECKING:

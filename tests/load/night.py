@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from cli.deployment import Deployment
+from cli.deployed_stack import Deployment
 from infra.synth import synth
 from lake.ledger.manifest_row import OPEN_STATES
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id, write_manifest

@@ -15,7 +15,7 @@ from lake.commit import CommitDocument, write_commit
 from lake.layout import commit_key
 from lake.ledger import State
 from lake.publish import roll_forward
-from transform.deployment import open_services, parse_arguments, read_uri
+from transform.job_arguments import open_services, parse_arguments, read_uri
 
 if TYPE_CHECKING:
     from transform.services import Services

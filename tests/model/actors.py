@@ -14,10 +14,10 @@ from unittest.mock import patch
 from lake.layout import INBOX, lake_key, quarantine_key
 from lake.ledger import State
 from lake.manifest import Identity, Lane
+from router.ownership.draft import RoutedArrival
+from router.ownership.own import Outcome, own
 from router.plan.handler import plan
 from router.promote.handler import promote
-from router.route.cut import RoutedArrival
-from router.route.own import Outcome, own
 from router.sweep.handler import sweep
 from router.telemetry import logger
 from streaming_job.micro_batch import Lane as StreamLane
@@ -28,7 +28,7 @@ from tests.model.world import LEASE, PARTITION
 from transform.convert import convert
 from transform.job import JobFailedError
 from transform.lease import LeaseKeeper
-from transform.tasks import NUMBERS_PER_TASK, FileFailure, SplitResult, TaskResult
+from transform.task_model import NUMBERS_PER_TASK, FileFailure, SplitResult, TaskResult
 from transform.upload import Uploads
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from lake.manifest import ObjectVersion
     from tests.model.baton import Actor
     from tests.model.world import World
-    from transform.tasks import Task
+    from transform.task_model import Task
 
 
 @dataclass
@@ -136,7 +136,7 @@ def played(world: World) -> Iterator[None]:
             stack.enter_context(patch(f"{module}.ThreadPoolExecutor", InlinePool))
         stack.enter_context(patch("transform.convert.SparkJob", PlayedJob))
         # Input is not read here, neither by tasks nor for their size.
-        stack.enter_context(patch("transform.attempt.output_ratio", lambda *_: None))
+        stack.enter_context(patch("transform.plan_attempt.output_ratio", lambda *_: None))
         stack.enter_context(patch("transform.convert.LeaseKeeper", PlayedKeeper))
         stack.enter_context(patch("secrets.token_hex", world.token))
         for module in ("router.sweep.handler", "router.plan.handler", "router.promote.handler"):

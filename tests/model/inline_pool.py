@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
 POOLS = (
     "lake.publish",
-    "router.route.own",
-    "router.progress",
+    "router.ownership.own",
+    "router.plan_rows",
     "router.plan.merge",
     "router.promote.handler",
-    "router.backfill.find",
+    "router.listing",
     "transform.upload",
     "transform.convert",
-    "transform.attempt",
+    "transform.plan_attempt",
 )
 """Modules that have a pool."""
 

@@ -16,8 +16,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import HybridRouterError
 from lake.manifest import Identity, Lane
-from router.route.cut import RoutedArrival
-from router.route.own import Outcome, own
+from router.ownership.draft import RoutedArrival
+from router.ownership.own import Outcome, own
 from tests.model.actors import acknowledge, planner, played, promoter, stream, sweeper, worker
 from tests.model.baton import Actor, Crash, Violation, is_read
 from tests.model.invariants import LIVE, Watch

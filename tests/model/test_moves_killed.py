@@ -8,9 +8,9 @@ from unittest.mock import patch
 import pytest
 
 from lake.ledger import ManifestRow, State
-from lake.ledger.dissolve import dissolve_actions
 from lake.ledger.fence import iso
 from lake.ledger.manifests import Manifests
+from lake.ledger.supersede import dissolve_actions
 from lake.ledger.table import RefusedError, Where
 from lake.manifest import Lane, write_manifest
 from tests.model.baton import Violation
@@ -19,7 +19,7 @@ from tests.model.world import PARTITION
 
 DOCUMENT, DISSOLVE, POINTER, START_STREAM = "put_object", "transact_write_items", "put_object", "start_job_run"
 DISSOLVERS = ("merge", "promote", "poison", "hand-over")
-WRITTEN_BY = ("router.plan.merge", "router.promote.move", "transform.poison", "router.route.own")
+WRITTEN_BY = ("router.plan.merge", "router.promote.move", "transform.poison_manifest", "router.ownership.own")
 Sabotage = Callable[[], AbstractContextManager[Any]]
 
 
@@ -96,7 +96,7 @@ def sources_before_successors() -> AbstractContextManager[Any]:
 
 
 def dissolve_without_looking() -> AbstractContextManager[Any]:
-    return patch("lake.ledger.dissolve.same", lambda _: [Where("pk", "exists")])
+    return patch("lake.ledger.supersede.same", lambda _: [Where("pk", "exists")])
 
 
 def promote_only_points_once() -> AbstractContextManager[Any]:

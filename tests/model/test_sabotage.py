@@ -11,8 +11,8 @@ import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
 import lake.publish
-import router.route.own
-import transform.settle
+import router.ownership.own
+import transform.finalize
 from lake.commit import to_bytes
 from lake.errors import LeaseLostError
 from lake.ledger import Document
@@ -32,13 +32,13 @@ def skip_the_fence() -> AbstractContextManager[Any]:
 
 
 def publish_before_audit() -> AbstractContextManager[Any]:
-    audited = transform.settle.commit_document
+    audited = transform.finalize.commit_document
 
     def publish_first(services, attempt, results):
         lake.publish.complete_all(services.s3, [item for result in results for item in result.objects])
         return audited(services, attempt, results)
 
-    return patch("transform.settle.commit_document", publish_first)
+    return patch("transform.finalize.commit_document", publish_first)
 
 
 def reuse_an_upload() -> AbstractContextManager[Any]:
@@ -66,13 +66,13 @@ def reuse_an_upload() -> AbstractContextManager[Any]:
 
 
 def acknowledge_before_the_manifest() -> AbstractContextManager[Any]:
-    enqueue = router.route.own._enqueue
+    enqueue = router.ownership.own._enqueue
 
     def late(services, taken, now):
         manifest = enqueue(services, taken, now)
         return taken.draft.manifest("", taken.files) if manifest is None else manifest
 
-    return patch("router.route.own._enqueue", late)
+    return patch("router.ownership.own._enqueue", late)
 
 
 def no_lease_renewal() -> AbstractContextManager[Any]:
@@ -98,7 +98,7 @@ def skip_the_commit_document() -> AbstractContextManager[Any]:
     def unwritten(s3, control_bucket, key, document):
         return Document(key, hashlib.sha256(to_bytes(document)).hexdigest())
 
-    return patch("transform.settle.write_commit", unwritten)
+    return patch("transform.finalize.write_commit", unwritten)
 
 
 def roll_forward_by_listing() -> AbstractContextManager[Any]:
@@ -125,7 +125,7 @@ def commit_without_reading_again() -> AbstractContextManager[Any]:
             return False
         return True
 
-    return patch("transform.settle._commit", once)
+    return patch("transform.finalize._commit", once)
 
 
 def sweep_deletes_what_no_done_manifest_names() -> AbstractContextManager[Any]:
@@ -151,7 +151,7 @@ def adopt_without_abandoning() -> AbstractContextManager[Any]:
 
 
 def dissolve_without_looking() -> AbstractContextManager[Any]:
-    return patch("lake.ledger.dissolve.same", lambda _: [Where("pk", "exists")])
+    return patch("lake.ledger.supersede.same", lambda _: [Where("pk", "exists")])
 
 
 def forget_lost_pointers() -> AbstractContextManager[Any]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lake.ledger import Ledger, State
 from lake.manifest import Lane, Manifest, ObjectVersion, write_manifest
 from lake.partition import Partition
-from lake.places import Places
+from lake.resource_names import Places
 from lake.settings import parse_settings
 from router.services import Services as RouterServices
 from tests.model.baton import Actor, Baton, is_read
@@ -116,8 +116,8 @@ class World:
 
     def queued(self, *names: str, lane: Lane = Lane.BATCH) -> str:
         """A manifest of its own for these files, owned as by a perfect ``route``; its id."""
-        from router.route.cut import RoutedArrival
-        from router.route.own import own
+        from router.ownership.draft import RoutedArrival
+        from router.ownership.own import own
 
         files = self.arrive(*names)
         routed = [RoutedArrival(file, PARTITION, lane, "model") for file in files]

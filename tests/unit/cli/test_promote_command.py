@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cli.deployment import Deployment
+from cli.deployed_stack import Deployment
 from cli.promote import promote_files
 from infra.outputs import StackOutputs, output_key
 from lake.errors import InvalidInputError

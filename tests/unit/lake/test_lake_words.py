@@ -10,7 +10,7 @@ from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.ledger.arrivals import arrival_key
 from lake.manifest import from_json, new_manifest_id, read_manifest, to_json, write_manifest
 from lake.partition import Partition
-from lake.places import Places
+from lake.resource_names import Places
 from tests.unit.lake.world import PARTITION, PLACES, World, file_of
 
 MANIFEST = "20261120T093000" + "0" * 20

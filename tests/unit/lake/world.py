@@ -15,7 +15,7 @@ from moto import mock_aws
 from lake.ledger import Claim, Ledger, ManifestRow
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id, write_manifest
 from lake.partition import Partition
-from lake.places import Places
+from lake.resource_names import Places
 from tests.unit.lake.faults import Faults
 
 REGION = "eu-central-1"

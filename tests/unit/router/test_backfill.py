@@ -9,8 +9,8 @@ from lake.errors import InvalidInputError
 from lake.ledger import State
 from lake.manifest import Lane, read_manifest
 from router.backfill import find as find_module
-from router.backfill.find import prefixes_of
 from router.backfill.handler import backfill
+from router.listing import prefixes_of
 from router.route.handler import route
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.events import batch, message, s3_record

@@ -13,7 +13,7 @@ from lake.partition import Partition
 from lake.settings import ConvertSettings
 from transform.audit import audit
 from transform.splits import cut
-from transform.tasks import Split, SplitResult, Task, TaskResult
+from transform.task_model import Split, SplitResult, Task, TaskResult
 
 PARTITION = Partition("orders", "2026-03-04", 12)
 PLAIN = ObjectVersion("input", "a.json", "e1", 100, "2026-03-04T12:00:00Z", "v1")

@@ -16,7 +16,7 @@ from transform.source import UnreadableFileError
 from transform.splits import splits_of
 
 if TYPE_CHECKING:
-    from transform.tasks import Split
+    from transform.task_model import Split
 
 
 def file(key: str, size: int) -> ObjectVersion:

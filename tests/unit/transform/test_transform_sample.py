@@ -14,17 +14,17 @@ from bench.local_objects import LocalSink, local_source, local_version
 from lake.manifest import ObjectVersion
 from lake.partition import Partition
 from lake.settings import ConvertSettings
+from transform.run_task import run_task
 from transform.sample import BYTES, output_ratio
 from transform.splits import pack, splits_of
-from transform.task import run_task
-from transform.tasks import Task
+from transform.task_model import Task
 from transform.upload import Uploads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from transform.tasks import Split
+    from transform.task_model import Split
 
 MIB = 1 << 20
 SETTINGS = ConvertSettings()

@@ -5,9 +5,9 @@ from typing import Any
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane, Manifest, read_manifest
 from lake.partition import Partition
+from router.ownership.draft import RoutedArrival
+from router.ownership.own import own
 from router.promote.handler import promote
-from router.route.cut import RoutedArrival
-from router.route.own import own
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment
 

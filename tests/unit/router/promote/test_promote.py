@@ -8,9 +8,9 @@ import pytest
 from lake.errors import InvalidDocumentError
 from lake.ledger import Document, ManifestRow, State
 from lake.manifest import Lane, read_manifest
+from router.ownership.draft import RoutedArrival
+from router.ownership.own import own
 from router.promote import move
-from router.route.cut import RoutedArrival
-from router.route.own import own
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment

@@ -11,7 +11,7 @@ import boto3
 
 from lake.errors import InvalidInputError
 from lake.ledger import Ledger
-from lake.places import Places
+from lake.resource_names import Places
 from lake.settings import load_settings, parse_settings
 from transform.clients import CONFIG, s3_client
 from transform.services import Services

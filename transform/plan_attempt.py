@@ -19,7 +19,7 @@ from transform.quarantine_writer import QuarantineFiles, file_record
 from transform.sample import output_ratio
 from transform.source import Source, UnreadableFileError
 from transform.splits import pack, splits_of
-from transform.tasks import NUMBERS_PER_TASK, Task, TaskResult
+from transform.task_model import NUMBERS_PER_TASK, Task, TaskResult
 from transform.upload import Uploads
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from lake.manifest import Manifest, ObjectVersion
     from lake.settings import ConvertSettings
     from transform.services import Services
-    from transform.tasks import Split
+    from transform.task_model import Split
 
 HEAD_BYTES = 4
 PARALLEL_SNIFFS = 32

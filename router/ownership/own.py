@@ -18,8 +18,8 @@ from lake.errors import HybridRouterError, OwnershipError
 from lake.ledger import ArrivalRow, State
 from lake.ledger.table import RefusedError
 from lake.manifest import Identity, Lane, new_manifest_id, write_manifest
-from router.route.cut import Draft, RoutedArrival, cut
-from router.route.inbox import write_pointer
+from router.ownership.draft import Draft, RoutedArrival, cut
+from router.ownership.pointer import write_pointer
 from router.route.parse import iso_utc
 from router.services import PARALLEL_REQUESTS
 from router.telemetry import logger

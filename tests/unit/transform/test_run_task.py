@@ -19,10 +19,10 @@ from lake.partition import Partition
 from lake.settings import ConvertSettings
 from tests.oracle import ndjson_oracle
 from transform.audit import audit
+from transform.run_task import run_task
 from transform.source import UnreadableFileError
 from transform.splits import pack, splits_of
-from transform.task import run_task
-from transform.tasks import Task, TaskResult
+from transform.task_model import Task, TaskResult
 
 PARTITION = Partition("orders", "2026-03-04", 12)
 LINE = st.sampled_from(

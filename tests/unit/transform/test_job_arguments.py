@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from transform.deployment import parse_arguments
+from transform.job_arguments import parse_arguments
 from transform.source import needs_client
 
 

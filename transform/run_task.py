@@ -17,12 +17,12 @@ from lake.errors import AuditError
 from lake.layout import lake_key, quarantine_key
 from transform.clients import s3_client
 from transform.columns import new_columns
-from transform.foreign import BYTE_ORDER_MARK, recognise
+from transform.format_detection import BYTE_ORDER_MARK, recognise
 from transform.parquet_writer import ParquetFiles
 from transform.quarantine_writer import QuarantineFiles, line_record, remainder_records
 from transform.read_ahead import ReadAhead
 from transform.source import Source, UnreadableFileError
-from transform.tasks import NUMBERS_PER_TASK, FileFailure, SplitResult, TaskResult
+from transform.task_model import NUMBERS_PER_TASK, FileFailure, SplitResult, TaskResult
 from transform.upload import Uploads
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from lake.commit import PendingObject
     from lake.manifest import ObjectVersion
-    from transform.tasks import Split, Task
+    from transform.task_model import Split, Task
 
 PIECE_BYTES = 512 << 10
 """What the reader is fed at once: it copies what it is fed, and small copies stay in the processor's cache."""

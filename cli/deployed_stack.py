@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import boto3
     from mypy_boto3_s3 import S3Client
 
-    from lake.places import Places
+    from lake.resource_names import Places
 
 
 INVOKE_SECONDS = 910

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lake.manifest import Lane
 from lake.partition import Partition
 from lake.settings import parse_settings
-from router.route.cut import RoutedArrival, cut
+from router.ownership.draft import RoutedArrival, cut
 from tests.unit.lake.world import PARTITION, file_of
 
 SETTINGS = parse_settings(

@@ -12,8 +12,8 @@ from lake.errors import AuditError, LeaseLostError
 from lake.layout import commit_key, lake_prefix
 from lake.ledger import State
 from lake.publish import abort_upload, roll_forward
-from transform.attempt import commit_document
 from transform.exclusions import write_exclusions
+from transform.plan_attempt import commit_document
 from transform.services import Outcome
 from transform.upload import abort_strays
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from lake.commit import CommitDocument, PendingObject
     from lake.ledger import Claim, Document
     from lake.manifest import ObjectVersion
-    from transform.attempt import Attempt
+    from transform.plan_attempt import Attempt
     from transform.services import Services
-    from transform.tasks import TaskResult
+    from transform.task_model import TaskResult
 
 COMMIT_TRIES = 3
 

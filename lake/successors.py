@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from lake.ledger import ManifestRow
     from lake.manifest import ObjectVersion
-    from lake.places import Places
+    from lake.resource_names import Places
 
 
 def holders(

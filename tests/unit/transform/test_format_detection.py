@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from transform.foreign import recognise
+from transform.format_detection import recognise
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from lake.errors import InvalidInputError
 from lake.manifest import Lane
 from lake.partition import Partition
 from lake.settings.model import FOLDER
-from router.route.cut import RoutedArrival
+from router.ownership.draft import RoutedArrival
+from router.ownership.own import Outcome, own
 from router.route.decide import dataset_rule
-from router.route.own import Outcome, own
 from router.route.parse import object_version
 from router.services import PARALLEL_REQUESTS
 

@@ -16,7 +16,7 @@ from lake.layout import lake_prefix, pointer_key, result_key
 from lake.ledger import Ledger, ManifestRow
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id, write_manifest
 from lake.partition import Partition
-from lake.places import Places
+from lake.resource_names import Places
 from lake.settings import Settings
 from transform.clients import s3_client
 from transform.convert import convert
