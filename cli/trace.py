@@ -23,7 +23,7 @@ class Trace:
 
     arrival: ArrivalRow
     chain: tuple[ManifestRow, ...]
-    """The manifest that took it first, then those it was dissolved into; the last one holds it now."""
+    """The manifest that took it first, then those it was superseded by; the last one holds it now."""
     result: dict[str, Any] | None
     """Result document of the published generation; None while nothing is published."""
 
@@ -43,7 +43,7 @@ class Trace:
 
 
 def trace(s3: S3Client, ledger: Ledger, places: Places, arrival: ArrivalRow) -> Trace:
-    """Follow an arrival through ``DISSOLVED(into ...)`` to the manifest that holds it now."""
+    """Follow an arrival through ``SUPERSEDED(by ...)`` to the manifest that holds it now."""
     chain: list[ManifestRow] = []
     manifest = arrival.manifest
     while manifest is not None:
@@ -51,8 +51,8 @@ def trace(s3: S3Client, ledger: Ledger, places: Places, arrival: ArrivalRow) -> 
         if row is None:
             break
         chain.append(row)
-        dissolved = row.state == State.DISSOLVED
-        manifest = next(iter(holders(s3, places, row, [arrival.file]))) if dissolved else None
+        superseded = row.state == State.SUPERSEDED
+        manifest = next(iter(holders(s3, places, row, [arrival.file]))) if superseded else None
     result = None
     if chain and chain[-1].published is not None:
         key = result_key(chain[-1].id, chain[-1].published.generation)

@@ -1,4 +1,4 @@
-"""Along DISSOLVED(into ...): which of its successors holds a file of a dissolved manifest."""
+"""Along SUPERSEDED(by ...): which of its successors holds a file of a superseded manifest."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def holders(
     s3: S3Client, places: Places, row: ManifestRow, files: Iterable[ObjectVersion]
 ) -> dict[str, set[ObjectVersion]]:
-    """The files by the successor of the dissolved ``row`` that lists them; documents are read until all are found.
+    """The files by the successor of the superseded ``row`` that lists them; documents are read until all are found.
 
     Raises
     ------
@@ -29,7 +29,7 @@ def holders(
     """
     wanted = {Identity.of(file): file for file in files}
     found: dict[str, set[ObjectVersion]] = {}
-    for successor in row.dissolved_into:
+    for successor in row.superseded_by:
         if not wanted:
             break
         manifest = read_manifest(s3, places.control_bucket, successor, (places.input_bucket,))
@@ -38,6 +38,6 @@ def holders(
             found[successor] = held
     for file in wanted.values():
         raise InvalidDocumentError(
-            f"{file.uri} is in none of the manifests that {row.id} was dissolved into: report this, it must not happen"
+            f"{file.uri} is in none of the manifests that {row.id} was superseded by: report this, it must not happen"
         )
     return found

@@ -1,4 +1,4 @@
-"""Where a plan's manifests have got to, along the chain of those that were dissolved."""
+"""Where a plan's manifests have got to, along the chain of those that were superseded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def rows_of(services: Services, manifests: Iterable[str]) -> list[ManifestRow]:
-    """Consistent reads of manifests; a dissolved one is replaced by those it went into, to the end of the chain.
+    """Consistent reads of manifests; a superseded one is replaced by those it went into, to the end of the chain.
 
     What was promoted is the stream lane's work, and no plan's.
 
@@ -39,8 +39,8 @@ def rows_of(services: Services, manifests: Iterable[str]) -> list[ManifestRow]:
                     raise InvalidDocumentError(f"the ledger has no manifest {manifest}: the plan names a foreign one")
                 if row.lane == Lane.STREAM:
                     continue
-                if row.state == State.DISSOLVED:
-                    successors.update(dict.fromkeys(row.dissolved_into))
+                if row.state == State.SUPERSEDED:
+                    successors.update(dict.fromkeys(row.superseded_by))
                 else:
                     found.append(row)
             level = [manifest for manifest in successors if manifest not in seen]

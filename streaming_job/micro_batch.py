@@ -110,4 +110,4 @@ def describe(outcome: Outcome) -> str:
     line = f"{outcome.manifest} {outcome.state}: {outcome.rows} rows, {outcome.rejects} rejected lines"
     if outcome.reason:
         line += f" ({outcome.reason})"
-    return line if outcome.state not in ("FAILED", "DISSOLVED", UNKNOWN) else f"ALARM {line}"
+    return line if outcome.state not in ("FAILED", "SUPERSEDED", UNKNOWN) else f"ALARM {line}"

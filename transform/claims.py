@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 READS = 20
 """How often a row may move on under our eyes before something must be wrong."""
-ENDED = frozenset({State.DONE, State.FAILED, State.DISSOLVED, State.ABANDONED})
+ENDED = frozenset({State.DONE, State.FAILED, State.SUPERSEDED, State.ABANDONED})
 
 
 def take(
@@ -34,7 +34,7 @@ def take(
     """Claim the manifest, or finish what is left of it.
 
     Ended: nothing to do. PUBLISHING: that publish is rolled forward, nothing is converted. A live lease is HELD unless
-    its owner run has ended. A manifest without attempts left is dissolved or FAILED.
+    its owner run has ended. A manifest without attempts left is superseded or FAILED.
     """
     manifests = services.ledger.manifests
     for _ in range(READS):
@@ -61,10 +61,10 @@ def take(
 
 
 def _successors(services: Services, row: ManifestRow) -> tuple[str, ...]:
-    """Those in the batch lane of a dissolved manifest of that lane: whoever was to convert it converts them."""
-    if row.state != State.DISSOLVED or row.lane != Lane.BATCH:
+    """Those in the batch lane of a superseded manifest of that lane: whoever was to convert it converts them."""
+    if row.state != State.SUPERSEDED or row.lane != Lane.BATCH:
         return ()
-    rows = map(services.ledger.manifests.get, row.dissolved_into)
+    rows = map(services.ledger.manifests.get, row.superseded_by)
     return tuple(successor.id for successor in rows if successor is not None and successor.lane == Lane.BATCH)
 
 

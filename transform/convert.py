@@ -55,7 +55,7 @@ def convert(
     Returns
     -------
     One outcome for each id, in order: a terminal state, or HELD (another run has a live lease: come again later), or
-    UNKNOWN. Behind them those of the manifests of the batch lane into which theirs of that lane were dissolved.
+    UNKNOWN. Behind them those of the manifests of the batch lane into which theirs of that lane were superseded.
 
     Raises
     ------
@@ -81,7 +81,7 @@ class _Conversion:
         self._run_is_terminal = run_is_terminal
 
     def convert(self, ids: list[str]) -> list[Outcome]:
-        """``ids`` grows by the successors of what is dissolved."""
+        """``ids`` grows by the successors of what is superseded."""
         outcomes: dict[str, Outcome] = {}
         for _ in range(ROUNDS):
             open_ids = [manifest for manifest in ids if manifest not in outcomes]

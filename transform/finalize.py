@@ -119,7 +119,7 @@ def _moved_on(services: Services, claim: Claim) -> bool:
     if row is None:
         return False
     fence = (row.generation, row.attempt) != (claim.row.generation, claim.row.attempt)
-    return fence or row.state in (State.QUEUED, State.DISSOLVED)
+    return fence or row.state in (State.QUEUED, State.SUPERSEDED)
 
 
 def _publish(

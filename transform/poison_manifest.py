@@ -23,10 +23,10 @@ def attempts_allowed(settings: Settings, row: ManifestRow) -> int:
 
 
 def put_down(services: Services, row: ManifestRow, now: datetime) -> bool:
-    """Dissolve or fail a QUEUED manifest that may not be tried again; False: the row has moved on, read it again.
+    """Supersede or fail a QUEUED manifest that may not be tried again; False: the row has moved on, read it again.
 
     From the stream lane it goes to the batch lane as it is; there it is halved until a bad file stands alone. What
-    was published once is never dissolved: it ends FAILED and stays as it is.
+    was published once is never superseded: it ends FAILED and stays as it is.
     """
     assert row.state == State.QUEUED
     reason = f"given up after {row.tries} attempts: {row.reason or 'its runs ended without a word'}"
@@ -35,7 +35,7 @@ def put_down(services: Services, row: ManifestRow, now: datetime) -> bool:
         return services.ledger.manifests.fail(row, reason, now)
     for successor in successors:
         write_manifest(services.s3, services.places.control_bucket, successor)
-    return services.ledger.manifests.dissolve([row], successors, reason, now)
+    return services.ledger.manifests.supersede([row], successors, reason, now)
 
 
 def _successors(services: Services, row: ManifestRow, now: datetime) -> list[Manifest]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 HELD = "HELD"
 UNKNOWN = "UNKNOWN"
-TERMINAL = frozenset({"DONE", "FAILED", "DISSOLVED", "ABANDONED"})
+TERMINAL = frozenset({"DONE", "FAILED", "SUPERSEDED", "ABANDONED"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ class State(StrEnum):
     PUBLISHING = "PUBLISHING"
     DONE = "DONE"
     FAILED = "FAILED"
-    DISSOLVED = "DISSOLVED"
+    SUPERSEDED = "SUPERSEDED"
     ABANDONED = "ABANDONED"
 
 
@@ -72,8 +72,8 @@ class ManifestRow:
     document: Document | None = None
     published: Published | None = None
     reason: str | None = None
-    """Why it failed, was queued again or was dissolved."""
-    dissolved_into: tuple[str, ...] = ()
+    """Why it failed, was queued again or was superseded."""
+    superseded_by: tuple[str, ...] = ()
     exclusions: str | None = None
     """Key of the document that names the files which cannot be read to their end, and why."""
     changed_at: str = ""
@@ -165,7 +165,7 @@ def row_of(item: dict[str, Any]) -> ManifestRow:
         document=document,
         published=published,
         reason=item.get("reason"),
-        dissolved_into=tuple(item.get("dissolved_into", ())),
+        superseded_by=tuple(item.get("superseded_by", ())),
         exclusions=item.get("exclusions"),
         changed_at=item.get("changed_at", ""),
         finished_at=item.get("finished_at"),

@@ -25,7 +25,7 @@ from lake.ledger.manifest_row import (
     queued_row,
     row_of,
 )
-from lake.ledger.supersede import dissolve_actions
+from lake.ledger.supersede import supersede_actions
 from lake.ledger.table import RefusedError, Where
 from lake.manifest import Lane
 
@@ -211,7 +211,7 @@ class Manifests:
             return False
         return True
 
-    def dissolve(
+    def supersede(
         self, sources: Sequence[ManifestRow], successors: Sequence[Manifest], reason: str, now: datetime
     ) -> bool:
         """Replace manifests that have published nothing by others, in one transaction; False: a source moved on.
@@ -222,12 +222,12 @@ class Manifests:
         if not all(row.state in HOLDABLE for row in sources):
             return False
         into = [manifest.id for manifest in successors]
-        actions = dissolve_actions(self._table.name, sources, successors, reason, iso(now))
+        actions = supersede_actions(self._table.name, sources, successors, reason, iso(now))
         try:
             self._table.transact(actions)
         except RefusedError:
             standing = self._standing(sources[0].id)
-            return standing.state == State.DISSOLVED and list(standing.dissolved_into) == into
+            return standing.state == State.SUPERSEDED and list(standing.superseded_by) == into
         return True
 
     def _end(self, row: ManifestRow, changes: dict[str, Any], remove: Sequence[str], state: State) -> bool:

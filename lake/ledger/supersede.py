@@ -28,13 +28,13 @@ def successor_row(sources: Sequence[ManifestRow], manifest: Manifest) -> Manifes
     return replace(queued_row(manifest), attempt=begun, base_attempt=begun)
 
 
-def dissolve_actions(
+def supersede_actions(
     table: str, sources: Sequence[ManifestRow], successors: Sequence[Manifest], reason: str, changed_at: str
 ) -> list[dict[str, Any]]:
-    """Sources DISSOLVED where the caller saw them and nothing was published; successors QUEUED."""
+    """Sources SUPERSEDED where the caller saw them and nothing was published; successors QUEUED."""
     changes = {
-        "state": State.DISSOLVED,
-        "dissolved_into": [manifest.id for manifest in successors],
+        "state": State.SUPERSEDED,
+        "superseded_by": [manifest.id for manifest in successors],
         "reason": reason,
         "changed_at": changed_at,
     }

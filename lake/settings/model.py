@@ -91,7 +91,7 @@ class StreamSettings:
     batch_bytes: int = 8 * GIB
     """Input of one Spark job of a micro-batch, or one manifest."""
     max_attempts: int = 3
-    """After so many failed attempts a manifest is dissolved into the batch lane."""
+    """After so many failed attempts a manifest is superseded by the batch lane."""
     idle_minutes: float = 15
     """Outside the stream window the job ends after so long without work."""
     high_mark_bytes: int = 200 * GIB

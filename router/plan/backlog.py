@@ -43,7 +43,7 @@ def backlog(services: Services, selection: Selection, *, release: bool) -> list[
 
 
 def standing(services: Services, rows: Iterable[ManifestRow]) -> list[ManifestRow]:
-    """The same work by consistent reads: QUEUED manifests, and the QUEUED ones that dissolved ones went into."""
+    """The same work by consistent reads: QUEUED manifests, and the QUEUED ones that superseded ones went into."""
     found: dict[str, ManifestRow] = {}
     todo, seen = [row.id for row in rows], set()
     while todo:
@@ -54,8 +54,8 @@ def standing(services: Services, rows: Iterable[ManifestRow]) -> list[ManifestRo
         row = services.ledger.manifests.get(manifest)
         if row is None:
             continue
-        if row.state == State.DISSOLVED:
-            todo += row.dissolved_into
+        if row.state == State.SUPERSEDED:
+            todo += row.superseded_by
         elif row.state == State.QUEUED and row.lane == Lane.BATCH:
             found[row.id] = row
     return list(found.values())

@@ -1,4 +1,4 @@
-"""Small manifests of one partition become larger ones, by dissolving them."""
+"""Small manifests of one partition become larger ones, by superseding them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from router.services import Services
 
 MOST_SOURCES = 90
-"""Of one dissolve: below DynamoDB's 100 actions of a transaction."""
+"""Of one supersede: below DynamoDB's 100 actions of a transaction."""
 MERGE_REASON = "merged with others of its hour for the night"
 
 
@@ -37,7 +37,7 @@ def merge(services: Services, rows: Sequence[ManifestRow]) -> list[ManifestRow]:
         for group in groups(rows, services.settings.batch):
             for row in group:
                 del after[row.id]
-            after.update((row.id, row) for row in _dissolve(services, pool, group))
+            after.update((row.id, row) for row in _supersede(services, pool, group))
     return list(after.values())
 
 
@@ -72,13 +72,13 @@ def _fits(group: Sequence[ManifestRow], row: ManifestRow, limits: BatchSettings)
     )
 
 
-def _dissolve(services: Services, pool: ThreadPoolExecutor, group: Sequence[ManifestRow]) -> list[ManifestRow]:
+def _supersede(services: Services, pool: ThreadPoolExecutor, group: Sequence[ManifestRow]) -> list[ManifestRow]:
     """The rows that stand for the group's work afterwards."""
     successor = _successor(services, pool, group)
     if successor is None:
         return list(group)
     write_manifest(services.s3, services.places.control_bucket, successor)
-    if services.ledger.manifests.dissolve(group, [successor], MERGE_REASON, services.clock()):
+    if services.ledger.manifests.supersede(group, [successor], MERGE_REASON, services.clock()):
         logger.info("manifests merged", manifest_id=successor.id, sources=len(group), bytes=successor.bytes)
         return [queued_row(successor)]
     # The index was behind the ledger. What has moved on drops out; the rest is merged another night.

@@ -17,7 +17,7 @@ class Step(StrEnum):
     """What to do with the wanted files of a manifest."""
 
     MOVE = "move"
-    """Dissolve it: they go to the stream lane."""
+    """Supersede it: they go to the stream lane."""
     POINT = "point"
     """They wait in the stream lane: a pointer once more, the one before may be missing."""
     FOLLOW = "follow"
@@ -43,7 +43,7 @@ def decide(row: ManifestRow | None) -> Decision:
     """
     if row is None or row.state == State.ABANDONED:
         return Decision(Step.LEAVE, "notRouted", "being routed right now: promote again in some minutes")
-    if row.state == State.DISSOLVED:
+    if row.state == State.SUPERSEDED:
         return Decision(Step.FOLLOW)
     if row.state == State.QUEUED and row.lane == Lane.STREAM:
         return Decision(Step.POINT)

@@ -1,4 +1,4 @@
-"""Moving files out of queued manifests of the batch lane: documents, one dissolve, pointers."""
+"""Moving files out of queued manifests of the batch lane: documents, one supersede, pointers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from router.services import Services
 
 MOST_SUCCESSORS = 90
-"""In the stream lane, of one dissolve: below DynamoDB's 100 actions of a transaction."""
+"""In the stream lane, of one supersede: below DynamoDB's 100 actions of a transaction."""
 TRIES = 20
 """How often a row may move on under our eyes."""
 REASON = "promoted to the stream lane by hand"
@@ -70,7 +70,7 @@ class Promotion:
         return {}
 
     def _move(self, row: ManifestRow, files: set[ObjectVersion]) -> dict[str, set[ObjectVersion]]:
-        """One dissolve; what does not fit into it stays in the batch lane's successor, and is moved from there."""
+        """One supersede; what does not fit into it stays in the batch lane's successor, and is moved from there."""
         services, bucket = self._services, self._services.places.control_bucket
         now = services.clock()
         document = read_manifest(services.s3, bucket, row.id, (services.places.input_bucket,))
@@ -86,7 +86,7 @@ class Promotion:
         others = tuple(file for file in document.files if file not in moved)
         rest = [Manifest(new_manifest_id(now), Lane.BATCH, row.partition, iso_utc(now), others)] if others else []
         list(self._pool.map(lambda manifest: write_manifest(services.s3, bucket, manifest), [*urgent, *rest]))
-        if not services.ledger.manifests.dissolve([row], [*urgent, *rest], REASON, now):
+        if not services.ledger.manifests.supersede([row], [*urgent, *rest], REASON, now):
             return self._again(row, files)
         list(self._pool.map(lambda manifest: write_pointer(services, manifest.id), urgent))
         logger.info("manifest promoted", manifest_id=row.id, files=len(moved), successors=len(urgent), rest=len(others))

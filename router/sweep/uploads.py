@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lake.ledger import ManifestRow
     from router.services import Services
 
-ENDED = frozenset({State.DONE, State.FAILED, State.DISSOLVED})
+ENDED = frozenset({State.DONE, State.FAILED, State.SUPERSEDED})
 
 
 def abort_uploads(services: Services, stop_at: datetime) -> dict[str, int]:

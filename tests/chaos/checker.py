@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tests.chaos.inputs import Input
 
-TERMINAL = {"DONE", "FAILED", "DISSOLVED", "ABANDONED"}
+TERMINAL = {"DONE", "FAILED", "SUPERSEDED", "ABANDONED"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +101,8 @@ class Checker:
 
     def _ends(self, name: str, manifests: dict[str, dict[str, Any]]) -> Iterator[str]:
         item = manifests.get(name)
-        if item is not None and item["state"] == "DISSOLVED":
-            for successor in item["dissolved_into"]:
+        if item is not None and item["state"] == "SUPERSEDED":
+            for successor in item["superseded_by"]:
                 yield from self._ends(successor, manifests)
         else:
             yield name

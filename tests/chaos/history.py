@@ -89,7 +89,7 @@ class _History:
             "fail": {"vanish"},
             "force": {"force"},
             "delete object": {"force"},
-            "dissolve": {"small manifests"},
+            "supersede": {"small manifests"},
         }.get(point, set())
 
     def _await_renewal(self) -> None:

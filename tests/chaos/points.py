@@ -27,12 +27,12 @@ BY_OPERATION = {
     "ListMultipartUploads": "list uploads",
     "ListObjectsV2": "list objects",
     "ListObjectVersions": "list input",
-    "TransactWriteItems": "dissolve",
+    "TransactWriteItems": "supersede",
     "Query": "query ledger",
 }
 WRITES = (
     *("arrival put", "adopt", "abandon", "enqueue", "claim", "renew", "release", "commit", "finish", "fail", "force"),
-    *("dissolve", "dataset row", "partition row", "manifest document", "pointer", "commit document", "exclusions"),
+    *("supersede", "dataset row", "partition row", "manifest document", "pointer", "commit document", "exclusions"),
     *(
         "result document",
         "upload create",

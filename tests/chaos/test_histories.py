@@ -93,12 +93,12 @@ def test_an_owner_that_is_given_up_without_a_fence_is_seen(shared: Clients, monk
     assert violations(shared, [asleep + number * len(combinations()) for number in range(40)])
 
 
-def test_a_dissolve_that_leaves_its_sources_is_seen(shared: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
-    def dissolve(self: Manifests, _sources: object, successors: Any, _reason: str, _now: object) -> bool:
+def test_a_supersede_that_leaves_its_sources_is_seen(shared: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
+    def supersede(self: Manifests, _sources: object, successors: Any, _reason: str, _now: object) -> bool:
         return all(self.enqueue(manifest) == State.QUEUED for manifest in successors)
 
-    monkeypatch.setattr(Manifests, "dissolve", dissolve)
-    assert violations(shared, seeds_of("dissolve"))
+    monkeypatch.setattr(Manifests, "supersede", supersede)
+    assert violations(shared, seeds_of("supersede"))
 
 
 def test_a_sweep_that_forgets_which_generation_is_published_is_seen(

@@ -50,7 +50,7 @@ class Scenario:
         return ObjectVersion(bucket, key, answer["ETag"].strip('"'), len(body), "", answer.get("VersionId"))
 
     def manifest_of(self, file: ObjectVersion) -> ManifestRow | None:
-        """The manifest that took the file, while it is recorded; follows no dissolving."""
+        """The manifest that took the file, while it is recorded; follows no superseding."""
         arrival = self.deployment.ledger.arrivals.get(file)
         if arrival is None or arrival.manifest is None:
             return None

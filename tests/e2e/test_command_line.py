@@ -145,7 +145,7 @@ def test_a_queued_file_is_promoted_and_the_stream_converts_it(two: list[LocalUp]
     # Then the stream converts it, explain shows its way, and the other one waits as before.
     wait_for("the stream to convert it", lambda: "result    1 rows" in explained(urgent))
     way = explained(urgent)
-    steps = ("DISSOLVED  batch lane", "promoted to the stream lane by hand", "DONE  stream lane")
+    steps = ("SUPERSEDED  batch lane", "promoted to the stream lane by hand", "DONE  stream lane")
     assert sorted(steps, key=way.index) == list(steps)
     assert "QUEUED  batch lane" in explained(patient)
     # And again: nothing is left to do.

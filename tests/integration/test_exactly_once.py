@@ -269,14 +269,14 @@ def test_a_poisonous_file_is_isolated_and_the_others_go_through(deployment: Depl
     outcomes = deployment.convert([manifest, innocent], spark)
 
     # Then
-    assert [outcome.state for outcome in outcomes[:2]] == ["DISSOLVED", "DONE"]
+    assert [outcome.state for outcome in outcomes[:2]] == ["SUPERSEDED", "DONE"]
     (failed,) = [outcome for outcome in outcomes if outcome.state == "FAILED"]
     assert deployment.row(failed.manifest).files == 1
     assert "NoSuchBucket" in str(failed.reason)
     assert sorted(row["a"] for row in deployment.lake()) == ["1", "2", "3"]
 
 
-def test_what_was_published_is_never_dissolved(deployment: Deployment, spark: SparkSession) -> None:
+def test_what_was_published_is_never_superseded(deployment: Deployment, spark: SparkSession) -> None:
     # Given a published manifest whose reprocess always dies
     manifest = deployment.enqueue([deployment.put(f"orders/{name}.json", BODY) for name in "ab"])
     deployment.convert([manifest], spark)

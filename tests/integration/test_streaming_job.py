@@ -144,9 +144,9 @@ def test_a_poisonous_manifest_goes_to_the_batch_lane_with_an_alarm(deployment: D
     )
 
     # Then
-    assert {outcome.manifest: outcome.state for outcome in outcomes} == {bad: "DISSOLVED", good: "DONE"}
-    assert any(line.startswith(f"ALARM {bad} DISSOLVED") for line in lines)
-    (successor,) = deployment.row(bad).dissolved_into
+    assert {outcome.manifest: outcome.state for outcome in outcomes} == {bad: "SUPERSEDED", good: "DONE"}
+    assert any(line.startswith(f"ALARM {bad} SUPERSEDED") for line in lines)
+    (successor,) = deployment.row(bad).superseded_by
     assert (deployment.row(successor).state, deployment.row(successor).lane) == ("QUEUED", ManifestLane.BATCH)
 
 

@@ -203,7 +203,7 @@ def stream(world: World, actor: Actor | None, name: str, rounds: int = 1) -> Non
         convert_pointers(lane, [line for line in lines if line is not None])
         for line in lines:
             row = None if line is None else world.rows().get(json.loads(line)["manifest"])
-            if row is not None and row["state"] not in ("DONE", "FAILED", "DISSOLVED"):
+            if row is not None and row["state"] not in ("DONE", "FAILED", "SUPERSEDED"):
                 raise Violation(f"the micro-batch ends with a manifest that is {row['state']}")
         world.seen_pointers.update(new)
         for key in new:

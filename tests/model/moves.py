@@ -146,7 +146,7 @@ def _play(mover: Mover, number: int, when: str) -> list[str]:
     watch = Watch(world)
     with ExitStack() as stack:
         stack.enter_context(patch("tests.model.world.SETTINGS", SMALL))
-        # So that more than one dissolve is needed.
+        # So that more than one supersede is needed.
         stack.enter_context(patch("router.promote.move.MOST_SUCCESSORS", 1))
         stack.enter_context(played(world))
         mover.prepare(world)
@@ -232,8 +232,8 @@ def _ends(world: World, key: str) -> set[str]:
     while todo:
         identity = todo.pop()
         row = rows.get(identity, {})
-        if row.get("state") == "DISSOLVED":
-            todo += row["dissolved_into"]
+        if row.get("state") == "SUPERSEDED":
+            todo += row["superseded_by"]
         else:
             found.add(identity)
     return found

@@ -146,7 +146,7 @@ def _transaction(client: Any, key: Key, state: State) -> Any:
     name = PLACES.ledger_table
     where = [Where("state", "=", state)]
     actions = [
-        {"Update": update_request(name, key, {"state": State.DISSOLVED}, {}, ("owner",), where)},
+        {"Update": update_request(name, key, {"state": State.SUPERSEDED}, {}, ("owner",), where)},
         {
             "Put": put_request(
                 name, Key(key.pk, f"successor-{state}"), {"state": State.QUEUED}, [Where("pk", "missing")]

@@ -10,15 +10,15 @@ import pytest
 from lake.ledger import ManifestRow, State
 from lake.ledger.fence import iso
 from lake.ledger.manifests import Manifests
-from lake.ledger.supersede import dissolve_actions
+from lake.ledger.supersede import supersede_actions
 from lake.ledger.table import RefusedError, Where
 from lake.manifest import Lane, write_manifest
 from tests.model.baton import Violation
 from tests.model.moves import MOVERS, WHEN, kill, quiet_writes
 from tests.model.world import PARTITION
 
-DOCUMENT, DISSOLVE, POINTER, START_STREAM = "put_object", "transact_write_items", "put_object", "start_job_run"
-DISSOLVERS = ("merge", "promote", "poison", "hand-over")
+DOCUMENT, SUPERSEDE, POINTER, START_STREAM = "put_object", "transact_write_items", "put_object", "start_job_run"
+SUPERSEDERS = ("merge", "promote", "poison", "hand-over")
 WRITTEN_BY = ("router.plan.merge", "router.promote.move", "transform.poison_manifest", "router.ownership.own")
 Sabotage = Callable[[], AbstractContextManager[Any]]
 
@@ -36,26 +36,26 @@ def test_every_file_stays_in_one_manifest_wherever_its_mover_is_struck(name: str
             pytest.fail(f"{when} write {number} of {writes} ({write}): {violation}")
 
 
-def test_the_order_of_writes_is_documents_then_one_dissolve_then_pointers() -> None:
-    one = [DOCUMENT, DOCUMENT, DISSOLVE, POINTER]
+def test_the_order_of_writes_is_documents_then_one_supersede_then_pointers() -> None:
+    one = [DOCUMENT, DOCUMENT, SUPERSEDE, POINTER]
     assert quiet_writes(MOVERS["promote"]) == [*one, *one, START_STREAM]
-    assert quiet_writes(MOVERS["merge"])[:2] == [DOCUMENT, DISSOLVE]
-    assert quiet_writes(MOVERS["hand-over"])[-3:] == [DOCUMENT, DISSOLVE, "delete_object"]
+    assert quiet_writes(MOVERS["merge"])[:2] == [DOCUMENT, SUPERSEDE]
+    assert quiet_writes(MOVERS["hand-over"])[-3:] == [DOCUMENT, SUPERSEDE, "delete_object"]
     poison = quiet_writes(MOVERS["poison"])
-    assert poison[poison.index(DISSOLVE) - 2 : poison.index(DISSOLVE)] == [DOCUMENT, DOCUMENT]
+    assert poison[poison.index(SUPERSEDE) - 2 : poison.index(SUPERSEDE)] == [DOCUMENT, DOCUMENT]
     assert quiet_writes(MOVERS["route"])[:3] == ["put_item"] * 3
 
 
 @contextmanager
 def documents_after_the_rows() -> Iterator[None]:
     pending: dict[str, Callable[[], None]] = {}
-    dissolve, enqueue = Manifests.dissolve, Manifests.enqueue
+    supersede, enqueue = Manifests.supersede, Manifests.enqueue
 
     def later(s3: Any, bucket: str, manifest: Any) -> None:
         pending[manifest.id] = lambda: write_manifest(s3, bucket, manifest)
 
-    def dissolve_first(self: Manifests, sources: Any, successors: Any, reason: str, now: Any) -> bool:
-        done = dissolve(self, sources, successors, reason, now)
+    def supersede_first(self: Manifests, sources: Any, successors: Any, reason: str, now: Any) -> bool:
+        done = supersede(self, sources, successors, reason, now)
         for manifest in successors:
             pending.pop(manifest.id)()
         return done
@@ -68,23 +68,23 @@ def documents_after_the_rows() -> Iterator[None]:
     with ExitStack() as stack:
         for module in WRITTEN_BY:
             stack.enter_context(patch(f"{module}.write_manifest", later))
-        stack.enter_context(patch.object(Manifests, "dissolve", dissolve_first))
+        stack.enter_context(patch.object(Manifests, "supersede", supersede_first))
         stack.enter_context(patch.object(Manifests, "enqueue", enqueue_first))
         yield
 
 
 def _one_by_one(order: int) -> AbstractContextManager[Any]:
-    """Each action of the dissolve by itself: successors first, or sources first."""
+    """Each action of the supersede by itself: successors first, or sources first."""
 
-    def dissolve(self: Manifests, sources: Any, successors: Any, reason: str, now: Any) -> bool:
+    def supersede(self: Manifests, sources: Any, successors: Any, reason: str, now: Any) -> bool:
         try:
-            for action in dissolve_actions(self._table.name, sources, successors, reason, iso(now))[::order]:
+            for action in supersede_actions(self._table.name, sources, successors, reason, iso(now))[::order]:
                 self._table.transact([action])
         except RefusedError:
             return False
         return True
 
-    return patch.object(Manifests, "dissolve", dissolve)
+    return patch.object(Manifests, "supersede", supersede)
 
 
 def successors_before_sources() -> AbstractContextManager[Any]:
@@ -95,7 +95,7 @@ def sources_before_successors() -> AbstractContextManager[Any]:
     return _one_by_one(1)
 
 
-def dissolve_without_looking() -> AbstractContextManager[Any]:
+def supersede_without_looking() -> AbstractContextManager[Any]:
     return patch("lake.ledger.supersede.same", lambda _: [Where("pk", "exists")])
 
 
@@ -111,13 +111,13 @@ def promote_only_points_once() -> AbstractContextManager[Any]:
 
 
 def promote_forgets_the_others() -> AbstractContextManager[Any]:
-    dissolve = Manifests.dissolve
+    supersede = Manifests.supersede
 
     def forgetful(self: Manifests, sources: Any, successors: Any, reason: str, now: Any) -> bool:
         urgent = [manifest for manifest in successors if manifest.lane == Lane.STREAM]
-        return dissolve(self, sources, urgent or successors, reason, now)
+        return supersede(self, sources, urgent or successors, reason, now)
 
-    return patch.object(Manifests, "dissolve", forgetful)
+    return patch.object(Manifests, "supersede", forgetful)
 
 
 def adopt_without_abandoning() -> AbstractContextManager[Any]:
@@ -133,9 +133,9 @@ def no_sweep_of_pointers() -> AbstractContextManager[Any]:
 
 SABOTAGES: list[tuple[Sabotage, str]] = [
     *((documents_after_the_rows, name) for name in MOVERS),
-    *((successors_before_sources, name) for name in DISSOLVERS),
-    *((sources_before_successors, name) for name in DISSOLVERS),
-    *((dissolve_without_looking, name) for name in DISSOLVERS),
+    *((successors_before_sources, name) for name in SUPERSEDERS),
+    *((sources_before_successors, name) for name in SUPERSEDERS),
+    *((supersede_without_looking, name) for name in SUPERSEDERS),
     (promote_only_points_once, "promote"),
     (promote_forgets_the_others, "promote"),
     (adopt_without_abandoning, "route"),

@@ -1,4 +1,4 @@
-"""A batch run was given manifests by name; others may have dissolved them before it begins."""
+"""A batch run was given manifests by name; others may have superseded them before it begins."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -25,7 +25,7 @@ def states(world: World) -> dict[str, str]:
     return {name: f"{row['lane']} {row['state']}" for name, row in sorted(held.items())}
 
 
-def dissolve(world: World, source: str, *parts: list[str]) -> None:
+def supersede(world: World, source: str, *parts: list[str]) -> None:
     """Into manifests of the batch lane."""
     services = world.router(None)
     row, whole = services.ledger.manifests.get(source), read_manifest(services.s3, "control", source, ("input",))
@@ -41,7 +41,7 @@ def dissolve(world: World, source: str, *parts: list[str]) -> None:
     ]
     for successor in successors:
         write_manifest(services.s3, "control", successor)
-    assert services.ledger.manifests.dissolve([row], successors, "model", world.now)
+    assert services.ledger.manifests.supersede([row], successors, "model", world.now)
 
 
 def test_what_a_promote_left_behind_is_converted_and_what_it_took_is_the_streams(world: World) -> None:
@@ -62,7 +62,7 @@ def test_halves_of_a_run_that_died_are_converted_by_the_next_run_of_the_same_man
     # Given: a poisonous manifest that a run has split before it died
     source = world.queued("a", "b")
     world.poisonous = frozenset({"orders/b.ndjson"})
-    dissolve(world, source, ["a"], ["b"])
+    supersede(world, source, ["a"], ["b"])
     # When, Then
     worker(world, None, "next run", [source])
     assert states(world) == {"a": "batch DONE", "b": "batch FAILED"}
@@ -70,6 +70,6 @@ def test_halves_of_a_run_that_died_are_converted_by_the_next_run_of_the_same_man
 
 def test_what_went_from_the_stream_to_the_batch_lane_waits_for_the_night(world: World) -> None:
     source = world.queued("a", lane=Lane.STREAM)
-    dissolve(world, source, ["a"])
+    supersede(world, source, ["a"])
     worker(world, None, "stream run", [source])
     assert states(world) == {"a": "batch QUEUED"}

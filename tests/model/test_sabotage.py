@@ -150,7 +150,7 @@ def adopt_without_abandoning() -> AbstractContextManager[Any]:
     return patch.object(Manifests, "abandon", unfenced)
 
 
-def dissolve_without_looking() -> AbstractContextManager[Any]:
+def supersede_without_looking() -> AbstractContextManager[Any]:
     return patch("lake.ledger.supersede.same", lambda _: [Where("pk", "exists")])
 
 
@@ -172,8 +172,8 @@ RULES: dict[str, tuple[Sabotage, tuple[str, ...]]] = {
     "sweep deletes what no DONE manifest names": (sweep_deletes_what_no_done_manifest_names, ("reprocess",)),
     "sweep aborts whatever is not running": (sweep_aborts_whatever_is_not_running, ("workers",)),
     "adopt without abandoning": (adopt_without_abandoning, ("ownership",)),
-    "dissolve without looking": (dissolve_without_looking, ("plan",)),
-    "promote without looking": (dissolve_without_looking, ("promote",)),
+    "supersede without looking": (supersede_without_looking, ("plan",)),
+    "promote without looking": (supersede_without_looking, ("promote",)),
     "forget lost pointers": (forget_lost_pointers, ("stream",)),
 }
 

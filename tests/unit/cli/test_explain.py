@@ -63,12 +63,12 @@ def test_a_promoted_file_shows_both_lanes_and_the_reason(world: World, capsys: p
     ]
     for successor in successors:
         write_manifest(world.raw_s3, "control", successor)
-    assert world.ledger.manifests.dissolve([world.row(source.id)], successors, "made urgent", world.now)
+    assert world.ledger.manifests.supersede([world.row(source.id)], successors, "made urgent", world.now)
     # When
     lines = explained(world, capsys)
     # Then
     first, second = (number for number, line in enumerate(lines) if line.startswith("  manifest"))
-    assert lines[first].startswith(f"  manifest  {source.id}  DISSOLVED  batch lane  ")
+    assert lines[first].startswith(f"  manifest  {source.id}  SUPERSEDED  batch lane  ")
     assert lines[first + 1] == "            made urgent"
     assert lines[second].startswith(f"  manifest  {successors[0].id}  QUEUED  stream lane  ")
 

@@ -15,7 +15,7 @@ from lake.manifest import Lane, Manifest
 from tests.unit.lake.world import LEASE, World
 
 DOCUMENT = Document("commits/c.json", "0" * 64)
-STATES = ("QUEUED", "RUNNING", "EXPIRED", "PUBLISHING", "DONE", "FAILED", "FAILED PUBLISH", "DISSOLVED", "ABANDONED")
+STATES = ("QUEUED", "RUNNING", "EXPIRED", "PUBLISHING", "DONE", "FAILED", "FAILED PUBLISH", "SUPERSEDED", "ABANDONED")
 
 
 def brought_to(world: World, state: str) -> ManifestRow:
@@ -24,8 +24,8 @@ def brought_to(world: World, state: str) -> ManifestRow:
     if state == "ABANDONED":
         return manifests.abandon("nobody", world.now)
     row = world.queued("a.json", "b.json")
-    if state == "DISSOLVED":
-        manifests.dissolve([row], [world.manifest("a.json", "b.json")], "because", world.now)
+    if state == "SUPERSEDED":
+        manifests.supersede([row], [world.manifest("a.json", "b.json")], "because", world.now)
     if state in ("RUNNING", "EXPIRED", "PUBLISHING", "DONE", "FAILED", "FAILED PUBLISH"):
         claim = world.claimed(row)
         if state == "EXPIRED":
@@ -80,8 +80,8 @@ def force(world: World, row: ManifestRow) -> bool:
         return False
 
 
-def dissolve(world: World, row: ManifestRow) -> bool:
-    return world.ledger.manifests.dissolve(
+def supersede(world: World, row: ManifestRow) -> bool:
+    return world.ledger.manifests.supersede(
         [row], [world.manifest("a.json"), world.manifest("b.json")], "why", world.now
     )
 
@@ -95,7 +95,7 @@ LEGAL: dict[Transition, tuple[str, ...]] = {
     finish: ("PUBLISHING",),
     fail: ("QUEUED", "RUNNING", "EXPIRED", "PUBLISHING"),
     force: ("DONE", "FAILED", "FAILED PUBLISH"),
-    dissolve: ("QUEUED", "RUNNING", "EXPIRED"),
+    supersede: ("QUEUED", "RUNNING", "EXPIRED"),
 }
 AFTERWARDS = {
     claim: State.RUNNING,
@@ -105,7 +105,7 @@ AFTERWARDS = {
     finish: State.DONE,
     fail: State.FAILED,
     force: State.QUEUED,
-    dissolve: State.DISSOLVED,
+    supersede: State.SUPERSEDED,
 }
 
 
@@ -139,7 +139,7 @@ def test_a_transition_is_fenced_against_what_happened_meanwhile(world: World, tr
     assert world.row(row.id) == meanwhile
 
 
-@pytest.mark.parametrize("transition", [claim, release, commit, finish, fail, dissolve])
+@pytest.mark.parametrize("transition", [claim, release, commit, finish, fail, supersede])
 def test_a_transition_whose_answer_was_lost_is_seen_by_its_repetition(world: World, transition: Transition) -> None:
     """As the client's own retry does it: the first attempt was applied, the second one is refused."""
     row = brought_to(world, LEGAL[transition][0])
@@ -226,11 +226,11 @@ def test_force_begins_the_next_generation_in_the_batch_lane_and_keeps_what_is_pu
     assert world.claimed(after).row.tries == 1
 
 
-def test_what_was_published_is_never_dissolved(world: World) -> None:
+def test_what_was_published_is_never_superseded(world: World) -> None:
     row = brought_to(world, "DONE")
     force(world, row)
     forced = world.row(row.id)
-    assert not dissolve(world, forced)
+    assert not supersede(world, forced)
     assert world.row(row.id) == forced
 
 
@@ -241,13 +241,13 @@ def test_published_survives_a_reprocess_that_fails(world: World) -> None:
     assert world.row(row.id).published == Published(1, DOCUMENT)
 
 
-def test_dissolve_is_all_or_nothing(world: World) -> None:
+def test_supersede_is_all_or_nothing(world: World) -> None:
     # Given: two sources, one of which has moved on
     sources = [world.queued("a.json"), world.queued("b.json")]
     world.claimed(sources[1])
     successor = world.manifest("a.json", "b.json")
     # When, Then
-    assert not world.ledger.manifests.dissolve(sources, [successor], "merge", world.now)
+    assert not world.ledger.manifests.supersede(sources, [successor], "merge", world.now)
     assert world.ledger.manifests.get(successor.id) is None
     assert world.row(sources[0].id) == sources[0]
 
@@ -256,15 +256,15 @@ def test_a_successor_shows_that_its_files_were_tried_and_has_all_its_tries(world
     row = world.queued("a.json", "b.json")
     held = world.claimed(row)
     successors = [world.manifest("a.json"), world.manifest("b.json")]
-    assert world.ledger.manifests.dissolve([held.row], successors, "split", world.now)
+    assert world.ledger.manifests.supersede([held.row], successors, "split", world.now)
     assert [(world.row(one.id).attempt, world.row(one.id).tries) for one in successors] == [(1, 0), (1, 0)]
-    assert world.row(row.id).dissolved_into == tuple(one.id for one in successors)
+    assert world.row(row.id).superseded_by == tuple(one.id for one in successors)
 
 
 def test_a_transaction_takes_no_more_than_dynamodb_does(world: World) -> None:
     rows = [replace(world.queued("a.json"), id=f"m{number}") for number in range(100)]
     with pytest.raises(ValueError, match="100 actions, not 101"):
-        world.ledger.manifests.dissolve(rows, [world.manifest("a.json")], "merge", world.now)
+        world.ledger.manifests.supersede(rows, [world.manifest("a.json")], "merge", world.now)
 
 
 def test_enqueue_after_abandon_and_abandon_after_enqueue(world: World) -> None:

@@ -52,7 +52,7 @@ def owners(deployment: Deployment) -> Counter[str]:
     items = deployment.dynamodb.scan(TableName="ledger")["Items"]
     found: Counter[str] = Counter()
     for item in items:
-        if item["sk"] == "manifest" and item["state"] not in ("ABANDONED", "DISSOLVED"):
+        if item["sk"] == "manifest" and item["state"] not in ("ABANDONED", "SUPERSEDED"):
             manifest = read_manifest(deployment.raw_s3, "control", item["id"], ("input",))
             assert (item["files"], item["bytes"]) == (len(manifest.files), manifest.bytes)
             found.update(file.key for file in manifest.files)

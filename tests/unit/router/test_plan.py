@@ -110,7 +110,7 @@ def test_small_manifests_of_an_hour_are_merged_and_packed(deployment: Deployment
     assert len(manifests) == 2
     assert other.id in manifests
     assert files(deployment, manifests) == Counter(["orders/a.json", "orders/b.json", "clicks/c.json"])
-    assert [deployment.row(row.id).state for row in sources] == ["DISSOLVED", "DISSOLVED"]
+    assert [deployment.row(row.id).state for row in sources] == ["SUPERSEDED", "SUPERSEDED"]
     counts = {name: answer[name] for name in ("runs", "manifests", "files", "bytes")}
     assert counts == {"runs": 1, "manifests": 2, "files": 3, "bytes": 300}
     summary = document(deployment, answer["summary"])
@@ -202,7 +202,7 @@ def test_sources_that_another_plan_has_merged_are_followed_to_their_successor(de
     write_manifest(deployment.raw_s3, "control", successor)
     manifests = deployment.ledger.manifests
     deployment.faults.writes.clear()
-    deployment.faults.pause = (2, lambda: manifests.dissolve(rows, [successor], "merged", deployment.now) and None)
+    deployment.faults.pause = (2, lambda: manifests.supersede(rows, [successor], "merged", deployment.now) and None)
     # When, Then
     assert planned(deployment, night(deployment)) == [successor.id]
 

@@ -82,7 +82,7 @@ def test_a_night_is_settled(deployment: Deployment) -> None:
     first, second = night(deployment, "a.json", "b.json")
     done(deployment, first, 10, 1)
     halves = [deployment.manifest("b1.json"), deployment.manifest("b2.json")]
-    deployment.ledger.manifests.dissolve([second], halves, "poison", deployment.now)
+    deployment.ledger.manifests.supersede([second], halves, "poison", deployment.now)
     done(deployment, deployment.row(halves[0].id), 5)
     # When: the other half is still worked on
     deployment.claimed(deployment.row(halves[1].id))
@@ -145,7 +145,7 @@ def test_what_was_promoted_is_no_longer_the_nights(deployment: Deployment) -> No
     (source,) = night(deployment, "a.json")
     urgent = deployment.manifest("a.json", lane=Lane.STREAM)
     rest = deployment.manifest("b.json")
-    deployment.ledger.manifests.dissolve([source], [urgent, rest], "promoted", deployment.now)
+    deployment.ledger.manifests.supersede([source], [urgent, rest], "promoted", deployment.now)
     # When, Then: the run waits for the other one only, and so does the verdict
     run = {"run": "s3://control/plans/night/runs/00000.json"}
     assert run_status(run, deployment.services) == {"open": 1, "terminal": 0, "held": 0}

@@ -26,15 +26,15 @@ def test_a_file_leaves_its_manifest_for_the_stream_and_the_others_stay(deploymen
     assert counts(answer) == {"promoted": 1, "manifests": 1}
     assert live(deployment) == {Lane.STREAM: [["b"]], Lane.BATCH: [["a", "c"]]}
     row = deployment.row(source)
-    assert (row.state, row.reason, len(row.dissolved_into)) == ("DISSOLVED", move.REASON, 2)
-    assert pointed(deployment) == {row.dissolved_into[0]}
+    assert (row.state, row.reason, len(row.superseded_by)) == ("SUPERSEDED", move.REASON, 2)
+    assert pointed(deployment) == {row.superseded_by[0]}
     assert list(deployment.glue.runs["stream-job"].values()) == ["RUNNING"]
     (sentence,) = answer["sentences"]
     assert sentence.startswith("s3://input/orders/b is now in the stream lane, in 1 manifest")
     assert sentence.endswith("; 2 others of its manifest stay in the batch lane")
 
 
-def test_documents_come_before_the_dissolve_and_pointers_after_it(deployment: Deployment) -> None:
+def test_documents_come_before_the_supersede_and_pointers_after_it(deployment: Deployment) -> None:
     owned(deployment, "a", "b")
     ask(deployment, "a")
     assert deployment.faults.writes == ["put_object"] * 2 + ["transact_write_items", "put_object", "start_job_run"]
@@ -56,14 +56,14 @@ def test_more_manifests_than_a_transaction_takes_are_moved_one_after_the_other(
     owned(deployment, *"abcdef")
     # When
     answer = ask(deployment, *"abcde")
-    # Then: what remained after each dissolve was the source of the next
+    # Then: what remained after each supersede was the source of the next
     assert counts(answer) == {"promoted": 5, "manifests": 5}
     assert live(deployment) == {Lane.STREAM: [[name] for name in "abcde"], Lane.BATCH: [["f"]]}
     assert deployment.faults.writes.count("transact_write_items") == 3
     assert len(pointed(deployment)) == 5
 
 
-def test_a_full_dissolve_fits_into_a_transaction(deployment: Deployment) -> None:
+def test_a_full_supersede_fits_into_a_transaction(deployment: Deployment) -> None:
     deployment.configure(stream={"manifest_files": 1})
     names = [f"{number:03d}" for number in range(move.MOST_SUCCESSORS + 2)]
     owned(deployment, *names)
@@ -184,19 +184,19 @@ def test_a_manifest_that_was_tried_is_promoted_with_all_its_tries(deployment: De
 
 
 def test_an_index_that_is_behind_only_costs_a_look(deployment: Deployment) -> None:
-    """The row moves on between the index and the dissolve, and again, as often as it is tried."""
+    """The row moves on between the index and the supersede, and again, as often as it is tried."""
     source = owned(deployment, "a", "b")
     # Given: another promote of the same file comes first
     deployment.faults.pause = (1, lambda: ask(deployment, "a") and None)
     # When, Then: refused, read again, and found in the stream
     assert counts(ask(deployment, "a")) == {"inStream": 1}
     assert live(deployment) == {Lane.STREAM: [["a"]], Lane.BATCH: [["b"]]}
-    assert deployment.row(source).state == State.DISSOLVED
+    assert deployment.row(source).state == State.SUPERSEDED
 
 
 def test_a_row_that_never_keeps_still_is_given_up(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     owned(deployment, "a")
-    monkeypatch.setattr(deployment.ledger.manifests, "dissolve", lambda *_: False)
+    monkeypatch.setattr(deployment.ledger.manifests, "supersede", lambda *_: False)
     answer = ask(deployment, "a")
     assert counts(answer) == {"notMoved": 1}
     assert "changed 20 times" in answer["sentences"][0]

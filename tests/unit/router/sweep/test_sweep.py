@@ -146,10 +146,10 @@ def test_uploads_are_aborted_only_when_no_publish_can_need_them(deployment: Depl
     assert len(left) == 6
 
 
-def test_uploads_of_a_dissolved_manifest_and_of_an_earlier_generation_are_aborted(deployment: Deployment) -> None:
+def test_uploads_of_a_superseded_manifest_and_of_an_earlier_generation_are_aborted(deployment: Deployment) -> None:
     row = deployment.queued("a", "b")
     uploaded(deployment, row)
-    deployment.ledger.manifests.dissolve([row], [deployment.manifest("a", "b")], "test", deployment.now)
+    deployment.ledger.manifests.supersede([row], [deployment.manifest("a", "b")], "test", deployment.now)
     forced = published(deployment, deployment.queued("c"))
     upload(deployment, "lake", lake_key(forced.partition, forced.id, 1, 9))
     assert deployment.ledger.manifests.force(forced, deployment.now)
