@@ -77,7 +77,7 @@ def main(argv: list[str]) -> int:
     try:
         services = open_services(arguments)
         glue = boto3.Session().client("glue")
-        jobs = (services.places.batch_job, services.places.stream_job)
+        jobs = (services.resources.batch_job, services.resources.stream_job)
         return run(
             arguments,
             spark=SparkSession.builder.appName("hybrid-router-batch").getOrCreate(),

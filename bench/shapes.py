@@ -48,7 +48,7 @@ def integers(chance: Random, count: int, bits: int = 32) -> list[int]:
 
 
 def decimals(chance: Random, count: int) -> list[str]:
-    """Prices with two places, many with a zero that a number type would lose."""
+    """Prices with two resources, many with a zero that a number type would lose."""
     return [f"{number // 100}.{number % 100:02d}" for number in integers(chance, count, 20)]
 
 

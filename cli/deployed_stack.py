@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import boto3
     from mypy_boto3_s3 import S3Client
 
-    from lake.resource_names import Places
+    from lake.resource_names import ResourceNames
 
 
 INVOKE_SECONDS = 910
@@ -38,9 +38,9 @@ class Deployment:
     glue: Any
 
     @property
-    def places(self) -> Places:
+    def resources(self) -> ResourceNames:
         """The stack's buckets, table and jobs."""
-        return self.outputs.places
+        return self.outputs.resources
 
     @classmethod
     def connect(
@@ -61,7 +61,7 @@ class Deployment:
         return cls(
             outputs=known,
             s3=client("s3"),
-            ledger=Ledger.over(dynamodb.meta.client, known.places.ledger_table),
+            ledger=Ledger.over(dynamodb.meta.client, known.resources.ledger_table),
             sfn=client("stepfunctions"),
             sqs=client("sqs"),
             functions=client("lambda", (config or Config()).merge(Config(read_timeout=INVOKE_SECONDS))),

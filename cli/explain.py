@@ -22,7 +22,7 @@ def print_explanation(deployment: Deployment, uri: str) -> None:
     if not arrivals:
         raise InvalidInputError(never_seen(uri))
     for arrival in sorted(arrivals, key=lambda item: item.recorded_at):
-        _print(trace(deployment.s3, deployment.ledger, deployment.places, arrival))
+        _print(trace(deployment.s3, deployment.ledger, deployment.resources, arrival))
 
 
 def _print(view: Trace) -> None:

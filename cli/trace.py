@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
     from lake.ledger import ArrivalRow, Ledger, ManifestRow
-    from lake.resource_names import Places
+    from lake.resource_names import ResourceNames
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Trace:
         return next(sources, None)
 
 
-def trace(s3: S3Client, ledger: Ledger, places: Places, arrival: ArrivalRow) -> Trace:
+def trace(s3: S3Client, ledger: Ledger, resources: ResourceNames, arrival: ArrivalRow) -> Trace:
     """Follow an arrival through ``SUPERSEDED(by ...)`` to the manifest that holds it now."""
     chain: list[ManifestRow] = []
     manifest = arrival.manifest
@@ -52,9 +52,9 @@ def trace(s3: S3Client, ledger: Ledger, places: Places, arrival: ArrivalRow) -> 
             break
         chain.append(row)
         superseded = row.state == State.SUPERSEDED
-        manifest = next(iter(holders(s3, places, row, [arrival.file]))) if superseded else None
+        manifest = next(iter(holders(s3, resources, row, [arrival.file]))) if superseded else None
     result = None
     if chain and chain[-1].published is not None:
         key = result_key(chain[-1].id, chain[-1].published.generation)
-        result = json.loads(s3.get_object(Bucket=places.control_bucket, Key=key)["Body"].read())
+        result = json.loads(s3.get_object(Bucket=resources.control_bucket, Key=key)["Body"].read())
     return Trace(arrival, tuple(chain), result)

@@ -17,7 +17,7 @@ from infra.functions import NAMESPACE
 if TYPE_CHECKING:
     from infra.assets import Assets
     from infra.names import Names
-    from lake.resource_names import Places
+    from lake.resource_names import ResourceNames
     from lake.settings import Settings
 
 STREAM_TIMEOUT_MINUTES = 24 * 60
@@ -54,9 +54,9 @@ class Jobs(Construct):
         self.batch_arn = stack.format_arn(service="glue", resource="job", resource_name=names.batch_job)
         self.role = self._role()
 
-    def create(self, places: Places) -> None:
+    def create(self, resources: ResourceNames) -> None:
         """Create the jobs, once every place they are told of is known."""
-        arguments = self._arguments(places)
+        arguments = self._arguments(resources)
         # CDK's own grants would add actions with wildcards.
         role = self.role.without_policy_updates()
         streaming = glue.PySparkStreamingJob(
@@ -97,7 +97,7 @@ class Jobs(Construct):
             acknowledge(job, "AwsSolutions-GL1", NO_SECURITY_CONFIGURATION)
             acknowledge(job, "AwsSolutions-GL3", NO_SECURITY_CONFIGURATION)
 
-    def _arguments(self, places: Places) -> dict[str, str]:
+    def _arguments(self, resources: ResourceNames) -> dict[str, str]:
         wheels = self._assets.wheels
         # Native libraries cannot come as --extra-py-files; without an index, nothing but this zip is installed.
         libraries = (
@@ -110,7 +110,7 @@ class Jobs(Construct):
         )
         return {
             **libraries,
-            **places.to_arguments(),
+            **resources.to_arguments(),
             "--settings": self._assets.settings.s3_object_url,
             "--enable-auto-scaling": "true",
             "--enable-job-insights": "true",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from lake.errors import InvalidInputError
-from lake.resource_names import Places
+from lake.resource_names import ResourceNames
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class StackOutputs:
     """Names of one deployed stage."""
 
-    places: Places
+    resources: ResourceNames
     overnight: str
     """ARN of the state machine."""
     backfill: str
@@ -36,9 +36,9 @@ class StackOutputs:
 
     def to_outputs(self) -> dict[str, str]:
         """Stack outputs: ``lake_bucket`` is the output ``LakeBucket``."""
-        own = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "places"}
-        places = {item.name: getattr(self.places, item.name) for item in fields(Places)}
-        return {output_key(name): value for name, value in {**places, **own}.items()}
+        own = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "resources"}
+        resources = {item.name: getattr(self.resources, item.name) for item in fields(ResourceNames)}
+        return {output_key(name): value for name, value in {**resources, **own}.items()}
 
     @classmethod
     def from_outputs(cls, outputs: Mapping[str, str]) -> StackOutputs:
@@ -49,8 +49,8 @@ class StackOutputs:
                 raise InvalidInputError(f"the stack has no output {output_key(name)}: deploy this version of it")
             return outputs[output_key(name)]
 
-        places = Places(**{item.name: read(item.name) for item in fields(Places)})
-        return cls(places, **{item.name: read(item.name) for item in fields(cls) if item.name != "places"})
+        resources = ResourceNames(**{item.name: read(item.name) for item in fields(ResourceNames)})
+        return cls(resources, **{item.name: read(item.name) for item in fields(cls) if item.name != "resources"})
 
 
 def output_key(field: str) -> str:

@@ -19,7 +19,7 @@ from infra.outputs import StackOutputs
 from infra.permissions import Grants, grant_functions, grant_jobs
 from infra.schedules import Schedules
 from infra.storage import Storage
-from lake.resource_names import Places
+from lake.resource_names import ResourceNames
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,10 +49,10 @@ class HybridRouterStack(Stack):
         arrivals = Arrivals(self, "Arrivals")
         arrivals.listen_to(storage.input)
         catalog = Catalog(self, "Catalog", names.database, storage)
-        places = _places(storage, names)
+        resources = _resource_names(storage, names)
         jobs = Jobs(self, "Jobs", settings, names, assets)
-        jobs.create(places)
-        functions = router_functions(self, assets.functions, places.to_environment())
+        jobs.create(resources)
+        functions = router_functions(self, assets.functions, resources.to_environment())
         grants = Grants(storage, jobs, catalog)
         grant_functions(grants, functions)
         grant_jobs(grants)
@@ -78,7 +78,7 @@ class HybridRouterStack(Stack):
             machines=machines,
         )
         outputs = StackOutputs(
-            places=places,
+            resources=resources,
             overnight=machines.overnight.machine.state_machine_arn,
             backfill=machines.backfill.machine.state_machine_arn,
             stream_window=machines.stream_window.machine.state_machine_arn,
@@ -94,8 +94,8 @@ class HybridRouterStack(Stack):
             CfnOutput(self, f"Output{key}", value=value).override_logical_id(key)
 
 
-def _places(storage: Storage, names: Names) -> Places:
-    return Places(
+def _resource_names(storage: Storage, names: Names) -> ResourceNames:
+    return ResourceNames(
         input_bucket=storage.input.bucket_name,
         lake_bucket=storage.lake.bucket_name,
         quarantine_bucket=storage.quarantine.bucket_name,

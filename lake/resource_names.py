@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class ResourceNames:
     """Buckets, the ledger's table and the streaming job; the same fields everywhere."""
 
     input_bucket: str
@@ -25,17 +25,17 @@ class Places:
     catalog_database: str
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> Places:
+    def from_environment(cls, environment: Mapping[str, str]) -> ResourceNames:
         """Read ``INPUT_BUCKET``, ``LAKE_BUCKET``, ... of a Lambda's environment."""
         return cls._read({key.lower(): value for key, value in environment.items()}, "environment variable", str.upper)
 
     @classmethod
-    def from_arguments(cls, arguments: Mapping[str, str]) -> Places:
+    def from_arguments(cls, arguments: Mapping[str, str]) -> ResourceNames:
         """Read ``--input_bucket``, ... of a Glue job's arguments (keys without dashes)."""
         return cls._read(arguments, "job argument", "--{}".format)
 
     @classmethod
-    def _read(cls, source: Mapping[str, str], kind: str, spell: object) -> Places:
+    def _read(cls, source: Mapping[str, str], kind: str, spell: object) -> ResourceNames:
         missing = [item.name for item in fields(cls) if not source.get(item.name)]
         if missing:
             name = spell(missing[0])  # type: ignore[operator]

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
     from lake.ledger import ManifestRow
     from lake.manifest import ObjectVersion
-    from lake.resource_names import Places
+    from lake.resource_names import ResourceNames
 
 
 def holders(
-    s3: S3Client, places: Places, row: ManifestRow, files: Iterable[ObjectVersion]
+    s3: S3Client, resources: ResourceNames, row: ManifestRow, files: Iterable[ObjectVersion]
 ) -> dict[str, set[ObjectVersion]]:
     """The files by the successor of the superseded ``row`` that lists them; documents are read until all are found.
 
@@ -32,7 +32,7 @@ def holders(
     for successor in row.superseded_by:
         if not wanted:
             break
-        manifest = read_manifest(s3, places.control_bucket, successor, (places.input_bucket,))
+        manifest = read_manifest(s3, resources.control_bucket, successor, (resources.input_bucket,))
         held = {wanted.pop(Identity.of(file)) for file in manifest.files if Identity.of(file) in wanted}
         if held:
             found[successor] = held

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def write_document(services: Services, key: str, body: object) -> str:
     """Put a document into the control bucket; its URI."""
-    bucket = services.places.control_bucket
+    bucket = services.resources.control_bucket
     services.s3.put_object(
         Bucket=bucket, Key=key, Body=json.dumps(body, ensure_ascii=False).encode(), ContentType="application/json"
     )
@@ -22,7 +22,7 @@ def write_document(services: Services, key: str, body: object) -> str:
 
 def read_document(services: Services, key: str) -> Any:  # noqa: ANN401
     """Get a document of the control bucket; raises ``InvalidInputError`` when it is not there."""
-    bucket = services.places.control_bucket
+    bucket = services.resources.control_bucket
     try:
         body = services.s3.get_object(Bucket=bucket, Key=key)["Body"].read()
     except services.s3.exceptions.NoSuchKey as error:

@@ -40,7 +40,7 @@ def _is_over(services: Services, row: ManifestRow, over: dict[str, bool]) -> boo
     """Whether Glue says so; a run it does not know may live elsewhere, then only the lease counts."""
     owner = str(row.owner)
     if owner not in over:
-        job = services.places.stream_job if row.lane == Lane.STREAM else services.places.batch_job
+        job = services.resources.stream_job if row.lane == Lane.STREAM else services.resources.batch_job
         state: str
         try:
             state = services.glue.get_job_run(JobName=job, RunId=owner)["JobRun"]["JobRunState"]

@@ -98,7 +98,7 @@ def _page(services: Services, request: BackfillRequest, prefix: str, progress: P
     markers: dict[str, Any] = {"KeyMarker": progress.key_marker} if progress.key_marker else {}
     if progress.version_marker:
         markers["VersionIdMarker"] = progress.version_marker
-    page = services.s3.list_object_versions(Bucket=services.places.input_bucket, Prefix=prefix, **markers)
+    page = services.s3.list_object_versions(Bucket=services.resources.input_bucket, Prefix=prefix, **markers)
     progress = _take(services, request, _wanted(services, request, page), progress)
     if page["IsTruncated"]:
         return replace(progress, key_marker=page["NextKeyMarker"], version_marker=page.get("NextVersionIdMarker") or "")
@@ -107,7 +107,7 @@ def _page(services: Services, request: BackfillRequest, prefix: str, progress: P
 
 def _wanted(services: Services, request: BackfillRequest, page: ListObjectVersionsOutputTypeDef) -> list[ObjectVersion]:
     """Objects of the dataset in the range: current ones, or every version where the request says so."""
-    settings, bucket = services.settings, services.places.input_bucket
+    settings, bucket = services.settings, services.resources.input_bucket
     wanted = []
     for item in page.get("Versions", []):
         key = item["Key"]

@@ -108,12 +108,12 @@ def check_dataset(dataset: object, services: Services) -> None:
         f"dataset = {dataset!r} is unknown: type one of {', '.join(known)}"
         if known
         else f"dataset = {dataset!r} is unknown: no file of any dataset has arrived yet, so put one into "
-        f"s3://{services.places.input_bucket} first"
+        f"s3://{services.resources.input_bucket} first"
     )
 
 
 def _has_objects(services: Services, prefix: str) -> bool:
-    answer = services.s3.list_objects_v2(Bucket=services.places.input_bucket, Prefix=prefix, MaxKeys=1)
+    answer = services.s3.list_objects_v2(Bucket=services.resources.input_bucket, Prefix=prefix, MaxKeys=1)
     return answer["KeyCount"] > 0
 
 

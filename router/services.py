@@ -1,4 +1,4 @@
-"""What every handler works with: settings, places, clients and the clock; built once per container."""
+"""What every handler works with: settings, resources, clients and the clock; built once per container."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import boto3
 from botocore.config import Config
 
 from lake.ledger import Ledger
-from lake.resource_names import Places
+from lake.resource_names import ResourceNames
 from lake.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Services:
     """One deployment as a handler sees it; tests give their own clients and clock."""
 
     settings: Settings
-    places: Places
+    resources: ResourceNames
     ledger: Ledger
     s3: S3Client
     glue: GlueClient
@@ -46,12 +46,12 @@ def container_services() -> Services:
 
     ``SETTINGS_FILE`` is relative to the root of the Lambda's asset.
     """
-    places = Places.from_environment(os.environ)
+    resources = ResourceNames.from_environment(os.environ)
     dynamodb = boto3.resource("dynamodb", config=CLIENT_CONFIG)
     return Services(
         settings=load_settings(ASSET_ROOT / os.environ.get("SETTINGS_FILE", "settings.json")),
-        places=places,
-        ledger=Ledger.over(dynamodb.meta.client, places.ledger_table),
+        resources=resources,
+        ledger=Ledger.over(dynamodb.meta.client, resources.ledger_table),
         s3=boto3.client("s3", config=CLIENT_CONFIG),
         glue=boto3.client("glue", config=CLIENT_CONFIG),
         clock=lambda: datetime.now(UTC),

@@ -32,7 +32,7 @@ def ensure_running(services: Services) -> bool:
 def start_run(services: Services) -> bool:
     """StartJobRun; False when a run is there already."""
     try:
-        services.glue.start_job_run(JobName=services.places.stream_job)
+        services.glue.start_job_run(JobName=services.resources.stream_job)
     except services.glue.exceptions.ConcurrentRunsExceededException:
         return False
     return True
@@ -40,5 +40,5 @@ def start_run(services: Services) -> bool:
 
 def live_runs(services: Services) -> list[str]:
     """Ids of the streaming job's runs that are not terminal."""
-    runs = services.glue.get_job_runs(JobName=services.places.stream_job, MaxResults=20)["JobRuns"]
+    runs = services.glue.get_job_runs(JobName=services.resources.stream_job, MaxResults=20)["JobRuns"]
     return [run["Id"] for run in runs if run["JobRunState"] in LIVE_STATES]

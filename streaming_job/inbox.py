@@ -20,7 +20,7 @@ def unfinished(services: Services) -> bool:
     """Whether a pointer in the inbox names a manifest that is open; pointers of finished ones linger for a while."""
     manifests = services.ledger.manifests
     seen = set()
-    for key in _keys(services.s3, services.places.control_bucket, INBOX):
+    for key in _keys(services.s3, services.resources.control_bucket, INBOX):
         manifest = key.removeprefix(INBOX).rpartition("-")[0]
         if manifest and manifest not in seen:
             seen.add(manifest)

@@ -26,7 +26,7 @@ def run(arguments: Mapping[str, str], spark: SparkSession) -> int:
     """Work until the run should end; the exit code."""
     services = open_services(arguments)
     glue = boto3.Session().client("glue")
-    jobs = (services.places.stream_job, services.places.batch_job)
+    jobs = (services.resources.stream_job, services.resources.batch_job)
     say = functools.partial(print, flush=True)
     owner = arguments.get("JOB_RUN_ID") or f"by-hand-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
     lane = Lane(
@@ -39,7 +39,7 @@ def run(arguments: Mapping[str, str], spark: SparkSession) -> int:
         say,
     )
     services.ledger.stream.beat(owner, lane.clock().isoformat(timespec="milliseconds"))
-    say(f"run {owner}: waiting for pointers in s3://{services.places.control_bucket}/inbox/")
+    say(f"run {owner}: waiting for pointers in s3://{services.resources.control_bucket}/inbox/")
     InboxStream(lane).run()
     return 0
 

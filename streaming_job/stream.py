@@ -46,7 +46,7 @@ class InboxStream:
             if self._batches:
                 raise
             lane = self._lane
-            control = lane.services.places.control_bucket
+            control = lane.services.resources.control_bucket
             aside = set_checkpoint_aside(lane.services.s3, control, lane.clock())
             lane.say(f"ALARM the checkpoint could not be read and was moved to s3://{control}/{aside}: {error}")
             self._run_query()
@@ -64,7 +64,7 @@ class InboxStream:
 
     def _start(self) -> StreamingQuery:
         spark, stream = self._lane.spark, self._lane.services.settings.stream
-        control = f"s3a://{self._lane.services.places.control_bucket}/"
+        control = f"s3a://{self._lane.services.resources.control_bucket}/"
         # A pointer that was deleted after it was listed is skipped: the ledger decides, the inbox is a hint.
         spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
         pointers = (

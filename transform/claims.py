@@ -44,8 +44,8 @@ def take(
         if row.state in ENDED:
             return Outcome(manifest, row.state, reason=row.reason, successors=_successors(services, row))
         if row.state == State.PUBLISHING:
-            places = services.places
-            roll_forward(services.s3, services.ledger, places.control_bucket, row, clock, places.output_buckets)
+            resources = services.resources
+            roll_forward(services.s3, services.ledger, resources.control_bucket, row, clock, resources.output_buckets)
         elif row.state == State.RUNNING:
             if _live(row, clock()) and (row.owner == run or not run_is_terminal(row.owner or "")):
                 return Outcome(manifest, HELD, reason=f"run {row.owner} is working on it")

@@ -47,7 +47,7 @@ def settle(
         return None
     row = attempt.claim.row
     key = commit_key(row.id, row.generation, row.attempt, secrets.token_hex(4))
-    named = write_commit(services.s3, services.places.control_bucket, key, document)
+    named = write_commit(services.s3, services.resources.control_bucket, key, document)
     if not _commit(services, attempt.claim, named, (*document.objects, *document.quarantine), clock):
         return None
     return _publish(services, document, named, clock)
@@ -79,7 +79,7 @@ def _exclude(
     clock: Callable[[], datetime],
 ) -> None:
     excluded = {**attempt.excluded, **failures}
-    key = write_exclusions(services.s3, services.places.control_bucket, attempt.claim.row, excluded)
+    key = write_exclusions(services.s3, services.resources.control_bucket, attempt.claim.row, excluded)
     first = next(iter(failures.items()))
     reason = f"{len(failures)} files cannot be read to their end (first: {first[0].uri}: {first[1]})"
     give_up(services, attempt.claim, reason, uploaded, clock, key)
@@ -125,15 +125,16 @@ def _moved_on(services: Services, claim: Claim) -> bool:
 def _publish(
     services: Services, document: CommitDocument, named: Document, clock: Callable[[], datetime]
 ) -> Outcome | None:
-    manifests, places = services.ledger.manifests, services.places
+    manifests, resources = services.ledger.manifests, services.resources
     row = manifests.get(document.manifest)
     assert row is not None
     state = row.state
     if state == State.PUBLISHING and row.document == named:
-        state = roll_forward(services.s3, services.ledger, places.control_bucket, row, clock, places.output_buckets)
+        buckets = resources.output_buckets
+        state = roll_forward(services.s3, services.ledger, resources.control_bucket, row, clock, buckets)
     keep = {item.upload_id for item in (*document.objects, *document.quarantine)}
     prefix = lake_prefix(document.partition, document.manifest, document.generation)
-    for bucket in (places.lake_bucket, places.quarantine_bucket):
+    for bucket in (resources.lake_bucket, resources.quarantine_bucket):
         abort_strays(services.s3, bucket, prefix, keep)
     if state != State.DONE:
         after = manifests.get(document.manifest)

@@ -11,7 +11,7 @@ import boto3
 
 from lake.errors import InvalidInputError
 from lake.ledger import Ledger
-from lake.resource_names import Places
+from lake.resource_names import ResourceNames
 from lake.settings import load_settings, parse_settings
 from transform.clients import CONFIG, s3_client
 from transform.services import Services
@@ -50,10 +50,10 @@ def open_services(arguments: Mapping[str, str]) -> Services:
         The settings are wrong; names key and value.
     """
     s3 = s3_client()
-    places = Places.from_arguments(arguments)
+    resources = ResourceNames.from_arguments(arguments)
     # A table name and an endpoint are all it needs; the client of a resource takes and gives plain Python values.
     dynamodb = boto3.Session().resource("dynamodb", config=CONFIG).meta.client
-    return Services(s3, Ledger.over(dynamodb, places.ledger_table), places, _settings(s3, arguments))
+    return Services(s3, Ledger.over(dynamodb, resources.ledger_table), resources, _settings(s3, arguments))
 
 
 def read_uri(s3: S3Client, uri: str) -> bytes:

@@ -59,10 +59,10 @@ def plan_attempt(services: Services, claim: Claim, clock: Callable[[], datetime]
     InvalidDocumentError
         The manifest or its list of excluded files is not what this system wrote.
     """
-    places, settings = services.places, services.settings.convert
+    resources, settings = services.resources, services.settings.convert
     started_at = clock().isoformat(timespec="milliseconds")
-    manifest = read_manifest(services.s3, places.control_bucket, claim.row.id, {places.input_bucket})
-    excluded = read_exclusions(services.s3, places.control_bucket, claim.row.exclusions, manifest)
+    manifest = read_manifest(services.s3, resources.control_bucket, claim.row.id, {resources.input_bucket})
+    excluded = read_exclusions(services.s3, resources.control_bucket, claim.row.exclusions, manifest)
     files = [file for file in manifest.files if file not in excluded]
     dataset = services.ledger.datasets.get(manifest.partition.dataset)
     source = Source()
@@ -76,8 +76,8 @@ def plan_attempt(services: Services, claim: Claim, clock: Callable[[], datetime]
             number,
             task_splits,
             () if dataset is None else dataset.columns,
-            places.lake_bucket,
-            places.quarantine_bucket,
+            resources.lake_bucket,
+            resources.quarantine_bucket,
             settings,
         )
         for number, task_splits in enumerate(packed)
@@ -151,7 +151,7 @@ def _quarantine_files(services: Services, attempt: Attempt) -> list[PendingObjec
         writer = QuarantineFiles(
             Path(folder),
             1 << 40,
-            lambda path, rows: pending.append(uploads.add(path, services.places.quarantine_bucket, key, rows)),
+            lambda path, rows: pending.append(uploads.add(path, services.resources.quarantine_bucket, key, rows)),
         )
         writer.write(file_record(file, reason) for file, reason in attempt.excluded.items())
         writer.close()

@@ -34,13 +34,13 @@ def put_down(services: Services, row: ManifestRow, now: datetime) -> bool:
     if not successors:
         return services.ledger.manifests.fail(row, reason, now)
     for successor in successors:
-        write_manifest(services.s3, services.places.control_bucket, successor)
+        write_manifest(services.s3, services.resources.control_bucket, successor)
     return services.ledger.manifests.supersede([row], successors, reason, now)
 
 
 def _successors(services: Services, row: ManifestRow, now: datetime) -> list[Manifest]:
-    places = services.places
-    manifest = read_manifest(services.s3, places.control_bucket, row.id, {places.input_bucket})
+    resources = services.resources
+    manifest = read_manifest(services.s3, resources.control_bucket, row.id, {resources.input_bucket})
     fresh = replace(manifest, lane=Lane.BATCH, created_at=now.isoformat(timespec="milliseconds"))
     if row.lane == Lane.STREAM:
         return [replace(fresh, id=new_manifest_id(now))]

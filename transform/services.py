@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
     from lake.ledger import Ledger
-    from lake.resource_names import Places
+    from lake.resource_names import ResourceNames
     from lake.settings import Settings
 
 HELD = "HELD"
@@ -23,7 +23,7 @@ class Services:
 
     s3: S3Client
     ledger: Ledger
-    places: Places
+    resources: ResourceNames
     settings: Settings
 
 

@@ -43,7 +43,7 @@ class Sent:
 
 def upload(deployment: Deployment, files: Sequence[DemoFile], console: DemoConsole, title: str) -> list[Sent]:
     """Put the files into the input bucket, over HTTP."""
-    bucket = deployment.places.input_bucket
+    bucket = deployment.resources.input_bucket
     sent = []
     with console.stage(title, len(files)) as report:
         for number, file in enumerate(files, start=1):
@@ -94,7 +94,7 @@ def wait_published(deployment: Deployment, sent: Sequence[Sent], console: DemoCo
 def follow(deployment: Deployment, sent: Sent) -> Trace | None:
     """What the ledger says of a sent file; None while it is not recorded."""
     arrival = deployment.ledger.arrivals.get(sent.object)
-    return None if arrival is None else trace(deployment.s3, deployment.ledger, deployment.places, arrival)
+    return None if arrival is None else trace(deployment.s3, deployment.ledger, deployment.resources, arrival)
 
 
 def run_machine(
@@ -151,7 +151,7 @@ def stop_stream(deployment: Deployment, console: DemoConsole) -> None:
 
 def export(deployment: Deployment, output: Path, console: DemoConsole) -> None:
     """Copy lake and quarantine to plain files."""
-    for name, bucket in (("lake", deployment.places.lake_bucket), ("quarantine", deployment.places.quarantine_bucket)):
+    for name, bucket in zip(("lake", "quarantine"), deployment.resources.output_buckets, strict=True):
         folder = output / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -170,7 +170,7 @@ class NotificationsPaused:
 
     def __init__(self, deployment: Deployment) -> None:
         self._s3: Any = deployment.s3
-        self._bucket = deployment.places.input_bucket
+        self._bucket = deployment.resources.input_bucket
         self._standing: dict[str, Any] = {}
 
     def __enter__(self) -> None:
@@ -201,7 +201,7 @@ def _wait(console: DemoConsole, title: str, sent: Sequence[Sent], over: Callable
 
 
 def _stream_runs(deployment: Deployment) -> list[dict[str, Any]]:
-    runs: list[dict[str, Any]] = deployment.glue.get_job_runs(JobName=deployment.places.stream_job)["JobRuns"]
+    runs: list[dict[str, Any]] = deployment.glue.get_job_runs(JobName=deployment.resources.stream_job)["JobRuns"]
     return sorted(runs, key=lambda run: run["StartedOn"], reverse=True)
 
 

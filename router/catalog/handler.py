@@ -40,12 +40,12 @@ def catalog(services: Services) -> dict[str, Any]:
 
 
 def _bring_up_to_date(services: Services, dataset: DatasetRow) -> str | None:
-    glue, database = services.glue, services.places.catalog_database
+    glue, database = services.glue, services.resources.catalog_database
     for attempt in range(ROUNDS):
         table = _standing(services, dataset.name)
         try:
             if table is None:
-                body = new_table(dataset, services.settings.convert, services.places.lake_bucket)
+                body = new_table(dataset, services.settings.convert, services.resources.lake_bucket)
                 glue.create_table(DatabaseName=database, TableInput=body)  # type: ignore[arg-type]
                 return "created"
             names = column_names(dataset, services.settings.convert)
@@ -64,6 +64,6 @@ def _bring_up_to_date(services: Services, dataset: DatasetRow) -> str | None:
 
 def _standing(services: Services, name: str) -> Mapping[str, Any] | None:
     try:
-        return services.glue.get_table(DatabaseName=services.places.catalog_database, Name=name)["Table"]
+        return services.glue.get_table(DatabaseName=services.resources.catalog_database, Name=name)["Table"]
     except services.glue.exceptions.EntityNotFoundException:
         return None

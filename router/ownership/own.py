@@ -211,7 +211,7 @@ def _owner(ledger: Ledger, owners: dict[str, ManifestRow | None], row: ArrivalRo
 def _enqueue(services: Services, taken: _Taken, now: datetime) -> Manifest | None:
     """Document, row, pointer; None when the manifest does not exist for certain or its pointer does not."""
     manifest = taken.draft.manifest(iso_utc(now), taken.files)
-    ledger, bucket = services.ledger, services.places.control_bucket
+    ledger, bucket = services.ledger, services.resources.control_bucket
     try:
         write_manifest(services.s3, bucket, manifest)
         ledger.datasets.register(manifest.partition.dataset)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def write_pointer(services: Services, manifest: str) -> None:
     """Put a pointer to a manifest, under a name never used before."""
     services.s3.put_object(
-        Bucket=services.places.control_bucket,
+        Bucket=services.resources.control_bucket,
         Key=pointer_key(manifest, secrets.token_hex(8)),
         Body=json.dumps({"manifest": manifest}).encode() + b"\n",
         ContentType="application/json",

@@ -64,7 +64,7 @@ def plan(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
 
 
 def _result(services: Services, execution: str, runs: Sequence[Run]) -> dict[str, Any]:
-    bucket = services.places.control_bucket
+    bucket = services.resources.control_bucket
     measured = {row.name: row.bytes_per_second for row in services.ledger.datasets.all()}
     speeds = {name: speed for name, speed in measured.items() if speed}
     return {

@@ -77,7 +77,7 @@ def _supersede(services: Services, pool: ThreadPoolExecutor, group: Sequence[Man
     successor = _successor(services, pool, group)
     if successor is None:
         return list(group)
-    write_manifest(services.s3, services.places.control_bucket, successor)
+    write_manifest(services.s3, services.resources.control_bucket, successor)
     if services.ledger.manifests.supersede(group, [successor], MERGE_REASON, services.clock()):
         logger.info("manifests merged", manifest_id=successor.id, sources=len(group), bytes=successor.bytes)
         return [queued_row(successor)]
@@ -98,5 +98,5 @@ def _successor(services: Services, pool: ThreadPoolExecutor, group: Sequence[Man
 
 
 def _read(services: Services, row: ManifestRow) -> Manifest:
-    places = services.places
-    return read_manifest(services.s3, places.control_bucket, row.id, (places.input_bucket,))
+    resources = services.resources
+    return read_manifest(services.s3, resources.control_bucket, row.id, (resources.input_bucket,))

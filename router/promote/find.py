@@ -73,8 +73,8 @@ def selected(
 
 def _document(services: Services, row: ManifestRow) -> Manifest | str:
     """The manifest, or why it cannot be read."""
-    places = services.places
+    resources = services.resources
     try:
-        return read_manifest(services.s3, places.control_bucket, row.id, (places.input_bucket,))
+        return read_manifest(services.s3, resources.control_bucket, row.id, (resources.input_bucket,))
     except (InvalidDocumentError, services.s3.exceptions.NoSuchKey) as error:
         return str(error)

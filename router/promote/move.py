@@ -61,7 +61,7 @@ class Promotion:
             self._report.add(decision.count, len(files), f"{spoken(files)} {decision.why}")
             return {}
         if decision.step == Step.FOLLOW:
-            return holders(self._services.s3, self._services.places, row, files)
+            return holders(self._services.s3, self._services.resources, row, files)
         if decision.step == Step.MOVE:
             return self._move(row, files)
         if not self._dry_run:
@@ -71,9 +71,9 @@ class Promotion:
 
     def _move(self, row: ManifestRow, files: set[ObjectVersion]) -> dict[str, set[ObjectVersion]]:
         """One supersede; what does not fit into it stays in the batch lane's successor, and is moved from there."""
-        services, bucket = self._services, self._services.places.control_bucket
+        services, bucket = self._services, self._services.resources.control_bucket
         now = services.clock()
-        document = read_manifest(services.s3, bucket, row.id, (services.places.input_bucket,))
+        document = read_manifest(services.s3, bucket, row.id, (services.resources.input_bucket,))
         drafts = cut(_arrivals(document, files), services.settings, lambda: new_manifest_id(now))
         if self._dry_run:
             self._tell(row, files, len(drafts))

@@ -63,7 +63,7 @@ def take(services: Services, arrivals: Iterable[ObjectVersion]) -> Ownership:
     now, health = services.clock(), services.ledger.stream.get()
     routed, ignored = [], {}
     for arrival in arrivals:
-        if arrival.bucket != services.places.input_bucket:
+        if arrival.bucket != services.resources.input_bucket:
             ignored[arrival] = f"the bucket {arrival.bucket} is not the input of this deployment"
             continue
         decision = decide(arrival, services.settings, now, health)

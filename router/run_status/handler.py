@@ -29,7 +29,7 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, int]:
 
     A manifest whose owner run is over is released at once, so that the next run of this child can claim it.
     """
-    prefix = f"s3://{services.places.control_bucket}/"
+    prefix = f"s3://{services.resources.control_bucket}/"
     uri = event.get("run")
     if not isinstance(uri, str) or not uri.startswith(prefix):
         raise InvalidInputError(f"run = {uri!r} is no run document: expected a URI that begins with {prefix}")

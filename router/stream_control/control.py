@@ -60,7 +60,7 @@ def kill(services: Services) -> dict[str, Any]:
     """End runs that did not stop in time; what they were working on is taken over when their leases are released."""
     runs = live_runs(services)
     if runs:
-        services.glue.batch_stop_job_run(JobName=services.places.stream_job, JobRunIds=runs)
+        services.glue.batch_stop_job_run(JobName=services.resources.stream_job, JobRunIds=runs)
     services.ledger.stream.request_stop(False)
     return {**_status(services, running=False), "killed": len(runs)}
 

@@ -74,10 +74,10 @@ def sweep(services: Services) -> dict[str, int]:
 
 def _listings(services: Services, stop_at: datetime) -> dict[str, int]:
     """The repairs that list whole buckets, over many sweeps if need be."""
-    progress, places = read_progress(services), services.places
-    lake_after, lake = delete_objects(services, places.lake_bucket, progress.lake_after, stop_at)
+    progress, resources = read_progress(services), services.resources
+    lake_after, lake = delete_objects(services, resources.lake_bucket, progress.lake_after, stop_at)
     quarantine_after, quarantine = delete_objects(
-        services, places.quarantine_bucket, progress.quarantine_after, services.clock() + TIME_PER_REPAIR
+        services, resources.quarantine_bucket, progress.quarantine_after, services.clock() + TIME_PER_REPAIR
     )
     search, adopted = adopt_missed(services, progress.search, services.clock() + TIME_PER_REPAIR)
     write_progress(services, Progress(search, lake_after, quarantine_after))

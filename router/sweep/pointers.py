@@ -43,6 +43,6 @@ def _is_due(services: Services, row: ManifestRow) -> bool:
     waiting = services.clock() - datetime.fromisoformat(row.changed_at)
     if waiting < limit:
         return False
-    inbox = services.s3.list_objects_v2(Bucket=services.places.control_bucket, Prefix=pointer_prefix(row.id))
+    inbox = services.s3.list_objects_v2(Bucket=services.resources.control_bucket, Prefix=pointer_prefix(row.id))
     doublings = max(inbox["KeyCount"] - 1, 0)
     return waiting >= limit * (1 << doublings)

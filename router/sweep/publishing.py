@@ -27,9 +27,9 @@ def finish_publishing(services: Services, stop_at: datetime) -> dict[str, int]:
                 continue
             if services.clock() - datetime.fromisoformat(row.changed_at) < limit:
                 continue
-            places = services.places
+            resources = services.resources
             state = roll_forward(
-                services.s3, services.ledger, places.control_bucket, row, services.clock, places.output_buckets
+                services.s3, services.ledger, resources.control_bucket, row, services.clock, resources.output_buckets
             )
             ended["rolledForward"] += state == State.DONE
             ended["vanished"] += state == State.FAILED

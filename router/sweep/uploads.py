@@ -29,7 +29,7 @@ def abort_uploads(services: Services, stop_at: datetime) -> dict[str, int]:
     Each page is listed first and its rows are read afterwards: what the row says then holds for every upload seen.
     """
     aborted = 0
-    for bucket in (services.places.lake_bucket, services.places.quarantine_bucket):
+    for bucket in (services.resources.lake_bucket, services.resources.quarantine_bucket):
         for page in _pages(services, bucket, stop_at):
             rows: dict[str, ManifestRow | None] = {}
             named: dict[str, frozenset[str] | None] = {}
@@ -64,7 +64,7 @@ def _named(services: Services, row: ManifestRow) -> frozenset[str] | None:
     if row.state != State.PUBLISHING or row.document is None:
         return None
     try:
-        document = read_commit(services.s3, services.places.control_bucket, row.document)
+        document = read_commit(services.s3, services.resources.control_bucket, row.document)
     except InvalidDocumentError:
         return None
     return frozenset(item.upload_id for item in (*document.objects, *document.quarantine))

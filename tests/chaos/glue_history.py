@@ -122,9 +122,9 @@ def _arrive(world: GlueWorld, lane: str, *, broken: bool, first: int = 0) -> Non
 
 def _begin(world: GlueWorld, lane: str, fault: Fault | None) -> tuple[str, str]:
     if lane == STREAM:
-        return world.places.stream_job, world.start(world.places.stream_job, fault)
+        return world.resources.stream_job, world.start(world.resources.stream_job, fault)
     (document,) = world.plan_runs()
-    return world.places.batch_job, world.start(world.places.batch_job, fault, run=document)
+    return world.resources.batch_job, world.start(world.resources.batch_job, fault, run=document)
 
 
 def _struck(world: GlueWorld, lane: str, fault: Fault) -> None:
@@ -159,9 +159,9 @@ def _again(world: GlueWorld, lane: str) -> None:
         for one in sorted(lanes):
             if one == BATCH:
                 for document in world.plan_runs() or [world.run_document([row["id"] for row in rows])]:
-                    world.finish(world.places.batch_job, world.start(world.places.batch_job, None, run=document))
+                    world.finish(world.resources.batch_job, world.start(world.resources.batch_job, None, run=document))
             else:
-                world.finish(world.places.stream_job, world.start(world.places.stream_job, None))
+                world.finish(world.resources.stream_job, world.start(world.resources.stream_job, None))
 
 
 def _owners(world: GlueWorld, name: str) -> str:
@@ -176,7 +176,7 @@ def _owners(world: GlueWorld, name: str) -> str:
 def _twice(world: GlueWorld) -> None:
     _arrive(world, BATCH, broken=False)
     (document,) = world.plan_runs()
-    job = world.places.batch_job
+    job = world.resources.batch_job
     for run in [world.start(job, None, run=document) for _ in range(2)]:
         world.finish(job, run)
     _again(world, BATCH)
@@ -186,7 +186,7 @@ def _checkpoint(world: GlueWorld, number: int) -> None:
     """The stream is done, loses its checkpoint or a part of it, and starts again with more to do."""
     _arrive(world, STREAM, broken=False)
     _again(world, STREAM)
-    control, s3 = world.places.control_bucket, world.clients.s3
+    control, s3 = world.resources.control_bucket, world.clients.s3
     listed = s3.list_objects_v2(Bucket=control, Prefix="checkpoint/stream/")
     keys = sorted(item["Key"] for item in listed["Contents"])
     commits = [key for key in keys if "/commits/" in key]

@@ -43,7 +43,7 @@ class GlueWorld(World):
 
     def deploy(self) -> None:
         """The jobs of this deployment, as the stack makes them, with the faults' modules beside the product's."""
-        control = self.places.control_bucket
+        control = self.resources.control_bucket
         packages = [path for name in PRODUCT for path in (CHECKOUT / name).rglob("*.py")]
         modules = [CHECKOUT / name for name in CHAOS_MODULES]
         documents = {
@@ -56,8 +56,8 @@ class GlueWorld(World):
             self.clients.s3.put_object(Bucket=control, Key=key, Body=data)
         conf = "spark.python.daemon.module=tests.chaos.glue_daemon --conf spark.driver.memory=1g"
         for name, job, command in (
-            (self.places.batch_job, "batch_job", "glueetl"),
-            (self.places.stream_job, "streaming_job", "gluestreaming"),
+            (self.resources.batch_job, "batch_job", "glueetl"),
+            (self.resources.stream_job, "streaming_job", "gluestreaming"),
         ):
             self.cloud_glue.create_job(
                 Name=name,
@@ -65,7 +65,7 @@ class GlueWorld(World):
                 Command={"Name": command, "ScriptLocation": f"s3://{control}/assets/drive.py", "PythonVersion": "3"},
                 ExecutionProperty={"MaxConcurrentRuns": 3},
                 DefaultArguments={
-                    **self.places.to_arguments(),
+                    **self.resources.to_arguments(),
                     "--settings": f"s3://{control}/assets/settings.json",
                     "--extra-py-files": f"s3://{control}/assets/product.zip,s3://{control}/assets/chaos.zip",
                     "--conf": conf,
@@ -129,9 +129,9 @@ class GlueWorld(World):
         self.numbers += 1
         key = f"plans/by-hand-{self.numbers}/runs/00000.json"
         self.clients.s3.put_object(
-            Bucket=self.places.control_bucket, Key=key, Body=json.dumps({"manifests": manifests}).encode()
+            Bucket=self.resources.control_bucket, Key=key, Body=json.dumps({"manifests": manifests}).encode()
         )
-        return f"s3://{self.places.control_bucket}/{key}"
+        return f"s3://{self.resources.control_bucket}/{key}"
 
     def open_rows(self) -> list[dict[str, Any]]:
         """Raw items of the manifests that are not terminal."""

@@ -175,11 +175,11 @@ class _History:
         world, random = self._world, self._random
         keys = sorted({entry.key for entry in world.inputs})
         chosen = random.sample(keys, min(len(keys), random.randint(1, 3)))
-        world.promote([f"s3://{world.places.input_bucket}/{key}" for key in chosen])
+        world.promote([f"s3://{world.resources.input_bucket}/{key}" for key in chosen])
 
     def _lose_pointer(self) -> None:
         world = self._world
-        control = world.places.control_bucket
+        control = world.resources.control_bucket
         for item in world.clients.s3.list_objects_v2(Bucket=control, Prefix="inbox/").get("Contents", [])[:1]:
             world.clients.s3.delete_object(Bucket=control, Key=item["Key"])
 
@@ -189,7 +189,7 @@ class _History:
         world.faults.append(Fault("completion", "before", world.counts.get("completion", 0) + 1, "kill"))
         world.stream(1)
         world.night()
-        for bucket in (world.places.lake_bucket, world.places.quarantine_bucket):
+        for bucket in (world.resources.lake_bucket, world.resources.quarantine_bucket):
             for item in world.clients.s3.list_multipart_uploads(Bucket=bucket).get("Uploads", []):
                 world.clients.s3.abort_multipart_upload(Bucket=bucket, Key=item["Key"], UploadId=item["UploadId"])
 

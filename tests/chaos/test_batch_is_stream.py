@@ -74,14 +74,14 @@ def still_open(world: World) -> bool:
 
 def seen(world: World) -> Lake:
     """Rows and quarantine records as (partition, JSON text), without what names the deployment."""
-    s3, places = world.clients.s3, world.places
+    s3, resources = world.clients.s3, world.resources
     rows: Counter[tuple[str, str]] = Counter()
     records: Counter[tuple[str, str]] = Counter()
-    for bucket in (places.lake_bucket, places.quarantine_bucket):
+    for bucket in (resources.lake_bucket, resources.quarantine_bucket):
         for item in s3.list_objects_v2(Bucket=bucket).get("Contents", []):
             partition = item["Key"].rpartition("/")[0]
             data = s3.get_object(Bucket=bucket, Key=item["Key"])["Body"].read()
-            if bucket == places.lake_bucket:
+            if bucket == resources.lake_bucket:
                 for row in pq.read_table(io.BytesIO(data)).to_pylist():
                     present = {name: value for name, value in row.items() if value is not None}
                     rows[partition, json.dumps(present, sort_keys=True)] += 1

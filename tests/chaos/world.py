@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 import batch_job.main
 from lake.errors import HybridRouterError
 from lake.ledger import Ledger
-from lake.resource_names import Places
+from lake.resource_names import ResourceNames
 from router.plan.handler import plan
 from router.promote.handler import promote
 from router.route.handler import route
@@ -51,7 +51,7 @@ class World:
     clients: Clients
     random: Random
     settings: Settings
-    places: Places
+    resources: ResourceNames
     versions: bool
     now: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
     faults: list[Fault] = field(default_factory=list)
@@ -74,23 +74,24 @@ class World:
         name = f"c{random.getrandbits(40):010x}{datetime.now(UTC):%H%M%S%f}"
         buckets = [f"{name}-{bucket}" for bucket in BUCKETS]
         jobs = (f"{name}-stream", f"{name}-batch")
-        places = Places(*buckets, f"{name}-ledger", *jobs, f"{name}_lake")  # type: ignore[call-arg]
+        resources = ResourceNames(*buckets, f"{name}-ledger", *jobs, f"{name}_lake")  # type: ignore[call-arg]
         for bucket in buckets:
             clients.s3.create_bucket(Bucket=bucket)
         if versions:
-            clients.s3.put_bucket_versioning(Bucket=places.input_bucket, VersioningConfiguration={"Status": "Enabled"})
-        _create_table(clients.dynamodb, places.ledger_table)
-        return cls(clients, random, settings, places, versions)
+            versioning = {"Status": "Enabled"}
+            clients.s3.put_bucket_versioning(Bucket=resources.input_bucket, VersioningConfiguration=versioning)
+        _create_table(clients.dynamodb, resources.ledger_table)
+        return cls(clients, random, settings, resources, versions)
 
     @property
     def checker(self) -> Checker:
-        places = self.places
+        resources = self.resources
         names = Names(
-            places.input_bucket,
-            places.lake_bucket,
-            places.quarantine_bucket,
-            places.control_bucket,
-            places.ledger_table,
+            resources.input_bucket,
+            resources.lake_bucket,
+            resources.quarantine_bucket,
+            resources.control_bucket,
+            resources.ledger_table,
         )
         return Checker(self.clients.s3, self.clients.dynamodb, names)
 
@@ -101,11 +102,11 @@ class World:
         self.now += timedelta(**amount)
 
     def ledger(self) -> Ledger:
-        return Ledger.over(self.clients.dynamodb, self.places.ledger_table)
+        return Ledger.over(self.clients.dynamodb, self.resources.ledger_table)
 
     def items(self) -> list[dict[str, Any]]:
         """Raw items of the whole ledger."""
-        pages = self.clients.dynamodb.get_paginator("scan").paginate(TableName=self.places.ledger_table)
+        pages = self.clients.dynamodb.get_paginator("scan").paginate(TableName=self.resources.ledger_table)
         return [item for page in pages for item in page["Items"]]
 
     def record(self, fault: Fault) -> bool:
@@ -119,13 +120,13 @@ class World:
 
     def put(self, key: str, body: Body) -> tuple[str, str, dict[str, Any]]:
         """Put a file; its version, and its event as a message."""
-        answer = self.clients.s3.put_object(Bucket=self.places.input_bucket, Key=key, Body=body.data)
+        answer = self.clients.s3.put_object(Bucket=self.resources.input_bucket, Key=key, Body=body.data)
         etag = answer["ETag"].strip('"')
         version = answer.get("VersionId") if self.versions else None
         self.numbers += 1
         time = self.now.isoformat(timespec="milliseconds")
         record = s3_record(
-            key, size=len(body.data), eTag=etag, versionId=version, bucket=self.places.input_bucket, time=time
+            key, size=len(body.data), eTag=etag, versionId=version, bucket=self.resources.input_bucket, time=time
         )
         return version or f"etag:{etag}", f"m{self.numbers}", message(f"m{self.numbers}", record)
 
@@ -164,7 +165,7 @@ class World:
 
     def stream(self, most: int) -> None:
         """A micro-batch over pointers that the checkpoint has not seen."""
-        control = self.places.control_bucket
+        control = self.resources.control_bucket
         page = self.clients.s3.list_objects_v2(Bucket=control, Prefix="inbox/")
         fresh = [item["Key"] for item in page.get("Contents", []) if item["Key"] not in self.seen]
         self.random.shuffle(fresh)
@@ -177,7 +178,7 @@ class World:
             lane = Lane(self._spark(), self._services(), name, self.clock, self._is_over, self._wait, self.log.append)
             return len(convert_pointers(lane, bodies))
 
-        if self.run("stream", work, self.places.stream_job) is not None:
+        if self.run("stream", work, self.resources.stream_job) is not None:
             self.seen += batch
 
     def night(self, *, twice: bool = False) -> None:
@@ -209,7 +210,7 @@ class World:
                 say=self.log.append,
             )
 
-        self.run("batch", work, self.places.batch_job)
+        self.run("batch", work, self.resources.batch_job)
 
     def sweep(self) -> None:
         """One invocation."""
@@ -235,10 +236,10 @@ class World:
 
     def router(self) -> RouterServices:
         """What a Lambda works with."""
-        return RouterServices(self.settings, self.places, self.ledger(), self.clients.s3, self.glue, self.clock)  # type: ignore[arg-type]
+        return RouterServices(self.settings, self.resources, self.ledger(), self.clients.s3, self.glue, self.clock)  # type: ignore[arg-type]
 
     def _services(self) -> Services:
-        return Services(self.clients.s3, self.ledger(), self.places, self.settings)
+        return Services(self.clients.s3, self.ledger(), self.resources, self.settings)
 
     def _spark(self) -> Any:
         return InlineSpark(self.random, self.before_tasks)

@@ -44,7 +44,7 @@ class Scenario:
 
     def put(self, key: str, lines: list[str]) -> ObjectVersion:
         """Put an NDJSON file into the input bucket."""
-        bucket = self.deployment.places.input_bucket
+        bucket = self.deployment.resources.input_bucket
         body = "".join(f"{line}\n" for line in lines).encode()
         answer = self.deployment.s3.put_object(Bucket=bucket, Key=key, Body=body)
         return ObjectVersion(bucket, key, answer["ETag"].strip('"'), len(body), "", answer.get("VersionId"))
@@ -79,7 +79,7 @@ class Scenario:
 
     def lake_rows(self, dataset: str, folder: Path) -> Counter[str]:
         """All rows of a dataset as JSON texts, read by DuckDB from plain files."""
-        bucket = self.deployment.places.lake_bucket
+        bucket = self.deployment.resources.lake_bucket
         pages = self.deployment.s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"{dataset}/")
         for item in (item for page in pages for item in page.get("Contents", [])):
             path = folder / item["Key"]

@@ -67,7 +67,7 @@ def peak_services(scenario: Scenario, now: datetime) -> Services:
     deployment = scenario.deployment
     return Services(
         settings=settings,
-        places=deployment.places,
+        resources=deployment.resources,
         ledger=deployment.ledger,
         s3=deployment.s3,
         glue=deployment.glue,
@@ -106,7 +106,7 @@ def test_a_file_at_peak_goes_through_the_stream(scenario: Scenario, urgent: Obje
 
 def test_the_idle_stream_ends_by_itself(scenario: Scenario, urgent: ObjectVersion) -> None:
     scenario.wait_state(urgent, State.DONE)
-    job = scenario.deployment.places.stream_job
+    job = scenario.deployment.resources.stream_job
 
     def ended() -> bool:
         runs = scenario.deployment.glue.get_job_runs(JobName=job)["JobRuns"]
@@ -197,7 +197,7 @@ def test_all_ways_give_one_lake(scenario: Scenario, tmp_path: Path) -> None:
 
 def test_a_table_waits_for_athena(scenario: Scenario) -> None:
     glue = scenario.deployment.glue
-    table = glue.get_table(DatabaseName=scenario.deployment.places.catalog_database, Name=DATASET)["Table"]
+    table = glue.get_table(DatabaseName=scenario.deployment.resources.catalog_database, Name=DATASET)["Table"]
     names = {column["Name"] for column in table["StorageDescriptor"]["Columns"]}
     assert {"way", "n", "nested", "date__", "_rescued"} <= names
     assert [column["Name"] for column in table["PartitionKeys"]] == ["date", "hour"]

@@ -16,7 +16,7 @@ from lake.layout import lake_prefix, pointer_key, result_key
 from lake.ledger import Ledger, ManifestRow
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id, write_manifest
 from lake.partition import Partition
-from lake.resource_names import Places
+from lake.resource_names import ResourceNames
 from lake.settings import Settings
 from transform.clients import s3_client
 from transform.convert import convert
@@ -55,7 +55,7 @@ class Deployment:
     @classmethod
     def create(cls, cloud: LocalCloud, *, versions: bool = True) -> Deployment:
         name = f"t{secrets.token_hex(5)}"
-        places = Places(
+        resources = ResourceNames(
             f"{name}-input",
             f"{name}-lake",
             f"{name}-quarantine",
@@ -66,13 +66,13 @@ class Deployment:
             f"{name}_lake",
         )
         s3 = s3_client()
-        for bucket in (places.input_bucket, places.lake_bucket, places.quarantine_bucket, places.control_bucket):
+        for bucket in (resources.input_bucket, *resources.output_buckets, resources.control_bucket):
             s3.create_bucket(Bucket=bucket)
         if versions:
-            s3.put_bucket_versioning(Bucket=places.input_bucket, VersioningConfiguration={"Status": "Enabled"})
+            s3.put_bucket_versioning(Bucket=resources.input_bucket, VersioningConfiguration={"Status": "Enabled"})
         dynamodb = boto3.resource("dynamodb").meta.client
-        _create_table(dynamodb, places.ledger_table)
-        return cls(Services(s3, Ledger.over(dynamodb, places.ledger_table), places, Settings("test")))
+        _create_table(dynamodb, resources.ledger_table)
+        return cls(Services(s3, Ledger.over(dynamodb, resources.ledger_table), resources, Settings("test")))
 
     def configure(self, **convert_settings: Any) -> None:
         settings = self.services.settings
@@ -85,10 +85,10 @@ class Deployment:
         self.services = replace(self.services, settings=settings)
 
     def put(self, key: str, body: bytes) -> ObjectVersion:
-        answer = self.services.s3.put_object(Bucket=self.services.places.input_bucket, Key=key, Body=body)
+        answer = self.services.s3.put_object(Bucket=self.services.resources.input_bucket, Key=key, Body=body)
         version = answer.get("VersionId")
         return ObjectVersion(
-            self.services.places.input_bucket,
+            self.services.resources.input_bucket,
             key,
             answer["ETag"].strip('"'),
             len(body),
@@ -100,13 +100,13 @@ class Deployment:
         partition = Partition.of(dataset, NOON)
         created = NOON.isoformat(timespec="milliseconds")
         manifest = Manifest(new_manifest_id(NOON), lane, partition, created, tuple(files))
-        write_manifest(self.services.s3, self.services.places.control_bucket, manifest)
+        write_manifest(self.services.s3, self.services.resources.control_bucket, manifest)
         self.services.ledger.manifests.enqueue(manifest)
         return manifest.id
 
     def point(self, manifest: str) -> None:
         self.services.s3.put_object(
-            Bucket=self.services.places.control_bucket,
+            Bucket=self.services.resources.control_bucket,
             Key=pointer_key(manifest, secrets.token_hex(4)),
             Body=json.dumps({"manifest": manifest}).encode(),
         )
@@ -114,8 +114,9 @@ class Deployment:
     def write_run(self, manifests: Sequence[str]) -> str:
         key = "plans/night/runs/00000.json"
         body = {"execution": "night", "number": 0, "manifests": list(manifests), "bytes": 0, "files": 0}
-        self.services.s3.put_object(Bucket=self.services.places.control_bucket, Key=key, Body=json.dumps(body).encode())
-        return f"s3://{self.services.places.control_bucket}/{key}"
+        bucket = self.services.resources.control_bucket
+        self.services.s3.put_object(Bucket=bucket, Key=key, Body=json.dumps(body).encode())
+        return f"s3://{bucket}/{key}"
 
     def convert(
         self,
@@ -140,7 +141,7 @@ class Deployment:
 
     def result(self, manifest: str, generation: int = 1) -> dict[str, Any]:
         key = result_key(manifest, generation)
-        body = self.services.s3.get_object(Bucket=self.services.places.control_bucket, Key=key)["Body"].read()
+        body = self.services.s3.get_object(Bucket=self.services.resources.control_bucket, Key=key)["Body"].read()
         return dict(json.loads(body))
 
     def keys(self, bucket: str) -> list[str]:
@@ -149,23 +150,23 @@ class Deployment:
 
     def lake(self) -> list[Row]:
         """Every row that a reader sees, NULLs left out, in the order of file names."""
-        places = self.services.places
+        resources = self.services.resources
         rows: list[Row] = []
-        for key in self.keys(places.lake_bucket):
-            body = self.services.s3.get_object(Bucket=places.lake_bucket, Key=key)["Body"].read()
+        for key in self.keys(resources.lake_bucket):
+            body = self.services.s3.get_object(Bucket=resources.lake_bucket, Key=key)["Body"].read()
             table = pq.read_table(io.BytesIO(body))
             rows += [{name: value for name, value in row.items() if value is not None} for row in table.to_pylist()]
         return rows
 
     def quarantine(self) -> list[dict[str, Any]]:
-        bucket = self.services.places.quarantine_bucket
+        bucket = self.services.resources.quarantine_bucket
         bodies = [self.services.s3.get_object(Bucket=bucket, Key=key)["Body"].read() for key in self.keys(bucket)]
         return [json.loads(line) for body in bodies for line in body.splitlines()]
 
     def unfinished_uploads(self) -> list[str]:
-        places = self.services.places
+        resources = self.services.resources
         found = []
-        for bucket in (places.lake_bucket, places.quarantine_bucket):
+        for bucket in (resources.lake_bucket, resources.quarantine_bucket):
             uploads = self.services.s3.list_multipart_uploads(Bucket=bucket).get("Uploads", [])
             found += [upload["Key"] for upload in uploads]
         return found

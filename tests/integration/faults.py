@@ -32,7 +32,7 @@ class Steps:
     def wrap(self, services: Services) -> Services:
         """The same services over clients of which every call is a step."""
         dynamodb = boto3.resource("dynamodb").meta.client
-        ledger = Ledger.over(_Stepped(dynamodb, self), services.places.ledger_table)  # type: ignore[arg-type]
+        ledger = Ledger.over(_Stepped(dynamodb, self), services.resources.ledger_table)  # type: ignore[arg-type]
         return replace(services, s3=_Stepped(services.s3, self), ledger=ledger)  # type: ignore[arg-type]
 
     def step(self, name: str, call: Callable[[], Any]) -> Any:

@@ -80,7 +80,7 @@ def test_real_data_row_by_row(deployment: Deployment, spark: SparkSession) -> No
     assert in_any_order(deployment.lake()) == in_any_order(expected(tweets, tweets))
     lines = [record["line"].encode() for record in deployment.quarantine()]
     assert sorted(lines) == sorted(arrays.splitlines())
-    assert len(deployment.keys(deployment.services.places.lake_bucket)) > 3
+    assert len(deployment.keys(deployment.services.resources.lake_bucket)) > 3
 
 
 @pytest.mark.parametrize("split_bytes", [1, 7, 64, 1 << 20])
@@ -108,7 +108,7 @@ def test_nothing_but_rejects_gives_no_parquet_file(deployment: Deployment, spark
 
     # Then
     assert (outcome.state, outcome.rows, outcome.rejects) == ("DONE", 0, 2)
-    assert deployment.keys(deployment.services.places.lake_bucket) == []
+    assert deployment.keys(deployment.services.resources.lake_bucket) == []
     assert [sorted(record.keys() & {"line", "line_base64"}) for record in deployment.quarantine()] == [
         ["line_base64"],
         ["line"],
@@ -119,7 +119,7 @@ def test_an_empty_file_is_done_without_any_object(deployment: Deployment, spark:
     manifest = deployment.enqueue([deployment.put("orders/a.ndjson", b"")])
     (outcome,) = deployment.convert([manifest], spark)
     assert (outcome.state, outcome.rows) == ("DONE", 0)
-    assert deployment.keys(deployment.services.places.lake_bucket) == []
+    assert deployment.keys(deployment.services.resources.lake_bucket) == []
 
 
 @pytest.mark.parametrize(
@@ -164,9 +164,9 @@ def test_the_original_key_is_in_the_parquet_metadata(deployment: Deployment, spa
     deployment.convert([manifest], spark)
 
     # Then
-    places = deployment.services.places
-    (key,) = deployment.keys(places.lake_bucket)
-    file = io.BytesIO(deployment.services.s3.get_object(Bucket=places.lake_bucket, Key=key)["Body"].read())
+    resources = deployment.services.resources
+    (key,) = deployment.keys(resources.lake_bucket)
+    file = io.BytesIO(deployment.services.s3.get_object(Bucket=resources.lake_bucket, Key=key)["Body"].read())
     keys = {field.name: (field.metadata or {}).get(b"original_key") for field in pq.read_schema(file)}
     assert keys.pop("_rescued") is None
     assert sorted(key for key in keys.values() if key is not None) == [b"", b"date", b"userId", long_key.encode()]
@@ -188,9 +188,9 @@ def test_known_columns_come_first_and_new_ones_are_remembered(deployment: Deploy
     # Then one file holds all rows with all columns
     assert outcome.rows == 900
     assert in_any_order(deployment.lake()) == in_any_order(expected(body))
-    places = deployment.services.places
-    (key,) = deployment.keys(places.lake_bucket)
-    file = io.BytesIO(deployment.services.s3.get_object(Bucket=places.lake_bucket, Key=key)["Body"].read())
+    resources = deployment.services.resources
+    (key,) = deployment.keys(resources.lake_bucket)
+    file = io.BytesIO(deployment.services.s3.get_object(Bucket=resources.lake_bucket, Key=key)["Body"].read())
     assert pq.read_schema(file).names == ["b", "z", "_rescued", *(f"k{number}" for number in range(45))]
     dataset = deployment.services.ledger.datasets.get("orders")
     assert dataset is not None

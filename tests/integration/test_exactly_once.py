@@ -213,7 +213,7 @@ def test_uploads_that_vanished_end_failed_and_leave_nothing(deployment: Deployme
 
     def fault(_number: int, name: str, call: Callable[[], Any]) -> Any:
         if name == "complete_multipart_upload":
-            lake = deployment.services.places.lake_bucket
+            lake = deployment.services.resources.lake_bucket
             for upload in s3.list_multipart_uploads(Bucket=lake).get("Uploads", []):
                 s3.abort_multipart_upload(Bucket=lake, Key=upload["Key"], UploadId=upload["UploadId"])
         return call()
@@ -245,7 +245,7 @@ def test_a_forced_manifest_gets_a_generation_of_its_own(deployment: Deployment, 
     deployment.convert([manifest], spark)
 
     # Then both generations stand until the sweep, and the ledger names the new one
-    keys = deployment.keys(deployment.services.places.lake_bucket)
+    keys = deployment.keys(deployment.services.resources.lake_bucket)
     assert [
         key.startswith(deployment.prefix(manifest, generation)) for key, generation in zip(keys, (1, 2), strict=True)
     ]
@@ -258,8 +258,8 @@ def test_a_poisonous_file_is_isolated_and_the_others_go_through(deployment: Depl
     # Given a file whose task always dies: its rejects have nowhere to go
     settings = deployment.services.settings
     settings = replace(settings, batch=replace(settings.batch, max_attempts=1))
-    places = replace(deployment.services.places, quarantine_bucket="no-such-bucket")
-    deployment.services = replace(deployment.services, settings=settings, places=places)
+    resources = replace(deployment.services.resources, quarantine_bucket="no-such-bucket")
+    deployment.services = replace(deployment.services, settings=settings, resources=resources)
     bodies = [b'{"a":1}\n', b"poison\n", b'{"a":2}\n']
     files = [deployment.put(f"orders/{number}.json", body) for number, body in enumerate(bodies)]
     manifest = deployment.enqueue(files)
@@ -284,8 +284,8 @@ def test_what_was_published_is_never_superseded(deployment: Deployment, spark: S
     assert deployment.services.ledger.manifests.force(deployment.row(manifest), deployment.clock())
     settings = deployment.services.settings
     settings = replace(settings, batch=replace(settings.batch, max_attempts=1))
-    places = replace(deployment.services.places, quarantine_bucket="no-such-bucket")
-    deployment.services = replace(deployment.services, settings=settings, places=places)
+    resources = replace(deployment.services.resources, quarantine_bucket="no-such-bucket")
+    deployment.services = replace(deployment.services, settings=settings, resources=resources)
 
     # When
     (outcome,) = deployment.convert([manifest], spark)

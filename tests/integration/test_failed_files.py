@@ -98,7 +98,7 @@ def test_all_files_failed(deployment: Deployment, spark: SparkSession) -> None:
     # Then
     assert (outcome.state, outcome.rows) == ("DONE", 0)
     assert "1 files failed" in str(outcome.reason)
-    assert deployment.keys(deployment.services.places.lake_bucket) == []
+    assert deployment.keys(deployment.services.resources.lake_bucket) == []
     assert len(deployment.quarantine()) == 1
 
 

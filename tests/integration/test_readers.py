@@ -90,7 +90,7 @@ def lake(deployment: Deployment, spark: SparkSession, tmp_path: Path) -> list[st
         manifest = deployment.enqueue([deployment.put(f"orders/{number}.ndjson", body)])
         (outcome,) = deployment.convert([manifest], spark)
         assert outcome.state == "DONE"
-    bucket = deployment.services.places.lake_bucket
+    bucket = deployment.services.resources.lake_bucket
     paths = []
     for key in deployment.keys(bucket):
         path = tmp_path / key.rsplit("/", 1)[1]

@@ -73,7 +73,7 @@ def test_a_checkpoint_that_cannot_be_read_is_set_aside(deployment: Deployment, s
     deployment.point(first)
     lines: list[str] = []
     InboxStream(_lane(deployment, spark, lines)).run()
-    control = deployment.services.places.control_bucket
+    control = deployment.services.resources.control_bucket
     for key in deployment.keys(control):
         if key.startswith(f"{CHECKPOINT}offsets/"):
             deployment.services.s3.put_object(Bucket=control, Key=key, Body=b"garbage")
@@ -132,8 +132,8 @@ def test_a_held_manifest_is_waited_for(deployment: Deployment, spark: SparkSessi
 def test_a_poisonous_manifest_goes_to_the_batch_lane_with_an_alarm(deployment: Deployment, spark: SparkSession) -> None:
     # Given a manifest whose task always dies, and a good one
     deployment.set_stream(max_attempts=1)
-    places = replace(deployment.services.places, quarantine_bucket="no-such-bucket")
-    deployment.services = replace(deployment.services, places=places)
+    resources = replace(deployment.services.resources, quarantine_bucket="no-such-bucket")
+    deployment.services = replace(deployment.services, resources=resources)
     bad = deployment.enqueue([deployment.put("orders/a.ndjson", BODY)], ManifestLane.STREAM)
     good = deployment.enqueue([deployment.put("orders/b.ndjson", b'{"a":1}\n')], ManifestLane.STREAM)
     lines: list[str] = []
@@ -166,7 +166,7 @@ def test_a_pointer_that_is_gone_is_skipped_when_its_micro_batch_is_replayed(
 
     with pytest.raises(ArithmeticError):
         InboxStream(replace(_lane(deployment, spark, lines), wait=die)).run()
-    control = deployment.services.places.control_bucket
+    control = deployment.services.resources.control_bucket
     for key in deployment.keys(control):
         if key.startswith(INBOX):
             deployment.services.s3.delete_object(Bucket=control, Key=key)

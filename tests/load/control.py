@@ -99,7 +99,7 @@ def _add_old(world: World, count: int) -> None:
 
     def write(first: int) -> None:
         items = [{"PutRequest": {"Item": item(n)}} for n in range(first, min(first + BATCH_WRITE, count))]
-        world.clients.dynamodb.batch_write_item(RequestItems={world.places.ledger_table: items})
+        world.clients.dynamodb.batch_write_item(RequestItems={world.resources.ledger_table: items})
 
     with ThreadPoolExecutor(WRITERS) as pool:
         list(pool.map(write, range(0, count, BATCH_WRITE)))

@@ -92,7 +92,7 @@ def stream_load(cloud: LocalCloud, files: int, size: int, rate: float) -> Latenc
     """Put files at a steady rate while the stream lane works, with the queue's windows as on AWS."""
     world = world_on(cloud, settings())
     contents = bodies(size)
-    job = world.places.stream_job
+    job = world.resources.stream_job
     run = world.start(job, None)
     put_at: dict[str, float] = {}
     putting = threading.Thread(target=_put_at_rate, args=(world, contents, files, rate, put_at))
@@ -126,7 +126,7 @@ def _put_at_rate(world: GlueWorld, contents: list[Body], files: int, rate: float
 
 def _published(world: GlueWorld) -> dict[str, float]:
     """When each file's manifest was published; every file has to be."""
-    control = world.places.control_bucket
+    control = world.resources.control_bucket
     found = {}
     for page in world.clients.s3.get_paginator("list_objects_v2").paginate(Bucket=control, Prefix="results/"):
         for item in page.get("Contents", []):
@@ -186,14 +186,14 @@ def batch_load(cloud: LocalCloud, files: int, size: int, *, manifest_files: int 
         world.queue[name] = event
     while world.queue:
         world.route(list(world.queue)[:WINDOW_MESSAGES])
-    job = world.places.batch_job
+    job = world.resources.batch_job
     started = time.monotonic()
     for document in world.plan_runs():
         state = world.finish(job, world.start(job, None, run=document))
         assert state == "SUCCEEDED", state
     seconds = time.monotonic() - started
     assert not world.open_rows()
-    control, milliseconds = world.places.control_bucket, 0
+    control, milliseconds = world.resources.control_bucket, 0
     listed = world.clients.s3.list_objects_v2(Bucket=control, Prefix="results/")["Contents"]
     for item in listed:
         result = json.loads(world.clients.s3.get_object(Bucket=control, Key=item["Key"])["Body"].read())

@@ -48,7 +48,7 @@ def night(cloud: LocalCloud, folder: Path, manifests: int) -> Night:
     """Deploy, queue the manifests, each in an hour of its own, and execute ``overnight`` with ``{}``."""
     outputs = cloud.deploy(synth(replace(settings(), stage="night"), folder / "cdk.out"))
     deployment = Deployment.connect(outputs, isolation.session(), cloud.endpoint, isolation.client_config())
-    job = deployment.places.batch_job
+    job = deployment.resources.batch_job
     script = urlsplit(deployment.glue.get_job(JobName=job)["Job"]["Command"]["ScriptLocation"])
     deployment.s3.put_object(Bucket=script.netloc, Key=script.path.lstrip("/"), Body=STUB.read_bytes())
     with ThreadPoolExecutor(WRITERS) as pool:
@@ -65,8 +65,8 @@ def night(cloud: LocalCloud, folder: Path, manifests: int) -> Night:
 
 def _enqueue(deployment: Deployment, number: int) -> None:
     hour = datetime(2025, 1, 1, tzinfo=UTC) + timedelta(hours=number)
-    places = deployment.places
-    file = ObjectVersion(places.input_bucket, f"orders/{number}", "0" * 32, 1 << 30, hour.isoformat(), "v")
+    resources = deployment.resources
+    file = ObjectVersion(resources.input_bucket, f"orders/{number}", "0" * 32, 1 << 30, hour.isoformat(), "v")
     manifest = Manifest(new_manifest_id(hour), Lane.BATCH, Partition.of("orders", hour), hour.isoformat(), (file,))
-    write_manifest(deployment.s3, places.control_bucket, manifest)
+    write_manifest(deployment.s3, resources.control_bucket, manifest)
     deployment.ledger.manifests.enqueue(manifest)

@@ -25,7 +25,7 @@ WRITERS = 16
 
 def end(services: Services, run: str, name: str) -> None:
     """One manifest from QUEUED to DONE."""
-    ledger, control = services.ledger, services.places.control_bucket
+    ledger, control = services.ledger, services.resources.control_bucket
     row = ledger.manifests.get(name)
     assert row is not None
     claim = ledger.manifests.claim(row, run, datetime.now(UTC), timedelta(minutes=10))

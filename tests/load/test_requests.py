@@ -142,7 +142,7 @@ def test_promoting_costs_three_write_units_for_each_manifest_before_and_after(wo
     # When two of its files are promoted by name, Then each costs one query, and their remaining fellows one manifest
     arrive(world, "orders/more", FILES)
     route(world)
-    bucket = world.places.input_bucket
+    bucket = world.resources.input_bucket
     names = [f"s3://{bucket}/orders/more/{number}.ndjson" for number in range(2)]
     with counted() as counts:
         world.run("promote", lambda _: promote({"files": names}, world.router()))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lake.ledger import Ledger, State
 from lake.manifest import Lane, Manifest, ObjectVersion, write_manifest
 from lake.partition import Partition
-from lake.resource_names import Places
+from lake.resource_names import ResourceNames
 from lake.settings import parse_settings
 from router.services import Services as RouterServices
 from tests.model.baton import Actor, Baton, is_read
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 START = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 PARTITION = Partition("orders", "2026-11-20", 9)
-PLACES = Places("input", "lake", "quarantine", "control", "ledger", "stream-job", "batch-job", "catalog")
+PLACES = ResourceNames("input", "lake", "quarantine", "control", "ledger", "stream-job", "batch-job", "catalog")
 SETTINGS = parse_settings(
     {
         "stage": "model",

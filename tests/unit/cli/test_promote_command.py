@@ -31,9 +31,9 @@ class FakeLambda:
 
 
 def deployment(functions: FakeLambda) -> Deployment:
-    places = {output_key(name.removeprefix("--")): value for name, value in PLACES.to_arguments().items()}
+    resources = {output_key(name.removeprefix("--")): value for name, value in PLACES.to_arguments().items()}
     nothing: Any = None
-    outputs = StackOutputs.from_outputs({**OUTPUTS, **places})
+    outputs = StackOutputs.from_outputs({**OUTPUTS, **resources})
     return Deployment(outputs, nothing, nothing, nothing, nothing, functions, nothing)
 
 

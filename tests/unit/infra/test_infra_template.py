@@ -198,7 +198,7 @@ def test_the_stack_fits_any_account_and_region(assembly: Assembly) -> None:
 def test_outputs_are_read_back(assembly: Assembly) -> None:
     values = {name: str(number) for number, name in enumerate(assembly.template["Outputs"])}
     outputs = StackOutputs.from_outputs(values)
-    assert outputs.places.lake_bucket == values["LakeBucket"]
+    assert outputs.resources.lake_bucket == values["LakeBucket"]
     assert outputs.to_outputs() == values
 
 

@@ -10,7 +10,7 @@ from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.ledger.arrivals import arrival_key
 from lake.manifest import from_json, new_manifest_id, read_manifest, to_json, write_manifest
 from lake.partition import Partition
-from lake.resource_names import Places
+from lake.resource_names import ResourceNames
 from tests.unit.lake.world import PARTITION, PLACES, World, file_of
 
 MANIFEST = "20261120T093000" + "0" * 20
@@ -76,14 +76,14 @@ def test_a_document_under_another_name_is_refused(world: World) -> None:
 
 
 def test_places_travel_both_ways() -> None:
-    assert Places.from_environment(PLACES.to_environment() | {"PATH": "/bin"}) == PLACES
+    assert ResourceNames.from_environment(PLACES.to_environment() | {"PATH": "/bin"}) == PLACES
     arguments = {key.removeprefix("--"): value for key, value in PLACES.to_arguments().items()}
-    assert Places.from_arguments(arguments) == PLACES
+    assert ResourceNames.from_arguments(arguments) == PLACES
 
 
 def test_a_missing_place_is_named() -> None:
     with pytest.raises(InvalidInputError, match="environment variable LEDGER_TABLE is missing"):
-        Places.from_environment(PLACES.to_environment() | {"LEDGER_TABLE": ""})
+        ResourceNames.from_environment(PLACES.to_environment() | {"LEDGER_TABLE": ""})
 
 
 def test_an_arrival_key_fits_and_tells_keys_apart() -> None:

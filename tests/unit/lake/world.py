@@ -15,13 +15,13 @@ from moto import mock_aws
 from lake.ledger import Claim, Ledger, ManifestRow
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id, write_manifest
 from lake.partition import Partition
-from lake.resource_names import Places
+from lake.resource_names import ResourceNames
 from tests.unit.lake.faults import Faults
 
 REGION = "eu-central-1"
 MORNING = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 """A Friday, 10:30 in Berlin."""
-PLACES = Places("input", "lake", "quarantine", "control", "ledger", "stream-job", "batch-job", "catalog")
+PLACES = ResourceNames("input", "lake", "quarantine", "control", "ledger", "stream-job", "batch-job", "catalog")
 PARTITION = Partition("orders", "2026-11-20", 9)
 LEASE = timedelta(minutes=10)
 
@@ -36,7 +36,7 @@ class World:
     faults: Faults
     dynamodb: Any
     now: datetime = MORNING
-    places: Places = field(default=PLACES)
+    resources: ResourceNames = field(default=PLACES)
 
     def clock(self) -> datetime:
         return self.now

@@ -45,7 +45,7 @@ def new_deployment() -> Iterator[Deployment]:
         deployment = Deployment(world.s3, world.raw_s3, world.ledger, world.faults, world.dynamodb, glue=glue)
         deployment.services = Services(
             settings=parse_settings(SETTINGS),
-            places=world.places,
+            resources=world.resources,
             ledger=world.ledger,
             s3=world.s3,
             glue=world.faults.wrap(glue),

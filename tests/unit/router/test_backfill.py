@@ -8,7 +8,7 @@ import pytest
 from lake.errors import InvalidInputError
 from lake.ledger import State
 from lake.manifest import Lane, read_manifest
-from router.backfill import find as find_module
+from router import listing as find_module
 from router.backfill.handler import backfill
 from router.listing import prefixes_of
 from router.route.handler import route

@@ -29,7 +29,7 @@ def test_settings_are_parsed_once_per_container(tmp_path: Path, monkeypatch: pyt
     services = container_services()
     file.unlink()
     # Then
-    assert services.places == PLACES
+    assert services.resources == PLACES
     assert services.settings.stage == "test"
     assert services.clock().tzinfo is not None
     assert container_services() is services
