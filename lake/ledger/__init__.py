@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lake.ledger.arrivals import ArrivalRow, Arrivals
 from lake.ledger.manifest_row import Document, ManifestRow, Published, State
 from lake.ledger.manifests import Claim, Manifests
-from lake.ledger.registry import DatasetRow, Datasets, Nights, Partitions, Stream, StreamRow
+from lake.ledger.registry import DatasetRow, Datasets, Executions, Partitions, Stream, StreamRow
 from lake.ledger.table import Table
 
 if TYPE_CHECKING:
@@ -24,13 +24,15 @@ class Ledger:
     datasets: Datasets
     partitions: Partitions
     stream: Stream
-    nights: Nights
+    executions: Executions
 
     @classmethod
     def over(cls, client: DynamoDBClient, table_name: str) -> Ledger:
         """``client`` is the ``meta.client`` of a boto3 DynamoDB resource (plain Python values, thread-safe)."""
         table = Table(client, table_name)
-        return cls(Arrivals(table), Manifests(table), Datasets(table), Partitions(table), Stream(table), Nights(table))
+        return cls(
+            Arrivals(table), Manifests(table), Datasets(table), Partitions(table), Stream(table), Executions(table)
+        )
 
 
 __all__ = [

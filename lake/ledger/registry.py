@@ -140,7 +140,7 @@ class Stream:
         self._table.update(STREAM_KEY, assign={"spilling": spilling})
 
 
-class Nights:
+class Executions:
     """One row per execution of ``overnight`` or ``backfill``: its verdict."""
 
     def __init__(self, table: Table) -> None:
@@ -148,11 +148,11 @@ class Nights:
 
     def record(self, execution: str, part: str, facts: dict[str, Any]) -> None:
         """Store or overwrite one part: ``plan`` or ``verdict``. A count named ``open`` must not become an index key."""
-        self._table.update(Key("night", execution), assign={part: facts})
+        self._table.update(Key("execution", execution), assign={part: facts})
 
     def get(self, execution: str) -> dict[str, Any] | None:
         """All recorded parts; strongly consistent."""
-        return self._table.get(Key("night", execution))
+        return self._table.get(Key("execution", execution))
 
 
 def _dataset(item: dict[str, Any]) -> DatasetRow:

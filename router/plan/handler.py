@@ -115,4 +115,4 @@ def _write_summary(
     write_document(services, plan_summary_key(execution), body)
     if not dry_run:
         counts = {name: result[name] for name in ("runs", "manifests", "files", "bytes")}
-        services.ledger.nights.record(execution, "plan", {"planned_at": planned_at, **counts})
+        services.ledger.executions.record(execution, "plan", {"planned_at": planned_at, **counts})

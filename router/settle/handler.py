@@ -64,7 +64,7 @@ def _record(services: Services, execution: str, verdict: Verdict, rows: list[Man
     }
     uri = write_document(services, verdict_key(execution), body)
     counts = {key: value for key, value in asdict(verdict).items() if key != "outcome"}
-    services.ledger.nights.record(
+    services.ledger.executions.record(
         execution, "verdict", {"outcome": verdict.outcome, "settled_at": settled_at, **counts}
     )
     for name in ("done", "failed", "open"):

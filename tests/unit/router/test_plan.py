@@ -115,7 +115,7 @@ def test_small_manifests_of_an_hour_are_merged_and_packed(deployment: Deployment
     assert counts == {"runs": 1, "manifests": 2, "files": 3, "bytes": 300}
     summary = document(deployment, answer["summary"])
     assert sorted(summary["manifestIds"]) == sorted(manifests)
-    night_row = deployment.ledger.nights.get("night")
+    night_row = deployment.ledger.executions.get("night")
     assert night_row is not None
     assert night_row["plan"]["runs"] == 1
 

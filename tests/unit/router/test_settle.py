@@ -105,7 +105,7 @@ def test_a_night_is_settled(deployment: Deployment) -> None:
     }
     verdict = json.loads(deployment.raw_s3.get_object(Bucket="control", Key="plans/night/verdict.json")["Body"].read())
     assert [item["manifest"] for item in verdict["notDone"]] == [halves[1].id]
-    recorded = deployment.ledger.nights.get("night")
+    recorded = deployment.ledger.executions.get("night")
     assert recorded is not None
     assert {"plan", "verdict"} <= set(recorded)
 
