@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from transform.services import Outcome, Services
+    from transform.services import ConversionOutcome, Services
 
 HELD = "HELD"
 
@@ -62,7 +62,7 @@ def run(
     return 1 if open_ones else 0
 
 
-def describe(outcome: Outcome) -> str:
+def describe(outcome: ConversionOutcome) -> str:
     """One line for the log."""
     reason = f" ({outcome.reason})" if outcome.reason else ""
     return f"{outcome.manifest} {outcome.state}: {outcome.rows} rows, {outcome.rejects} rejected lines{reason}"

@@ -14,7 +14,7 @@ from lake.manifest import Lane
 from lake.partition import Partition
 from lake.settings.model import FOLDER
 from router.ownership.draft import RoutedArrival
-from router.ownership.own import Outcome, own
+from router.ownership.own import ArrivalOutcome, own
 from router.route.decide import dataset_rule
 from router.route.parse import object_version
 from router.services import PARALLEL_REQUESTS
@@ -33,7 +33,7 @@ TIME_PER_CALL = timedelta(seconds=45)
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ListingProgress:
     """Where the listing has got to, and what it has seen so far."""
 
     prefix: int = 0
@@ -56,7 +56,7 @@ class Progress:
         return urlsafe_b64encode(json.dumps(asdict(self)).encode()).decode()
 
     @classmethod
-    def of(cls, token: str | None) -> Progress:
+    def of(cls, token: str | None) -> ListingProgress:
         """Read a token back; None begins from the start."""
         if token is None:
             return cls()
@@ -73,7 +73,7 @@ class Progress:
 
 def find(services: Services, request: BackfillRequest, token: str | None) -> dict[str, Any]:
     """List for a bounded time and record what the ledger does not know; ``token`` is null when all is listed."""
-    progress = Progress.of(token)
+    progress = ListingProgress.of(token)
     prefixes = prefixes_of(request.dataset, services)
     stop_at = services.clock() + TIME_PER_CALL
     while progress.prefix < len(prefixes) and services.clock() < stop_at:
@@ -94,7 +94,7 @@ def prefixes_of(dataset: str, services: Services) -> list[str]:
     return prefixes
 
 
-def _page(services: Services, request: BackfillRequest, prefix: str, progress: Progress) -> Progress:
+def _page(services: Services, request: BackfillRequest, prefix: str, progress: ListingProgress) -> ListingProgress:
     markers: dict[str, Any] = {"KeyMarker": progress.key_marker} if progress.key_marker else {}
     if progress.version_marker:
         markers["VersionIdMarker"] = progress.version_marker
@@ -121,7 +121,9 @@ def _wanted(services: Services, request: BackfillRequest, page: ListObjectVersio
     return wanted
 
 
-def _take(services: Services, request: BackfillRequest, files: Sequence[ObjectVersion], progress: Progress) -> Progress:
+def _take(
+    services: Services, request: BackfillRequest, files: Sequence[ObjectVersion], progress: ListingProgress
+) -> ListingProgress:
     if request.dry_run:
         with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
             rows = list(pool.map(services.ledger.arrivals.get, files))
@@ -140,13 +142,13 @@ def _take(services: Services, request: BackfillRequest, files: Sequence[ObjectVe
     return _add(
         progress,
         len(files),
-        ownership.number(Outcome.OWNED),
-        ownership.number(Outcome.LATER),
+        ownership.number(ArrivalOutcome.OWNED),
+        ownership.number(ArrivalOutcome.LATER),
         sum(manifest.bytes for manifest in ownership.manifests),
     )
 
 
-def _add(progress: Progress, found: int, recorded: int, unsettled: int, size: int) -> Progress:
+def _add(progress: ListingProgress, found: int, recorded: int, unsettled: int, size: int) -> ListingProgress:
     return replace(
         progress,
         found=progress.found + found,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from transform.convert import convert
-from transform.services import HELD, UNKNOWN, Outcome
+from transform.services import HELD, UNKNOWN, ConversionOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -39,7 +39,7 @@ class Lane:
     """Takes one line for the log."""
 
 
-def convert_pointers(lane: Lane, pointers: Iterable[str]) -> list[Outcome]:
+def convert_pointers(lane: Lane, pointers: Iterable[str]) -> list[ConversionOutcome]:
     """Convert until every manifest is terminal; only then may the checkpoint go on.
 
     One Spark job takes ``stream.batch_bytes`` of input; its manifests are published before the next one begins.
@@ -67,8 +67,8 @@ def portions(sizes: Mapping[str, int], most_bytes: int) -> list[list[str]]:
     return cut
 
 
-def _convert(lane: Lane, waiting: list[str]) -> list[Outcome]:
-    done: list[Outcome] = []
+def _convert(lane: Lane, waiting: list[str]) -> list[ConversionOutcome]:
+    done: list[ConversionOutcome] = []
     while waiting:
         outcomes = convert(
             waiting,
@@ -105,7 +105,7 @@ def manifest_ids(pointers: Iterable[str], say: Callable[[str], None]) -> list[st
     return list(ids)
 
 
-def describe(outcome: Outcome) -> str:
+def describe(outcome: ConversionOutcome) -> str:
     """One line for the log; ALARM is what the alarm's filter looks for."""
     line = f"{outcome.manifest} {outcome.state}: {outcome.rows} rows, {outcome.rejects} rejected lines"
     if outcome.reason:

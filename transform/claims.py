@@ -10,7 +10,7 @@ from lake.ledger import Claim, State
 from lake.manifest import Lane
 from lake.publish import roll_forward
 from transform.poison_manifest import attempts_allowed, put_down
-from transform.services import HELD, UNKNOWN, Outcome
+from transform.services import HELD, UNKNOWN, ConversionOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,7 @@ def take(
     run: str,
     clock: Callable[[], datetime],
     run_is_terminal: Callable[[str], bool],
-) -> Claim | Outcome:
+) -> Claim | ConversionOutcome:
     """Claim the manifest, or finish what is left of it.
 
     Ended: nothing to do. PUBLISHING: that publish is rolled forward, nothing is converted. A live lease is HELD unless
@@ -40,15 +40,17 @@ def take(
     for _ in range(READS):
         row = manifests.get(manifest)
         if row is None:
-            return Outcome(manifest, UNKNOWN, reason="the ledger has no such manifest: nothing was done for it")
+            return ConversionOutcome(
+                manifest, UNKNOWN, reason="the ledger has no such manifest: nothing was done for it"
+            )
         if row.state in ENDED:
-            return Outcome(manifest, row.state, reason=row.reason, successors=_successors(services, row))
+            return ConversionOutcome(manifest, row.state, reason=row.reason, successors=_successors(services, row))
         if row.state == State.PUBLISHING:
             resources = services.resources
             roll_forward(services.s3, services.ledger, resources.control_bucket, row, clock, resources.output_buckets)
         elif row.state == State.RUNNING:
             if _live(row, clock()) and (row.owner == run or not run_is_terminal(row.owner or "")):
-                return Outcome(manifest, HELD, reason=f"run {row.owner} is working on it")
+                return ConversionOutcome(manifest, HELD, reason=f"run {row.owner} is working on it")
             manifests.release(row, f"run {row.owner} ended in attempt {row.attempt} without a word", clock())
         elif row.tries >= attempts_allowed(services.settings, row):
             put_down(services, row, clock())

@@ -15,7 +15,7 @@ from transform.finalize import give_up, settle
 from transform.job import JobFailedError, SparkJob
 from transform.lease import LeaseKeeper
 from transform.plan_attempt import Attempt, plan_attempt
-from transform.services import Outcome
+from transform.services import ConversionOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -40,7 +40,7 @@ def convert(
     run: str,
     clock: Callable[[], datetime],
     run_is_terminal: Callable[[str], bool],
-) -> list[Outcome]:
+) -> list[ConversionOutcome]:
     """Bring every manifest to its end, as far as this run may: all in one Spark job, singly only if that fails.
 
     Parameters
@@ -80,19 +80,19 @@ class _Conversion:
         self._clock = clock
         self._run_is_terminal = run_is_terminal
 
-    def convert(self, ids: list[str]) -> list[Outcome]:
+    def convert(self, ids: list[str]) -> list[ConversionOutcome]:
         """``ids`` grows by the successors of what is superseded."""
-        outcomes: dict[str, Outcome] = {}
+        outcomes: dict[str, ConversionOutcome] = {}
         for _ in range(ROUNDS):
             open_ids = [manifest for manifest in ids if manifest not in outcomes]
             if not open_ids:
                 return [outcomes[manifest] for manifest in ids]
             with ThreadPoolExecutor(DRIVER_THREADS) as pool:
                 taken = list(pool.map(self._take, open_ids))
-            ended = [item for item in taken if isinstance(item, Outcome)]
+            ended = [item for item in taken if isinstance(item, ConversionOutcome)]
             outcomes.update((item.manifest, item) for item in ended)
             ids += dict.fromkeys(other for item in ended for other in item.successors if other not in ids)
-            claims = [item for item in taken if not isinstance(item, Outcome)]
+            claims = [item for item in taken if not isinstance(item, ConversionOutcome)]
             # Who has failed before is tried alone, so that it cannot take others down with it.
             outcomes |= self._attempt([claim for claim in claims if claim.row.tries == 1])
             with ThreadPoolExecutor(DRIVER_THREADS) as pool:
@@ -100,10 +100,10 @@ class _Conversion:
                     outcomes |= ended_alone
         raise TransientError(f"{len(ids) - len(outcomes)} manifests did not end after {ROUNDS} rounds: start again")
 
-    def _take(self, manifest: str) -> Claim | Outcome:
+    def _take(self, manifest: str) -> Claim | ConversionOutcome:
         return take(self._services, manifest, self._run, self._clock, self._run_is_terminal)
 
-    def _attempt(self, claims: Sequence[Claim]) -> dict[str, Outcome]:
+    def _attempt(self, claims: Sequence[Claim]) -> dict[str, ConversionOutcome]:
         """Outcomes of those that came to an end; the others may be claimed again."""
         if not claims:
             return {}
@@ -112,24 +112,24 @@ class _Conversion:
         with LeaseKeeper(self._services.ledger.manifests, claims, lease, self._clock, job.cancel) as keeper:
             with ThreadPoolExecutor(DRIVER_THREADS) as pool:
                 planned = list(pool.map(self._plan, claims))
-            outcomes = [item for item in planned if isinstance(item, Outcome)]
+            outcomes = [item for item in planned if isinstance(item, ConversionOutcome)]
             attempts = [item for item in planned if isinstance(item, Attempt)]
             outcomes += self._run_attempts(job, attempts, keeper)
         return {outcome.manifest: outcome for outcome in outcomes}
 
-    def _plan(self, claim: Claim) -> Attempt | Outcome | None:
+    def _plan(self, claim: Claim) -> Attempt | ConversionOutcome | None:
         services = self._services
         try:
             return plan_attempt(services, claim, self._clock)
         except (InvalidDocumentError, services.s3.exceptions.NoSuchKey) as error:
             reason = f"its documents cannot be used: {error}"
             failed = services.ledger.manifests.fail(claim.row, reason, self._clock())
-            return Outcome(claim.row.id, State.FAILED, reason=reason) if failed else None
+            return ConversionOutcome(claim.row.id, State.FAILED, reason=reason) if failed else None
         except (TransientError, BotoCoreError, ClientError) as error:
             give_up(services, claim, str(error), (), self._clock)
             return None
 
-    def _run_attempts(self, job: SparkJob, attempts: Sequence[Attempt], keeper: LeaseKeeper) -> list[Outcome]:
+    def _run_attempts(self, job: SparkJob, attempts: Sequence[Attempt], keeper: LeaseKeeper) -> list[ConversionOutcome]:
         attempts = [attempt for attempt in attempts if not keeper.lost(attempt.manifest.id)]
         if not attempts:
             return []
@@ -146,12 +146,14 @@ class _Conversion:
             return []
         return self._settle(attempts, results, keeper)
 
-    def _settle(self, attempts: Sequence[Attempt], results: Iterable[TaskResult], keeper: LeaseKeeper) -> list[Outcome]:
+    def _settle(
+        self, attempts: Sequence[Attempt], results: Iterable[TaskResult], keeper: LeaseKeeper
+    ) -> list[ConversionOutcome]:
         by_manifest: dict[str, list[TaskResult]] = {attempt.manifest.id: [] for attempt in attempts}
         for result in results:
             by_manifest[result.manifest].append(result)
 
-        def end(attempt: Attempt) -> Outcome | None:
+        def end(attempt: Attempt) -> ConversionOutcome | None:
             try:
                 return settle(self._services, attempt, by_manifest[attempt.manifest.id], self._clock)
             except (BotoCoreError, ClientError) as error:

@@ -14,7 +14,7 @@ from lake.ledger import State
 from lake.publish import abort_upload, roll_forward
 from transform.exclusions import write_exclusions
 from transform.plan_attempt import commit_document
-from transform.services import Outcome
+from transform.services import ConversionOutcome
 from transform.upload import abort_strays
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ COMMIT_TRIES = 3
 
 def settle(
     services: Services, attempt: Attempt, results: Sequence[TaskResult], clock: Callable[[], datetime]
-) -> Outcome | None:
+) -> ConversionOutcome | None:
     """Audit, commit, publish; None: the attempt was given up, claim the manifest again."""
     failures = {failure.file: failure.reason for result in results for failure in result.failures}
     uploaded = [item for result in results for item in result.uploaded]
@@ -124,7 +124,7 @@ def _moved_on(services: Services, claim: Claim) -> bool:
 
 def _publish(
     services: Services, document: CommitDocument, named: Document, clock: Callable[[], datetime]
-) -> Outcome | None:
+) -> ConversionOutcome | None:
     manifests, resources = services.ledger.manifests, services.resources
     row = manifests.get(document.manifest)
     assert row is not None
@@ -139,11 +139,11 @@ def _publish(
     if state != State.DONE:
         after = manifests.get(document.manifest)
         reason = None if after is None else after.reason
-        return Outcome(document.manifest, state, reason=reason) if state == State.FAILED else None
+        return ConversionOutcome(document.manifest, state, reason=reason) if state == State.FAILED else None
     read = sum(source.size for source in document.sources if source.failed is None)
     written = sum(item.size for item in document.objects)
     services.ledger.datasets.add_measurement(document.partition.dataset, read, written, document.task_milliseconds)
     rejects = sum(sum(source.rejects.values()) for source in document.sources)
     failed = [source for source in document.sources if source.failed is not None]
     reason = f"{len(failed)} files failed (first: {failed[0].uri}: {failed[0].failed})" if failed else None
-    return Outcome(document.manifest, State.DONE, document.rows, rejects, reason)
+    return ConversionOutcome(document.manifest, State.DONE, document.rows, rejects, reason)

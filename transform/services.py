@@ -28,7 +28,7 @@ class Services:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ConversionOutcome:
     """What became of one manifest."""
 
     manifest: str

@@ -39,7 +39,7 @@ Only waste depends on it, not safety: an owner that is given up while it lives i
 UNANSWERED = (BotoCoreError, ClientError, RefusedError, HybridRouterError)
 
 
-class Outcome(StrEnum):
+class ArrivalOutcome(StrEnum):
     """What became of an arrival in this invocation."""
 
     OWNED = "owned"
@@ -56,16 +56,16 @@ class Outcome(StrEnum):
 class Ownership:
     """The outcome of every arrival, and the manifests that came to be."""
 
-    outcomes: dict[Identity, Outcome] = field(default_factory=dict)
+    outcomes: dict[Identity, ArrivalOutcome] = field(default_factory=dict)
     manifests: list[Manifest] = field(default_factory=list)
     waiting_in_stream: set[Identity] = field(default_factory=set)
     """Arrivals whose QUEUED manifest needs the streaming job to run: own ones and duplicates."""
 
-    def settle(self, files: Iterable[ObjectVersion], outcome: Outcome) -> None:
+    def settle(self, files: Iterable[ObjectVersion], outcome: ArrivalOutcome) -> None:
         """Record an outcome."""
         self.outcomes.update((Identity.of(file), outcome) for file in files)
 
-    def number(self, outcome: Outcome) -> int:
+    def number(self, outcome: ArrivalOutcome) -> int:
         """How many arrivals ended so."""
         return sum(value == outcome for value in self.outcomes.values())
 
@@ -93,7 +93,7 @@ def own(services: Services, routed: Sequence[RoutedArrival], ignored: Mapping[Ob
         todo = [*taken, *adopted]
         for item, manifest in zip(todo, pool.map(lambda one: _enqueue(services, one, now), todo), strict=True):
             if manifest is None:
-                result.settle(item.files, Outcome.LATER)
+                result.settle(item.files, ArrivalOutcome.LATER)
                 continue
             result.manifests.append(manifest)
             if manifest.lane == Lane.STREAM:
@@ -122,12 +122,12 @@ def _take(
         rows = [(arrival, future.result()) for arrival, future in written]
         mine = [arrival.file for arrival, row in rows if row is not None and row.manifest == draft.id]
         unsettled = [arrival.file for arrival, row in rows if row is None]
-        result.settle(mine, Outcome.LATER if unsettled else Outcome.OWNED)
-        result.settle(unsettled, Outcome.LATER)
+        result.settle(mine, ArrivalOutcome.LATER if unsettled else ArrivalOutcome.OWNED)
+        result.settle(unsettled, ArrivalOutcome.LATER)
         if mine and not unsettled:
             taken.append(_Taken(draft, mine))
         others += [row for _, row in rows if row is not None and row.manifest != draft.id]
-    result.settle((row.file for row in others), Outcome.LATER)
+    result.settle((row.file for row in others), ArrivalOutcome.LATER)
     return taken, others
 
 
@@ -143,7 +143,7 @@ def _ignore(
     others = []
     for row, standing in zip(rows, pool.map(lambda row: _settled(ledger, row, ledger.arrivals.put), rows), strict=True):
         ours = standing is not None and standing.manifest is None
-        result.settle([row.file], Outcome.IGNORED if ours else Outcome.LATER)
+        result.settle([row.file], ArrivalOutcome.IGNORED if ours else ArrivalOutcome.LATER)
         if standing is not None and not ours:
             others.append(standing)
     return others
@@ -177,7 +177,7 @@ def _ownerless(ledger: Ledger, others: Iterable[ArrivalRow], result: Ownership, 
     owners: dict[str, ManifestRow | None] = {}
     for row in others:
         if row.manifest is None:
-            result.settle([row.file], Outcome.DUPLICATE)
+            result.settle([row.file], ArrivalOutcome.DUPLICATE)
             continue
         try:
             owner = _owner(ledger, owners, row, now)
@@ -192,7 +192,7 @@ def _ownerless(ledger: Ledger, others: Iterable[ArrivalRow], result: Ownership, 
             reason = f"{row.reason} (adopted from {row.manifest})"
             orphans.append(RoutedArrival(row.file, row.partition, row.lane, reason, row))
             continue
-        result.settle([row.file], Outcome.DUPLICATE)
+        result.settle([row.file], ArrivalOutcome.DUPLICATE)
         if owner.state == State.QUEUED and owner.lane == Lane.STREAM:
             result.waiting_in_stream.add(Identity.of(row.file))
     return orphans

@@ -12,7 +12,7 @@ from lake.errors import InvalidInputError
 from lake.manifest import Identity, Lane
 from lake.partition import Partition
 from router.ownership.draft import RoutedArrival
-from router.ownership.own import Outcome, Ownership, own
+from router.ownership.own import ArrivalOutcome, Ownership, own
 from router.route.decide import decide
 from router.route.parse import arrivals_of
 from router.services import Services, container_services
@@ -50,7 +50,7 @@ def route(event: SQSEvent, services: Services) -> dict[str, Any]:
         messages[message.message_id] = [Identity.of(file) for file in files]
         arrivals.update((Identity.of(file), file) for file in files)
     ownership = take(services, arrivals.values())
-    later = {identity for identity, outcome in ownership.outcomes.items() if outcome == Outcome.LATER}
+    later = {identity for identity, outcome in ownership.outcomes.items() if outcome == ArrivalOutcome.LATER}
     if ownership.waiting_in_stream and not _stream_runs(services):
         later |= ownership.waiting_in_stream
     failed += [message for message, identities in messages.items() if not later.isdisjoint(identities)]
@@ -87,8 +87,8 @@ def _stream_runs(services: Services) -> bool:
 
 def _measure(ownership: Ownership, failed: int) -> None:
     count("Arrivals", len(ownership.outcomes))
-    count("Duplicates", ownership.number(Outcome.DUPLICATE))
-    count("Ignored", ownership.number(Outcome.IGNORED))
+    count("Duplicates", ownership.number(ArrivalOutcome.DUPLICATE))
+    count("Ignored", ownership.number(ArrivalOutcome.IGNORED))
     count("NotAcknowledged", failed)
     for lane in Lane:
         manifests = [manifest for manifest in ownership.manifests if manifest.lane == lane]

@@ -16,7 +16,7 @@ PUBLISH_TIME = timedelta(minutes=10)
 """A manifest that publishes for longer has lost its publisher; whoever comes next rolls it forward."""
 
 
-class Outcome(StrEnum):
+class ExecutionOutcome(StrEnum):
     """Of an execution."""
 
     SUCCEEDED = "SUCCEEDED"
@@ -30,7 +30,7 @@ class Outcome(StrEnum):
 class Verdict:
     """Counts of manifests, and of what those that are DONE hold."""
 
-    outcome: Outcome
+    outcome: ExecutionOutcome
     done: int
     failed: int
     open: int
@@ -53,13 +53,13 @@ def judge(rows: Iterable[ManifestRow], results: Iterable[Mapping[str, int]], now
         for name in totals:
             totals[name] += result[name]
     if not rows:
-        outcome, message = Outcome.EMPTY, "nothing was waiting"
+        outcome, message = ExecutionOutcome.EMPTY, "nothing was waiting"
     elif working:
-        outcome, message = Outcome.OPEN, f"{working} manifests are still being worked on"
+        outcome, message = ExecutionOutcome.OPEN, f"{working} manifests are still being worked on"
     elif failed or open_rows:
-        outcome, message = Outcome.FAILED, _failure(failed, open_rows)
+        outcome, message = ExecutionOutcome.FAILED, _failure(failed, open_rows)
     else:
-        outcome, message = Outcome.SUCCEEDED, f"all {done} manifests are done: {totals['rows']} rows"
+        outcome, message = ExecutionOutcome.SUCCEEDED, f"all {done} manifests are done: {totals['rows']} rows"
     if totals["failed_files"]:
         message += f"; {totals['failed_files']} files could not be read and are in the quarantine by reference"
     return Verdict(outcome, done, len(failed), len(open_rows), **totals, message=message)

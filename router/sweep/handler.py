@@ -13,7 +13,7 @@ from router.sweep.leases import release_leases
 from router.sweep.missed import adopt_missed
 from router.sweep.objects import delete_objects
 from router.sweep.pointers import renew_pointers
-from router.sweep.progress import Progress, read_progress, write_progress
+from router.sweep.progress import SweepProgress, read_progress, write_progress
 from router.sweep.publishing import finish_publishing
 from router.sweep.stalled import report_stalled
 from router.sweep.uploads import abort_uploads
@@ -80,5 +80,5 @@ def _listings(services: Services, stop_at: datetime) -> dict[str, int]:
         services, resources.quarantine_bucket, progress.quarantine_after, services.clock() + TIME_PER_REPAIR
     )
     search, adopted = adopt_missed(services, progress.search, services.clock() + TIME_PER_REPAIR)
-    write_progress(services, Progress(search, lake_after, quarantine_after))
+    write_progress(services, SweepProgress(search, lake_after, quarantine_after))
     return {**{name: lake[name] + quarantine[name] for name in lake}, **adopted}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lake.partition import Partition
 from lake.settings.model import FOLDER
 from router.backfill.request import BackfillRequest
-from router.listing import Progress, find
+from router.listing import ListingProgress, find
 from router.route.parse import iso_utc
 from router.telemetry import logger
 
@@ -37,7 +37,7 @@ def adopt_missed(services: Services, search: Search, stop_at: datetime) -> tuple
     search = _begin(services, search)
     while search.dataset is not None and services.clock() < stop_at:
         request = _request(services, search.dataset, datetime.fromisoformat(search.begun_at))
-        before = Progress.of(search.token).recorded
+        before = ListingProgress.of(search.token).recorded
         result = find(services, request, search.token)
         if result["recorded"] > before:
             adopted += result["recorded"] - before

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class SweepProgress:
     """Every listing goes on where the last sweep ran out of time."""
 
     search: Search = field(default_factory=Search)
@@ -24,15 +24,15 @@ class Progress:
     quarantine_after: str = ""
 
 
-def read_progress(services: Services) -> Progress:
+def read_progress(services: Services) -> SweepProgress:
     """What the last sweep left; from the beginning when nothing readable is there."""
     try:
         body = read_document(services, sweep_key())
-        return Progress(Search(**body.pop("search")), **body)
+        return SweepProgress(Search(**body.pop("search")), **body)
     except (InvalidInputError, ValueError, TypeError, KeyError, AttributeError):
-        return Progress()
+        return SweepProgress()
 
 
-def write_progress(services: Services, progress: Progress) -> None:
+def write_progress(services: Services, progress: SweepProgress) -> None:
     """For the next sweep."""
     write_document(services, sweep_key(), asdict(progress))

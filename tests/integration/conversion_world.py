@@ -20,7 +20,7 @@ from lake.resource_names import ResourceNames
 from lake.settings import Settings
 from transform.clients import s3_client
 from transform.convert import convert
-from transform.services import Outcome, Services
+from transform.services import ConversionOutcome, Services
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -124,7 +124,7 @@ class Deployment:
         spark: SparkSession,
         run: str = "run-1",
         clock: Callable[[], datetime] | None = None,
-    ) -> list[Outcome]:
+    ) -> list[ConversionOutcome]:
         return convert(
             manifests,
             spark=spark,

@@ -15,7 +15,7 @@ from lake.layout import INBOX, lake_key, quarantine_key
 from lake.ledger import State
 from lake.manifest import Identity, Lane
 from router.ownership.draft import RoutedArrival
-from router.ownership.own import Outcome, own
+from router.ownership.own import ArrivalOutcome, own
 from router.plan.handler import plan
 from router.promote.handler import promote
 from router.sweep.handler import sweep
@@ -152,7 +152,7 @@ def route(world: World, actor: Actor | None, files: Sequence[ObjectVersion], lan
     """An invocation of ``route`` that acknowledges what it may."""
     result = own(world.router(actor), [RoutedArrival(file, PARTITION, lane, "model") for file in files], {})
     for file in files:
-        if result.outcomes[Identity.of(file)] != Outcome.LATER:
+        if result.outcomes[Identity.of(file)] != ArrivalOutcome.LATER:
             acknowledge(world, file)
 
 

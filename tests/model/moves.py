@@ -17,7 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from lake.errors import HybridRouterError
 from lake.manifest import Identity, Lane
 from router.ownership.draft import RoutedArrival
-from router.ownership.own import Outcome, own
+from router.ownership.own import ArrivalOutcome, own
 from tests.model.actors import acknowledge, planner, played, promoter, stream, sweeper, worker
 from tests.model.baton import Actor, Crash, Violation, is_read
 from tests.model.invariants import LIVE, Watch
@@ -91,7 +91,7 @@ def _route(world: World, actor: Actor | None) -> None:
     routed = [RoutedArrival(file, PARTITION, lanes.get(file.key, Lane.STREAM), "model") for file in waiting]
     result = own(world.router(actor), routed, {})
     for file in waiting:
-        if result.outcomes[Identity.of(file)] != Outcome.LATER:
+        if result.outcomes[Identity.of(file)] != ArrivalOutcome.LATER:
             acknowledge(world, file)
 
 

@@ -36,7 +36,7 @@ class Member:
 
 
 @dataclass(slots=True)
-class Outcome:
+class OracleResult:
     lines: int = 0
     blank_lines: int = 0
     size: int = 0
@@ -53,9 +53,9 @@ def read(
     known_columns: tuple[str, ...] = (),
     column_limit: int = 1000,
     max_line_bytes: int = 16 << 20,
-) -> Outcome:
+) -> OracleResult:
     """Everything about the lines whose first byte lies in [start, end); rows are (offset, column -> text)."""
-    outcome = Outcome(columns=dict.fromkeys(known_columns))
+    outcome = OracleResult(columns=dict.fromkeys(known_columns))
     limit = max(column_limit, len(known_columns))
     for offset, line in lines_of(data):
         if offset < start or (end is not None and offset >= end):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from ndjson_arrow import Batch, Reader, Reject, SplitCounts
 
-from tests.oracle.ndjson_oracle import Outcome
+from tests.oracle.ndjson_oracle import OracleResult
 
 
 @dataclass(slots=True)
@@ -95,7 +95,7 @@ def read_file(data: bytes, *, cuts: Sequence[int] = (), splits: Sequence[int] = 
     return result
 
 
-def assert_same(read: Read, expected: Outcome, *, provenance: bool = False) -> None:
+def assert_same(read: Read, expected: OracleResult, *, provenance: bool = False) -> None:
     """Rows, rejects with their lines, counts and columns are those of the oracle."""
     rows = [row | ({"_source": "file", "_offset": str(offset)} if provenance else {}) for offset, row in expected.rows]
     assert read.rows == rows

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from streaming_job.micro_batch import describe, manifest_ids, portions
-from transform.services import Outcome
+from transform.services import ConversionOutcome
 
 
 def test_a_pointer_that_is_none_is_logged_and_skipped() -> None:
@@ -12,9 +12,9 @@ def test_a_pointer_that_is_none_is_logged_and_skipped() -> None:
 
 
 def test_an_end_without_rows_is_an_alarm() -> None:
-    assert describe(Outcome("m", "DONE", 3, 1)) == "m DONE: 3 rows, 1 rejected lines"
-    assert describe(Outcome("m", "FAILED", reason="why")).startswith("ALARM m FAILED")
-    assert describe(Outcome("m", "SUPERSEDED")).startswith("ALARM")
+    assert describe(ConversionOutcome("m", "DONE", 3, 1)) == "m DONE: 3 rows, 1 rejected lines"
+    assert describe(ConversionOutcome("m", "FAILED", reason="why")).startswith("ALARM m FAILED")
+    assert describe(ConversionOutcome("m", "SUPERSEDED")).startswith("ALARM")
 
 
 def test_a_micro_batch_is_cut_into_jobs_by_bytes() -> None:
