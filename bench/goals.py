@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 HARD = ("random_order", "sparse", "wide")
 LEAST = {"one_pass": 2.0, "obvious": 4.0, "duckdb": 1.4}
 AIM = {"one_pass": 3.0, "obvious": 6.0, "duckdb": 2.0}
-LEAST_HARD = 1.5
-LEAST_SCALING = 1.7
-MOST_TASK_BYTES = 300 * 10**6
+MIN_HARD = 1.5
+MIN_SCALING = 1.7
+MAX_TASK_BYTES = 300 * 10**6
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +38,14 @@ def goals(figures: Sequence[Figure]) -> list[Goal]:
             ratio = _ratio(of[("ours", shape)], of[(way, shape)])
             found += [_times(f"{shape}: ours / {way}", ratio, least), _times("... aim", ratio, AIM[way])]
         found.append(
-            _times(f"{shape}: 2 cores / 1 core", _ratio(of[("ours", shape)], of[("ours_1", shape)]), LEAST_SCALING)
+            _times(f"{shape}: 2 cores / 1 core", _ratio(of[("ours", shape)], of[("ours_1", shape)]), MIN_SCALING)
         )
     for shape in (shape for shape in HARD if shape in measured):
         ratio = _ratio(of[("ours", shape)], of[("one_pass", shape)])
-        found.append(_times(f"{shape}: ours / one_pass", ratio, LEAST_HARD))
+        found.append(_times(f"{shape}: ours / one_pass", ratio, MIN_HARD))
     for figure in figures:
         if figure.way == "ours" and figure.peak_bytes is not None:
-            reached = figure.peak_bytes <= MOST_TASK_BYTES
+            reached = figure.peak_bytes <= MAX_TASK_BYTES
             found.append(
                 Goal(f"{figure.shape}: memory of a task", f"{figure.peak_bytes / 1e6:.0f} MB", "<= 300 MB", reached)
             )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NAMESPACE = "hybrid-router"
 ROUTE_TIMEOUT_SECONDS = 120
 ONE_PYTHON = "Python 3.13 is what Glue 6.0 runs: one version for all of the code."
-LONGEST_SECONDS = 900
+MAX_SECONDS = 900
 """What Lambda allows."""
 
 
@@ -38,15 +38,15 @@ class FunctionSpec:
 
 SPECS = (
     FunctionSpec("route", "decides the lane of every arrival and takes ownership", ROUTE_TIMEOUT_SECONDS, 1024),
-    FunctionSpec("plan", "packs the backlog into runs", LONGEST_SECONDS, 1769),
+    FunctionSpec("plan", "packs the backlog into runs", MAX_SECONDS, 1769),
     # Shorter than router.ownership.own.OWNER_GRACE, like route: an invocation that may own arrivals is over by then.
     FunctionSpec("backfill", "finds older arrivals that have no owner", 240, 1024),
     FunctionSpec("run_status", "says what is left of a run", 300),
-    FunctionSpec("settle", "gives the verdict of an execution", LONGEST_SECONDS, 1024),
-    FunctionSpec("sweep", "repairs what died on its way and removes its remains", LONGEST_SECONDS, 1024),
+    FunctionSpec("settle", "gives the verdict of an execution", MAX_SECONDS, 1024),
+    FunctionSpec("sweep", "repairs what died on its way and removes its remains", MAX_SECONDS, 1024),
     FunctionSpec("catalog", "creates and extends the tables", 300),
     FunctionSpec("stream_control", "starts, watches and stops the streaming job", 60),
-    FunctionSpec("promote", "moves queued files to the stream lane", LONGEST_SECONDS, 1024),
+    FunctionSpec("promote", "moves queued files to the stream lane", MAX_SECONDS, 1024),
 )
 
 

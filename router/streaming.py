@@ -12,7 +12,7 @@ LIVE_STATES = frozenset({"STARTING", "RUNNING", "STOPPING", "WAITING"})
 TERMINAL_STATES = frozenset({"STOPPED", "SUCCEEDED", "FAILED", "TIMEOUT", "ERROR", "EXPIRED"})
 HEARTBEAT_TRIGGERS = 6
 """A heartbeat is fresh for so many trigger intervals."""
-SHORTEST_HEARTBEAT = timedelta(minutes=1)
+MIN_HEARTBEAT = timedelta(minutes=1)
 
 
 def ensure_running(services: Services) -> bool:
@@ -24,7 +24,7 @@ def ensure_running(services: Services) -> bool:
     if row.heartbeat_at is not None and not row.stop_requested:
         age = services.clock() - datetime.fromisoformat(row.heartbeat_at)
         interval = timedelta(seconds=services.settings.stream.trigger_seconds)
-        if age < max(HEARTBEAT_TRIGGERS * interval, SHORTEST_HEARTBEAT):
+        if age < max(HEARTBEAT_TRIGGERS * interval, MIN_HEARTBEAT):
             return False
     return start_run(services)
 

@@ -54,14 +54,14 @@ def convert_pointers(lane: Lane, pointers: Iterable[str]) -> list[ConversionOutc
     return [outcome for portion in portions(sizes, most) for outcome in _convert(lane, portion)]
 
 
-def portions(sizes: Mapping[str, int], most_bytes: int) -> list[list[str]]:
-    """Manifests in order, cut so that each portion has at most ``most_bytes``, or one manifest. Pure."""
+def portions(sizes: Mapping[str, int], max_bytes: int) -> list[list[str]]:
+    """Manifests in order, cut so that each portion has at most ``max_bytes``, or one manifest. Pure."""
     cut: list[list[str]] = []
     room = 0
     for manifest, size in sizes.items():
         if not cut or size > room:
             cut.append([])
-            room = most_bytes
+            room = max_bytes
         cut[-1].append(manifest)
         room -= size
     return cut

@@ -23,7 +23,7 @@ MAGIC = (
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 SEPARATORS = (b",", b";", b"\t", b"|")
 LINES_TO_COMPARE = 20
-FEWEST_TABLE_LINES = 2
+MIN_TABLE_LINES = 2
 
 
 def recognise(first_rejected: Sequence[bytes | None], rows: int, *, opens_file: bool = True) -> str | None:
@@ -61,7 +61,7 @@ def _magic(line: bytes) -> str | None:
 
 def _table(lines: Sequence[bytes]) -> str | None:
     """Lines that do not even begin like JSON and all have as many separators as the first."""
-    if len(lines) < FEWEST_TABLE_LINES or any(line.lstrip()[:1] in (b"{", b"[") for line in lines):
+    if len(lines) < MIN_TABLE_LINES or any(line.lstrip()[:1] in (b"{", b"[") for line in lines):
         return None
     for separator in SEPARATORS:
         count = lines[0].count(separator)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 DEFAULT_OUTPUT_RATIO = 0.2
 """Parquet bytes per input byte where that is not known."""
-LEAST_OUTPUT_RATIO = 0.01
+MIN_OUTPUT_RATIO = 0.01
 """A ratio below this would put too much work into one task."""
 
 
@@ -36,7 +36,7 @@ def pack(splits: Sequence[Split], target_file_bytes: int, output_ratio: float | 
     The number of tasks is rounded and the work shared evenly, so none is much below two thirds or above one and a
     half of the target when there is that much.
     """
-    ratio = max(output_ratio or DEFAULT_OUTPUT_RATIO, LEAST_OUTPUT_RATIO)
+    ratio = max(output_ratio or DEFAULT_OUTPUT_RATIO, MIN_OUTPUT_RATIO)
     total = sum(split.size for split in splits)
     count = max(1, round(total * ratio / target_file_bytes))
     tasks: list[list[Split]] = []

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3 import S3Client
 
-MOST_BYTES = 5 << 30
+MAX_BYTES = 5 << 30
 """S3's limit on one part."""
 
 
@@ -69,7 +69,7 @@ class Uploads:
 
     def _upload(self, path: Path, bucket: str, key: str, rows: int) -> PendingObject:
         size = path.stat().st_size
-        if size > MOST_BYTES:
+        if size > MAX_BYTES:
             raise TransientError(f"{key} would have {size} bytes, more than one part may have: lower target_file_bytes")
         upload_id = self._s3.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"]
         self._begun.append(Begun(bucket, key, upload_id))

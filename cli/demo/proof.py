@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MODULUS = 1 << 128
-LONGEST_LINE = 16 << 20
+MAX_LINE = 16 << 20
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ def count_input(path: Path, uri: str, dataset: str) -> tuple[InputCount, int]:
             if not body.strip(b" \t\r"):
                 count.blank += 1
                 continue
-            pairs = None if len(body) > LONGEST_LINE else pairs_of(body)
+            pairs = None if len(body) > MAX_LINE else pairs_of(body)
             if pairs is None:
                 count.bad += 1
             else:

@@ -19,7 +19,7 @@ const WORD: usize = u64::BITS as usize;
 /// Before the values of a page, for its definition levels where they are one run: length, two bytes or more.
 const ROOM: usize = 16;
 /// A chunk whose smallest or largest value is longer tells neither: a footer of many megabytes helps nobody.
-const LONGEST_BOUND: usize = 4096;
+const MAX_BOUND: usize = 4096;
 
 #[derive(Default)]
 pub struct ColumnChunk {
@@ -101,7 +101,7 @@ impl ColumnChunk {
         let pages = std::mem::take(&mut self.pages);
         let mut summary = std::mem::take(&mut self.summary);
         summary.compressed = pages.len();
-        summary.bounds.take_if(|(least, most)| least.len().max(most.len()) > LONGEST_BOUND);
+        summary.bounds.take_if(|(least, most)| least.len().max(most.len()) > MAX_BOUND);
         Ok((pages, summary))
     }
 

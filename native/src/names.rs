@@ -12,7 +12,7 @@ pub const OFFSET: &str = "_offset";
 const RESERVED: [&str; 6] = ["date", "hour", RESCUED, SOURCE, OFFSET, ARRIVED_AT];
 
 /// Names are ASCII, so characters and bytes are the same number.
-const LONGEST_NAME: usize = 200;
+const MAX_NAME: usize = 200;
 const HASHED_HEAD: usize = 160;
 const HASH_DIGITS: usize = 32;
 
@@ -30,7 +30,7 @@ pub fn column_name(key: &str) -> String {
     }
     // A plain name in the shape of a hashed one is hashed as well: so the two never meet, and the shape alone tells them
     // apart. (The head may be cut inside of an escape, which the "__1" behind it could seem to complete.)
-    if name.len() <= LONGEST_NAME && !is_hashed(&name) {
+    if name.len() <= MAX_NAME && !is_hashed(&name) {
         return name;
     }
     name.truncate(HASHED_HEAD);

@@ -3,7 +3,7 @@
 use crate::reason::Reason;
 
 /// A longer line is kept by reference: source, offset and length say where it is.
-pub const LONGEST_KEPT_LINE: usize = 64 << 10;
+pub const MAX_KEPT_LINE: usize = 64 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reject {
@@ -28,7 +28,7 @@ impl Sample {
     /// The reject as it goes into the sample; None if the sample is full, so that it is only counted.
     pub fn admit(&mut self, reason: Reason, offset: u64, length: u64, line: Option<&[u8]>) -> Option<Reject> {
         self.lines = self.lines.checked_sub(1)?;
-        let kept = line.filter(|line| line.len() <= LONGEST_KEPT_LINE.min(self.bytes));
+        let kept = line.filter(|line| line.len() <= MAX_KEPT_LINE.min(self.bytes));
         self.bytes -= kept.map_or(0, <[u8]>::len);
         Some(Reject { offset, length, reason, line: kept.map(<[u8]>::to_vec) })
     }

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 /// A key with more bytes than this gets no column (its name and metadata would cost more than it is worth) and goes
 /// to `_rescued`, so that remembered keys cannot grow the memory either.
-pub const LONGEST_KEY: usize = 8192;
+pub const MAX_KEY: usize = 8192;
 
 /// Room for this part more than the last batch took.
 const MARGIN: usize = 32;
@@ -160,7 +160,7 @@ impl Table {
     #[cold]
     fn meet(&mut self, key: &str) -> u32 {
         let full = self.columns.len() >= self.limit;
-        if key.len() > LONGEST_KEY || (full && self.unbound == 0) {
+        if key.len() > MAX_KEY || (full && self.unbound == 0) {
             return NONE;
         }
         let name = names::column_name(key);

@@ -56,12 +56,12 @@ def cut(routed: Iterable[RoutedArrival], settings: Settings, new_id: Callable[[]
     return drafts
 
 
-def _pieces(arrivals: list[RoutedArrival], most_bytes: int, most_files: int) -> list[tuple[RoutedArrival, ...]]:
+def _pieces(arrivals: list[RoutedArrival], max_bytes: int, max_files: int) -> list[tuple[RoutedArrival, ...]]:
     pieces: list[tuple[RoutedArrival, ...]] = []
     piece: list[RoutedArrival] = []
     size = 0
     for arrival in arrivals:
-        if piece and (size + arrival.file.size > most_bytes or len(piece) == most_files):
+        if piece and (size + arrival.file.size > max_bytes or len(piece) == max_files):
             pieces.append(tuple(piece))
             piece, size = [], 0
         piece.append(arrival)

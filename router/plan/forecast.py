@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 START_SECONDS = 60.0
 """A Glue run's start, not billed, before it converts anything."""
-SHORTEST_BILLED_SECONDS = 60.0
+MIN_BILLED_SECONDS = 60.0
 VCPUS_PER_DPU = 4
 MEGABYTE = 1_000_000
 
@@ -50,7 +50,7 @@ def forecast(runs: Sequence[Run], settings: Settings, speeds: Mapping[str, float
     total = max(busy_until)
     dpus = batch.workers * WORKERS[batch.worker_type] / VCPUS_PER_DPU
     dpu_hour = price.dpu_hour_flex if batch.flex else price.dpu_hour
-    billed = sum(max(duration, SHORTEST_BILLED_SECONDS) for duration in seconds)
+    billed = sum(max(duration, MIN_BILLED_SECONDS) for duration in seconds)
     deadline = next_local_time(settings.schedule.deadline, settings.time_zone, now)
     return Forecast(
         minutes=round(total / 60, 1),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lake.settings import BatchSettings
     from router.services import Services
 
-MOST_SOURCES = 90
+MAX_SOURCES = 90
 """Of one supersede: below DynamoDB's 100 actions of a transaction."""
 MERGE_REASON = "merged with others of its hour for the night"
 
@@ -66,7 +66,7 @@ def is_mergeable(row: ManifestRow) -> bool:
 
 def _fits(group: Sequence[ManifestRow], row: ManifestRow, limits: BatchSettings) -> bool:
     return (
-        len(group) < MOST_SOURCES
+        len(group) < MAX_SOURCES
         and sum(other.bytes for other in group) + row.bytes <= limits.manifest_bytes
         and sum(other.files for other in group) + row.files <= limits.manifest_files
     )

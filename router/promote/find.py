@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from router.selection import Selection
     from router.services import Services
 
-MOST_FILES = 10_000
+MAX_FILES = 10_000
 """That wait in the batch lane, of a selection: each may need a stream manifest of its own."""
 
 
@@ -56,10 +56,10 @@ def selected(
     """
     batch, stream = (list(open_rows(services, lane, State.QUEUED, selection)) for lane in (Lane.BATCH, Lane.STREAM))
     files = sum(row.files for row in batch)
-    if files > MOST_FILES:
+    if files > MAX_FILES:
         raise InvalidInputError(
             f"the selection holds {files:,} files in {len(batch):,} manifests of the batch lane, one promote takes "
-            f"{MOST_FILES:,}: type a smaller range, or start overnight"
+            f"{MAX_FILES:,}: type a smaller range, or start overnight"
         )
     rows = [*batch, *stream]
     wanted = {}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from router.promote.report import Report
     from router.services import Services
 
-MOST_SUCCESSORS = 90
+MAX_SUCCESSORS = 90
 """In the stream lane, of one supersede: below DynamoDB's 100 actions of a transaction."""
 TRIES = 20
 """How often a row may move on under our eyes."""
@@ -80,7 +80,7 @@ class Promotion:
             return {}
         urgent = [
             draft.manifest(iso_utc(now), [arrival.file for arrival in draft.arrivals])
-            for draft in drafts[:MOST_SUCCESSORS]
+            for draft in drafts[:MAX_SUCCESSORS]
         ]
         moved = {file for manifest in urgent for file in manifest.files}
         others = tuple(file for file in document.files if file not in moved)
@@ -91,7 +91,7 @@ class Promotion:
         list(self._pool.map(lambda manifest: write_pointer(services, manifest.id), urgent))
         logger.info("manifest promoted", manifest_id=row.id, files=len(moved), successors=len(urgent), rest=len(others))
         self._tell(row, moved, len(urgent))
-        later = {arrival.file for draft in drafts[MOST_SUCCESSORS:] for arrival in draft.arrivals}
+        later = {arrival.file for draft in drafts[MAX_SUCCESSORS:] for arrival in draft.arrivals}
         return {manifest.id: later for manifest in rest if later}
 
     def _again(self, row: ManifestRow, files: set[ObjectVersion]) -> dict[str, set[ObjectVersion]]:

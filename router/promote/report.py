@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from lake.manifest import ObjectVersion
 
-MOST_SENTENCES = 100
+MAX_SENTENCES = 100
 COUNTS = ("promoted", "inStream", "tooLate", "notMoved", "ignored", "notRouted", "unknown", "manifests")
 """Of object versions by what became of them; ``unknown`` of names; ``manifests`` are new ones of the stream lane."""
 
@@ -31,8 +31,8 @@ class Report:
     def answer(self, *, dry_run: bool) -> dict[str, Any]:
         """As the function returns it; of very many sentences only the first."""
         counts = {name: self.counts[name] for name in COUNTS}
-        unsaid = max(len(self.sentences) - MOST_SENTENCES, 0)
-        return {"dryRun": dry_run, **counts, "sentences": self.sentences[:MOST_SENTENCES], "unsaid": unsaid}
+        unsaid = max(len(self.sentences) - MAX_SENTENCES, 0)
+        return {"dryRun": dry_run, **counts, "sentences": self.sentences[:MAX_SENTENCES], "unsaid": unsaid}
 
 
 def spoken(files: Collection[ObjectVersion]) -> str:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from router.services import Services
 
 FIELDS = ("files", "dataset", "from", "to", "dryRun")
-MOST_URIS = 1_000
+MAX_URIS = 1_000
 """Of one invocation; the files of a request by name can be in as many manifests."""
 FILES_EXAMPLE = '{"files": ["s3://bucket/key"]}'
 SELECTION_EXAMPLE = '{"dataset": "orders", "from": "2026-11-01T08", "to": "2026-11-01T09"}'
@@ -51,8 +51,8 @@ def parse_request(given: object, services: Services) -> PromoteRequest:
 def _names(files: object) -> tuple[Name, ...]:
     if not isinstance(files, list) or not files:
         raise InvalidInputError(f"files = {files!r} is no list of S3 URIs: type {FILES_EXAMPLE}")
-    if len(files) > MOST_URIS:
+    if len(files) > MAX_URIS:
         raise InvalidInputError(
-            f"files names {len(files):,} URIs, one promote takes {MOST_URIS:,}: type fewer, or a dataset and its hours"
+            f"files names {len(files):,} URIs, one promote takes {MAX_URIS:,}: type fewer, or a dataset and its hours"
         )
     return tuple(dict.fromkeys(map(parse_name, files)))

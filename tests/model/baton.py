@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-MOST_STEPS = 3000
+MAX_STEPS = 3000
 """No history needs as many: an actor that does turns in circles."""
 READS = frozenset({"get_item", "query", "get_object", "head_object", "get_job_run"})
 
@@ -82,7 +82,7 @@ class Baton:
         if actor.dead or self.violation:
             raise Crash
         self.step += 1
-        if self.step > MOST_STEPS:
+        if self.step > MAX_STEPS:
             raise Violation("the actors turn in circles")
         issued = self.now()
         choice = self.choose(self.step, actor, operation)

@@ -147,7 +147,7 @@ def _play(mover: Mover, number: int, when: str) -> list[str]:
     with ExitStack() as stack:
         stack.enter_context(patch("tests.model.world.SETTINGS", SMALL))
         # So that more than one supersede is needed.
-        stack.enter_context(patch("router.promote.move.MOST_SUCCESSORS", 1))
+        stack.enter_context(patch("router.promote.move.MAX_SUCCESSORS", 1))
         stack.enter_context(played(world))
         mover.prepare(world)
         world.look = watch.look

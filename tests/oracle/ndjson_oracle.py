@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 DEEPEST = 256
-LONGEST_KEY_BYTES = 8192
+MAX_KEY_BYTES = 8192
 RESERVED = {"date", "hour", "_rescued", "_source", "_offset", "_arrived_at"}
 
 SPACE = re.compile(r"[ \t\r\n]*")
@@ -180,7 +180,7 @@ def to_row(members: list[Member], columns: dict[str, str | None], limit: int) ->
     for member in members:
         name = column_name(member.key)
         fits = name in columns or len(columns) < limit
-        if not fits or len(member.key.encode()) > LONGEST_KEY_BYTES:
+        if not fits or len(member.key.encode()) > MAX_KEY_BYTES:
             rescued.append(f"{member.raw_key}:{member.raw_value}")
             continue
         columns[name] = member.key

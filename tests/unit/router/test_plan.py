@@ -16,7 +16,7 @@ from lake.partition import Partition
 from lake.settings import parse_settings
 from router.plan.forecast import forecast, next_local_time
 from router.plan.handler import plan
-from router.plan.merge import MOST_SOURCES, groups
+from router.plan.merge import MAX_SOURCES, groups
 from router.plan.pack import Run, pack
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import LEASE, PARTITION
@@ -61,7 +61,7 @@ def test_groups_are_of_one_hour_within_limits_and_untried(backlog: list[Manifest
     members = [row for group in found for row in group]
     assert len({row.id for row in members}) == len(members)
     for group in found:
-        assert 2 <= len(group) <= MOST_SOURCES
+        assert 2 <= len(group) <= MAX_SOURCES
         assert len({row.partition for row in group}) == 1
         assert sum(row.bytes for row in group) <= 100
         assert sum(row.files for row in group) <= 20

@@ -51,7 +51,7 @@ def test_more_manifests_than_a_transaction_takes_are_moved_one_after_the_other(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given: room for two successors in the stream lane, and five that are needed
-    monkeypatch.setattr(move, "MOST_SUCCESSORS", 2)
+    monkeypatch.setattr(move, "MAX_SUCCESSORS", 2)
     deployment.configure(stream={"manifest_files": 1})
     owned(deployment, *"abcdef")
     # When
@@ -65,7 +65,7 @@ def test_more_manifests_than_a_transaction_takes_are_moved_one_after_the_other(
 
 def test_a_full_supersede_fits_into_a_transaction(deployment: Deployment) -> None:
     deployment.configure(stream={"manifest_files": 1})
-    names = [f"{number:03d}" for number in range(move.MOST_SUCCESSORS + 2)]
+    names = [f"{number:03d}" for number in range(move.MAX_SUCCESSORS + 2)]
     owned(deployment, *names)
     assert counts(ask(deployment, *names[:-1])) == {"promoted": len(names) - 1, "manifests": len(names) - 1}
 

@@ -9,7 +9,7 @@ from lake.manifest import Lane
 from lake.partition import Partition
 from router.promote import find, request
 from router.promote.handler import promote
-from router.promote.report import MOST_SENTENCES
+from router.promote.report import MAX_SENTENCES
 from tests.unit.lake.faults import Crash
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.promote.promoting import ask, counts, live, owned, pointed
@@ -80,8 +80,8 @@ def test_too_much_at_once_is_refused_before_anything_is_done(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     owned(deployment, "a", "b")
-    monkeypatch.setattr(request, "MOST_URIS", 1)
-    monkeypatch.setattr(find, "MOST_FILES", 1)
+    monkeypatch.setattr(request, "MAX_URIS", 1)
+    monkeypatch.setattr(find, "MAX_FILES", 1)
     with pytest.raises(InvalidInputError, match="files names 2 URIs, one promote takes 1: type fewer"):
         ask(deployment, "a", "b")
     with pytest.raises(InvalidInputError, match="2 files in 1 manifests of the batch lane, one promote takes 1: type"):
@@ -90,5 +90,5 @@ def test_too_much_at_once_is_refused_before_anything_is_done(
 
 
 def test_very_many_sentences_are_cut(deployment: Deployment) -> None:
-    answer = ask(deployment, *(f"{number}" for number in range(MOST_SENTENCES + 3)))
-    assert (len(answer["sentences"]), answer["unsaid"], answer["unknown"]) == (MOST_SENTENCES, 3, MOST_SENTENCES + 3)
+    answer = ask(deployment, *(f"{number}" for number in range(MAX_SENTENCES + 3)))
+    assert (len(answer["sentences"]), answer["unsaid"], answer["unknown"]) == (MAX_SENTENCES, 3, MAX_SENTENCES + 3)
