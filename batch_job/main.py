@@ -33,7 +33,7 @@ def run(
     services: Services,
     clock: Callable[[], datetime],
     run_is_terminal: Callable[[str], bool],
-    say: Callable[[str], None],
+    log: Callable[[str], None],
 ) -> int:
     """Convert the manifests of the run document that ``--run`` names.
 
@@ -45,8 +45,8 @@ def run(
         raise InvalidInputError("the job argument --run is missing: give the s3:// address of a run document")
     document = json.loads(read_uri(services.s3, uri))
     manifests = [str(manifest) for manifest in document["manifests"]]
-    owner = arguments.get("JOB_RUN_ID") or f"by-hand-{clock():%Y%m%dT%H%M%S%f}"
-    say(
+    owner = arguments.get("JOB_RUN_ID") or f"manual-{clock():%Y%m%dT%H%M%S%f}"
+    log(
         f"run {uri}: {len(manifests)} manifests, {document.get('files', '?')} files, {document.get('bytes', '?')} bytes"
     )
     started = time.monotonic()
@@ -54,11 +54,11 @@ def run(
         manifests, spark=spark, services=services, run=owner, clock=clock, run_is_terminal=run_is_terminal
     )
     for outcome in outcomes:
-        say(describe(outcome))
+        log(describe(outcome))
     open_ones = [outcome for outcome in outcomes if not outcome.terminal and outcome.state != HELD]
     rows = sum(outcome.rows for outcome in outcomes)
     rejects = sum(outcome.rejects for outcome in outcomes)
-    say(f"{rows} rows, {rejects} rejected lines in {time.monotonic() - started:.1f} s; {len(open_ones)} unfinished")
+    log(f"{rows} rows, {rejects} rejected lines in {time.monotonic() - started:.1f} s; {len(open_ones)} unfinished")
     return 1 if open_ones else 0
 
 
@@ -72,7 +72,7 @@ def main(argv: list[str]) -> int:
     """Parse, connect, open a Spark session, run."""
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
-    say = functools.partial(print, flush=True)
+    log = functools.partial(print, flush=True)
     arguments = parse_arguments(argv)
     try:
         services = open_services(arguments)
@@ -84,7 +84,7 @@ def main(argv: list[str]) -> int:
             services=services,
             clock=lambda: datetime.now(UTC),
             run_is_terminal=lambda owner: run_is_over(glue, jobs, owner),
-            say=say,
+            log=log,
         )
     except HybridRouterError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)

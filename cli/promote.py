@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from cli.deployed_stack import Deployment
 
-SPOKEN = {
+LABELS = {
     "inStream": "in the stream lane already",
     "tooLate": "too late",
     "notMoved": "not moved",
@@ -36,17 +36,17 @@ def promote_files(deployment: Deployment, given: Mapping[str, Any], *, dry_run: 
     if ("files" in fields) == bool(fields.keys() - {"files"}):
         raise InvalidInputError(f"promote takes files or a part of the backlog, one of both: {EXAMPLES}")
     answer = deployment.promote({**fields, "dryRun": dry_run})
-    for sentence in answer["sentences"]:
-        typer.echo(sentence)
-    if answer["unsaid"]:
-        typer.echo(f"... and {answer['unsaid']:,} more")
+    for message in answer["messages"]:
+        typer.echo(message)
+    if answer["omitted"]:
+        typer.echo(f"... and {answer['omitted']:,} more")
     typer.echo(_summary(answer))
     wrong = answer["unknown"] + answer["ignored"]
-    return 1 if wrong and wrong == sum(answer[name] for name in ("promoted", *SPOKEN)) else 0
+    return 1 if wrong and wrong == sum(answer[name] for name in ("promoted", *LABELS)) else 0
 
 
 def _summary(answer: Mapping[str, Any]) -> str:
-    others = [f"{answer[name]:,} {spoken}" for name, spoken in SPOKEN.items() if answer[name]]
+    others = [f"{answer[name]:,} {label}" for name, label in LABELS.items() if answer[name]]
     if not answer["promoted"] and not others:
         return "nothing is queued there"
     did = "dry run, nothing was done; to be promoted" if answer["dryRun"] else "promoted"

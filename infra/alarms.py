@@ -22,7 +22,7 @@ LATE_SECONDS = 900
 FIVE_MINUTES = Duration.minutes(5)
 
 
-class Notices(Construct):
+class AlarmTopic(Construct):
     """The topic that people subscribe to."""
 
     def __init__(self, scope: Construct, name: str) -> None:

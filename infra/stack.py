@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from aws_cdk import CfnOutput, Duration, Stack
 from aws_cdk import aws_lambda_event_sources as event_sources
 
-from infra.alarms import Alarms, Notices
+from infra.alarms import Alarms, AlarmTopic
 from infra.arrivals import Arrivals
 from infra.assets import Assets
 from infra.catalog import Catalog
@@ -65,7 +65,7 @@ class HybridRouterStack(Stack):
                 report_batch_item_failures=True,
             )
         )
-        topic = Notices(self, "Notices").topic
+        topic = AlarmTopic(self, "AlarmTopic").topic
         machines = Machines(self, "Machines", settings, names, functions, jobs, storage.control, topic)
         schedules = Schedules(self, "Schedules", settings, machines, functions, arrivals.dead_letters)
         Alarms(

@@ -50,10 +50,10 @@ def roll_forward(
         prefix = lake_prefix(row.partition, row.id, row.generation)
         # Whoever has read the right document in time is either through or finds nothing to complete any more.
         for bucket in buckets:
-            abort_below(s3, bucket, prefix)
+            abort_under_prefix(s3, bucket, prefix)
         if ledger.manifests.fail(row, str(error), clock()):
             for bucket in buckets:
-                _delete_below(s3, bucket, prefix)
+                _delete_under_prefix(s3, bucket, prefix)
         return _state(ledger, row)
     except UploadsVanishedError as error:
         withdraw(s3, (*document.objects, *document.quarantine))
@@ -94,7 +94,7 @@ def abort_upload(s3: S3Client, bucket: str, key: str, upload_id: str) -> None:
             raise
 
 
-def abort_below(s3: S3Client, bucket: str, prefix: str) -> None:
+def abort_under_prefix(s3: S3Client, bucket: str, prefix: str) -> None:
     """Abort every unfinished upload whose key begins so."""
     for page in s3.get_paginator("list_multipart_uploads").paginate(Bucket=bucket, Prefix=prefix):
         for upload in page.get("Uploads", []):
@@ -152,7 +152,7 @@ def _complete(s3: S3Client, item: PendingObject) -> bool:
     return head["ETag"].strip('"') == item.etag
 
 
-def _delete_below(s3: S3Client, bucket: str, prefix: str) -> None:
+def _delete_under_prefix(s3: S3Client, bucket: str, prefix: str) -> None:
     for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
         for item in page.get("Contents", []):
             s3.delete_object(Bucket=bucket, Key=item["Key"])

@@ -27,8 +27,8 @@ def run(arguments: Mapping[str, str], spark: SparkSession) -> int:
     services = open_services(arguments)
     glue = boto3.Session().client("glue")
     jobs = (services.resources.stream_job, services.resources.batch_job)
-    say = functools.partial(print, flush=True)
-    owner = arguments.get("JOB_RUN_ID") or f"by-hand-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
+    log = functools.partial(print, flush=True)
+    owner = arguments.get("JOB_RUN_ID") or f"manual-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
     lane = Lane(
         spark,
         services,
@@ -36,10 +36,10 @@ def run(arguments: Mapping[str, str], spark: SparkSession) -> int:
         lambda: datetime.now(UTC),
         lambda other: run_is_over(glue, jobs, other),
         time.sleep,
-        say,
+        log,
     )
-    services.ledger.stream.beat(owner, lane.clock().isoformat(timespec="milliseconds"))
-    say(f"run {owner}: waiting for pointers in s3://{services.resources.control_bucket}/inbox/")
+    services.ledger.stream.record_heartbeat(owner, lane.clock().isoformat(timespec="milliseconds"))
+    log(f"run {owner}: waiting for pointers in s3://{services.resources.control_bucket}/inbox/")
     InboxStream(lane).run()
     return 0
 

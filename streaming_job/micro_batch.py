@@ -35,7 +35,7 @@ class Lane:
     run_is_terminal: Callable[[str], bool]
     wait: Callable[[float], object]
     """Pauses for so many seconds."""
-    say: Callable[[str], None]
+    log: Callable[[str], None]
     """Takes one line for the log."""
 
 
@@ -46,7 +46,7 @@ def convert_pointers(lane: Lane, pointers: Iterable[str]) -> list[ConversionOutc
     A manifest that another run holds is waited for. A pointer that is no pointer, or names what the ledger does not
     know, is logged and skipped: the ledger decides, the inbox is a hint.
     """
-    ids = manifest_ids(pointers, lane.say)
+    ids = manifest_ids(pointers, lane.log)
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
         rows = list(pool.map(lane.services.ledger.manifests.get, ids))
     sizes = {manifest: 0 if row is None else row.bytes for manifest, row in zip(ids, rows, strict=True)}
@@ -80,17 +80,17 @@ def _convert(lane: Lane, waiting: list[str]) -> list[ConversionOutcome]:
         )
         ended = [outcome for outcome in outcomes if outcome.state != HELD]
         for outcome in ended:
-            lane.say(describe(outcome))
+            lane.log(describe(outcome))
         done += ended
         waiting = [outcome.manifest for outcome in outcomes if outcome.state == HELD]
         if waiting:
-            lane.services.ledger.stream.beat(lane.run, lane.clock().isoformat(timespec="milliseconds"))
-            lane.say(f"waiting for {len(waiting)} manifests that other runs hold")
+            lane.services.ledger.stream.record_heartbeat(lane.run, lane.clock().isoformat(timespec="milliseconds"))
+            lane.log(f"waiting for {len(waiting)} manifests that other runs hold")
             lane.wait(HELD_WAIT_SECONDS)
     return done
 
 
-def manifest_ids(pointers: Iterable[str], say: Callable[[str], None]) -> list[str]:
+def manifest_ids(pointers: Iterable[str], log: Callable[[str], None]) -> list[str]:
     """Distinct manifest ids of lines of the inbox, in order."""
     ids: dict[str, None] = {}
     for pointer in pointers:
@@ -101,7 +101,7 @@ def manifest_ids(pointers: Iterable[str], say: Callable[[str], None]) -> list[st
         if isinstance(manifest, str) and manifest:
             ids[manifest] = None
         else:
-            say(f"skipped {pointer[:200]!r}: it is no pointer")
+            log(f"skipped {pointer[:200]!r}: it is no pointer")
     return list(ids)
 
 

@@ -48,7 +48,7 @@ class InboxStream:
             lane = self._lane
             control = lane.services.resources.control_bucket
             aside = set_checkpoint_aside(lane.services.s3, control, lane.clock())
-            lane.say(f"ALARM the checkpoint could not be read and was moved to s3://{control}/{aside}: {error}")
+            lane.log(f"ALARM the checkpoint could not be read and was moved to s3://{control}/{aside}: {error}")
             self._run_query()
 
     def _run_query(self) -> None:
@@ -56,7 +56,7 @@ class InboxStream:
         try:
             seconds = self._lane.services.settings.stream.trigger_seconds
             while not query.awaitTermination(seconds):
-                self._beat()
+                self._record_heartbeat()
                 if self._may_end():
                     return
         finally:
@@ -91,16 +91,16 @@ class InboxStream:
             self._batches += 1
             try:
                 pointers = [str(row[0]) for row in batch.collect()]
-                self._lane.say(f"micro-batch {number}: {len(pointers)} pointers")
+                self._lane.log(f"micro-batch {number}: {len(pointers)} pointers")
                 convert_pointers(self._lane, pointers)
             except BaseException as error:
                 self._error = error
                 raise
             self._last_work = self._lane.clock()
 
-    def _beat(self) -> None:
+    def _record_heartbeat(self) -> None:
         now = self._lane.clock().isoformat(timespec="milliseconds")
-        self._lane.services.ledger.stream.beat(self._lane.run, now)
+        self._lane.services.ledger.stream.record_heartbeat(self._lane.run, now)
 
     def _may_end(self) -> bool:
         """Whether to end now; once it says so no micro-batch begins any more."""
@@ -118,10 +118,10 @@ class InboxStream:
             self._lane.services.ledger.stream.end()
             if not row.stop_requested and unfinished(self._lane.services):
                 self._last_work = now
-                self._beat()
+                self._record_heartbeat()
                 return False
             self._ending = True
         finally:
             self._working.release()
-        self._lane.say("stopped as requested" if row.stop_requested else "idle outside of the stream window: ended")
+        self._lane.log("stopped as requested" if row.stop_requested else "idle outside of the stream window: ended")
         return True

@@ -9,7 +9,7 @@ from lake.errors import TransientError
 from lake.ledger import Claim, State
 from lake.manifest import Lane
 from lake.publish import roll_forward
-from transform.poison_manifest import attempts_allowed, put_down
+from transform.poison_manifest import attempts_allowed, supersede_or_fail
 from transform.services import HELD, UNKNOWN, ConversionOutcome
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def take(
                 return ConversionOutcome(manifest, HELD, reason=f"run {row.owner} is working on it")
             manifests.release(row, f"run {row.owner} ended in attempt {row.attempt} without a word", clock())
         elif row.tries >= attempts_allowed(services.settings, row):
-            put_down(services, row, clock())
+            supersede_or_fail(services, row, clock())
         else:
             lease = timedelta(seconds=services.settings.batch.lease_seconds)
             claim = manifests.claim(row, run, clock(), lease)

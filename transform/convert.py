@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from lake.errors import InvalidDocumentError, TransientError
 from lake.ledger import State
 from transform.claims import take
-from transform.finalize import give_up, settle
+from transform.finalize import finalize, give_up
 from transform.job import JobFailedError, SparkJob
 from transform.lease import LeaseKeeper
 from transform.plan_attempt import Attempt, plan_attempt
@@ -155,7 +155,7 @@ class _Conversion:
 
         def end(attempt: Attempt) -> ConversionOutcome | None:
             try:
-                return settle(self._services, attempt, by_manifest[attempt.manifest.id], self._clock)
+                return finalize(self._services, attempt, by_manifest[attempt.manifest.id], self._clock)
             except (BotoCoreError, ClientError) as error:
                 # The row says how far it came: a commit stands, anything less is given back.
                 uploaded = [

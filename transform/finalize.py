@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 COMMIT_TRIES = 3
 
 
-def settle(
+def finalize(
     services: Services, attempt: Attempt, results: Sequence[TaskResult], clock: Callable[[], datetime]
 ) -> ConversionOutcome | None:
     """Audit, commit, publish; None: the attempt was given up, claim the manifest again."""

@@ -22,7 +22,7 @@ def attempts_allowed(settings: Settings, row: ManifestRow) -> int:
     return allowed + (row.exclusions is not None)
 
 
-def put_down(services: Services, row: ManifestRow, now: datetime) -> bool:
+def supersede_or_fail(services: Services, row: ManifestRow, now: datetime) -> bool:
     """Supersede or fail a QUEUED manifest that may not be tried again; False: the row has moved on, read it again.
 
     From the stream lane it goes to the batch lane as it is; there it is halved until a bad file stands alone. What

@@ -74,7 +74,7 @@ def run_task(task: Task, source: Source, uploads: Uploads, folder: Path) -> Task
         The written files do not hold the rows that were read.
     """
     started = time.monotonic()
-    work = _Work(task, uploads, folder)
+    work = TaskRun(task, uploads, folder)
     with ReadAhead(source, task.splits) as ahead:
         for index, split in enumerate(task.splits):
             work.convert(index, split, ahead)
@@ -94,7 +94,7 @@ def run_task(task: Task, source: Source, uploads: Uploads, folder: Path) -> Task
 
 
 @dataclass(frozen=True, slots=True)
-class _Names:
+class ObjectNumbers:
     """Final keys of a task's objects, in order."""
 
     task: Task
@@ -105,14 +105,14 @@ class _Names:
         return self.task.number * NUMBERS_PER_TASK + count
 
 
-class _Work:
+class TaskRun:
     """The state of one task while it runs."""
 
     def __init__(self, task: Task, uploads: Uploads, folder: Path) -> None:
         settings = task.settings
         self._task = task
         self._uploads = uploads
-        self._names = _Names(task)
+        self._names = ObjectNumbers(task)
         self._reader = Reader(
             known_columns=task.known_columns,
             column_limit=max(settings.column_limit, len(task.known_columns)),

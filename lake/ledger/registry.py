@@ -119,7 +119,7 @@ class Stream:
             item.get("window_until"),
         )
 
-    def beat(self, run: str, now: str) -> None:
+    def record_heartbeat(self, run: str, now: str) -> None:
         """The run is alive; ISO 8601."""
         self._table.update(STREAM_KEY, assign={"run": run, "heartbeat_at": now})
 

@@ -11,7 +11,7 @@ from lake.successors import holders
 from router.ownership.draft import RoutedArrival, cut
 from router.ownership.pointer import write_pointer
 from router.promote.decide import Step, decide
-from router.promote.report import spoken
+from router.promote.report import format_files
 from router.route.parse import iso_utc
 from router.streaming import ensure_running
 from router.telemetry import logger
@@ -58,7 +58,7 @@ class Promotion:
         row = self._services.ledger.manifests.get(manifest)
         decision = decide(row)
         if row is None or decision.step == Step.LEAVE:
-            self._report.add(decision.count, len(files), f"{spoken(files)} {decision.why}")
+            self._report.add(decision.count, len(files), f"{format_files(files)} {decision.why}")
             return {}
         if decision.step == Step.FOLLOW:
             return holders(self._services.s3, self._services.resources, row, files)
@@ -66,7 +66,9 @@ class Promotion:
             return self._move(row, files)
         if not self._dry_run:
             write_pointer(self._services, row.id)
-        self._report.add("inStream", len(files), f"{spoken(files)} waiting in the stream lane already, in {row.id}")
+        self._report.add(
+            "inStream", len(files), f"{format_files(files)} waiting in the stream lane already, in {row.id}"
+        )
         return {}
 
     def _move(self, row: ManifestRow, files: set[ObjectVersion]) -> dict[str, set[ObjectVersion]]:
@@ -76,7 +78,7 @@ class Promotion:
         document = read_manifest(services.s3, bucket, row.id, (services.resources.input_bucket,))
         drafts = cut(_arrivals(document, files), services.settings, lambda: new_manifest_id(now))
         if self._dry_run:
-            self._tell(row, files, len(drafts))
+            self._report_moved(row, files, len(drafts))
             return {}
         urgent = [
             draft.manifest(iso_utc(now), [arrival.file for arrival in draft.arrivals])
@@ -90,7 +92,7 @@ class Promotion:
             return self._again(row, files)
         list(self._pool.map(lambda manifest: write_pointer(services, manifest.id), urgent))
         logger.info("manifest promoted", manifest_id=row.id, files=len(moved), successors=len(urgent), rest=len(others))
-        self._tell(row, moved, len(urgent))
+        self._report_moved(row, moved, len(urgent))
         later = {arrival.file for draft in drafts[MAX_SUCCESSORS:] for arrival in draft.arrivals}
         return {manifest.id: later for manifest in rest if later}
 
@@ -99,17 +101,17 @@ class Promotion:
         self._refused[row.id] += 1
         if self._refused[row.id] < TRIES:
             return {row.id: files}
-        sentence = f"{spoken(files)} not moved: manifest {row.id} changed {TRIES} times meanwhile, promote again"
-        self._report.add("notMoved", len(files), sentence)
+        message = f"{format_files(files)} not moved: manifest {row.id} changed {TRIES} times meanwhile, promote again"
+        self._report.add("notMoved", len(files), message)
         return {}
 
-    def _tell(self, row: ManifestRow, moved: set[ObjectVersion], manifests: int) -> None:
+    def _report_moved(self, row: ManifestRow, moved: set[ObjectVersion], manifests: int) -> None:
         said = "to be" if self._dry_run else "now"
         stay = row.files - len(moved)
         rest = f"; {stay:,} others of its manifest stay in the batch lane" if stay else ""
         into = f"{manifests:,} manifest{'s' if manifests > 1 else ''}"
-        sentence = f"{spoken(moved)} {said} in the stream lane, in {into}, no longer in {row.id}{rest}"
-        self._report.add("promoted", len(moved), sentence)
+        message = f"{format_files(moved)} {said} in the stream lane, in {into}, no longer in {row.id}{rest}"
+        self._report.add("promoted", len(moved), message)
         self._report.counts["manifests"] += manifests
 
 

@@ -34,7 +34,7 @@ def parse_request(given: object, services: Services) -> PromoteRequest:
     Raises
     ------
     InvalidInputError
-        One sentence that says what to type.
+        One message that says what to type.
     """
     fields = fields_of(given, FIELDS, "promote", f"{FILES_EXAMPLE} or {SELECTION_EXAMPLE}")
     dry_run = check_flag(fields, "dryRun")

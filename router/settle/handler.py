@@ -53,7 +53,7 @@ def _result(services: Services, row: ManifestRow) -> dict[str, Any]:
 def _record(services: Services, execution: str, verdict: Verdict, rows: list[ManifestRow]) -> dict[str, Any]:
     settled_at = iso_utc(services.clock())
     body = {
-        **_spoken(verdict),
+        **_format_verdict(verdict),
         "execution": execution,
         "settledAt": settled_at,
         "notDone": [
@@ -72,10 +72,10 @@ def _record(services: Services, execution: str, verdict: Verdict, rows: list[Man
     count("PublishedRows", verdict.rows)
     count("RejectedLines", verdict.rejects)
     logger.info("settled", execution=execution, verdict=verdict.outcome, message_text=verdict.message)
-    return {**_spoken(verdict), "verdictUri": uri}
+    return {**_format_verdict(verdict), "verdictUri": uri}
 
 
-def _spoken(verdict: Verdict) -> dict[str, Any]:
+def _format_verdict(verdict: Verdict) -> dict[str, Any]:
     """As the state machine and the verdict document spell it."""
     return {
         "verdict": verdict.outcome,

@@ -127,7 +127,7 @@ class GlueWorld(World):
     def run_document(self, manifests: list[str]) -> str:
         """A run of these manifests, whatever the plan thinks of them."""
         self.numbers += 1
-        key = f"plans/by-hand-{self.numbers}/runs/00000.json"
+        key = f"plans/manual-{self.numbers}/runs/00000.json"
         self.clients.s3.put_object(
             Bucket=self.resources.control_bucket, Key=key, Body=json.dumps({"manifests": manifests}).encode()
         )

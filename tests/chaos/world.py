@@ -207,7 +207,7 @@ class World:
                 services=self._services(),
                 clock=self.clock,
                 run_is_terminal=self._is_over,
-                say=self.log.append,
+                log=self.log.append,
             )
 
         self.run("batch", work, self.resources.batch_job)

@@ -58,7 +58,7 @@ def test_both_jobs_give_the_same_lake(deployment: Deployment, spark: SparkSessio
         services=deployment.services,
         clock=deployment.clock,
         run_is_terminal=deployment.dead_runs.__contains__,
-        say=lines.append,
+        log=lines.append,
     )
     assert code == 0
     assert deployment.lake() == rows * 2

@@ -38,7 +38,7 @@ def deployment(functions: FakeLambda) -> Deployment:
 
 
 def answer(**counts: Any) -> dict[str, Any]:
-    return {"dryRun": False, **dict.fromkeys(COUNTS, 0), "sentences": [], "unsaid": 0, **counts}
+    return {"dryRun": False, **dict.fromkeys(COUNTS, 0), "messages": [], "omitted": 0, **counts}
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_it_fails_only_where_no_name_was_right(
 
 
 def test_only_what_was_typed_is_asked_for_and_every_sentence_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    functions = FakeLambda(answer(promoted=2, manifests=1, sentences=["one", "two"], unsaid=1234))
+    functions = FakeLambda(answer(promoted=2, manifests=1, messages=["one", "two"], omitted=1234))
     given = {"files": None, "dataset": "orders", "from": "2026-11-20", "to": None}
     assert promote_files(deployment(functions), given, dry_run=True) == 0
     assert functions.asked == [("promote", {"dataset": "orders", "from": "2026-11-20", "dryRun": True})]

@@ -29,9 +29,9 @@ def test_a_file_leaves_its_manifest_for_the_stream_and_the_others_stay(deploymen
     assert (row.state, row.reason, len(row.superseded_by)) == ("SUPERSEDED", move.REASON, 2)
     assert pointed(deployment) == {row.superseded_by[0]}
     assert list(deployment.glue.runs["stream-job"].values()) == ["RUNNING"]
-    (sentence,) = answer["sentences"]
-    assert sentence.startswith("s3://input/orders/b is now in the stream lane, in 1 manifest")
-    assert sentence.endswith("; 2 others of its manifest stay in the batch lane")
+    (message,) = answer["messages"]
+    assert message.startswith("s3://input/orders/b is now in the stream lane, in 1 manifest")
+    assert message.endswith("; 2 others of its manifest stay in the batch lane")
 
 
 def test_documents_come_before_the_supersede_and_pointers_after_it(deployment: Deployment) -> None:
@@ -76,7 +76,7 @@ def test_repeating_a_promote_writes_its_pointer_again_and_moves_nothing(deployme
     deployment.faults.writes.clear()
     answer = ask(deployment, "a")
     assert counts(answer) == {"inStream": 1}
-    assert "waiting in the stream lane already" in answer["sentences"][0]
+    assert "waiting in the stream lane already" in answer["messages"][0]
     assert deployment.faults.writes == ["put_object", "start_job_run"]
 
 
@@ -107,7 +107,7 @@ def test_a_dry_run_counts_and_writes_nothing(deployment: Deployment) -> None:
     owned(deployment, "urgent", lane=Lane.STREAM)
     answer = ask(deployment, "a", "b", "urgent", dryRun=True)
     assert counts(answer) == {"dryRun": 1, "promoted": 2, "manifests": 2, "inStream": 1}
-    assert answer["sentences"][0].startswith("2 files (first: s3://input/orders/a) are to be in the stream lane")
+    assert answer["messages"][0].startswith("2 files (first: s3://input/orders/a) are to be in the stream lane")
     assert deployment.faults.writes == []
 
 
@@ -134,7 +134,7 @@ def _forced(deployment: Deployment, row: ManifestRow) -> None:
 
 
 @pytest.mark.parametrize(
-    ("prepare", "name", "sentence"),
+    ("prepare", "name", "message"),
     [
         (_running, "tooLate", "is being converted in the batch lane by run jr_7: wait for it"),
         (_publishing, "tooLate", "is being published: wait a moment"),
@@ -144,7 +144,7 @@ def _forced(deployment: Deployment, row: ManifestRow) -> None:
     ],
 )
 def test_what_is_not_queued_for_its_first_publish_stays(
-    deployment: Deployment, prepare: Any, name: str, sentence: str
+    deployment: Deployment, prepare: Any, name: str, message: str
 ) -> None:
     row = deployment.row(owned(deployment, "a"))
     prepare(deployment, row)
@@ -152,7 +152,7 @@ def test_what_is_not_queued_for_its_first_publish_stays(
     deployment.faults.writes.clear()
     answer = ask(deployment, "a")
     assert counts(answer) == {name: 1}
-    assert answer["sentences"] == [f"s3://input/orders/a {sentence}"]
+    assert answer["messages"] == [f"s3://input/orders/a {message}"]
     assert deployment.row(row.id) == before
     assert deployment.faults.writes == []
 
@@ -161,8 +161,8 @@ def test_what_the_ledger_does_not_know_or_nobody_wants_is_said(deployment: Deplo
     own(deployment.services, [], {file_of("orders/x.csv"): "its suffix is not wanted"})
     answer = ask(deployment, "nowhere", "x.csv")
     assert counts(answer) == {"unknown": 1, "ignored": 1}
-    assert answer["sentences"][0].startswith("the ledger has never seen s3://input/orders/nowhere: check the spelling")
-    assert answer["sentences"][1] == "s3://input/orders/x.csv is IGNORED: its suffix is not wanted"
+    assert answer["messages"][0].startswith("the ledger has never seen s3://input/orders/nowhere: check the spelling")
+    assert answer["messages"][1] == "s3://input/orders/x.csv is IGNORED: its suffix is not wanted"
 
 
 def test_an_arrival_whose_manifest_does_not_exist_yet_is_asked_for_later(deployment: Deployment) -> None:
@@ -172,7 +172,7 @@ def test_an_arrival_whose_manifest_does_not_exist_yet_is_asked_for_later(deploym
     deployment.faults.reset()
     answer = ask(deployment, "a")
     assert counts(answer) == {"notRouted": 1}
-    assert "promote again in some minutes" in answer["sentences"][0]
+    assert "promote again in some minutes" in answer["messages"][0]
 
 
 def test_a_manifest_that_was_tried_is_promoted_with_all_its_tries(deployment: Deployment) -> None:
@@ -199,7 +199,7 @@ def test_a_row_that_never_keeps_still_is_given_up(deployment: Deployment, monkey
     monkeypatch.setattr(deployment.ledger.manifests, "supersede", lambda *_: False)
     answer = ask(deployment, "a")
     assert counts(answer) == {"notMoved": 1}
-    assert "changed 20 times" in answer["sentences"][0]
+    assert "changed 20 times" in answer["messages"][0]
 
 
 def test_a_file_that_its_manifest_does_not_list_moves_nothing(deployment: Deployment) -> None:

@@ -1,4 +1,4 @@
-"""promote: what can be asked for, and what is refused with a sentence that says what to type."""
+"""promote: what can be asked for, and what is refused with a message that says what to type."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from lake.manifest import Lane
 from lake.partition import Partition
 from router.promote import find, request
 from router.promote.handler import promote
-from router.promote.report import MAX_SENTENCES
+from router.promote.report import MAX_MESSAGES
 from tests.unit.lake.faults import Crash
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.promote.promoting import ask, counts, live, owned, pointed
@@ -70,10 +70,10 @@ def test_a_selection_goes_on_without_a_manifest_that_cannot_be_read(deployment: 
         ({"files": ["s3://input/a"], "dryRun": "yes"}, "dryRun = 'yes' is neither true nor false"),
     ],
 )
-def test_a_wrong_input_says_what_to_type(deployment: Deployment, fields: dict[str, Any], sentence: str) -> None:
+def test_a_wrong_input_says_what_to_type(deployment: Deployment, fields: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInputError) as caught:
         promote(fields, deployment.services)
-    assert str(caught.value).startswith(sentence)
+    assert str(caught.value).startswith(message)
 
 
 def test_too_much_at_once_is_refused_before_anything_is_done(
@@ -90,5 +90,5 @@ def test_too_much_at_once_is_refused_before_anything_is_done(
 
 
 def test_very_many_sentences_are_cut(deployment: Deployment) -> None:
-    answer = ask(deployment, *(f"{number}" for number in range(MAX_SENTENCES + 3)))
-    assert (len(answer["sentences"]), answer["unsaid"], answer["unknown"]) == (MAX_SENTENCES, 3, MAX_SENTENCES + 3)
+    answer = ask(deployment, *(f"{number}" for number in range(MAX_MESSAGES + 3)))
+    assert (len(answer["messages"]), answer["omitted"], answer["unknown"]) == (MAX_MESSAGES, 3, MAX_MESSAGES + 3)
