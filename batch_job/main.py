@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import boto3
 
 from lake.errors import HybridRouterError, InvalidInputError
-from lake.job_runs import run_is_over
+from lake.job_runs import run_is_terminal
 from transform.convert import convert
 from transform.job_arguments import open_services, parse_arguments, read_uri
 
@@ -83,7 +83,7 @@ def main(argv: list[str]) -> int:
             spark=SparkSession.builder.appName("hybrid-router-batch").getOrCreate(),
             services=services,
             clock=lambda: datetime.now(UTC),
-            run_is_terminal=lambda owner: run_is_over(glue, jobs, owner),
+            run_is_terminal=lambda owner: run_is_terminal(glue, jobs, owner),
             log=log,
         )
     except HybridRouterError as error:

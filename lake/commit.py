@@ -7,6 +7,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from lake.documents import encode_document, put_document
 from lake.errors import InvalidDocumentError
 from lake.ledger.manifest_row import Document
 from lake.partition import Partition
@@ -80,7 +81,7 @@ class CommitDocument:
 
 def to_bytes(document: CommitDocument) -> bytes:
     """The document as it stands on S3."""
-    return json.dumps({"format": FORMAT, **asdict(document)}, ensure_ascii=False, separators=(",", ":")).encode()
+    return encode_document({"format": FORMAT, **asdict(document)})
 
 
 def from_bytes(body: bytes) -> CommitDocument:
@@ -102,7 +103,7 @@ def from_bytes(body: bytes) -> CommitDocument:
 def write_commit(s3: S3Client, control_bucket: str, key: str, document: CommitDocument) -> Document:
     """Put the document under a key of its own and name it by key and hash."""
     body = to_bytes(document)
-    s3.put_object(Bucket=control_bucket, Key=key, Body=body, ContentType="application/json")
+    put_document(s3, control_bucket, key, body)
     return Document(key, hashlib.sha256(body).hexdigest())
 
 

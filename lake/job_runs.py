@@ -15,7 +15,7 @@ TERMINAL_STATES = frozenset({"STOPPED", "SUCCEEDED", "FAILED", "TIMEOUT", "ERROR
 NOT_HERE = frozenset({"EntityNotFoundException", "InvalidInputException"})
 
 
-def run_is_over(glue: GlueClient, jobs: Iterable[str], run: str) -> bool:
+def run_is_terminal(glue: GlueClient, jobs: Iterable[str], run: str) -> bool:
     """Whether ``run``, of one of ``jobs``, is terminal. Of a run that Glue does not know only its lease can tell."""
     for job in jobs:
         try:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from lake.documents import encode_document, put_document
 from lake.errors import InvalidDocumentError
 from lake.layout import manifest_key
 from lake.partition import Partition
@@ -88,10 +89,10 @@ def new_manifest_id(now: datetime) -> str:
     return f"{now:%Y%m%dT%H%M%S}{secrets.token_hex(10)}"
 
 
-def to_json(manifest: Manifest) -> str:
+def to_bytes(manifest: Manifest) -> bytes:
     """The document as it stands on S3."""
     files = [[f.bucket, f.key, f.version_id, f.etag, f.size, f.arrived_at] for f in manifest.files]
-    return json.dumps(
+    return encode_document(
         {
             "format": FORMAT,
             "id": manifest.id,
@@ -101,13 +102,11 @@ def to_json(manifest: Manifest) -> str:
             "hour": manifest.partition.hour,
             "created_at": manifest.created_at,
             "files": files,
-        },
-        ensure_ascii=False,
-        separators=(",", ":"),
+        }
     )
 
 
-def from_json(text: str, allowed_buckets: Collection[str]) -> Manifest:
+def from_bytes(text: bytes, allowed_buckets: Collection[str]) -> Manifest:
     """Read a manifest document.
 
     Raises
@@ -135,18 +134,13 @@ def from_json(text: str, allowed_buckets: Collection[str]) -> Manifest:
 
 def write_manifest(s3: S3Client, control_bucket: str, manifest: Manifest) -> None:
     """Put the document; ids are fresh, so a document is written by one invocation only."""
-    s3.put_object(
-        Bucket=control_bucket,
-        Key=manifest_key(manifest.id),
-        Body=to_json(manifest).encode(),
-        ContentType="application/json",
-    )
+    put_document(s3, control_bucket, manifest_key(manifest.id), to_bytes(manifest))
 
 
 def read_manifest(s3: S3Client, control_bucket: str, manifest_id: str, allowed_buckets: Collection[str]) -> Manifest:
     """Get and validate the document of a manifest."""
     body = s3.get_object(Bucket=control_bucket, Key=manifest_key(manifest_id))["Body"].read()
-    manifest = from_json(body.decode(), allowed_buckets)
+    manifest = from_bytes(body, allowed_buckets)
     if manifest.id != manifest_id:
         raise InvalidDocumentError(f"the document of manifest {manifest_id} names {manifest.id}: it was overwritten")
     return manifest

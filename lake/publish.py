@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -10,9 +9,11 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from lake.commit import read_commit
+from lake.documents import encode_document, put_document
 from lake.errors import InvalidDocumentError, UploadsVanishedError
 from lake.layout import lake_prefix, result_key
 from lake.ledger.manifest_row import State
+from lake.time import iso_utc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -110,7 +111,7 @@ def write_result(s3: S3Client, control_bucket: str, document: CommitDocument, no
         "run": document.run,
         "partition": str(document.partition),
         "started_at": document.started_at,
-        "published_at": now.isoformat(timespec="milliseconds"),
+        "published_at": iso_utc(now),
         "rows": document.rows,
         "rejects": sum(sum(source.rejects.values()) for source in document.sources),
         "blank_lines": sum(source.blank_lines for source in document.sources),
@@ -122,12 +123,8 @@ def write_result(s3: S3Client, control_bucket: str, document: CommitDocument, no
         "files": [{"key": item.key, "size": item.size, "rows": item.rows} for item in document.objects],
         "quarantine": [{"key": item.key, "size": item.size, "rows": item.rows} for item in document.quarantine],
     }
-    s3.put_object(
-        Bucket=control_bucket,
-        Key=result_key(document.manifest, document.generation),
-        Body=json.dumps(body, ensure_ascii=False).encode(),
-        ContentType="application/json",
-    )
+    key = result_key(document.manifest, document.generation)
+    put_document(s3, control_bucket, key, encode_document(body))
 
 
 def _complete(s3: S3Client, item: PendingObject) -> bool:

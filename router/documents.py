@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from lake.documents import encode_document, put_document
 from lake.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -14,9 +15,7 @@ if TYPE_CHECKING:
 def write_document(services: Services, key: str, body: object) -> str:
     """Put a document into the control bucket; its URI."""
     bucket = services.resources.control_bucket
-    services.s3.put_object(
-        Bucket=bucket, Key=key, Body=json.dumps(body, ensure_ascii=False).encode(), ContentType="application/json"
-    )
+    put_document(services.s3, bucket, key, encode_document(body))
     return f"s3://{bucket}/{key}"
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from botocore.exceptions import ClientError
-
+from lake.job_runs import run_is_terminal
 from lake.manifest import Lane
-from router.streaming import TERMINAL_STATES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +23,7 @@ def release_dead(services: Services, rows: Iterable[ManifestRow]) -> list[Manife
     released = []
     for row in rows:
         now = services.clock()
-        if row.lease_until <= now.timestamp() * 1000:
+        if not row.has_live_lease(now):
             reason = f"the lease of run {row.owner} has expired"
         elif row.owner is not None and _is_over(services, row, over):
             reason = f"run {row.owner} has ended without finishing it"
@@ -37,16 +35,8 @@ def release_dead(services: Services, rows: Iterable[ManifestRow]) -> list[Manife
 
 
 def _is_over(services: Services, row: ManifestRow, over: dict[str, bool]) -> bool:
-    """Whether Glue says so; a run it does not know may live elsewhere, then only the lease counts."""
     owner = str(row.owner)
     if owner not in over:
         job = services.resources.stream_job if row.lane == Lane.STREAM else services.resources.batch_job
-        state: str
-        try:
-            state = services.glue.get_job_run(JobName=job, RunId=owner)["JobRun"]["JobRunState"]
-        except ClientError as error:
-            if error.response["Error"]["Code"] not in ("EntityNotFoundException", "InvalidInputException"):
-                raise
-            state = "UNKNOWN"
-        over[owner] = state in TERMINAL_STATES
+        over[owner] = run_is_terminal(services.glue, [job], owner)
     return over[owner]

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from router.services import Services
 
 LIVE_STATES = frozenset({"STARTING", "RUNNING", "STOPPING", "WAITING"})
-TERMINAL_STATES = frozenset({"STOPPED", "SUCCEEDED", "FAILED", "TIMEOUT", "ERROR", "EXPIRED"})
 HEARTBEAT_TRIGGERS = 6
 """A heartbeat is fresh for so many trigger intervals."""
 MIN_HEARTBEAT = timedelta(minutes=1)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import boto3
 
 from lake.errors import HybridRouterError
-from lake.job_runs import run_is_over
+from lake.job_runs import run_is_terminal
 from streaming_job.micro_batch import Lane
 from streaming_job.stream import InboxStream
 from transform.job_arguments import open_services, parse_arguments
@@ -34,11 +34,11 @@ def run(arguments: Mapping[str, str], spark: SparkSession) -> int:
         services,
         owner,
         lambda: datetime.now(UTC),
-        lambda other: run_is_over(glue, jobs, other),
+        lambda other: run_is_terminal(glue, jobs, other),
         time.sleep,
         log,
     )
-    services.ledger.stream.record_heartbeat(owner, lane.clock().isoformat(timespec="milliseconds"))
+    services.ledger.stream.record_heartbeat(owner, lane.clock())
     log(f"run {owner}: waiting for pointers in s3://{services.resources.control_bucket}/inbox/")
     InboxStream(lane).run()
     return 0

@@ -84,7 +84,7 @@ def _convert(lane: Lane, waiting: list[str]) -> list[ConversionOutcome]:
         done += ended
         waiting = [outcome.manifest for outcome in outcomes if outcome.state == HELD]
         if waiting:
-            lane.services.ledger.stream.record_heartbeat(lane.run, lane.clock().isoformat(timespec="milliseconds"))
+            lane.services.ledger.stream.record_heartbeat(lane.run, lane.clock())
             lane.log(f"waiting for {len(waiting)} manifests that other runs hold")
             lane.wait(HELD_WAIT_SECONDS)
     return done

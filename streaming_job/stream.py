@@ -99,8 +99,7 @@ class InboxStream:
             self._last_work = self._lane.clock()
 
     def _record_heartbeat(self) -> None:
-        now = self._lane.clock().isoformat(timespec="milliseconds")
-        self._lane.services.ledger.stream.record_heartbeat(self._lane.run, now)
+        self._lane.services.ledger.stream.record_heartbeat(self._lane.run, self._lane.clock())
 
     def _may_end(self) -> bool:
         """Whether to end now; once it says so no micro-batch begins any more."""

@@ -49,7 +49,7 @@ def take(
             resources = services.resources
             roll_forward(services.s3, services.ledger, resources.control_bucket, row, clock, resources.output_buckets)
         elif row.state == State.RUNNING:
-            if _live(row, clock()) and (row.owner == run or not run_is_terminal(row.owner or "")):
+            if row.has_live_lease(clock()) and (row.owner == run or not run_is_terminal(row.owner or "")):
                 return ConversionOutcome(manifest, HELD, reason=f"run {row.owner} is working on it")
             manifests.release(row, f"run {row.owner} ended in attempt {row.attempt} without a word", clock())
         elif row.tries >= attempts_allowed(services.settings, row):
@@ -68,7 +68,3 @@ def _successors(services: Services, row: ManifestRow) -> tuple[str, ...]:
         return ()
     rows = map(services.ledger.manifests.get, row.superseded_by)
     return tuple(successor.id for successor in rows if successor is not None and successor.lane == Lane.BATCH)
-
-
-def _live(row: ManifestRow, now: datetime) -> bool:
-    return row.lease_until > int(now.timestamp() * 1000)

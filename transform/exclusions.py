@@ -6,6 +6,7 @@ import json
 import secrets
 from typing import TYPE_CHECKING
 
+from lake.documents import encode_document, put_document
 from lake.errors import InvalidDocumentError
 from lake.layout import exclusions_key
 
@@ -22,12 +23,7 @@ def write_exclusions(s3: S3Client, control_bucket: str, row: ManifestRow, exclud
     """Put the document under a name never used before; its key, for the ledger row."""
     key = exclusions_key(row.id, row.generation, row.attempt, secrets.token_hex(4))
     body = [{"uri": file.uri, "version": file.version, "reason": reason} for file, reason in excluded.items()]
-    s3.put_object(
-        Bucket=control_bucket,
-        Key=key,
-        Body=json.dumps(body, ensure_ascii=False).encode(),
-        ContentType="application/json",
-    )
+    put_document(s3, control_bucket, key, encode_document(body))
     return key
 
 

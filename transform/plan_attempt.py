@@ -13,6 +13,7 @@ from ndjson_arrow import detect_codec
 from lake.commit import CommitDocument
 from lake.layout import quarantine_key
 from lake.manifest import read_manifest
+from lake.time import iso_utc
 from transform.audit import audit
 from transform.exclusions import read_exclusions
 from transform.quarantine_writer import QuarantineFiles, file_record
@@ -60,7 +61,7 @@ def plan_attempt(services: Services, claim: Claim, clock: Callable[[], datetime]
         The manifest or its list of excluded files is not what this system wrote.
     """
     resources, settings = services.resources, services.settings.convert
-    started_at = clock().isoformat(timespec="milliseconds")
+    started_at = iso_utc(clock())
     manifest = read_manifest(services.s3, resources.control_bucket, claim.row.id, {resources.input_bucket})
     excluded = read_exclusions(services.s3, resources.control_bucket, claim.row.exclusions, manifest)
     files = [file for file in manifest.files if file not in excluded]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lake.ledger import State
 from lake.manifest import Lane, Manifest, new_manifest_id, read_manifest, write_manifest
+from lake.time import iso_utc
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -41,7 +42,7 @@ def supersede_or_fail(services: Services, row: ManifestRow, now: datetime) -> bo
 def _successors(services: Services, row: ManifestRow, now: datetime) -> list[Manifest]:
     resources = services.resources
     manifest = read_manifest(services.s3, resources.control_bucket, row.id, {resources.input_bucket})
-    fresh = replace(manifest, lane=Lane.BATCH, created_at=now.isoformat(timespec="milliseconds"))
+    fresh = replace(manifest, lane=Lane.BATCH, created_at=iso_utc(now))
     if row.lane == Lane.STREAM:
         return [replace(fresh, id=new_manifest_id(now))]
     if len(manifest.files) < 2:

@@ -1,17 +1,12 @@
-"""What the writes of a manifest's row compare, and how they write times."""
+"""What the writes of a manifest's row compare."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC
-from typing import TYPE_CHECKING
 
 from lake.errors import LeaseLostError
 from lake.ledger.manifest_row import ManifestRow, State
 from lake.ledger.table import Where
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +50,3 @@ def lost(claim: Claim) -> LeaseLostError:
         f"attempt {claim.row.attempt} of manifest {claim.row.id} lost its lease: "
         "another run has taken over or will; this one publishes nothing"
     )
-
-
-def iso(now: datetime) -> str:
-    """ISO 8601, UTC, milliseconds."""
-    return now.astimezone(UTC).isoformat(timespec="milliseconds")
-
-
-def milliseconds(instant: datetime) -> int:
-    """Since the epoch."""
-    return int(instant.timestamp() * 1000)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lake.ledger.table import Key
 from lake.manifest import Lane, Manifest
 from lake.partition import Partition
+from lake.time import epoch_milliseconds
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 
 class State(StrEnum):
@@ -84,6 +88,10 @@ class ManifestRow:
     def tries(self) -> int:
         """Attempts begun in this generation."""
         return self.attempt - self.base_attempt
+
+    def has_live_lease(self, now: datetime) -> bool:
+        """RUNNING, and its holder may still renew or commit at ``now`` (aware)."""
+        return self.state == State.RUNNING and self.lease_until > epoch_milliseconds(now)
 
     @property
     def open(self) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lake.errors import InvalidInputError
-from lake.ledger.fence import Claim, iso, lost, milliseconds, same
+from lake.ledger.fence import Claim, lost, same
 from lake.ledger.manifest_row import (
     EARLIER_OWNERS,
     INDEX_ATTRIBUTES,
@@ -28,6 +28,7 @@ from lake.ledger.manifest_row import (
 from lake.ledger.supersede import supersede_actions
 from lake.ledger.table import RefusedError, Where
 from lake.manifest import Lane
+from lake.time import epoch_milliseconds, iso_utc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -66,7 +67,7 @@ class Manifests:
 
     def abandon(self, manifest: str, now: datetime) -> ManifestRow:
         """Fence off an owner that has no row, so that its arrivals can be adopted; the row that stands."""
-        item = {"id": manifest, "state": State.ABANDONED, "changed_at": iso(now)}
+        item = {"id": manifest, "state": State.ABANDONED, "changed_at": iso_utc(now)}
         try:
             self._table.put(manifest_row_key(manifest), item, [Where("pk", "missing")])
         except RefusedError:
@@ -78,15 +79,15 @@ class Manifests:
 
         ``row`` is a fresh, consistent read. Take-over from a terminal owner run goes through ``release`` first.
         """
-        if row.state not in HOLDABLE or (row.state == State.RUNNING and row.lease_until > milliseconds(now)):
+        if row.state not in HOLDABLE or row.has_live_lease(now):
             return None
         earlier = (*row.earlier_owners, row.owner)[-EARLIER_OWNERS:] if row.owner else ()
         changes: dict[str, Any] = {
             "state": State.RUNNING,
             "attempt": row.attempt + 1,
             "owner": owner,
-            "lease_until": milliseconds(now + lease),
-            "changed_at": iso(now),
+            "lease_until": epoch_milliseconds(now + lease),
+            "changed_at": iso_utc(now),
             **open_attributes(row, State.RUNNING),
         }
         if earlier:
@@ -97,8 +98,8 @@ class Manifests:
             attempt=row.attempt + 1,
             owner=owner,
             earlier_owners=earlier,
-            lease_until=milliseconds(now + lease),
-            changed_at=iso(now),
+            lease_until=epoch_milliseconds(now + lease),
+            changed_at=iso_utc(now),
         )
         try:
             self._table.update(manifest_row_key(row.id), assign=changes, where=same(row))
@@ -115,10 +116,10 @@ class Manifests:
 
     def renew(self, claim: Claim, now: datetime, lease: timedelta) -> None:
         """Extend a live lease. An expired one is never renewed: raises ``LeaseLostError``."""
-        where = [*claim.fence, Where("lease_until", ">", milliseconds(now))]
+        where = [*claim.fence, Where("lease_until", ">", epoch_milliseconds(now))]
         try:
             self._table.update(
-                manifest_row_key(claim.row.id), assign={"lease_until": milliseconds(now + lease)}, where=where
+                manifest_row_key(claim.row.id), assign={"lease_until": epoch_milliseconds(now + lease)}, where=where
             )
         except RefusedError as error:
             raise lost(claim) from error
@@ -134,7 +135,7 @@ class Manifests:
             "state": State.QUEUED,
             "reason": reason,
             "lease_until": 0,
-            "changed_at": iso(now),
+            "changed_at": iso_utc(now),
             **open_attributes(row, State.QUEUED),
         }
         if exclusions is not None:
@@ -152,10 +153,10 @@ class Manifests:
             "state": State.PUBLISHING,
             "document_key": document.key,
             "document_sha256": document.sha256,
-            "changed_at": iso(now),
+            "changed_at": iso_utc(now),
             **open_attributes(claim.row, State.PUBLISHING),
         }
-        where = [*claim.fence, Where("lease_until", ">", milliseconds(now))]
+        where = [*claim.fence, Where("lease_until", ">", epoch_milliseconds(now))]
         try:
             self._table.update(manifest_row_key(claim.row.id), assign=changes, where=where)
         except RefusedError as error:
@@ -173,8 +174,8 @@ class Manifests:
             "published_generation": row.generation,
             "published_key": row.document.key,
             "published_sha256": row.document.sha256,
-            "changed_at": iso(now),
-            "finished_at": iso(now),
+            "changed_at": iso_utc(now),
+            "finished_at": iso_utc(now),
         }
         return self._end(row, changes, ("reason",), State.DONE)
 
@@ -182,7 +183,7 @@ class Manifests:
         """QUEUED, RUNNING or PUBLISHING to FAILED; what was published stays published."""
         if not row.open:
             return False
-        changes = {"state": State.FAILED, "reason": reason, "changed_at": iso(now), "finished_at": iso(now)}
+        changes = {"state": State.FAILED, "reason": reason, "changed_at": iso_utc(now), "finished_at": iso_utc(now)}
         return self._end(row, changes, (), State.FAILED)
 
     def force(self, row: ManifestRow, now: datetime) -> bool:
@@ -197,7 +198,7 @@ class Manifests:
             "generation": row.generation + 1,
             "base_attempt": row.attempt,
             "lease_until": 0,
-            "changed_at": iso(now),
+            "changed_at": iso_utc(now),
             **open_attributes(replace(row, lane=Lane.BATCH), State.QUEUED),
         }
         try:
@@ -222,7 +223,7 @@ class Manifests:
         if not all(row.state in HOLDABLE for row in sources):
             return False
         into = [manifest.id for manifest in successors]
-        actions = supersede_actions(self._table.name, sources, successors, reason, iso(now))
+        actions = supersede_actions(self._table.name, sources, successors, reason, iso_utc(now))
         try:
             self._table.transact(actions)
         except RefusedError:

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lake.ledger.table import Key
+from lake.time import iso_utc
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from datetime import datetime
 
     from lake.ledger.table import Table
     from lake.partition import Partition
@@ -119,9 +121,9 @@ class Stream:
             item.get("window_until"),
         )
 
-    def record_heartbeat(self, run: str, now: str) -> None:
-        """The run is alive; ISO 8601."""
-        self._table.update(STREAM_KEY, assign={"run": run, "heartbeat_at": now})
+    def record_heartbeat(self, run: str, now: datetime) -> None:
+        """The run is alive at ``now`` (aware)."""
+        self._table.update(STREAM_KEY, assign={"run": run, "heartbeat_at": iso_utc(now)})
 
     def end(self) -> None:
         """The run is about to end: whoever has work for it starts another."""

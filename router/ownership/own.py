@@ -18,9 +18,9 @@ from lake.errors import HybridRouterError, OwnershipError
 from lake.ledger import ArrivalRow, State
 from lake.ledger.table import RefusedError
 from lake.manifest import Identity, Lane, new_manifest_id, write_manifest
+from lake.time import iso_utc
 from router.ownership.draft import Draft, RoutedArrival, cut
 from router.ownership.pointer import write_pointer
-from router.route.parse import iso_utc
 from router.services import PARALLEL_REQUESTS
 from router.telemetry import logger
 

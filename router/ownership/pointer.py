@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from typing import TYPE_CHECKING
 
+from lake.documents import encode_document, put_document
 from lake.layout import pointer_key
 
 if TYPE_CHECKING:
@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 
 def write_pointer(services: Services, manifest: str) -> None:
     """Put a pointer to a manifest, under a name never used before."""
-    services.s3.put_object(
-        Bucket=services.resources.control_bucket,
-        Key=pointer_key(manifest, secrets.token_hex(8)),
-        Body=json.dumps({"manifest": manifest}).encode() + b"\n",
-        ContentType="application/json",
-    )
+    key = pointer_key(manifest, secrets.token_hex(8))
+    # Spark's text source takes a line.
+    put_document(services.s3, services.resources.control_bucket, key, encode_document({"manifest": manifest}) + b"\n")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo
 
-from lake.settings.checks import minutes_of_day
 from lake.settings.workers import WORKERS
+from lake.time import next_local_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import datetime
 
     from lake.settings import Settings
     from router.plan.pack import Run
@@ -58,19 +58,6 @@ def forecast(runs: Sequence[Run], settings: Settings, speeds: Mapping[str, float
         deadline=deadline.isoformat(timespec="minutes"),
         fits=now + timedelta(seconds=total) <= deadline,
     )
-
-
-def next_local_time(clock: str, time_zone: str, now: datetime) -> datetime:
-    """The next instant, in UTC, at which the local wall clock shows ``HH:MM``; later than ``now``."""
-    zone, minutes = ZoneInfo(time_zone), minutes_of_day("schedule", clock)
-    local = now.astimezone(zone)
-    midnight = datetime(local.year, local.month, local.day, tzinfo=zone)
-    for days in (0, 1, 2):
-        # Wall-clock arithmetic: the zone's offset is applied after the addition.
-        instant = (midnight + timedelta(days=days, minutes=minutes)).astimezone(UTC)
-        if instant > now:
-            return instant
-    raise AssertionError(f"no {clock} within two days of {now}")
 
 
 def _run_seconds(run: Run, settings: Settings, speeds: Mapping[str, float]) -> float:

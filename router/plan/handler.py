@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from lake.errors import InvalidInputError
 from lake.layout import plan_index_key, plan_summary_key, run_key
+from lake.time import iso_utc
 from router.documents import write_document
 from router.plan.backlog import backlog
 from router.plan.forecast import forecast
 from router.plan.merge import merge
 from router.plan.pack import Run, pack
-from router.route.parse import iso_utc
 from router.selection import Selection, check_fields, check_flag, parse_selection
 from router.services import Services, container_services
 from router.telemetry import count, count_bytes, logger, metrics

@@ -12,8 +12,8 @@ from lake.errors import InvalidDocumentError
 from lake.ledger import State
 from lake.ledger.manifest_row import queued_row
 from lake.manifest import Lane, Manifest, new_manifest_id, read_manifest, write_manifest
+from lake.time import iso_utc
 from router.plan.backlog import standing
-from router.route.parse import iso_utc
 from router.services import PARALLEL_REQUESTS
 from router.telemetry import logger
 

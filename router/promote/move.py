@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from lake.errors import InvalidDocumentError
 from lake.manifest import Identity, Lane, Manifest, new_manifest_id, read_manifest, write_manifest
 from lake.successors import holders
+from lake.time import iso_utc
 from router.ownership.draft import RoutedArrival, cut
 from router.ownership.pointer import write_pointer
 from router.promote.decide import Step, decide
 from router.promote.report import format_files
-from router.route.parse import iso_utc
 from router.streaming import ensure_running
 from router.telemetry import logger
 

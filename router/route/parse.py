@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_plus
 
@@ -10,6 +10,7 @@ from aws_lambda_powertools.utilities.data_classes import S3Event
 
 from lake.errors import InvalidInputError
 from lake.manifest import ObjectVersion
+from lake.time import iso_utc
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.data_classes.s3_event import S3EventRecord
@@ -38,11 +39,6 @@ def arrivals_of(message: SQSRecord) -> list[ObjectVersion]:
         raise InvalidInputError(
             f"message {message.message_id} is no S3 event ({error!r}): only the input bucket may send to this queue"
         ) from error
-
-
-def iso_utc(instant: datetime) -> str:
-    """ISO 8601 in UTC with milliseconds, as the ledger keeps it."""
-    return instant.astimezone(UTC).isoformat(timespec="milliseconds")
 
 
 def object_version(

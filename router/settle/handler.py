@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from lake.errors import InvalidInputError
 from lake.layout import plan_summary_key, result_key, verdict_key
 from lake.ledger import State
+from lake.time import iso_utc
 from router.documents import read_document, write_document
 from router.plan_rows import rows_of
-from router.route.parse import iso_utc
 from router.services import PARALLEL_REQUESTS, Services, container_services
 from router.settle.verdict import Verdict, judge
 from router.telemetry import count, logger, metrics

@@ -67,8 +67,8 @@ def judge(rows: Iterable[ManifestRow], results: Iterable[Mapping[str, int]], now
 
 def is_worked_on(row: ManifestRow, now: datetime) -> bool:
     """A live lease, or a publish that began a short time ago."""
-    if row.state == State.RUNNING:
-        return row.lease_until > now.timestamp() * 1000
+    if row.has_live_lease(now):
+        return True
     return row.state == State.PUBLISHING and now - datetime.fromisoformat(row.changed_at) < PUBLISH_TIME
 
 

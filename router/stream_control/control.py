@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lake.ledger import State
 from lake.manifest import Lane
-from router.plan.forecast import next_local_time
-from router.route.parse import iso_utc
+from lake.time import iso_utc, next_local_time
 from router.streaming import live_runs, start_run
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from lake.partition import Partition
 from lake.settings.model import FOLDER
+from lake.time import iso_utc
 from router.backfill.request import BackfillRequest
 from router.listing import ListingProgress, find
-from router.route.parse import iso_utc
 from router.telemetry import logger
 
 if TYPE_CHECKING:

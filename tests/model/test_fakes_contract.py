@@ -16,7 +16,7 @@ from lake.ledger.table import Key, RefusedError, Table, Where, put_request, upda
 from tests.model.fake_dynamodb import FakeDynamoDB
 from tests.model.fake_s3 import FakeS3
 from tests.model.world import PARTITION, START
-from tests.unit.lake.world import PLACES, create_table
+from tests.unit.lake.world import RESOURCES, create_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,7 +111,7 @@ def test_s3_answers_like_the_emulator(cloud: LocalCloud) -> None:
 
 def dynamodb_answers(client: Any) -> list[Any]:
     """Conditions of every kind the ledger uses, met and not met; then what stands."""
-    table = Table(client, PLACES.ledger_table)
+    table = Table(client, RESOURCES.ledger_table)
     key = Key(f"manifest#{secrets.token_hex(4)}", "manifest")
     answers: list[Any] = []
 
@@ -143,7 +143,7 @@ def dynamodb_answers(client: Any) -> list[Any]:
 
 
 def _transaction(client: Any, key: Key, state: State) -> Any:
-    name = PLACES.ledger_table
+    name = RESOURCES.ledger_table
     where = [Where("state", "=", state)]
     actions = [
         {"Update": update_request(name, key, {"state": State.SUPERSEDED}, {}, ("owner",), where)},
@@ -179,9 +179,11 @@ def test_the_index_of_open_manifests_shows_the_same_rows_in_the_same_order(cloud
         for number in (3, 1, 2):
             row = {"id": f"m{number}", "state": "QUEUED", "partition": str(PARTITION), "open": f"{lane}#QUEUED"}
             row |= {"open_order": f"{number}", "attempt": number}
-            Table(client, PLACES.ledger_table).put(Key(f"manifest#{lane}{number}", "manifest"), row, [])
-        Table(client, PLACES.ledger_table).update(Key(f"manifest#{lane}2", "manifest"), remove=("open", "open_order"))
-        rows = Ledger.over(client, PLACES.ledger_table).manifests.open(lane, State.QUEUED)
+            Table(client, RESOURCES.ledger_table).put(Key(f"manifest#{lane}{number}", "manifest"), row, [])
+        Table(client, RESOURCES.ledger_table).update(
+            Key(f"manifest#{lane}2", "manifest"), remove=("open", "open_order")
+        )
+        rows = Ledger.over(client, RESOURCES.ledger_table).manifests.open(lane, State.QUEUED)
         return [(row.id, row.attempt) for row in rows]
 
     assert answers(FakeDynamoDB()) == answers(client) == [("m1", 1), ("m3", 3)]

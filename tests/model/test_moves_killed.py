@@ -8,11 +8,11 @@ from unittest.mock import patch
 import pytest
 
 from lake.ledger import ManifestRow, State
-from lake.ledger.fence import iso
 from lake.ledger.manifests import Manifests
 from lake.ledger.supersede import supersede_actions
 from lake.ledger.table import RefusedError, Where
 from lake.manifest import Lane, write_manifest
+from lake.time import iso_utc
 from tests.model.baton import Violation
 from tests.model.moves import MOVERS, WHEN, kill, quiet_writes
 from tests.model.world import PARTITION
@@ -78,7 +78,7 @@ def _one_by_one(order: int) -> AbstractContextManager[Any]:
 
     def supersede(self: Manifests, sources: Any, successors: Any, reason: str, now: Any) -> bool:
         try:
-            for action in supersede_actions(self._table.name, sources, successors, reason, iso(now))[::order]:
+            for action in supersede_actions(self._table.name, sources, successors, reason, iso_utc(now))[::order]:
                 self._table.transact([action])
         except RefusedError:
             return False

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 START = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 PARTITION = Partition("orders", "2026-11-20", 9)
-PLACES = ResourceNames("input", "lake", "quarantine", "control", "ledger", "stream-job", "batch-job", "catalog")
+RESOURCES = ResourceNames("input", "lake", "quarantine", "control", "ledger", "stream-job", "batch-job", "catalog")
 SETTINGS = parse_settings(
     {
         "stage": "model",
@@ -128,12 +128,12 @@ class World:
     def router(self, actor: Actor | None) -> RouterServices:
         """The control plane as an actor sees it; None: nothing ever happens to its calls."""
         s3, dynamodb, glue = (self._client(actor, client) for client in (self.s3, self.dynamodb, FakeGlue(self)))
-        return RouterServices(SETTINGS, PLACES, Ledger.over(dynamodb, "ledger"), s3, glue, self.clock)
+        return RouterServices(SETTINGS, RESOURCES, Ledger.over(dynamodb, "ledger"), s3, glue, self.clock)
 
     def transform(self, actor: Actor | None) -> TransformServices:
         """The data plane as an actor sees it."""
         s3, dynamodb = (self._client(actor, client) for client in (self.s3, self.dynamodb))
-        return TransformServices(s3, Ledger.over(dynamodb, "ledger"), PLACES, SETTINGS)
+        return TransformServices(s3, Ledger.over(dynamodb, "ledger"), RESOURCES, SETTINGS)
 
     def run_is_terminal(self, run: str) -> bool:
         """What Glue says of a run; the runs are named after their actors."""
@@ -228,4 +228,4 @@ def successor(manifest: Manifest, identity: str, lane: Lane) -> Manifest:
     return replace(manifest, id=identity, lane=lane)
 
 
-__all__ = ["LEASE", "PARTITION", "PLACES", "START", "World", "successor", "write_manifest"]
+__all__ = ["LEASE", "PARTITION", "RESOURCES", "START", "World", "successor", "write_manifest"]

@@ -11,7 +11,7 @@ from cli.promote import promote_files
 from infra.outputs import StackOutputs, output_key
 from lake.errors import InvalidInputError
 from router.promote.report import COUNTS
-from tests.unit.lake.world import PLACES
+from tests.unit.lake.world import RESOURCES
 
 NAMES = ("overnight", "backfill", "stream_window", "overnight_schedule", "stream_control", "promote", "alarm_topic")
 OUTPUTS = {output_key(name): name for name in (*NAMES, "arrivals_queue", "dead_letters")}
@@ -31,7 +31,7 @@ class FakeLambda:
 
 
 def deployment(functions: FakeLambda) -> Deployment:
-    resources = {output_key(name.removeprefix("--")): value for name, value in PLACES.to_arguments().items()}
+    resources = {output_key(name.removeprefix("--")): value for name, value in RESOURCES.to_arguments().items()}
     nothing: Any = None
     outputs = StackOutputs.from_outputs({**OUTPUTS, **resources})
     return Deployment(outputs, nothing, nothing, nothing, nothing, functions, nothing)

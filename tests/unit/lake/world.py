@@ -21,7 +21,7 @@ from tests.unit.lake.faults import Faults
 REGION = "eu-central-1"
 MORNING = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 """A Friday, 10:30 in Berlin."""
-PLACES = ResourceNames("input", "lake", "quarantine", "control", "ledger", "stream-job", "batch-job", "catalog")
+RESOURCES = ResourceNames("input", "lake", "quarantine", "control", "ledger", "stream-job", "batch-job", "catalog")
 PARTITION = Partition("orders", "2026-11-20", 9)
 LEASE = timedelta(minutes=10)
 
@@ -36,7 +36,7 @@ class World:
     faults: Faults
     dynamodb: Any
     now: datetime = MORNING
-    resources: ResourceNames = field(default=PLACES)
+    resources: ResourceNames = field(default=RESOURCES)
 
     def clock(self) -> datetime:
         return self.now
@@ -55,7 +55,7 @@ class World:
     def queued(self, *names: str, lane: Lane = Lane.BATCH, partition: Partition = PARTITION) -> ManifestRow:
         """A manifest that is QUEUED, document and row."""
         manifest = self.manifest(*names, lane=lane, partition=partition)
-        write_manifest(self.raw_s3, PLACES.control_bucket, manifest)
+        write_manifest(self.raw_s3, RESOURCES.control_bucket, manifest)
         self.ledger.manifests.enqueue(manifest)
         return self.row(manifest.id)
 
@@ -84,7 +84,7 @@ def new_world() -> Iterator[World]:
             s3.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
         create_table(dynamodb)
         faults = Faults()
-        ledger = Ledger.over(faults.wrap(dynamodb), PLACES.ledger_table)
+        ledger = Ledger.over(faults.wrap(dynamodb), RESOURCES.ledger_table)
         yield World(faults.wrap(s3), s3, ledger, faults, dynamodb)
 
 
@@ -98,7 +98,7 @@ def clients() -> tuple[Any, Any]:
 def create_table(dynamodb: Any) -> None:
     names = ("pk", "sk", "open", "open_order")
     dynamodb.create_table(
-        TableName=PLACES.ledger_table,
+        TableName=RESOURCES.ledger_table,
         AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in names],
         KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
         GlobalSecondaryIndexes=[

@@ -14,7 +14,8 @@ from lake.ledger import Document, ManifestRow, State
 from lake.manifest import Lane, read_manifest, write_manifest
 from lake.partition import Partition
 from lake.settings import parse_settings
-from router.plan.forecast import forecast, next_local_time
+from lake.time import next_local_time
+from router.plan.forecast import forecast
 from router.plan.handler import plan
 from router.plan.merge import MAX_SOURCES, groups
 from router.plan.pack import Run, pack

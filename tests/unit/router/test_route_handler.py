@@ -111,16 +111,14 @@ def test_an_event_comes_again_when_the_stream_cannot_be_started(deployment: Depl
 
 
 def test_a_fresh_heartbeat_spares_the_start(deployment: Deployment) -> None:
-    deployment.ledger.stream.record_heartbeat("jr_9", deployment.now.isoformat())
+    deployment.ledger.stream.record_heartbeat("jr_9", deployment.now)
     route(batch(message("m1", s3_record("orders/a.ndjson"))), deployment.services)
     assert deployment.glue.runs == {}
 
 
 @pytest.mark.parametrize("state", ["stale", "stopping"])
 def test_a_run_that_is_late_or_stopping_does_not(deployment: Deployment, state: str) -> None:
-    deployment.ledger.stream.record_heartbeat(
-        "jr_9", (deployment.now - timedelta(minutes=5 * (state == "stale"))).isoformat()
-    )
+    deployment.ledger.stream.record_heartbeat("jr_9", deployment.now - timedelta(minutes=5 * (state == "stale")))
     deployment.ledger.stream.request_stop(state == "stopping")
     route(batch(message("m1", s3_record("orders/a.ndjson"))), deployment.services)
     assert deployment.glue.runs == {"stream-job": {"jr_1": "RUNNING"}}

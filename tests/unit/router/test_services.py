@@ -8,7 +8,7 @@ import pytest
 
 from lake.settings import dump_settings, parse_settings
 from router.services import container_services
-from tests.unit.lake.world import PLACES
+from tests.unit.lake.world import RESOURCES
 
 ROOT = Path(__file__).parents[3]
 HANDLERS = ("route", "plan", "backfill", "run_status", "settle", "catalog", "stream_control", "promote")
@@ -19,7 +19,7 @@ def test_settings_are_parsed_once_per_container(tmp_path: Path, monkeypatch: pyt
     file = tmp_path / "settings.json"
     file.write_text(dump_settings(parse_settings({"stage": "test"})), encoding="utf-8")
     for key, value in {
-        **PLACES.to_environment(),
+        **RESOURCES.to_environment(),
         "SETTINGS_FILE": str(file),
         "AWS_DEFAULT_REGION": "eu-west-1",
     }.items():
@@ -29,7 +29,7 @@ def test_settings_are_parsed_once_per_container(tmp_path: Path, monkeypatch: pyt
     services = container_services()
     file.unlink()
     # Then
-    assert services.resources == PLACES
+    assert services.resources == RESOURCES
     assert services.settings.stage == "test"
     assert services.clock().tzinfo is not None
     assert container_services() is services

@@ -54,7 +54,7 @@ def test_a_selection_goes_on_without_a_manifest_that_cannot_be_read(deployment: 
 
 
 @pytest.mark.parametrize(
-    ("fields", "sentence"),
+    ("fields", "message"),
     [
         ({}, "promote was given neither files nor a selection: type"),
         ({"files": None, "dryRun": True}, "promote was given neither files nor a selection: type"),

@@ -1,0 +1,57 @@
+"""Keys, partitions, arrival keys and resource names: what is written is read back, the rest is refused."""
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from lake import layout
+from lake.errors import InvalidInputError
+from lake.ledger.arrivals import arrival_key
+from lake.partition import Partition
+from lake.resource_names import ResourceNames
+from tests.unit.lake.world import PARTITION, RESOURCES
+
+MANIFEST = "20261120T093000" + "0" * 20
+
+
+def test_keys_are_what_the_design_says() -> None:
+    prefix = "orders/date=2026-11-20/hour=09/"
+    assert layout.partition_prefix(PARTITION) == prefix
+    assert layout.lake_key(PARTITION, MANIFEST, 2, 7) == f"{prefix}{MANIFEST}-g2-00007.parquet"
+    assert layout.quarantine_key(PARTITION, MANIFEST, 2, 7) == f"{prefix}{MANIFEST}-g2-00007.jsonl"
+    assert layout.pointer_key(MANIFEST, "n") == f"inbox/{MANIFEST}-n.json"
+    assert layout.run_key("night", 12) == "plans/night/runs/00012.json"
+
+
+def test_a_lake_key_says_whose_it_is() -> None:
+    assert layout.parse_generation(layout.lake_key(PARTITION, MANIFEST, 12, 7)) == (MANIFEST, 12)
+    assert layout.parse_generation(layout.quarantine_key(PARTITION, MANIFEST, 1, 0)) == (MANIFEST, 1)
+
+
+@pytest.mark.parametrize("key", ["", "orders/x.parquet", "orders/-g1-0.parquet", "a-gx-0.parquet", "a-g1"])
+def test_a_foreign_key_says_nothing(key: str) -> None:
+    assert layout.parse_generation(key) is None
+
+
+def test_a_partition_is_a_utc_hour_and_reads_back() -> None:
+    berlin = timezone(timedelta(hours=1))
+    partition = Partition.of("orders", datetime(2026, 1, 1, 0, 30, tzinfo=berlin))
+    assert str(partition) == "orders#2025-12-31T23"
+    assert Partition.parse(str(partition)) == partition
+
+
+def test_an_arrival_key_fits_and_tells_keys_apart() -> None:
+    long = arrival_key("input", "x" * 1024, "v1")
+    assert len(long.pk) < 100
+    assert arrival_key("a", "b/c", "v1") != arrival_key("a/b", "c", "v1")
+
+
+def test_resource_names_travel_both_ways() -> None:
+    assert ResourceNames.from_environment(RESOURCES.to_environment() | {"PATH": "/bin"}) == RESOURCES
+    arguments = {key.removeprefix("--"): value for key, value in RESOURCES.to_arguments().items()}
+    assert ResourceNames.from_arguments(arguments) == RESOURCES
+
+
+def test_a_missing_name_is_named() -> None:
+    with pytest.raises(InvalidInputError, match="environment variable LEDGER_TABLE is missing"):
+        ResourceNames.from_environment(RESOURCES.to_environment() | {"LEDGER_TABLE": ""})

@@ -1,0 +1,46 @@
+"""Manifest documents: what is written is read back, the rest is refused."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from lake import layout
+from lake.errors import InvalidDocumentError
+from lake.manifest import from_bytes, new_manifest_id, read_manifest, to_bytes, write_manifest
+from tests.unit.lake.world import World, file_of
+
+MANIFEST = "20261120T093000" + "0" * 20
+
+
+def test_manifest_ids_are_fresh_and_sort_by_time() -> None:
+    now = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
+    ids = {new_manifest_id(now) for _ in range(1000)}
+    assert len(ids) == 1000
+    assert max(ids) < new_manifest_id(now + timedelta(seconds=1))
+
+
+def test_a_manifest_document_reads_back(world: World) -> None:
+    manifest = world.manifest("ü +\n😀.json", "b.json")
+    manifest = replace(manifest, files=(*manifest.files, file_of("orders/c.json", version=None)))
+    write_manifest(world.s3, "control", manifest)
+    assert read_manifest(world.s3, "control", manifest.id, ("input",)) == manifest
+
+
+def test_a_manifest_may_only_name_input_buckets(world: World) -> None:
+    foreign = replace(file_of("orders/a.json"), bucket="secrets")
+    with pytest.raises(InvalidDocumentError, match="names the bucket 'secrets'"):
+        from_bytes(to_bytes(replace(world.manifest(), files=(foreign,))), ("input",))
+
+
+@pytest.mark.parametrize("text", [b"", b"[]", b"{}", b'{"format": 2}', b'{"format": 1, "files": [[1]]}'])
+def test_what_is_not_a_manifest_is_refused(text: bytes) -> None:
+    with pytest.raises(InvalidDocumentError):
+        from_bytes(text, ("input",))
+
+
+def test_a_document_under_another_name_is_refused(world: World) -> None:
+    manifest = world.manifest("a.json")
+    world.s3.put_object(Bucket="control", Key=layout.manifest_key(MANIFEST), Body=to_bytes(manifest))
+    with pytest.raises(InvalidDocumentError, match="it was overwritten"):
+        read_manifest(world.s3, "control", MANIFEST, ("input",))
