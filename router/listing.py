@@ -15,7 +15,7 @@ from lake.partition import Partition
 from lake.settings.model import FOLDER
 from router.ownership.draft import RoutedArrival
 from router.ownership.own import ArrivalOutcome, own
-from router.route.decide import dataset_rule
+from router.route.decide_lane import dataset_rule
 from router.route.parse import object_version
 from router.services import PARALLEL_REQUESTS
 

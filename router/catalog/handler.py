@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from router.catalog.table import column_names, extended_table, new_table
+from router.catalog.glue_table import column_names, extended_table, new_table
 from router.services import Services, container_services
 from router.telemetry import logger
 

@@ -11,7 +11,7 @@ from lake.successors import holders
 from lake.time import iso_utc
 from router.ownership.draft import RoutedArrival, cut
 from router.ownership.pointer import write_pointer
-from router.promote.decide import Step, decide
+from router.promote.next_step import Step, decide
 from router.promote.report import format_files
 from router.streaming import ensure_running
 from router.telemetry import logger

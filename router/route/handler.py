@@ -13,7 +13,7 @@ from lake.manifest import Identity, Lane
 from lake.partition import Partition
 from router.ownership.draft import RoutedArrival
 from router.ownership.own import ArrivalOutcome, Ownership, own
-from router.route.decide import decide
+from router.route.decide_lane import decide
 from router.route.parse import arrivals_of
 from router.services import Services, container_services
 from router.streaming import ensure_running

@@ -101,7 +101,7 @@ def supersede_without_looking() -> AbstractContextManager[Any]:
 
 def promote_only_points_once() -> AbstractContextManager[Any]:
     """What is in the stream lane already is taken for done."""
-    from router.promote.decide import Decision, Step, decide
+    from router.promote.next_step import Decision, Step, decide
 
     def careless(row: ManifestRow | None) -> Decision:
         decision = decide(row)

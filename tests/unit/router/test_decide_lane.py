@@ -8,7 +8,7 @@ import pytest
 from lake.ledger import StreamRow
 from lake.manifest import Lane
 from lake.settings import parse_settings
-from router.route.decide import decide
+from router.route.decide_lane import decide
 from tests.unit.lake.world import file_of
 
 HEALTHY = StreamRow()
