@@ -39,7 +39,7 @@ class FunctionSpec:
 SPECS = (
     FunctionSpec("route", "decides the lane of every arrival and takes ownership", ROUTE_TIMEOUT_SECONDS, 1024),
     FunctionSpec("plan", "packs the backlog into runs", MAX_SECONDS, 1769),
-    # Shorter than router.ownership.own.OWNER_GRACE, like route: an invocation that may own arrivals is over by then.
+    # Shorter than router.ownership.OWNER_GRACE, like route: an invocation that may own arrivals is over by then.
     FunctionSpec("backfill", "finds older arrivals that have no owner", 240, 1024),
     FunctionSpec("run_status", "says what is left of a run", 300),
     FunctionSpec("settle", "gives the verdict of an execution", MAX_SECONDS, 1024),

@@ -13,8 +13,7 @@ from lake.errors import InvalidInputError
 from lake.manifest import Lane
 from lake.partition import Partition
 from lake.settings.model import FOLDER
-from router.ownership.draft import RoutedArrival
-from router.ownership.own import ArrivalOutcome, own
+from router.ownership import ArrivalOutcome, RoutedArrival, take_ownership
 from router.route.decide_lane import dataset_rule
 from router.route.parse import object_version
 from router.services import PARALLEL_REQUESTS
@@ -138,12 +137,12 @@ def _take(
         )
         for file in files
     ]
-    ownership = own(services, routed, {})
+    ownership = take_ownership(services, routed, {})
     return _add(
         progress,
         len(files),
-        ownership.number(ArrivalOutcome.OWNED),
-        ownership.number(ArrivalOutcome.LATER),
+        ownership.count(ArrivalOutcome.OWNED),
+        ownership.count(ArrivalOutcome.UNSETTLED),
         sum(manifest.bytes for manifest in ownership.manifests),
     )
 

@@ -1,4 +1,4 @@
-"""Arrivals to drafts of manifests: one dataset, one hour, one lane, bounded bytes and files. Pure."""
+"""Arrivals to drafts of manifests: each of one dataset, hour and lane, with bounded bytes and files. Pure."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RoutedArrival:
-    """An arrival that has a lane."""
+    """An arrival with its partition and lane."""
 
     file: ObjectVersion
     partition: Partition
     lane: Lane
     reason: str
-    standing: ArrivalRow | None = None
-    """The ledger's row of an arrival that lost its owner; None: it should not have a row yet."""
+    """Why this lane; a sentence for people."""
+    abandoned_row: ArrivalRow | None = None
+    """The current arrival row, where it names an ABANDONED manifest; None: a new arrival, without a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A manifest that an invocation is about to own; it exists only when the ledger has its row."""
+    """A manifest to be: it exists once the ledger has its row."""
 
     id: str
     partition: Partition
@@ -39,12 +40,15 @@ class Draft:
     arrivals: tuple[RoutedArrival, ...]
 
     def manifest(self, created_at: str, files: Collection[ObjectVersion]) -> Manifest:
-        """The manifest of those files that turned out to be this draft's own."""
+        """The manifest of ``files``, those of the draft whose arrival rows name it; ``created_at`` is ISO 8601, UTC."""
         return Manifest(self.id, self.lane, self.partition, created_at, tuple(sorted(files)))
 
 
-def cut(routed: Iterable[RoutedArrival], settings: Settings, new_id: Callable[[], str]) -> list[Draft]:
-    """Drafts that hold every arrival exactly once; a file above the limit stands alone."""
+def cut_drafts(routed: Iterable[RoutedArrival], settings: Settings, new_id: Callable[[], str]) -> list[Draft]:
+    """Drafts that hold every arrival exactly once.
+
+    Limits are ``manifest_bytes`` and ``manifest_files`` of the arrival's lane; a larger file gets a draft of its own.
+    """
     groups: defaultdict[tuple[Partition, Lane], list[RoutedArrival]] = defaultdict(list)
     for arrival in routed:
         groups[arrival.partition, arrival.lane].append(arrival)

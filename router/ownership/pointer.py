@@ -1,4 +1,4 @@
-"""The stream's inbox: one-line pointers to manifests, a hint that the ledger confirms."""
+"""Pointers to manifests in the stream's inbox: one JSON line each, a hint that the ledger confirms."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ if TYPE_CHECKING:
 
 
 def write_pointer(services: Services, manifest: str) -> None:
-    """Put a pointer to a manifest, under a name never used before."""
+    """Put one more pointer to a manifest, under a key that was never used before.
+
+    Raises
+    ------
+    BotoCoreError, ClientError
+        The pointer may or may not have been written.
+    """
     key = pointer_key(manifest, secrets.token_hex(8))
-    # Spark's text source takes a line.
+    # Spark's text source reads lines.
     put_document(services.s3, services.resources.control_bucket, key, encode_document({"manifest": manifest}) + b"\n")

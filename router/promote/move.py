@@ -9,8 +9,7 @@ from lake.errors import InvalidDocumentError
 from lake.manifest import Identity, Lane, Manifest, new_manifest_id, read_manifest, write_manifest
 from lake.successors import holders
 from lake.time import iso_utc
-from router.ownership.draft import RoutedArrival, cut
-from router.ownership.pointer import write_pointer
+from router.ownership import RoutedArrival, cut_drafts, write_pointer
 from router.promote.next_step import Step, decide
 from router.promote.report import format_files
 from router.streaming import ensure_running
@@ -76,7 +75,7 @@ class Promotion:
         services, bucket = self._services, self._services.resources.control_bucket
         now = services.clock()
         document = read_manifest(services.s3, bucket, row.id, (services.resources.input_bucket,))
-        drafts = cut(_arrivals(document, files), services.settings, lambda: new_manifest_id(now))
+        drafts = cut_drafts(_arrivals(document, files), services.settings, lambda: new_manifest_id(now))
         if self._dry_run:
             self._report_moved(row, files, len(drafts))
             return {}

@@ -11,8 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from lake.errors import InvalidInputError
 from lake.manifest import Identity, Lane
 from lake.partition import Partition
-from router.ownership.draft import RoutedArrival
-from router.ownership.own import ArrivalOutcome, Ownership, own
+from router.ownership import ArrivalOutcome, Ownership, RoutedArrival, take_ownership
 from router.route.decide_lane import decide
 from router.route.parse import arrivals_of
 from router.services import Services, container_services
@@ -49,17 +48,17 @@ def route(event: SQSEvent, services: Services) -> dict[str, Any]:
             continue
         messages[message.message_id] = [Identity.of(file) for file in files]
         arrivals.update((Identity.of(file), file) for file in files)
-    ownership = take(services, arrivals.values())
-    later = {identity for identity, outcome in ownership.outcomes.items() if outcome == ArrivalOutcome.LATER}
+    ownership = route_arrivals(services, arrivals.values())
+    unsettled = {identity for identity, outcome in ownership.outcomes.items() if outcome == ArrivalOutcome.UNSETTLED}
     if ownership.waiting_in_stream and not _stream_runs(services):
-        later |= ownership.waiting_in_stream
-    failed += [message for message, identities in messages.items() if not later.isdisjoint(identities)]
+        unsettled |= ownership.waiting_in_stream
+    failed += [message for message, identities in messages.items() if not unsettled.isdisjoint(identities)]
     _measure(ownership, len(failed))
     return {"batchItemFailures": [{"itemIdentifier": message} for message in failed]}
 
 
-def take(services: Services, arrivals: Iterable[ObjectVersion]) -> Ownership:
-    """Decide and own, for arrivals that are all different."""
+def route_arrivals(services: Services, arrivals: Iterable[ObjectVersion]) -> Ownership:
+    """Decide the lane of each arrival and take ownership; each object version may be given once."""
     now, health = services.clock(), services.ledger.stream.get()
     routed, ignored = [], {}
     for arrival in arrivals:
@@ -72,7 +71,7 @@ def take(services: Services, arrivals: Iterable[ObjectVersion]) -> Ownership:
             continue
         partition = Partition.of(decision.dataset, datetime.fromisoformat(arrival.arrived_at))
         routed.append(RoutedArrival(arrival, partition, decision.lane, decision.reason))
-    return own(services, routed, ignored)
+    return take_ownership(services, routed, ignored)
 
 
 def _stream_runs(services: Services) -> bool:
@@ -87,8 +86,8 @@ def _stream_runs(services: Services) -> bool:
 
 def _measure(ownership: Ownership, failed: int) -> None:
     count("Arrivals", len(ownership.outcomes))
-    count("Duplicates", ownership.number(ArrivalOutcome.DUPLICATE))
-    count("Ignored", ownership.number(ArrivalOutcome.IGNORED))
+    count("Duplicates", ownership.count(ArrivalOutcome.DUPLICATE))
+    count("Ignored", ownership.count(ArrivalOutcome.IGNORED))
     count("NotAcknowledged", failed)
     for lane in Lane:
         manifests = [manifest for manifest in ownership.manifests if manifest.lane == lane]

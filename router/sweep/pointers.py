@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lake.layout import pointer_prefix
 from lake.ledger import State
 from lake.manifest import Lane
-from router.ownership.pointer import write_pointer
+from router.ownership import write_pointer
 from router.streaming import ensure_running
 from router.telemetry import logger
 

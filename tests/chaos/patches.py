@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import botocore.endpoint
 
 import lake.publish
-import router.ownership.own
+import router.ownership.take
 import router.plan.merge
 import router.promote.handler
 import router.telemetry
@@ -51,7 +51,7 @@ def installed() -> Iterator[None]:
         (botocore.endpoint, "time", QuickTime()),
         (transform.convert, "DRIVER_THREADS", 1),
         (lake.publish, "PARALLEL_REQUESTS", 1),
-        (router.ownership.own, "PARALLEL_REQUESTS", 1),
+        (router.ownership.take, "PARALLEL_REQUESTS", 1),
         (router.plan.merge, "PARALLEL_REQUESTS", 1),
         (router.promote.handler, "PARALLEL_REQUESTS", 1),
         (transform.run_task, "s3_client", functools.cache(transform.clients.s3_client)),

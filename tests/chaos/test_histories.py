@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import router.ownership.own
+import router.ownership.resolve
 import router.sweep.objects
 import router.sweep.uploads
 import transform.finalize
@@ -88,7 +88,7 @@ def test_an_owner_that_is_given_up_without_a_fence_is_seen(shared: Clients, monk
         return row_of({"id": "", "state": State.ABANDONED})
 
     monkeypatch.setattr(Manifests, "abandon", abandon)
-    monkeypatch.setattr(router.ownership.own, "OWNER_GRACE", router.ownership.own.OWNER_GRACE * 0)
+    monkeypatch.setattr(router.ownership.resolve, "OWNER_GRACE", router.ownership.resolve.OWNER_GRACE * 0)
     asleep = combinations().index(("enqueue", "before", "stall"))
     assert violations(shared, [asleep + number * len(combinations()) for number in range(40)])
 

@@ -14,8 +14,7 @@ from unittest.mock import patch
 from lake.layout import INBOX, lake_key, quarantine_key
 from lake.ledger import State
 from lake.manifest import Identity, Lane
-from router.ownership.draft import RoutedArrival
-from router.ownership.own import ArrivalOutcome, own
+from router.ownership import ArrivalOutcome, RoutedArrival, take_ownership
 from router.plan.handler import plan
 from router.promote.handler import promote
 from router.sweep.handler import sweep
@@ -150,9 +149,9 @@ def played(world: World) -> Iterator[None]:
 
 def route(world: World, actor: Actor | None, files: Sequence[ObjectVersion], lane: Lane) -> None:
     """An invocation of ``route`` that acknowledges what it may."""
-    result = own(world.router(actor), [RoutedArrival(file, PARTITION, lane, "model") for file in files], {})
+    result = take_ownership(world.router(actor), [RoutedArrival(file, PARTITION, lane, "model") for file in files], {})
     for file in files:
-        if result.outcomes[Identity.of(file)] != ArrivalOutcome.LATER:
+        if result.outcomes[Identity.of(file)] != ArrivalOutcome.UNSETTLED:
             acknowledge(world, file)
 
 

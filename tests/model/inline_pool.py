@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 POOLS = (
     "lake.publish",
-    "router.ownership.own",
+    "router.ownership.take",
     "router.plan_rows",
     "router.plan.merge",
     "router.promote.handler",

@@ -16,8 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import HybridRouterError
 from lake.manifest import Identity, Lane
-from router.ownership.draft import RoutedArrival
-from router.ownership.own import ArrivalOutcome, own
+from router.ownership import ArrivalOutcome, RoutedArrival, take_ownership
 from tests.model.actors import acknowledge, planner, played, promoter, stream, sweeper, worker
 from tests.model.baton import Actor, Crash, Violation, is_read
 from tests.model.invariants import LIVE, Watch
@@ -89,9 +88,9 @@ def _route(world: World, actor: Actor | None) -> None:
     lanes = {"orders/c.ndjson": Lane.BATCH}
     waiting = [file for file in world.arrived if file not in world.acknowledged]
     routed = [RoutedArrival(file, PARTITION, lanes.get(file.key, Lane.STREAM), "model") for file in waiting]
-    result = own(world.router(actor), routed, {})
+    result = take_ownership(world.router(actor), routed, {})
     for file in waiting:
-        if result.outcomes[Identity.of(file)] != ArrivalOutcome.LATER:
+        if result.outcomes[Identity.of(file)] != ArrivalOutcome.UNSETTLED:
             acknowledge(world, file)
 
 

@@ -19,7 +19,7 @@ from tests.model.world import PARTITION
 
 DOCUMENT, SUPERSEDE, POINTER, START_STREAM = "put_object", "transact_write_items", "put_object", "start_job_run"
 SUPERSEDERS = ("merge", "promote", "poison", "hand-over")
-WRITTEN_BY = ("router.plan.merge", "router.promote.move", "transform.poison_manifest", "router.ownership.own")
+WRITTEN_BY = ("router.plan.merge", "router.promote.move", "transform.poison_manifest", "router.ownership.enqueue")
 Sabotage = Callable[[], AbstractContextManager[Any]]
 
 

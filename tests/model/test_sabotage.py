@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
 import lake.publish
-import router.ownership.own
+import router.ownership.take
 import transform.finalize
 from lake.commit import to_bytes
 from lake.errors import LeaseLostError
@@ -66,13 +66,13 @@ def reuse_an_upload() -> AbstractContextManager[Any]:
 
 
 def acknowledge_before_the_manifest() -> AbstractContextManager[Any]:
-    enqueue = router.ownership.own._enqueue
+    enqueue = router.ownership.take.enqueue_manifest
 
     def late(services, taken, now):
         manifest = enqueue(services, taken, now)
         return taken.draft.manifest("", taken.files) if manifest is None else manifest
 
-    return patch("router.ownership.own._enqueue", late)
+    return patch("router.ownership.take.enqueue_manifest", late)
 
 
 def no_lease_renewal() -> AbstractContextManager[Any]:

@@ -116,12 +116,11 @@ class World:
 
     def queued(self, *names: str, lane: Lane = Lane.BATCH) -> str:
         """A manifest of its own for these files, owned as by a perfect ``route``; its id."""
-        from router.ownership.draft import RoutedArrival
-        from router.ownership.own import own
+        from router.ownership import RoutedArrival, take_ownership
 
         files = self.arrive(*names)
         routed = [RoutedArrival(file, PARTITION, lane, "model") for file in files]
-        (manifest,) = own(self.router(None), routed, {}).manifests
+        (manifest,) = take_ownership(self.router(None), routed, {}).manifests
         self.acknowledged.update(files)
         return manifest.id
 

@@ -67,7 +67,7 @@ def test_a_slow_route_does_not_see_its_events_twice(assembly: Assembly) -> None:
 
 @pytest.mark.parametrize("part", ["Routerroute", "Routerbackfill"])
 def test_functions_that_own_arrivals_end_before_they_are_given_up(assembly: Assembly, part: str) -> None:
-    from router.ownership.own import OWNER_GRACE
+    from router.ownership import OWNER_GRACE
 
     assert assembly.one("AWS::Lambda::Function", part)["Timeout"] < OWNER_GRACE.total_seconds()
 

@@ -11,7 +11,7 @@ from aws_lambda_powertools.utilities.data_classes import SQSEvent
 from lake.ledger import ArrivalRow, State
 from lake.manifest import Lane, read_manifest
 from lake.partition import Partition
-from router.ownership.own import OWNER_GRACE
+from router.ownership import OWNER_GRACE
 from router.route.handler import route
 from tests.unit.lake.faults import Crash, Faults
 from tests.unit.lake.world import MORNING, PARTITION, file_of

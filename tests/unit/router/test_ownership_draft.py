@@ -1,4 +1,4 @@
-"""cut: arrivals to drafts; nothing is lost, doubled or mixed."""
+"""cut_drafts: arrivals to drafts; nothing is lost, doubled or mixed."""
 
 import itertools
 from collections import Counter
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lake.manifest import Lane
 from lake.partition import Partition
 from lake.settings import parse_settings
-from router.ownership.draft import RoutedArrival, cut
+from router.ownership import RoutedArrival, cut_drafts
 from tests.unit.lake.world import PARTITION, file_of
 
 SETTINGS = parse_settings(
@@ -38,7 +38,7 @@ def numbered() -> object:
 
 @given(arrivals)
 def test_every_arrival_is_in_exactly_one_draft_of_its_kind(given_arrivals: list[RoutedArrival]) -> None:
-    drafts = cut(given_arrivals, SETTINGS, numbered())  # type: ignore[arg-type]
+    drafts = cut_drafts(given_arrivals, SETTINGS, numbered())  # type: ignore[arg-type]
     held = Counter(arrival.file.key for draft in drafts for arrival in draft.arrivals)
     assert held == Counter(arrival.file.key for arrival in given_arrivals)
     assert len({draft.id for draft in drafts}) == len(drafts)
@@ -56,5 +56,5 @@ def test_a_larger_file_stands_alone() -> None:
     routed = [
         RoutedArrival(file_of(f"{number}", size), PARTITION, Lane.STREAM, "why") for number, size in enumerate(sizes)
     ]
-    drafts = cut(routed, SETTINGS, numbered())  # type: ignore[arg-type]
+    drafts = cut_drafts(routed, SETTINGS, numbered())  # type: ignore[arg-type]
     assert [[arrival.file.size for arrival in draft.arrivals] for draft in drafts] == [[40], [500], [40]]

@@ -5,8 +5,7 @@ from typing import Any
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane, Manifest, read_manifest
 from lake.partition import Partition
-from router.ownership.draft import RoutedArrival
-from router.ownership.own import own
+from router.ownership import RoutedArrival, take_ownership
 from router.promote.handler import promote
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment
@@ -16,7 +15,7 @@ def owned(deployment: Deployment, *names: str, lane: Lane = Lane.BATCH, partitio
     """One manifest with files that have really arrived; its id."""
     files = [file_of(f"{partition.dataset}/{name}") for name in names]
     routed = [RoutedArrival(file, partition, lane, "test") for file in files]
-    (manifest,) = own(deployment.services, routed, {}).manifests
+    (manifest,) = take_ownership(deployment.services, routed, {}).manifests
     deployment.faults.writes.clear()
     return manifest.id
 

@@ -8,8 +8,7 @@ import pytest
 from lake.errors import InvalidDocumentError
 from lake.ledger import Document, ManifestRow, State
 from lake.manifest import Lane, read_manifest
-from router.ownership.draft import RoutedArrival
-from router.ownership.own import own
+from router.ownership import RoutedArrival, take_ownership
 from router.promote import move
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION, file_of
@@ -97,7 +96,7 @@ def test_files_are_followed_through_merge_and_promote(deployment: Deployment) ->
 def test_every_version_of_a_key_is_promoted(deployment: Deployment) -> None:
     for version in ("v1", "v2"):
         routed = [RoutedArrival(file_of("orders/a", version=version), PARTITION, Lane.BATCH, "test")]
-        own(deployment.services, routed, {})
+        take_ownership(deployment.services, routed, {})
     assert counts(ask(deployment, "a")) == {"promoted": 2, "manifests": 2}
 
 
@@ -158,7 +157,7 @@ def test_what_is_not_queued_for_its_first_publish_stays(
 
 
 def test_what_the_ledger_does_not_know_or_nobody_wants_is_said(deployment: Deployment) -> None:
-    own(deployment.services, [], {file_of("orders/x.csv"): "its suffix is not wanted"})
+    take_ownership(deployment.services, [], {file_of("orders/x.csv"): "its suffix is not wanted"})
     answer = ask(deployment, "nowhere", "x.csv")
     assert counts(answer) == {"unknown": 1, "ignored": 1}
     assert answer["messages"][0].startswith("the ledger has never seen s3://input/orders/nowhere: check the spelling")

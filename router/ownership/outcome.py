@@ -1,0 +1,58 @@
+"""The outcome of each arrival of an invocation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from lake.errors import HybridRouterError
+from lake.ledger.table import RefusedError
+from lake.manifest import Identity, Lane
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lake.manifest import Manifest, ObjectVersion
+
+UNANSWERED = (BotoCoreError, ClientError, RefusedError, HybridRouterError)
+"""Errors after which a request may or may not have been applied."""
+
+
+class ArrivalOutcome(StrEnum):
+    """Outcome of an arrival in this invocation."""
+
+    OWNED = "owned"
+    """A manifest of this invocation has it and is QUEUED."""
+    DUPLICATE = "duplicate"
+    """An existing manifest has it already, or it is IGNORED already."""
+    IGNORED = "ignored"
+    """No rule selects it; the ledger has the reason."""
+    UNSETTLED = "unsettled"
+    """Not known yet: its event must not be acknowledged, so that it is redelivered."""
+
+
+@dataclass(slots=True)
+class Ownership:
+    """The outcome of every arrival, and the manifests that were enqueued."""
+
+    outcomes: dict[Identity, ArrivalOutcome] = field(default_factory=dict)
+    manifests: list[Manifest] = field(default_factory=list)
+    waiting_in_stream: set[Identity] = field(default_factory=set)
+    """Arrivals, owned and duplicate, whose QUEUED manifest needs the streaming job to run."""
+
+    def set_outcome(self, files: Iterable[ObjectVersion], outcome: ArrivalOutcome) -> None:
+        """Set or replace the outcome of ``files``."""
+        self.outcomes.update((Identity.of(file), outcome) for file in files)
+
+    def add_manifest(self, manifest: Manifest) -> None:
+        """Add a manifest that is QUEUED now."""
+        self.manifests.append(manifest)
+        if manifest.lane == Lane.STREAM:
+            self.waiting_in_stream.update(map(Identity.of, manifest.files))
+
+    def count(self, outcome: ArrivalOutcome) -> int:
+        """Number of arrivals with this outcome."""
+        return sum(value == outcome for value in self.outcomes.values())

@@ -1,0 +1,96 @@
+"""Arrival rows: each names the manifest that owns its file, or the reason why the file is ignored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lake.ledger import ArrivalRow
+from lake.time import iso_utc
+from router.ownership.outcome import UNANSWERED, ArrivalOutcome
+from router.telemetry import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from concurrent.futures import ThreadPoolExecutor
+    from datetime import datetime
+
+    from lake.ledger import Ledger
+    from lake.manifest import ObjectVersion
+    from router.ownership.draft import Draft, RoutedArrival
+    from router.ownership.outcome import Ownership
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedDraft:
+    """A draft, and those of its files whose arrival rows name it."""
+
+    draft: Draft
+    files: list[ObjectVersion]
+
+
+def record_drafts(
+    ledger: Ledger, pool: ThreadPoolExecutor, drafts: Sequence[Draft], ownership: Ownership, now: datetime
+) -> tuple[list[RecordedDraft], list[ArrivalRow]]:
+    """Write the arrival rows of all drafts; the drafts to enqueue, and the rows that name another owner.
+
+    A draft with an unconfirmed row is not enqueued: that row may still be written late, and must never name a manifest
+    that does not list its file.
+    """
+    writes = [
+        [(arrival, pool.submit(_write_row, ledger, draft, arrival, now)) for arrival in draft.arrivals]
+        for draft in drafts
+    ]
+    recorded, owned_elsewhere = [], []
+    for draft, written in zip(drafts, writes, strict=True):
+        rows = [(arrival, future.result()) for arrival, future in written]
+        files = [arrival.file for arrival, row in rows if row is not None and row.manifest == draft.id]
+        unconfirmed = [arrival.file for arrival, row in rows if row is None]
+        ownership.set_outcome(files, ArrivalOutcome.UNSETTLED if unconfirmed else ArrivalOutcome.OWNED)
+        ownership.set_outcome(unconfirmed, ArrivalOutcome.UNSETTLED)
+        if files and not unconfirmed:
+            recorded.append(RecordedDraft(draft, files))
+        owned_elsewhere += [row for _, row in rows if row is not None and row.manifest != draft.id]
+    ownership.set_outcome((row.file for row in owned_elsewhere), ArrivalOutcome.UNSETTLED)
+    return recorded, owned_elsewhere
+
+
+def record_ignored(
+    ledger: Ledger,
+    pool: ThreadPoolExecutor,
+    ignored: Mapping[ObjectVersion, str],
+    ownership: Ownership,
+    now: datetime,
+) -> list[ArrivalRow]:
+    """Write the arrival rows of ignored files; the rows of those that an earlier decision gave to a manifest."""
+    rows = [ArrivalRow(file, None, None, None, reason, iso_utc(now)) for file, reason in ignored.items()]
+    confirmed = pool.map(lambda row: _confirmed(ledger, row, ledger.arrivals.put), rows)
+    owned_elsewhere = []
+    for row, current in zip(rows, confirmed, strict=True):
+        is_ignored = current is not None and current.manifest is None
+        ownership.set_outcome([row.file], ArrivalOutcome.IGNORED if is_ignored else ArrivalOutcome.UNSETTLED)
+        if current is not None and not is_ignored:
+            owned_elsewhere.append(current)
+    return owned_elsewhere
+
+
+def _write_row(ledger: Ledger, draft: Draft, arrival: RoutedArrival, now: datetime) -> ArrivalRow | None:
+    row = ArrivalRow(arrival.file, draft.id, draft.partition, draft.lane, arrival.reason, iso_utc(now))
+    abandoned = arrival.abandoned_row
+    if abandoned is None:
+        return _confirmed(ledger, row, ledger.arrivals.put)
+    current = _confirmed(ledger, row, lambda row: ledger.arrivals.adopt(abandoned, row))
+    # The row still names the old owner: the unanswered update may be applied late.
+    return None if current is not None and current.manifest == abandoned.manifest else current
+
+
+def _confirmed(ledger: Ledger, row: ArrivalRow, write: Callable[[ArrivalRow], ArrivalRow]) -> ArrivalRow | None:
+    """The current row after a write, by a consistent read where the write has no answer; None: neither answered."""
+    try:
+        return write(row)
+    except UNANSWERED as error:
+        logger.warning("no answer to the write of an arrival row", uri=row.file.uri, error=str(error))
+    try:
+        return ledger.arrivals.get(row.file)
+    except UNANSWERED:
+        return None
