@@ -12,6 +12,7 @@ from lake.documents import encode_document, put_document
 from lake.errors import InvalidDocumentError
 from lake.layout import manifest_key
 from lake.partition import Partition
+from lake.time import iso_utc
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 FORMAT = 1
+UNVERSIONED = "null"
+"""Version id that S3 gives to objects written while the bucket has no versions."""
 
 
 class Lane(StrEnum):
@@ -42,6 +45,17 @@ class ObjectVersion:
     arrived_at: str
     """ISO 8601, UTC: event time, or LastModified when found by listing."""
     version_id: str | None = None
+
+    @classmethod
+    def of(
+        cls, bucket: str, key: str, etag: str, size: int, instant: datetime, version_id: str | None
+    ) -> ObjectVersion:
+        """An arrival as an event or a listing gives it, normalised: both give equal objects for the same version.
+
+        ``etag`` may have quotes; ``instant`` is aware; ``version_id`` may be empty or ``null``.
+        """
+        pinned = None if version_id in (None, "", UNVERSIONED) else version_id
+        return cls(bucket, key, etag.strip('"'), size, iso_utc(instant), pinned)
 
     @property
     def version(self) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lake.errors import InvalidInputError
 from lake.settings.checks import DATASET_NAME
 from lake.settings.model import FOLDER
+from router.dataset_rules import named_datasets
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -34,8 +35,8 @@ class Selection:
     last: str | None = None
     """``YYYY-MM-DDTHH``, inclusive; None: to the end."""
 
-    def holds(self, partition: Partition) -> bool:
-        """Whether the partition is meant."""
+    def selects(self, partition: Partition) -> bool:
+        """Whether the partition is within the selection."""
         return (
             self.dataset in (None, partition.dataset)
             and (self.first is None or self.first <= partition.stamp)
@@ -45,7 +46,7 @@ class Selection:
 
 def open_rows(services: Services, lane: Lane, state: State, selection: Selection) -> Iterable[ManifestRow]:
     """Open manifests of the selection as the index has them: a hint."""
-    return (row for row in services.ledger.manifests.open(lane, state) if selection.holds(row.partition))
+    return (row for row in services.ledger.manifests.open(lane, state) if selection.selects(row.partition))
 
 
 def check_fields(given: Mapping[str, Any], known: Collection[str], machine: str) -> None:
@@ -102,8 +103,7 @@ def check_dataset(dataset: object, services: Services) -> None:
         for rule in rules:
             if rule.name == FOLDER and _has_objects(services, f"{rule.prefix}{dataset}/"):
                 return
-    named = {rule.name for rule in rules if rule.name != FOLDER}
-    known = sorted(named | {row.name for row in services.ledger.datasets.all()})
+    known = sorted(named_datasets(rules) | {row.name for row in services.ledger.datasets.all()})
     raise InvalidInputError(
         f"dataset = {dataset!r} is unknown: type one of {', '.join(known)}"
         if known

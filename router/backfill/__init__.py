@@ -1,1 +1,1 @@
-"""Older arrivals by hand: validate the request, then find what the ledger does not know."""
+"""Older arrivals on a person's request: validate it, then find the objects that the ledger does not know."""

@@ -1,12 +1,12 @@
-"""Lambda function ``backfill``: the first states of the machine that a person starts."""
+"""Lambda function ``backfill``: the first states of the ``backfill`` state machine, which a person starts."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from lake.errors import InvalidInputError
-from router.backfill.request import parse_request
-from router.listing import find
+from router.backfill.request import parse_backfill
+from router.listing import find_unrecorded
 from router.services import Services, container_services
 from router.telemetry import logger
 
@@ -23,12 +23,19 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  #
 
 
 def backfill(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
-    """Validate a request, or look for its objects for a bounded time."""
+    """Validate a request, or list its objects for a bounded time; ``token`` is null when all are listed.
+
+    Raises
+    ------
+    InvalidInputError
+        Unknown action, invalid request, or a token of another function.
+    """
     action = event.get("action")
     if action == "validate":
-        return parse_request(event.get("input"), services).normalised()
+        return parse_backfill(event.get("input"), services).normalised()
     if action == "find":
-        result = find(services, parse_request(event.get("request"), services), event.get("token"))
+        request = parse_backfill(event.get("request"), services)
+        result = find_unrecorded(services, request.listing(), event.get("token"))
         logger.info("backfill", request=event["request"], **{**result, "token": result["token"] is not None})
         return result
     raise InvalidInputError(f"action = {action!r} is unknown: expected validate or find")

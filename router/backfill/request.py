@@ -1,4 +1,4 @@
-"""What a person asks a backfill for."""
+"""The input of a backfill."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lake.errors import InvalidInputError
-from router.selection import Selection, check_flag, fields_of, parse_selection
+from router.listing import ListingRequest
+from router.selection import check_flag, fields_of, parse_selection
 
 if TYPE_CHECKING:
     from router.services import Services
@@ -17,44 +18,37 @@ EXAMPLE = '{"dataset": "orders", "from": "2026-11-01", "to": "2026-11-02", "dryR
 
 @dataclass(frozen=True, slots=True)
 class BackfillRequest:
-    """A dataset and a range of UTC hours, both ends inclusive."""
+    """A dataset and a range of UTC hours."""
 
     dataset: str
     first: str
+    """``YYYY-MM-DDTHH``, inclusive."""
     last: str
+    """``YYYY-MM-DDTHH``, inclusive."""
     dry_run: bool
-    origin: str = "backfill"
-    """Who asks."""
-    every_version: bool = False
-    """Replaced versions as well; otherwise current ones only."""
 
-    @property
-    def selection(self) -> Selection:
-        """The partitions that are meant."""
-        return Selection(self.dataset, self.first, self.last)
-
-    @property
-    def reason(self) -> str:
-        """Why an arrival that it finds is in the batch lane."""
-        return f"{self.origin} {self.first} to {self.last}"
+    def listing(self) -> ListingRequest:
+        """What is listed: current versions only."""
+        reason = f"backfill {self.first} to {self.last}"
+        return ListingRequest(self.dataset, self.first, self.last, reason, dry_run=self.dry_run)
 
     def normalised(self) -> dict[str, Any]:
         """As the state machine carries it; parsing it again gives the same request."""
         return {"dataset": self.dataset, "from": self.first, "to": self.last, "dryRun": self.dry_run}
 
 
-def parse_request(given: object, services: Services) -> BackfillRequest:
-    """Read a backfill's input.
+def parse_backfill(given: object, services: Services) -> BackfillRequest:
+    """Read and validate the input of a backfill.
 
     Raises
     ------
     InvalidInputError
-        One sentence that says what to type.
+        One sentence that says what is wrong and what to pass.
     """
     fields = fields_of(given, FIELDS, "backfill", EXAMPLE)
     missing = [name for name in ("dataset", "from", "to") if fields.get(name) is None]
     if missing:
-        raise InvalidInputError(f"backfill needs {', '.join(missing)}: type for example {EXAMPLE}")
+        raise InvalidInputError(f"backfill needs {', '.join(missing)}: pass for example {EXAMPLE}")
     selection = parse_selection(fields, services)
     assert selection.dataset is not None
     assert selection.first is not None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lake.manifest import Lane
 from lake.settings.checks import DATASET_NAME
-from lake.settings.model import FOLDER
+from router.dataset_rules import matching_rule
 from router.route.peak import peak_window
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def decide(arrival: ObjectVersion, settings: Settings, now: datetime, stream_hea
     unwanted = _unwanted(arrival.key, settings)
     if unwanted is not None:
         return Decision(None, None, unwanted)
-    rule, dataset = dataset_rule(arrival.key, settings.datasets)
+    rule, dataset = matching_rule(arrival.key, settings.datasets)
     if rule is None:
         return Decision(None, None, "no rule of [[datasets]] matches the key")
     if not DATASET_NAME.fullmatch(dataset):
@@ -45,19 +45,6 @@ def decide(arrival: ObjectVersion, settings: Settings, now: datetime, stream_hea
         )
     lane, reason = _lane(arrival, rule, settings, now, stream_health)
     return Decision(lane, dataset, reason)
-
-
-def dataset_rule(key: str, rules: tuple[DatasetRule, ...]) -> tuple[DatasetRule | None, str]:
-    """The first rule that the key falls under, and the dataset it names; a ``{folder}`` rule needs a folder."""
-    for rule in rules:
-        if not key.startswith(rule.prefix):
-            continue
-        if rule.name != FOLDER:
-            return rule, rule.name
-        folder, slash, _ = key.removeprefix(rule.prefix).partition("/")
-        if slash:
-            return rule, folder
-    return None, ""
 
 
 def _unwanted(key: str, settings: Settings) -> str | None:

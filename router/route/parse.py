@@ -10,15 +10,12 @@ from aws_lambda_powertools.utilities.data_classes import S3Event
 
 from lake.errors import InvalidInputError
 from lake.manifest import ObjectVersion
-from lake.time import iso_utc
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.data_classes.s3_event import S3EventRecord
     from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 TEST_EVENT = "s3:TestEvent"
-UNVERSIONED = "null"
-"""Version id that S3 gives to objects written while the bucket has no versions."""
 
 
 def arrivals_of(message: SQSRecord) -> list[ObjectVersion]:
@@ -41,17 +38,9 @@ def arrivals_of(message: SQSRecord) -> list[ObjectVersion]:
         ) from error
 
 
-def object_version(
-    bucket: str, key: str, etag: str, size: int, instant: datetime, version_id: str | None
-) -> ObjectVersion:
-    """An arrival with one spelling of each field, whether an event or a listing told of it."""
-    pinned = None if version_id in (None, "", UNVERSIONED) else version_id
-    return ObjectVersion(bucket, key, etag.strip('"'), size, iso_utc(instant), pinned)
-
-
 def _arrival(record: S3EventRecord) -> ObjectVersion:
     item = record.s3.get_object
-    return object_version(
+    return ObjectVersion.of(
         record.s3.bucket.name,
         unquote_plus(item["key"], errors="strict"),
         item["eTag"],

@@ -7,10 +7,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from lake.partition import Partition
-from lake.settings.model import FOLDER
 from lake.time import iso_utc
-from router.backfill.request import BackfillRequest
-from router.listing import ListingProgress, find
+from router.dataset_rules import named_datasets
+from router.listing import ListingProgress, ListingRequest, find_unrecorded
 from router.telemetry import logger
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ def adopt_missed(services: Services, search: Search, stop_at: datetime) -> tuple
     while search.dataset is not None and services.clock() < stop_at:
         request = _request(services, search.dataset, datetime.fromisoformat(search.begun_at))
         before = ListingProgress.of(search.token).recorded
-        result = find(services, request, search.token)
+        result = find_unrecorded(services, request, search.token)
         if result["recorded"] > before:
             adopted += result["recorded"] - before
             logger.warning("missed arrivals adopted", dataset=search.dataset, files=result["recorded"] - before)
@@ -58,18 +57,17 @@ def _begin(services: Services, search: Search) -> Search:
 
 def _next(services: Services, dataset: str) -> str | None:
     """The dataset that follows by name."""
-    names = {rule.name for rule in services.settings.datasets if rule.name != FOLDER}
+    names = named_datasets(services.settings.datasets)
     names |= {row.name for row in services.ledger.datasets.all()}
     return min((name for name in names if name > dataset), default=None)
 
 
-def _request(services: Services, dataset: str, begun: datetime) -> BackfillRequest:
-    """Whole hours that ended before the limit: what came later may only be on its way."""
+def _request(services: Services, dataset: str, begun: datetime) -> ListingRequest:
+    """Whole hours that ended ``sweep.missed_minutes`` ago: the event of a later object may still be on its way."""
     sweep = services.settings.sweep
     last = begun - timedelta(minutes=sweep.missed_minutes) - HOUR
     first = last - timedelta(days=sweep.listing_days)
-    stamps = [Partition.of(dataset, instant).stamp for instant in (first, last)]
-    # A version whose event was lost is an arrival of its own, even when another one has replaced it since.
-    return BackfillRequest(
-        dataset, stamps[0], stamps[1], dry_run=False, origin="found by the sweep,", every_version=True
-    )
+    from_hour, to_hour = (Partition.of(dataset, instant).stamp for instant in (first, last))
+    reason = f"found by the sweep, {from_hour} to {to_hour}"
+    # A version whose event was lost is an arrival of its own, even when another version has replaced it since.
+    return ListingRequest(dataset, from_hour, to_hour, reason, every_version=True)

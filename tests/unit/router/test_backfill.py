@@ -10,7 +10,7 @@ from lake.ledger import State
 from lake.manifest import Lane, read_manifest
 from router import listing as find_module
 from router.backfill.handler import backfill
-from router.listing import prefixes_of
+from router.dataset_rules import dataset_prefixes
 from router.route.handler import route
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.events import batch, message, s3_record
@@ -56,7 +56,7 @@ def test_a_folder_that_holds_files_is_a_dataset(deployment: Deployment) -> None:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({}, "backfill needs dataset, from, to: type for example {"),
+        ({}, "backfill needs dataset, from, to: pass for example {"),
         (None, "backfill needs an object as its input: type {"),
         ({**RANGE, "dry_run": True}, "backfill does not know the input field 'dry_run': type only dataset, from, to"),
         ({**RANGE, "from": "2101-01-01"}, "from = '2101-01-01' is later than to = '2100-01-01': type the earlier"),
@@ -168,6 +168,6 @@ def test_a_foreign_token_is_refused(deployment: Deployment) -> None:
 def test_prefixes_do_not_overlap(deployment: Deployment) -> None:
     rules = [{"name": "orders", "prefix": "web/orders"}, {"name": "{folder}", "prefix": "web/"}, {"name": "{folder}"}]
     deployment.configure(datasets=rules)
-    assert prefixes_of("orders", deployment.services) == ["orders/", "web/orders"]
+    assert dataset_prefixes("orders", deployment.services.settings.datasets) == ["orders/", "web/orders"]
     deployment.configure(datasets=[*rules, {"name": "orders"}])
-    assert prefixes_of("orders", deployment.services) == [""]
+    assert dataset_prefixes("orders", deployment.services.settings.datasets) == [""]
