@@ -1,4 +1,4 @@
-"""The ledger: what happened to every arrival and manifest; the only source of truth."""
+"""The ledger: the state of every arrival and manifest, in one DynamoDB table; the only source of truth."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lake.ledger.arrivals import ArrivalRow, Arrivals
+from lake.ledger.fence import Claim
 from lake.ledger.manifest_row import Document, ManifestRow, Published, State
-from lake.ledger.manifests import Claim, Manifests
+from lake.ledger.manifests import Manifests
 from lake.ledger.registry import DatasetRow, Datasets, Executions, Partitions, Stream, StreamRow
-from lake.ledger.table import Table
+from lake.ledger.table import LedgerTable
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """All parts of the ledger over one table."""
+    """All parts of the ledger, over one table."""
 
     arrivals: Arrivals
     manifests: Manifests
@@ -29,7 +30,7 @@ class Ledger:
     @classmethod
     def over(cls, client: DynamoDBClient, table_name: str) -> Ledger:
         """``client`` is the ``meta.client`` of a boto3 DynamoDB resource (plain Python values, thread-safe)."""
-        table = Table(client, table_name)
+        table = LedgerTable(client, table_name)
         return cls(
             Arrivals(table), Manifests(table), Datasets(table), Partitions(table), Stream(table), Executions(table)
         )

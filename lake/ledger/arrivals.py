@@ -1,4 +1,4 @@
-"""Arrival rows: one per object version, each naming the manifest that owns it. One conditional put per file."""
+"""Arrival rows: one per object version, each names the manifest that owns it; one conditional put per file."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lake.ledger.table import Key, RefusedError, Where
+from lake.ledger.table import Condition, Key, RefusedError
 from lake.manifest import Lane, ObjectVersion
 from lake.partition import Partition
 
 if TYPE_CHECKING:
-    from lake.ledger.table import Table
+    from lake.ledger.table import LedgerTable
 
 IGNORED = "IGNORED"
 
@@ -22,17 +22,17 @@ class ArrivalRow:
 
     file: ObjectVersion
     manifest: str | None
-    """Id of the owner; None: the arrival is IGNORED."""
+    """Id of the manifest that owns the arrival; None: the arrival is IGNORED."""
     partition: Partition | None
     lane: Lane | None
     reason: str
     """Why this lane, or why it is ignored; a sentence for people."""
     recorded_at: str
-    """ISO 8601, UTC: when the owner took it."""
+    """ISO 8601, UTC: when the current owner recorded it."""
 
 
 def arrival_key(bucket: str, key: str, version: str) -> Key:
-    """Hashed: an S3 key can be as long as a sort key may be."""
+    """Primary key of an arrival row; bucket and key are hashed, because an S3 key (1,024 bytes) fills a sort key."""
     digest = hashlib.sha256(f"{bucket}\0{key}".encode()).hexdigest()
     return Key(f"arrival#{digest}", version)
 
@@ -40,27 +40,24 @@ def arrival_key(bucket: str, key: str, version: str) -> Key:
 class Arrivals:
     """Reads and writes arrival rows."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: LedgerTable) -> None:
         self._table = table
 
     def put(self, row: ArrivalRow) -> ArrivalRow:
-        """Record the arrival if it is new; the row that stands in the ledger afterwards.
+        """Record the arrival if it is new; returns the current row.
 
-        The answer of a put may be lost and the put repeated, so a refusal is settled by a consistent read:
-        the caller owns the arrival when the row that comes back names its own manifest.
+        The caller owns the arrival when that row names its manifest. The answer of a put may be lost and the put
+        repeated, so a refused put is resolved by a consistent read.
         """
         key = arrival_key(row.file.bucket, row.file.key, row.file.version)
         try:
-            self._table.put(key, _attributes(row), [Where("pk", "missing")])
+            self._table.put(key, _attributes(row), [Condition("pk", "missing")])
         except RefusedError:
-            standing = self._table.get(key)
-            if standing is None:
-                raise
-            return _row(standing)
+            return self._current(key)
         return row
 
-    def adopt(self, standing: ArrivalRow, row: ArrivalRow) -> ArrivalRow:
-        """Take over an arrival whose owner was put ABANDONED; the row that stands afterwards."""
+    def adopt(self, abandoned: ArrivalRow, row: ArrivalRow) -> ArrivalRow:
+        """Give an arrival whose owner is ABANDONED to the manifest of ``row``; returns the current row."""
         key = arrival_key(row.file.bucket, row.file.key, row.file.version)
         changes = {
             "manifest": row.manifest,
@@ -69,22 +66,26 @@ class Arrivals:
             "recorded_at": row.recorded_at,
         }
         try:
-            self._table.update(key, assign=changes, where=[Where("manifest", "=", standing.manifest)])
+            self._table.update(key, assign=changes, conditions=[Condition("manifest", "=", abandoned.manifest)])
         except RefusedError:
-            after = self._table.get(key)
-            if after is None:
-                raise
-            return _row(after)
+            return self._current(key)
         return row
 
     def get(self, file: ObjectVersion) -> ArrivalRow | None:
-        """The row of one object version."""
+        """The row of one object version, by a strongly consistent read; None: there is none."""
         item = self._table.get(arrival_key(file.bucket, file.key, file.version))
         return None if item is None else _row(item)
 
     def versions(self, bucket: str, key: str) -> list[ArrivalRow]:
-        """All recorded versions of a key."""
+        """The rows of all recorded versions of a key, by a strongly consistent query."""
         return [_row(item) for item in self._table.query(arrival_key(bucket, key, "").pk)]
+
+    def _current(self, key: Key) -> ArrivalRow:
+        """The row that refused a write; raises ``RefusedError`` when somebody has deleted it manually."""
+        item = self._table.get(key)
+        if item is None:
+            raise RefusedError
+        return _row(item)
 
 
 def _attributes(row: ArrivalRow) -> dict[str, Any]:

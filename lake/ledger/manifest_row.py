@@ -1,4 +1,4 @@
-"""The ledger row of a manifest: its state, and everything a fence compares."""
+"""The ledger row of a manifest: its state, and everything that conditions compare."""
 
 from __future__ import annotations
 
@@ -19,16 +19,23 @@ class State(StrEnum):
     """States of a manifest."""
 
     QUEUED = "QUEUED"
+    """Waits for a run."""
     RUNNING = "RUNNING"
+    """An attempt holds its lease."""
     PUBLISHING = "PUBLISHING"
+    """Committed: any process can finish it from its commit document."""
     DONE = "DONE"
+    """Published."""
     FAILED = "FAILED"
+    """Ended without a result of this generation; ``reason`` says why."""
     SUPERSEDED = "SUPERSEDED"
+    """Its files are in the manifests of ``superseded_by``."""
     ABANDONED = "ABANDONED"
+    """Never existed: its creator was presumed dead before it wrote the row, and its arrivals are adopted."""
 
 
-EARLIER_OWNERS = 10
-"""So many a row remembers."""
+MAX_EARLIER_OWNERS = 10
+"""Maximum number of earlier owners kept per row."""
 
 OPEN_STATES = (State.QUEUED, State.RUNNING, State.PUBLISHING)
 """Not terminal: these rows, and only these, are in the index of open manifests."""
@@ -36,7 +43,7 @@ OPEN_STATES = (State.QUEUED, State.RUNNING, State.PUBLISHING)
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A commit document: its key in the control bucket and the SHA-256 of its bytes."""
+    """Reference to a commit document: its key in the control bucket, and the SHA-256 (hexadecimal) of its bytes."""
 
     key: str
     sha256: str
@@ -44,7 +51,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What readers see: survives ``force`` and FAILED, changes only with the next DONE."""
+    """The generation that readers see: it survives ``force`` and FAILED, and changes with the next DONE only."""
 
     generation: int
     document: Document
@@ -61,41 +68,44 @@ class ManifestRow:
     created_at: str
     """ISO 8601, UTC."""
     bytes: int
+    """Size of its files as stored."""
     files: int
     generation: int = 1
+    """Number of times it was queued for a full conversion: 1, and one more for each ``force``."""
     attempt: int = 0
-    """Attempts begun so far, over all generations; only grows."""
+    """Attempts begun so far, over all generations; never decreases."""
     base_attempt: int = 0
     """``attempt`` when this generation was queued."""
     owner: str | None = None
-    """Job run that holds, or last held, the lease."""
+    """Id of the job run that holds, or last held, the lease."""
     earlier_owners: tuple[str, ...] = ()
-    """Job runs of the attempts before, oldest first; of many only the last ``EARLIER_OWNERS``."""
+    """Job runs of the attempts before, oldest first; the last ``MAX_EARLIER_OWNERS`` of them."""
     lease_until: int = 0
     """End of the lease in milliseconds since the epoch."""
     document: Document | None = None
+    """Commit document of this generation, from PUBLISHING on."""
     published: Published | None = None
     reason: str | None = None
     """Why it failed, was queued again or was superseded."""
     superseded_by: tuple[str, ...] = ()
     exclusions: str | None = None
-    """Key of the document that names the files which cannot be read to their end, and why."""
+    """Key of the exclusions document: files that cannot be read to their end, and why."""
     changed_at: str = ""
     """ISO 8601, UTC: last transition."""
     finished_at: str | None = None
 
     @property
     def tries(self) -> int:
-        """Attempts begun in this generation."""
+        """Attempts begun in this generation; ``max_attempts`` of the lane limits them."""
         return self.attempt - self.base_attempt
 
     def has_live_lease(self, now: datetime) -> bool:
-        """RUNNING, and its holder may still renew or commit at ``now`` (aware)."""
+        """Whether it is RUNNING and its holder may still renew or commit at ``now`` (aware)."""
         return self.state == State.RUNNING and self.lease_until > epoch_milliseconds(now)
 
     @property
     def open(self) -> bool:
-        """Not terminal."""
+        """Whether its state is not terminal."""
         return self.state in OPEN_STATES
 
 
@@ -105,21 +115,21 @@ def manifest_row_key(manifest: str) -> Key:
 
 
 def open_key(lane: Lane, state: State) -> str:
-    """Partition key of the index of open manifests; its sort key is the time of creation."""
+    """Partition key of the index of open manifests; its sort key begins with the time of creation."""
     return f"{lane}#{state}"
 
 
 INDEX_ATTRIBUTES = ("open", "open_order")
-"""Without these a row is not in the index."""
+"""A row is in the index while it has both."""
 
 
 def open_attributes(row: ManifestRow, state: State) -> dict[str, str]:
-    """What puts the row of an open manifest into the index."""
+    """The attributes that put the row of an open manifest into the index."""
     return {"open": open_key(row.lane, state), "open_order": f"{row.created_at}#{row.id}"}
 
 
 def queued_row(manifest: Manifest) -> ManifestRow:
-    """The first row of a fresh manifest."""
+    """The first row of a new manifest."""
     return ManifestRow(
         id=manifest.id,
         state=State.QUEUED,
@@ -133,7 +143,7 @@ def queued_row(manifest: Manifest) -> ManifestRow:
 
 
 def queued_attributes(row: ManifestRow) -> dict[str, Any]:
-    """The item of a fresh QUEUED row."""
+    """The attributes of a new QUEUED row."""
     return {
         "id": row.id,
         "state": State.QUEUED,
@@ -151,7 +161,7 @@ def queued_attributes(row: ManifestRow) -> dict[str, Any]:
 
 
 def row_of(item: dict[str, Any]) -> ManifestRow:
-    """A row of a DynamoDB item."""
+    """The row of a DynamoDB item; ABANDONED items have an id and a state only."""
     document = Document(item["document_key"], item["document_sha256"]) if "document_key" in item else None
     published = None
     if "published_generation" in item:

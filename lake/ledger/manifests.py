@@ -1,7 +1,7 @@
-"""Transitions of a manifest: one function each, one conditional update each.
+"""Transitions of a manifest: one method each, one conditional write each.
 
-The caller's clock is an argument (aware UTC datetimes); nothing here reads the time. A refused update is always settled
-by a consistent read, because an update may have been applied and its answer lost.
+The caller passes the time (aware, UTC); nothing here reads a clock. The answer of a write can be lost and the write
+repeated by the client, so a refused write is always resolved by a consistent read.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lake.errors import InvalidInputError
-from lake.ledger.fence import Claim, lost, same
+from lake.ledger.fence import Claim, lease_lost, row_unchanged
 from lake.ledger.manifest_row import (
-    EARLIER_OWNERS,
     INDEX_ATTRIBUTES,
+    MAX_EARLIER_OWNERS,
     Document,
     ManifestRow,
-    Published,
     State,
     manifest_row_key,
     open_attributes,
@@ -26,7 +25,7 @@ from lake.ledger.manifest_row import (
     row_of,
 )
 from lake.ledger.supersede import supersede_actions
-from lake.ledger.table import RefusedError, Where
+from lake.ledger.table import Condition, RefusedError
 from lake.manifest import Lane
 from lake.time import epoch_milliseconds, iso_utc
 
@@ -34,100 +33,97 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime, timedelta
 
-    from lake.ledger.table import Table
+    from lake.ledger.table import LedgerTable
     from lake.manifest import Manifest
 
-HOLDABLE = (State.QUEUED, State.RUNNING)
-"""States from which a manifest can be claimed or replaced."""
+CLAIMABLE = (State.QUEUED, State.RUNNING)
+"""States from which a manifest can be claimed or superseded."""
 
 
 class Manifests:
-    """Reads and moves manifest rows."""
+    """Reads manifest rows and changes their state."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: LedgerTable) -> None:
         self._table = table
 
     def get(self, manifest: str) -> ManifestRow | None:
-        """Strongly consistent."""
+        """The row by a strongly consistent read; None: there is none."""
         item = self._table.get(manifest_row_key(manifest))
         return None if item is None else row_of(item)
 
     def open(self, lane: Lane, state: State) -> Iterator[ManifestRow]:
-        """Open manifests, oldest first, from the index: a hint that the row itself has to confirm."""
+        """Open manifests, oldest first, from the index: a hint that a consistent read has to confirm."""
         return (row_of(item) for item in self._table.query(open_key(lane, state), index=True))
 
     def enqueue(self, manifest: Manifest) -> State:
-        """Make the manifest exist: QUEUED on success; ABANDONED when somebody gave the invocation up for dead."""
+        """Create the row of a manifest: QUEUED, or the state of the row that exists already.
+
+        ABANDONED: another process presumed the caller dead; its manifest must not be used.
+        """
         row = queued_row(manifest)
         try:
-            self._table.put(manifest_row_key(row.id), queued_attributes(row), [Where("pk", "missing")])
+            self._table.put(manifest_row_key(row.id), queued_attributes(row), [Condition("pk", "missing")])
         except RefusedError:
-            return self._standing(row.id).state
+            return self._current(row.id).state
         return State.QUEUED
 
     def abandon(self, manifest: str, now: datetime) -> ManifestRow:
-        """Fence off an owner that has no row, so that its arrivals can be adopted; the row that stands."""
+        """Fence off a manifest without a row, so that its arrivals can be adopted; returns the current row."""
         item = {"id": manifest, "state": State.ABANDONED, "changed_at": iso_utc(now)}
         try:
-            self._table.put(manifest_row_key(manifest), item, [Where("pk", "missing")])
+            self._table.put(manifest_row_key(manifest), item, [Condition("pk", "missing")])
         except RefusedError:
-            return self._standing(manifest)
+            return self._current(manifest)
         return row_of(item)
 
     def claim(self, row: ManifestRow, owner: str, now: datetime, lease: timedelta) -> Claim | None:
         """QUEUED, or RUNNING with an expired lease, to RUNNING with the next attempt; None: read the row again.
 
-        ``row`` is a fresh, consistent read. Take-over from a terminal owner run goes through ``release`` first.
+        ``row`` is a recent consistent read. To claim from a run that has ended before its lease, ``release`` it first.
         """
-        if row.state not in HOLDABLE or row.has_live_lease(now):
+        if row.state not in CLAIMABLE or row.has_live_lease(now):
             return None
-        earlier = (*row.earlier_owners, row.owner)[-EARLIER_OWNERS:] if row.owner else ()
-        changes: dict[str, Any] = {
-            "state": State.RUNNING,
-            "attempt": row.attempt + 1,
-            "owner": owner,
-            "lease_until": epoch_milliseconds(now + lease),
-            "changed_at": iso_utc(now),
-            **open_attributes(row, State.RUNNING),
-        }
-        if earlier:
-            changes["earlier_owners"] = list(earlier)
         claimed = replace(
             row,
             state=State.RUNNING,
             attempt=row.attempt + 1,
             owner=owner,
-            earlier_owners=earlier,
+            earlier_owners=(*row.earlier_owners, row.owner)[-MAX_EARLIER_OWNERS:] if row.owner else (),
             lease_until=epoch_milliseconds(now + lease),
             changed_at=iso_utc(now),
         )
+        changes: dict[str, Any] = {
+            "state": claimed.state,
+            "attempt": claimed.attempt,
+            "owner": owner,
+            "lease_until": claimed.lease_until,
+            "changed_at": claimed.changed_at,
+            **open_attributes(row, claimed.state),
+        }
+        if claimed.earlier_owners:
+            changes["earlier_owners"] = list(claimed.earlier_owners)
         try:
-            self._table.update(manifest_row_key(row.id), assign=changes, where=same(row))
+            self._update(row, changes)
         except RefusedError:
-            standing = self._standing(row.id)
-            if (standing.state, standing.attempt, standing.owner, standing.generation) != (
-                State.RUNNING,
-                claimed.attempt,
-                owner,
-                row.generation,
-            ):
+            current = self._current(row.id)
+            holder = (current.state, current.attempt, current.owner, current.generation)
+            if holder != (State.RUNNING, claimed.attempt, owner, row.generation):
                 return None
         return Claim(claimed, owner)
 
     def renew(self, claim: Claim, now: datetime, lease: timedelta) -> None:
-        """Extend a live lease. An expired one is never renewed: raises ``LeaseLostError``."""
-        where = [*claim.fence, Where("lease_until", ">", epoch_milliseconds(now))]
+        """Extend a live lease to ``now + lease``. Raises ``LeaseLostError``, also for an expired lease."""
+        conditions = [*claim.fence, Condition("lease_until", ">", epoch_milliseconds(now))]
+        changes = {"lease_until": epoch_milliseconds(now + lease)}
         try:
-            self._table.update(
-                manifest_row_key(claim.row.id), assign={"lease_until": epoch_milliseconds(now + lease)}, where=where
-            )
+            self._table.update(manifest_row_key(claim.row.id), assign=changes, conditions=conditions)
         except RefusedError as error:
-            raise lost(claim) from error
+            raise lease_lost(claim) from error
 
     def release(self, row: ManifestRow, reason: str, now: datetime, exclusions: str | None = None) -> bool:
-        """RUNNING back to QUEUED: its holder gives up, its lease has expired, or its owner run is terminal.
+        """RUNNING to QUEUED: the holder stops, its lease has expired, or its run has ended; False: the row has changed.
 
-        False when the row has moved on in the meantime.
+        ``exclusions`` is the key of an exclusions document.
         """
         if row.state != State.RUNNING:
             return False
@@ -141,10 +137,10 @@ class Manifests:
         if exclusions is not None:
             changes["exclusions"] = exclusions
         try:
-            self._table.update(manifest_row_key(row.id), assign=changes, where=same(row))
+            self._update(row, changes)
         except RefusedError:
-            standing = self._standing(row.id)
-            return standing.state == State.QUEUED and standing.attempt == row.attempt
+            current = self._current(row.id)
+            return current.state == State.QUEUED and current.attempt == row.attempt
         return True
 
     def commit(self, claim: Claim, document: Document, now: datetime) -> None:
@@ -156,17 +152,17 @@ class Manifests:
             "changed_at": iso_utc(now),
             **open_attributes(claim.row, State.PUBLISHING),
         }
-        where = [*claim.fence, Where("lease_until", ">", epoch_milliseconds(now))]
+        conditions = [*claim.fence, Condition("lease_until", ">", epoch_milliseconds(now))]
         try:
-            self._table.update(manifest_row_key(claim.row.id), assign=changes, where=where)
+            self._table.update(manifest_row_key(claim.row.id), assign=changes, conditions=conditions)
         except RefusedError as error:
-            standing = self._standing(claim.row.id)
-            published = standing.published
-            if standing.document != document and (published is None or published.document != document):
-                raise lost(claim) from error
+            current = self._current(claim.row.id)
+            published = current.published
+            if current.document != document and (published is None or published.document != document):
+                raise lease_lost(claim) from error
 
     def finish(self, row: ManifestRow, now: datetime) -> bool:
-        """PUBLISHING to DONE, and ``published`` names this generation; False when the row has moved on."""
+        """PUBLISHING to DONE, and ``published`` names this generation; False: the row has changed."""
         if row.state != State.PUBLISHING or row.document is None:
             return False
         changes = {
@@ -177,17 +173,23 @@ class Manifests:
             "changed_at": iso_utc(now),
             "finished_at": iso_utc(now),
         }
-        return self._end(row, changes, ("reason",), State.DONE)
+        return self._close(row, changes, ("reason",))
 
     def fail(self, row: ManifestRow, reason: str, now: datetime) -> bool:
-        """QUEUED, RUNNING or PUBLISHING to FAILED; what was published stays published."""
+        """QUEUED, RUNNING or PUBLISHING to FAILED; what was published stays published. False: the row has changed."""
         if not row.open:
             return False
         changes = {"state": State.FAILED, "reason": reason, "changed_at": iso_utc(now), "finished_at": iso_utc(now)}
-        return self._end(row, changes, (), State.FAILED)
+        return self._close(row, changes, ())
 
     def force(self, row: ManifestRow, now: datetime) -> bool:
-        """Reprocess: from DONE or FAILED back to QUEUED in the batch lane, with the next generation."""
+        """Reprocess: DONE or FAILED to QUEUED in the batch lane, with the next generation; False: the row has changed.
+
+        Raises
+        ------
+        InvalidInputError
+            The manifest is in another state.
+        """
         if row.state not in (State.DONE, State.FAILED):
             raise InvalidInputError(
                 f"manifest {row.id} is {row.state}: only DONE and FAILED ones can be forced; wait until it has ended"
@@ -202,12 +204,7 @@ class Manifests:
             **open_attributes(replace(row, lane=Lane.BATCH), State.QUEUED),
         }
         try:
-            self._table.update(
-                manifest_row_key(row.id),
-                assign=changes,
-                remove=("document_key", "document_sha256", "exclusions", "reason", "finished_at"),
-                where=same(row),
-            )
+            self._update(row, changes, ("document_key", "document_sha256", "exclusions", "reason", "finished_at"))
         except RefusedError:
             return False
         return True
@@ -215,37 +212,37 @@ class Manifests:
     def supersede(
         self, sources: Sequence[ManifestRow], successors: Sequence[Manifest], reason: str, now: datetime
     ) -> bool:
-        """Replace manifests that have published nothing by others, in one transaction; False: a source moved on.
+        """Replace manifests that have published nothing by others, in one transaction; False: a source has changed.
 
-        The successors' documents are on S3 already. Allowed from QUEUED, and from RUNNING by its holder, whose row
-        is the fence.
+        The successors' documents are on S3 already. Allowed from QUEUED, and from RUNNING by the holder, whose row
+        is the fence. Raises ``ValueError`` for more manifests than a transaction takes.
         """
-        if not all(row.state in HOLDABLE for row in sources):
+        if not all(row.state in CLAIMABLE for row in sources):
             return False
-        into = [manifest.id for manifest in successors]
         actions = supersede_actions(self._table.name, sources, successors, reason, iso_utc(now))
         try:
             self._table.transact(actions)
         except RefusedError:
-            standing = self._standing(sources[0].id)
-            return standing.state == State.SUPERSEDED and list(standing.superseded_by) == into
+            current = self._current(sources[0].id)
+            superseded_by = tuple(manifest.id for manifest in successors)
+            return current.state == State.SUPERSEDED and current.superseded_by == superseded_by
         return True
 
-    def _end(self, row: ManifestRow, changes: dict[str, Any], remove: Sequence[str], state: State) -> bool:
+    def _update(self, row: ManifestRow, changes: dict[str, Any], remove: Sequence[str] = ()) -> None:
+        key = manifest_row_key(row.id)
+        self._table.update(key, assign=changes, remove=remove, conditions=row_unchanged(row))
+
+    def _close(self, row: ManifestRow, changes: dict[str, Any], remove: Sequence[str]) -> bool:
+        """To a terminal state: the row leaves the index of open manifests."""
         try:
-            self._table.update(
-                manifest_row_key(row.id), assign=changes, remove=(*INDEX_ATTRIBUTES, *remove), where=same(row)
-            )
+            self._update(row, changes, (*INDEX_ATTRIBUTES, *remove))
         except RefusedError:
-            standing = self._standing(row.id)
-            return standing.state == state and standing.document == row.document
+            current = self._current(row.id)
+            return current.state == changes["state"] and current.document == row.document
         return True
 
-    def _standing(self, manifest: str) -> ManifestRow:
+    def _current(self, manifest: str) -> ManifestRow:
         row = self.get(manifest)
         if row is None:
             raise InvalidInputError(f"the ledger has no manifest {manifest}: rows are never deleted, check its id")
         return row
-
-
-__all__ = ["Claim", "Document", "ManifestRow", "Manifests", "Published", "State"]

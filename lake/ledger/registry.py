@@ -1,4 +1,4 @@
-"""Small rows beside arrivals and manifests: datasets, partitions, nights and the stream."""
+"""The ledger's other rows: datasets, partitions, the stream and executions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from datetime import datetime
 
-    from lake.ledger.table import Table
+    from lake.ledger.table import LedgerTable
     from lake.partition import Partition
 
 
@@ -22,12 +22,13 @@ class DatasetRow:
 
     name: str
     columns: tuple[str, ...]
-    """Known column names, sorted; add-only."""
+    """Known column names, sorted; names are only ever added."""
     input_bytes: int
-    """Converted so far."""
+    """Size, as stored, of the files converted so far."""
     output_bytes: int
+    """Size of their Parquet files."""
     task_milliseconds: int
-    """Time its tasks took for it, summed over cores."""
+    """Time of their tasks, summed over cores."""
 
     @property
     def output_ratio(self) -> float | None:
@@ -43,46 +44,49 @@ class DatasetRow:
 class Datasets:
     """Dataset rows: one query lists them all."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: LedgerTable) -> None:
         self._table = table
 
     def register(self, name: str) -> None:
-        """Make the dataset known; repeating it changes nothing."""
+        """Create the dataset's row; idempotent."""
         self._table.update(Key("dataset", name), add={"seen": 0})
 
     def get(self, name: str) -> DatasetRow | None:
-        """Strongly consistent."""
+        """The row by a strongly consistent read; None: the dataset is unknown."""
         item = self._table.get(Key("dataset", name))
         return None if item is None else _dataset(item)
 
     def all(self) -> list[DatasetRow]:
-        """All known datasets, by name."""
+        """All known datasets, sorted by name."""
         return [_dataset(item) for item in self._table.query("dataset")]
 
     def add_columns(self, name: str, columns: Collection[str]) -> None:
-        """Add column names; never removes one, so the order of writers does not matter."""
+        """Add column names; idempotent, and independent of the order of writers, because none is ever removed."""
         if columns:
             self._table.update(Key("dataset", name), add={"columns": set(columns)})
 
     def add_measurement(self, name: str, input_bytes: int, output_bytes: int, task_milliseconds: int) -> None:
-        """Add what one conversion measured. A repeated answer adds twice: good enough for a ratio."""
+        """Add the measurement of one conversion: bytes, bytes, milliseconds.
+
+        A client's retry can add it twice: accurate enough for ratios.
+        """
         amounts = {"input_bytes": input_bytes, "output_bytes": output_bytes, "task_milliseconds": task_milliseconds}
         self._table.update(Key("dataset", name), add=amounts)
 
 
 class Partitions:
-    """Partition rows: what arrived per dataset and hour."""
+    """Partition rows: arrivals per dataset and hour."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: LedgerTable) -> None:
         self._table = table
 
     def add_arrivals(self, partition: Partition, files: int, size: int) -> None:
-        """Count arrivals (files, bytes) of one invocation."""
+        """Add the arrivals of one invocation: number of files, and their size in bytes."""
         key = Key(f"partition#{partition.dataset}", partition.stamp)
         self._table.update(key, add={"files": files, "bytes": size})
 
     def hours(self, dataset: str, first: str, last: str) -> list[dict[str, Any]]:
-        """Rows from ``YYYY-MM-DDTHH`` to ``YYYY-MM-DDTHH``, inclusive."""
+        """Rows of a dataset from ``first`` to ``last``, both ``YYYY-MM-DDTHH`` and inclusive."""
         return list(self._table.query(f"partition#{dataset}", after=first, before=last))
 
 
@@ -93,25 +97,26 @@ class StreamRow:
     run: str | None = None
     """Job run id of the last heartbeat."""
     heartbeat_at: str | None = None
-    """ISO 8601, UTC; None: no run is alive as far as it said."""
+    """ISO 8601, UTC; None: the last run reported that it ends."""
     stop_requested: bool = False
+    """The run is to end between two micro-batches."""
     spilling: bool = False
-    """Peak files that are not urgent go to the batch lane for now."""
+    """Peak files that are not urgent go to the batch lane, because the backlog is above its high mark."""
     window_until: str | None = None
-    """ISO 8601, UTC: end of the stream window that was opened last."""
+    """ISO 8601, UTC: end of the last stream window that was opened."""
 
 
 STREAM_KEY = Key("stream", "stream")
 
 
 class Stream:
-    """The stream's row."""
+    """The row of the stream lane."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: LedgerTable) -> None:
         self._table = table
 
     def get(self) -> StreamRow:
-        """Strongly consistent."""
+        """The row by a strongly consistent read; its defaults before the first write."""
         item = self._table.get(STREAM_KEY) or {}
         return StreamRow(
             item.get("run"),
@@ -126,11 +131,11 @@ class Stream:
         self._table.update(STREAM_KEY, assign={"run": run, "heartbeat_at": iso_utc(now)})
 
     def end(self) -> None:
-        """The run is about to end: whoever has work for it starts another."""
+        """The run is about to end: from now on, the next process with work for the stream starts another run."""
         self._table.update(STREAM_KEY, remove=("heartbeat_at",))
 
     def open_window(self, until: str) -> None:
-        """A stream window begins: no stop is wanted before ``until`` (ISO 8601, UTC)."""
+        """Open a stream window until ``until`` (ISO 8601, UTC), and clear the stop flag."""
         self._table.update(STREAM_KEY, assign={"window_until": until, "stop_requested": False})
 
     def request_stop(self, requested: bool) -> None:
@@ -138,22 +143,25 @@ class Stream:
         self._table.update(STREAM_KEY, assign={"stop_requested": requested})
 
     def set_spilling(self, spilling: bool) -> None:
-        """Spill on or off."""
+        """Set or clear the spilling flag."""
         self._table.update(STREAM_KEY, assign={"spilling": spilling})
 
 
 class Executions:
-    """One row per execution of ``overnight`` or ``backfill``: its verdict."""
+    """One row per execution of ``overnight`` or ``backfill``: its plan and its verdict."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: LedgerTable) -> None:
         self._table = table
 
     def record(self, execution: str, part: str, facts: dict[str, Any]) -> None:
-        """Store or overwrite one part: ``plan`` or ``verdict``. A count named ``open`` must not become an index key."""
+        """Store or overwrite one part, ``plan`` or ``verdict``.
+
+        ``facts`` are nested under the part: a count named ``open`` must not become a key of the index.
+        """
         self._table.update(Key("execution", execution), assign={part: facts})
 
     def get(self, execution: str) -> dict[str, Any] | None:
-        """All recorded parts; strongly consistent."""
+        """All recorded parts by a strongly consistent read; None: the execution is unknown."""
         return self._table.get(Key("execution", execution))
 
 

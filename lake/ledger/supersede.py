@@ -1,11 +1,11 @@
-"""The one transaction in which files change their manifest."""
+"""The one transaction that moves files from their manifests to others."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lake.ledger.fence import same
+from lake.ledger.fence import row_unchanged
 from lake.ledger.manifest_row import (
     INDEX_ATTRIBUTES,
     ManifestRow,
@@ -14,7 +14,7 @@ from lake.ledger.manifest_row import (
     queued_attributes,
     queued_row,
 )
-from lake.ledger.table import Where, put_request, update_request
+from lake.ledger.table import Condition, put_request, update_request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,15 +23,18 @@ if TYPE_CHECKING:
 
 
 def successor_row(sources: Sequence[ManifestRow], manifest: Manifest) -> ManifestRow:
-    """The first row of a successor: it has all its tries, and still shows that its files have been tried before."""
-    begun = max(row.attempt for row in sources)
-    return replace(queued_row(manifest), attempt=begun, base_attempt=begun)
+    """The first row of a successor: all attempts are left to it, and its count shows that its files were tried."""
+    attempts = max(row.attempt for row in sources)
+    return replace(queued_row(manifest), attempt=attempts, base_attempt=attempts)
 
 
 def supersede_actions(
     table: str, sources: Sequence[ManifestRow], successors: Sequence[Manifest], reason: str, changed_at: str
 ) -> list[dict[str, Any]]:
-    """Sources SUPERSEDED where the caller saw them and nothing was published; successors QUEUED."""
+    """Actions of the transaction: sources, unchanged and never published, become SUPERSEDED; successors QUEUED.
+
+    ``changed_at`` is ISO 8601, UTC.
+    """
     changes = {
         "state": State.SUPERSEDED,
         "superseded_by": [manifest.id for manifest in successors],
@@ -40,11 +43,11 @@ def supersede_actions(
     }
     actions = []
     for row in sources:
-        where = [*same(row), Where("published_generation", "missing")]
-        request = update_request(table, manifest_row_key(row.id), changes, {}, INDEX_ATTRIBUTES, where)
+        conditions = [*row_unchanged(row), Condition("published_generation", "missing")]
+        request = update_request(table, manifest_row_key(row.id), changes, {}, INDEX_ATTRIBUTES, conditions)
         actions.append({"Update": request})
     for manifest in successors:
         attributes = queued_attributes(successor_row(sources, manifest))
-        request = put_request(table, manifest_row_key(manifest.id), attributes, [Where("pk", "missing")])
+        request = put_request(table, manifest_row_key(manifest.id), attributes, [Condition("pk", "missing")])
         actions.append({"Put": request})
     return actions

@@ -1,10 +1,10 @@
-"""The one DynamoDB table, reached by conditional writes and consistent reads; no Scan anywhere."""
+"""The ledger's one DynamoDB table: conditional writes, consistent reads, queries; never a Scan."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from botocore.exceptions import ClientError
 
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 OPEN_INDEX = "open"
-TRANSACTION_ACTIONS = 100
-"""DynamoDB's limit on the actions of one TransactWriteItems."""
+"""Global secondary index of open manifests."""
+MAX_TRANSACTION_ACTIONS = 100
+"""DynamoDB's limit on the actions of one TransactWriteItems (its "Service quotas")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,26 +27,26 @@ class Key:
     sk: str
 
     def item(self) -> dict[str, str]:
-        """As DynamoDB takes it."""
+        """The key's attributes, as DynamoDB takes them."""
         return {"pk": self.pk, "sk": self.sk}
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
-    """One comparison of a condition; all of a write's comparisons must hold."""
+class Condition:
+    """One comparison of a condition expression; a write needs all of its conditions to hold."""
 
     attribute: str
-    operator: str
-    """``=``, ``<>``, ``<``, ``>``, ``in``, ``exists`` or ``missing``."""
+    operator: Literal["=", ">", "missing"]
+    """``missing``: the item has no such attribute. The others do not hold for a missing attribute."""
     value: Any = None
 
 
 class RefusedError(Exception):
-    """A conditional write was refused: read the item to learn why."""
+    """A condition of a write did not hold: read the item to learn why."""
 
 
-class Table:
-    """Typed access to the table; thread-safe.
+class LedgerTable:
+    """Typed access to the table; thread-safe. Every method raises botocore's errors.
 
     Parameters
     ----------
@@ -60,14 +61,14 @@ class Table:
         self.name = name
 
     def get(self, key: Key) -> dict[str, Any] | None:
-        """Strongly consistent read."""
+        """The item by a strongly consistent read; None: there is none."""
         answer = self._client.get_item(TableName=self.name, Key=key.item(), ConsistentRead=True)
         item = answer.get("Item")
         return None if item is None else _plain(item)
 
-    def put(self, key: Key, attributes: Mapping[str, Any], where: Sequence[Where]) -> None:
-        """Put an item under a condition; raises ``RefusedError``."""
-        self._write("put_item", put_request(self.name, key, attributes, where))
+    def put(self, key: Key, attributes: Mapping[str, Any], conditions: Sequence[Condition]) -> None:
+        """Put an item; attributes that are None are left out. Raises ``RefusedError``."""
+        self._write("put_item", put_request(self.name, key, attributes, conditions))
 
     def update(
         self,
@@ -76,18 +77,25 @@ class Table:
         assign: Mapping[str, Any] | None = None,
         add: Mapping[str, Any] | None = None,
         remove: Sequence[str] = (),
-        where: Sequence[Where] = (),
+        conditions: Sequence[Condition] = (),
     ) -> None:
-        """Change an item under a condition; raises ``RefusedError``."""
-        self._write("update_item", update_request(self.name, key, assign or {}, add or {}, remove, where))
+        """Change an item, or create it; ``add`` is for numbers and sets. Raises ``RefusedError``."""
+        self._write("update_item", update_request(self.name, key, assign or {}, add or {}, remove, conditions))
 
     def transact(self, actions: Sequence[dict[str, Any]]) -> None:
-        """All or nothing; raises ``RefusedError`` when a condition does not hold.
+        """Apply all actions or none.
 
         Each action is ``{"Put": put_request(...)}`` or ``{"Update": update_request(...)}``.
+
+        Raises
+        ------
+        RefusedError
+            A condition did not hold.
+        ValueError
+            More than ``MAX_TRANSACTION_ACTIONS`` actions.
         """
-        if len(actions) > TRANSACTION_ACTIONS:
-            raise ValueError(f"a transaction takes {TRANSACTION_ACTIONS} actions, not {len(actions)}")
+        if len(actions) > MAX_TRANSACTION_ACTIONS:
+            raise ValueError(f"a transaction takes {MAX_TRANSACTION_ACTIONS} actions, not {len(actions)}")
         try:
             self._client.transact_write_items(TransactItems=list(actions))  # type: ignore[arg-type]
         except self._client.exceptions.TransactionCanceledException as error:
@@ -99,8 +107,8 @@ class Table:
     def query(self, pk: str, *, after: str = "", before: str = "", index: bool = False) -> Iterator[dict[str, Any]]:
         """Items of one partition key in sort order, page by page.
 
-        The base table is read consistently. The index is eventually consistent: only a hint.
-        ``after`` and ``before`` bound the sort key, inclusive; both or none.
+        The base table is read consistently; ``index`` reads ``OPEN_INDEX``, which is eventually consistent: a hint.
+        ``after`` and ``before`` bound the sort key, both inclusive; set both or none.
         """
         names = {"#p": "open" if index else "pk"}
         values: dict[str, Any] = {":p": pk}
@@ -135,17 +143,17 @@ class Table:
             raise
 
 
-def put_request(table: str, key: Key, attributes: Mapping[str, Any], where: Sequence[Where]) -> dict[str, Any]:
-    """Parameters of PutItem, or of a transaction's Put."""
+def put_request(table: str, key: Key, attributes: Mapping[str, Any], conditions: Sequence[Condition]) -> dict[str, Any]:
+    """Parameters of PutItem, or of a transaction's Put; attributes that are None are left out."""
     names: dict[str, str] = {}
     values: dict[str, Any] = {}
     request: dict[str, Any] = {
         "TableName": table,
         "Item": {**key.item(), **{name: value for name, value in attributes.items() if value is not None}},
     }
-    if where:
-        request["ConditionExpression"] = _condition(where, names, values)
-    return _with_names(request, names, values)
+    if conditions:
+        request["ConditionExpression"] = _expression(conditions, names, values)
+    return _with_placeholders(request, names, values)
 
 
 def update_request(
@@ -154,37 +162,33 @@ def update_request(
     assign: Mapping[str, Any],
     add: Mapping[str, Any],
     remove: Sequence[str],
-    where: Sequence[Where],
+    conditions: Sequence[Condition],
 ) -> dict[str, Any]:
     """Parameters of UpdateItem, or of a transaction's Update."""
     names: dict[str, str] = {}
     values: dict[str, Any] = {}
     clauses = []
     if assign:
-        clauses.append("SET " + ", ".join(f"{_name(a, names)} = {_val(v, values)}" for a, v in assign.items()))
+        clauses.append("SET " + ", ".join(f"{_name(a, names)} = {_value(v, values)}" for a, v in assign.items()))
     if add:
-        clauses.append("ADD " + ", ".join(f"{_name(a, names)} {_val(v, values)}" for a, v in add.items()))
+        clauses.append("ADD " + ", ".join(f"{_name(a, names)} {_value(v, values)}" for a, v in add.items()))
     if remove:
         clauses.append("REMOVE " + ", ".join(_name(a, names) for a in remove))
     request: dict[str, Any] = {"TableName": table, "Key": key.item(), "UpdateExpression": " ".join(clauses)}
-    if where:
-        request["ConditionExpression"] = _condition(where, names, values)
-    return _with_names(request, names, values)
+    if conditions:
+        request["ConditionExpression"] = _expression(conditions, names, values)
+    return _with_placeholders(request, names, values)
 
 
-def _condition(where: Sequence[Where], names: dict[str, str], values: dict[str, Any]) -> str:
-    return " AND ".join(_comparison(item, names, values) for item in where)
+def _expression(conditions: Sequence[Condition], names: dict[str, str], values: dict[str, Any]) -> str:
+    return " AND ".join(_comparison(condition, names, values) for condition in conditions)
 
 
-def _comparison(item: Where, names: dict[str, str], values: dict[str, Any]) -> str:
-    name = _name(item.attribute, names)
-    if item.operator == "exists":
-        return f"attribute_exists({name})"
-    if item.operator == "missing":
+def _comparison(condition: Condition, names: dict[str, str], values: dict[str, Any]) -> str:
+    name = _name(condition.attribute, names)
+    if condition.operator == "missing":
         return f"attribute_not_exists({name})"
-    if item.operator == "in":
-        return f"{name} IN ({', '.join(_val(value, values) for value in item.value)})"
-    return f"{name} {item.operator} {_val(item.value, values)}"
+    return f"{name} {condition.operator} {_value(condition.value, values)}"
 
 
 def _name(attribute: str, names: dict[str, str]) -> str:
@@ -193,13 +197,13 @@ def _name(attribute: str, names: dict[str, str]) -> str:
     return placeholder
 
 
-def _val(value: object, values: dict[str, Any]) -> str:
+def _value(value: object, values: dict[str, Any]) -> str:
     placeholder = f":v{len(values)}"
     values[placeholder] = value
     return placeholder
 
 
-def _with_names(request: dict[str, Any], names: dict[str, str], values: dict[str, Any]) -> dict[str, Any]:
+def _with_placeholders(request: dict[str, Any], names: dict[str, str], values: dict[str, Any]) -> dict[str, Any]:
     if names:
         request["ExpressionAttributeNames"] = names
     if values:
@@ -208,7 +212,7 @@ def _with_names(request: dict[str, Any], names: dict[str, str], values: dict[str
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401
-    """DynamoDB's Decimals as int or float, all the way down."""
+    """DynamoDB's Decimals as int or float, in nested values too."""
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, dict):

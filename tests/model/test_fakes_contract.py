@@ -12,7 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from lake.ledger import Ledger, State
-from lake.ledger.table import Key, RefusedError, Table, Where, put_request, update_request
+from lake.ledger.table import Condition, Key, LedgerTable, RefusedError, put_request, update_request
 from tests.model.fake_dynamodb import FakeDynamoDB
 from tests.model.fake_s3 import FakeS3
 from tests.model.world import PARTITION, START
@@ -111,30 +111,36 @@ def test_s3_answers_like_the_emulator(cloud: LocalCloud) -> None:
 
 def dynamodb_answers(client: Any) -> list[Any]:
     """Conditions of every kind the ledger uses, met and not met; then what stands."""
-    table = Table(client, RESOURCES.ledger_table)
+    table = LedgerTable(client, RESOURCES.ledger_table)
     key = Key(f"manifest#{secrets.token_hex(4)}", "manifest")
     answers: list[Any] = []
 
-    def put(*where: Where, **attributes: Any) -> None:
+    def put(*where: Condition, **attributes: Any) -> None:
         answers.append(_refused(lambda: table.put(key, attributes, where)))
 
-    def update(*where: Where, remove: tuple[str, ...] = (), add: Any = None, **assign: Any) -> None:
-        answers.append(_refused(lambda: table.update(key, assign=assign, add=add, remove=remove, where=where)))
+    def update(*where: Condition, remove: tuple[str, ...] = (), add: Any = None, **assign: Any) -> None:
+        answers.append(_refused(lambda: table.update(key, assign=assign, add=add, remove=remove, conditions=where)))
         standing = table.get(key)
         answers.append(standing and {name: value for name, value in standing.items() if name != "pk"})
 
-    update(Where("state", "=", State.QUEUED), state=State.RUNNING)
-    put(Where("pk", "missing"), state=State.QUEUED, attempt=0, lease_until=0, open="batch#QUEUED", open_order="1")
-    put(Where("pk", "missing"), state=State.ABANDONED)
-    update(Where("state", "=", State.QUEUED), Where("attempt", "=", 0), state=State.RUNNING, attempt=1, lease_until=50)
-    update(Where("lease_until", ">", 50), lease_until=60)
-    update(Where("lease_until", ">", 49), Where("state", "in", ("RUNNING", "QUEUED")), lease_until=60)
-    update(Where("owner", "<>", "nobody"), Where("owner", "missing"), owner="run")
-    update(Where("missing", "<>", 1), Where("owner", "exists"), add={"bytes": 5, "names": {"a"}})
-    update(Where("missing", "<", 1), lease_until=0)
-    update(Where("state", "<", 1), lease_until=0)
+    update(Condition("state", "=", State.QUEUED), state=State.RUNNING)
+    put(Condition("pk", "missing"), state=State.QUEUED, attempt=0, lease_until=0, open="batch#QUEUED", open_order="1")
+    put(Condition("pk", "missing"), state=State.ABANDONED)
+    update(
+        Condition("state", "=", State.QUEUED),
+        Condition("attempt", "=", 0),
+        state=State.RUNNING,
+        attempt=1,
+        lease_until=50,
+    )
+    update(Condition("lease_until", ">", 50), lease_until=60)
+    update(Condition("lease_until", ">", 49), Condition("state", "=", "RUNNING"), lease_until=60)
+    update(Condition("owner", "missing"), owner="run")
+    update(Condition("owner", "=", "run"), add={"bytes": 5, "names": {"a"}})
+    update(Condition("missing", ">", 1), lease_until=0)
+    update(Condition("state", ">", 1), lease_until=0)
     update(add={"bytes": 7, "names": {"a", "b"}}, into=["x", "y"])
-    update(Where("published", "missing"), remove=("open", "open_order", "nothing"), state=State.DONE)
+    update(Condition("published", "missing"), remove=("open", "open_order", "nothing"), state=State.DONE)
     answers.append(_transaction(client, key, State.RUNNING))
     answers.append(_transaction(client, key, State.DONE))
     answers.append(len(list(table.query(key.pk))))
@@ -144,16 +150,16 @@ def dynamodb_answers(client: Any) -> list[Any]:
 
 def _transaction(client: Any, key: Key, state: State) -> Any:
     name = RESOURCES.ledger_table
-    where = [Where("state", "=", state)]
+    where = [Condition("state", "=", state)]
     actions = [
         {"Update": update_request(name, key, {"state": State.SUPERSEDED}, {}, ("owner",), where)},
         {
             "Put": put_request(
-                name, Key(key.pk, f"successor-{state}"), {"state": State.QUEUED}, [Where("pk", "missing")]
+                name, Key(key.pk, f"successor-{state}"), {"state": State.QUEUED}, [Condition("pk", "missing")]
             )
         },
     ]
-    return _refused(lambda: Table(client, name).transact(actions))
+    return _refused(lambda: LedgerTable(client, name).transact(actions))
 
 
 def _refused(write: Callable[[], Any]) -> str:
@@ -179,8 +185,8 @@ def test_the_index_of_open_manifests_shows_the_same_rows_in_the_same_order(cloud
         for number in (3, 1, 2):
             row = {"id": f"m{number}", "state": "QUEUED", "partition": str(PARTITION), "open": f"{lane}#QUEUED"}
             row |= {"open_order": f"{number}", "attempt": number}
-            Table(client, RESOURCES.ledger_table).put(Key(f"manifest#{lane}{number}", "manifest"), row, [])
-        Table(client, RESOURCES.ledger_table).update(
+            LedgerTable(client, RESOURCES.ledger_table).put(Key(f"manifest#{lane}{number}", "manifest"), row, [])
+        LedgerTable(client, RESOURCES.ledger_table).update(
             Key(f"manifest#{lane}2", "manifest"), remove=("open", "open_order")
         )
         rows = Ledger.over(client, RESOURCES.ledger_table).manifests.open(lane, State.QUEUED)

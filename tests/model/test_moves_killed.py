@@ -10,7 +10,7 @@ import pytest
 from lake.ledger import ManifestRow, State
 from lake.ledger.manifests import Manifests
 from lake.ledger.supersede import supersede_actions
-from lake.ledger.table import RefusedError, Where
+from lake.ledger.table import RefusedError
 from lake.manifest import Lane, write_manifest
 from lake.time import iso_utc
 from tests.model.baton import Violation
@@ -96,7 +96,7 @@ def sources_before_successors() -> AbstractContextManager[Any]:
 
 
 def supersede_without_looking() -> AbstractContextManager[Any]:
-    return patch("lake.ledger.supersede.same", lambda _: [Where("pk", "exists")])
+    return patch("lake.ledger.supersede.row_unchanged", lambda _: [])
 
 
 def promote_only_points_once() -> AbstractContextManager[Any]:

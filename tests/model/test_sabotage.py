@@ -18,7 +18,7 @@ from lake.errors import LeaseLostError
 from lake.ledger import Document
 from lake.ledger.fence import Claim
 from lake.ledger.manifests import Manifests
-from lake.ledger.table import Table, Where
+from lake.ledger.table import LedgerTable
 from tests.model import actors
 from tests.model.histories import SCENARIOS, History, at_random, directed, one_fault
 from transform.upload import Uploads
@@ -80,14 +80,14 @@ def no_lease_renewal() -> AbstractContextManager[Any]:
 
 
 def renew_an_expired_lease() -> AbstractContextManager[Any]:
-    update = Table.update
+    update = LedgerTable.update
 
-    def unconditional(self, key, *, assign=None, add=None, remove=(), where=()):
+    def unconditional(self, key, *, assign=None, add=None, remove=(), conditions=()):
         if set(assign or {}) == {"lease_until"}:
-            where = [item for item in where if item.attribute != "lease_until"]
-        update(self, key, assign=assign, add=add, remove=remove, where=where)
+            conditions = [item for item in conditions if item.attribute != "lease_until"]
+        update(self, key, assign=assign, add=add, remove=remove, conditions=conditions)
 
-    return patch.object(Table, "update", unconditional)
+    return patch.object(LedgerTable, "update", unconditional)
 
 
 def held_is_done() -> AbstractContextManager[Any]:
@@ -151,7 +151,7 @@ def adopt_without_abandoning() -> AbstractContextManager[Any]:
 
 
 def supersede_without_looking() -> AbstractContextManager[Any]:
-    return patch("lake.ledger.supersede.same", lambda _: [Where("pk", "exists")])
+    return patch("lake.ledger.supersede.row_unchanged", lambda _: [])
 
 
 def forget_lost_pointers() -> AbstractContextManager[Any]:

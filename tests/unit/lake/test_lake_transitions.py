@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from lake.errors import InvalidInputError, LeaseLostError
 from lake.ledger import Claim, Document, ManifestRow, Published, State
-from lake.ledger.manifest_row import EARLIER_OWNERS
+from lake.ledger.manifest_row import MAX_EARLIER_OWNERS
 from lake.manifest import Lane, Manifest
 from tests.unit.lake.world import LEASE, World
 
@@ -171,13 +171,13 @@ def test_a_claim_counts_attempts_and_names_its_owner(world: World) -> None:
 
 def test_a_row_names_the_owners_of_its_attempts_and_forgets_the_oldest(world: World) -> None:
     row = world.queued("a.json")
-    for number in range(1, EARLIER_OWNERS + 4):
+    for number in range(1, MAX_EARLIER_OWNERS + 4):
         claim = world.claimed(world.row(row.id), f"jr_{number}")
         assert claim.row == world.row(row.id)
         world.wait(LEASE)
     last = world.row(row.id)
-    assert last.owner == f"jr_{EARLIER_OWNERS + 3}"
-    assert last.earlier_owners == tuple(f"jr_{number}" for number in range(3, EARLIER_OWNERS + 3))
+    assert last.owner == f"jr_{MAX_EARLIER_OWNERS + 3}"
+    assert last.earlier_owners == tuple(f"jr_{number}" for number in range(3, MAX_EARLIER_OWNERS + 3))
 
 
 def test_a_live_lease_is_held_to_its_last_millisecond(world: World) -> None:
