@@ -141,7 +141,7 @@ def from_bytes(text: bytes, allowed_buckets: Collection[str]) -> Manifest:
     if foreign:
         raise InvalidDocumentError(
             f"manifest {manifest.id} names the bucket {foreign[0]!r}, which is not an input of this deployment: "
-            "add it to input.buckets or remove the manifest"
+            "set input.bucket to it or remove the manifest"
         )
     return manifest
 

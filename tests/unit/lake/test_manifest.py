@@ -1,5 +1,6 @@
 """Manifest documents: what is written is read back, the rest is refused."""
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -8,6 +9,7 @@ import pytest
 from lake import layout
 from lake.errors import InvalidDocumentError
 from lake.manifest import from_bytes, new_manifest_id, read_manifest, to_bytes, write_manifest
+from lake.settings import parse_settings
 from tests.unit.lake.world import World, file_of
 
 MANIFEST = "20261120T093000" + "0" * 20
@@ -31,6 +33,18 @@ def test_a_manifest_may_only_name_input_buckets(world: World) -> None:
     foreign = replace(file_of("orders/a.json"), bucket="secrets")
     with pytest.raises(InvalidDocumentError, match="names the bucket 'secrets'"):
         from_bytes(to_bytes(replace(world.manifest(), files=(foreign,))), ("input",))
+
+
+def test_the_setting_that_a_refused_bucket_advises_exists(world: World) -> None:
+    # Given: a manifest of another deployment's bucket
+    foreign = replace(file_of("orders/a.json"), bucket="elsewhere")
+    with pytest.raises(InvalidDocumentError) as caught:
+        from_bytes(to_bytes(replace(world.manifest(), files=(foreign,))), ("input",))
+    # When: the operator sets the key that the message names
+    [(section, key)] = re.findall(r"set (\w+)\.(\w+)", str(caught.value))
+    settings = parse_settings({"stage": "test", section: {key: "elsewhere"}})
+    # Then
+    assert settings.input.bucket == "elsewhere"
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"{}", b'{"format": 2}', b'{"format": 1, "files": [[1]]}'])
