@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lake.layout import result_key
 from lake.ledger import State
-from lake.successors import holders
+from lake.successors import files_by_successor
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -52,7 +52,7 @@ def trace(s3: S3Client, ledger: Ledger, resources: ResourceNames, arrival: Arriv
             break
         chain.append(row)
         superseded = row.state == State.SUPERSEDED
-        manifest = next(iter(holders(s3, resources, row, [arrival.file]))) if superseded else None
+        manifest = next(iter(files_by_successor(s3, resources, row, [arrival.file]))) if superseded else None
     result = None
     if chain and chain[-1].published is not None:
         key = result_key(chain[-1].id, chain[-1].published.generation)

@@ -1,4 +1,4 @@
-"""Commit documents: written once per attempt before the commit point; all that publishing needs."""
+"""Commit documents: written once per attempt, before the commit point; publishing needs nothing else."""
 
 from __future__ import annotations
 
@@ -9,26 +9,28 @@ from typing import TYPE_CHECKING, Any
 
 from lake.documents import encode_document, put_document
 from lake.errors import InvalidDocumentError
-from lake.ledger.manifest_row import Document
+from lake.ledger.manifest_row import CommitReference
 from lake.partition import Partition
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-FORMAT = 1
+COMMIT_FORMAT = 1
+"""Version of the document's format."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingObject:
-    """A multipart upload on its final key that is not completed yet: nobody can see it."""
+    """A multipart upload under its final key that is not completed yet: no reader can see it."""
 
     bucket: str
     key: str
     upload_id: str
     parts: tuple[str, ...]
-    """ETags of the parts, without quotes, in order."""
+    """ETags of the parts in order, without quotes."""
     etag: str
-    """ETag the object will have: md5 of the parts' md5s, "-N"; without quotes."""
+    """ETag that the completed object will have, without quotes: the MD5 of its parts' MD5s, and ``-N`` for N parts
+    (Amazon S3 User Guide, "Checking object integrity")."""
     size: int
     """Bytes."""
     rows: int
@@ -37,26 +39,27 @@ class PendingObject:
 
 @dataclass(frozen=True, slots=True)
 class SourceCount:
-    """What became of one file of the manifest."""
+    """Outcome of one file of the manifest."""
 
     uri: str
     version: str
+    """Version id, or the ETag after ``etag:``."""
     size: int
-    """Bytes as stored (compressed where the file is)."""
+    """Bytes as stored."""
     lines: int
     rows: int
     blank_lines: int
     rejects: dict[str, int]
     """Rejected lines by reason."""
     first_reject: str | None
-    """First rejected line: reason and byte offset, a sentence for people."""
+    """Reason and byte offset of the first rejected line; a sentence for people."""
     failed: str | None
-    """Why the file as a whole could not be read; then it is in the quarantine by reference and all counts are 0."""
+    """Why the whole file could not be read: it is in the quarantine by reference, and all counts are 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitDocument:
-    """One attempt's whole result."""
+    """The whole result of one attempt."""
 
     manifest: str
     generation: int
@@ -67,29 +70,31 @@ class CommitDocument:
     started_at: str
     """ISO 8601, UTC."""
     objects: tuple[PendingObject, ...]
+    """Parquet files of the lake."""
     quarantine: tuple[PendingObject, ...]
     sources: tuple[SourceCount, ...]
     new_columns: tuple[str, ...]
+    """Column names that the dataset did not have before the attempt."""
     task_milliseconds: int
-    """Time of its tasks, summed over cores."""
+    """Time of the attempt's tasks, summed over cores."""
 
     @property
     def rows(self) -> int:
-        """Rows published."""
+        """Rows that it publishes."""
         return sum(item.rows for item in self.objects)
 
 
-def to_bytes(document: CommitDocument) -> bytes:
-    """The document as it stands on S3."""
-    return encode_document({"format": FORMAT, **asdict(document)})
+def encode_commit(document: CommitDocument) -> bytes:
+    """The bytes of the document on S3."""
+    return encode_document({"format": COMMIT_FORMAT, **asdict(document)})
 
 
-def from_bytes(body: bytes) -> CommitDocument:
-    """Read a commit document back; raises ``InvalidDocumentError``."""
+def decode_commit(body: bytes) -> CommitDocument:
+    """Inverse of ``encode_commit``; raises ``InvalidDocumentError``."""
     try:
         data: dict[str, Any] = json.loads(body)
-        if data.pop("format") != FORMAT:
-            raise InvalidDocumentError("unknown commit document format: deploy a matching version")
+        if data.pop("format") != COMMIT_FORMAT:
+            raise InvalidDocumentError("the format of the commit document is unknown: deploy the version that wrote it")
         data["partition"] = Partition(**data["partition"])
         for name in ("objects", "quarantine"):
             data[name] = tuple(PendingObject(**{**item, "parts": tuple(item["parts"])}) for item in data[name])
@@ -97,28 +102,30 @@ def from_bytes(body: bytes) -> CommitDocument:
         data["new_columns"] = tuple(data["new_columns"])
         return CommitDocument(**data)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InvalidDocumentError(f"not a commit document ({error}): it was not written by this system") from error
+        raise InvalidDocumentError(
+            f"the body is not a valid commit document ({error}): it was not written by this system"
+        ) from error
 
 
-def write_commit(s3: S3Client, control_bucket: str, key: str, document: CommitDocument) -> Document:
-    """Put the document under a key of its own and name it by key and hash."""
-    body = to_bytes(document)
+def write_commit(s3: S3Client, control_bucket: str, key: str, document: CommitDocument) -> CommitReference:
+    """Put the document under ``key``, which no other attempt uses; returns its reference for the ledger."""
+    body = encode_commit(document)
     put_document(s3, control_bucket, key, body)
-    return Document(key, hashlib.sha256(body).hexdigest())
+    return CommitReference(key, hashlib.sha256(body).hexdigest())
 
 
-def read_commit(s3: S3Client, control_bucket: str, document: Document) -> CommitDocument:
+def read_commit(s3: S3Client, control_bucket: str, reference: CommitReference) -> CommitDocument:
     """Get the document that the ledger names.
 
     Raises
     ------
     InvalidDocumentError
-        When it is gone or its hash is not the ledger's.
+        It does not exist, its hash differs from the ledger's, or it cannot be decoded.
     """
     try:
-        body = s3.get_object(Bucket=control_bucket, Key=document.key)["Body"].read()
+        body = s3.get_object(Bucket=control_bucket, Key=reference.key)["Body"].read()
     except s3.exceptions.NoSuchKey as error:
-        raise InvalidDocumentError(f"the commit document {document.key} is gone: force the manifest") from error
-    if hashlib.sha256(body).hexdigest() != document.sha256:
-        raise InvalidDocumentError(f"the commit document {document.key} was changed after it was committed")
-    return from_bytes(body)
+        raise InvalidDocumentError(f"the commit document {reference.key} is gone: force the manifest") from error
+    if hashlib.sha256(body).hexdigest() != reference.sha256:
+        raise InvalidDocumentError(f"the commit document {reference.key} was changed after it was committed")
+    return decode_commit(body)

@@ -1,4 +1,4 @@
-"""JSON documents on S3: how every one of them is encoded and put."""
+"""JSON documents on S3: one encoding, one way to put them."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ def encode_document(body: object) -> bytes:
 
 
 def put_document(s3: S3Client, bucket: str, key: str, body: bytes) -> None:
-    """Put an encoded document under ``key``; raises botocore's errors."""
+    """Put an encoded document under ``key``. Raises botocore's errors."""
     s3.put_object(Bucket=bucket, Key=key, Body=body, ContentType="application/json")

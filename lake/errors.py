@@ -1,25 +1,25 @@
-"""Every error the product raises on purpose: terminal (do not retry) or transient (retry), and that alone decides.
+"""The product's errors: a ``TerminalError`` is not retried, a ``TransientError`` is.
 
-The state machines' Retry and Catch lists name these classes, so a class name is part of the contract.
+The state machines' Retry and Catch lists name these classes: a class name is part of the contract.
 """
 
 from __future__ import annotations
 
 
 class HybridRouterError(Exception):
-    """Root of all deliberate errors. A message says what happened, to which thing, and what to do next."""
+    """Root of the product's errors. A message says what happened, to which thing, and what to do next."""
 
 
 class TerminalError(HybridRouterError):
-    """Trying again gives the same answer."""
+    """A retry would fail in the same way."""
 
 
 class TransientError(HybridRouterError):
-    """Trying again later can succeed."""
+    """A later retry can succeed."""
 
 
 class InvalidSettingsError(TerminalError):
-    """A settings file holds a wrong value; ``key`` and ``value`` name it."""
+    """A settings file has an invalid value: ``key`` (dotted) and ``value``."""
 
     def __init__(self, key: str, value: object, expected: str) -> None:
         super().__init__(f"settings: {key} = {value!r} is wrong: {expected}")
@@ -28,15 +28,15 @@ class InvalidSettingsError(TerminalError):
 
 
 class InvalidInputError(TerminalError):
-    """A person or a machine gave an execution or a command an input it cannot work with."""
+    """The input of an execution, a function or a command is not valid."""
 
 
 class InvalidDocumentError(TerminalError):
-    """A document on S3 (manifest, commit document, plan) is not what the ledger says it is."""
+    """A document on S3 (manifest, commit document, plan) does not match the ledger, or cannot be decoded."""
 
 
 class OwnershipError(TransientError):
-    """An invocation could not finish taking ownership; it acknowledged nothing and the events come again."""
+    """An invocation could not take ownership; it acknowledges nothing, so the events are redelivered."""
 
 
 class HeldError(TransientError):
@@ -44,12 +44,12 @@ class HeldError(TransientError):
 
 
 class LeaseLostError(TransientError):
-    """The holder's lease expired or was taken over: it must stop and publish nothing."""
+    """The lease expired or another attempt claimed the manifest: the worker must stop and publish nothing."""
 
 
 class AuditError(TransientError):
-    """What was written does not add up to what was read: the attempt is discarded."""
+    """The counts of written rows do not match the counts of read lines: the attempt is discarded."""
 
 
 class UploadsVanishedError(TerminalError):
-    """Uploads named by a commit document no longer exist, nor do the objects they were to become."""
+    """Uploads of a commit document no longer exist, and neither do their completed objects."""

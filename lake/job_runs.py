@@ -1,4 +1,4 @@
-"""Whether a Glue job run has ended, asked by whoever meets a lease of it."""
+"""Whether a Glue job run has ended."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ if TYPE_CHECKING:
     from mypy_boto3_glue import GlueClient
 
 TERMINAL_STATES = frozenset({"STOPPED", "SUCCEEDED", "FAILED", "TIMEOUT", "ERROR", "EXPIRED"})
-NOT_HERE = frozenset({"EntityNotFoundException", "InvalidInputException"})
+UNKNOWN_RUN_CODES = frozenset({"EntityNotFoundException", "InvalidInputException"})
 
 
 def run_is_terminal(glue: GlueClient, jobs: Iterable[str], run: str) -> bool:
-    """Whether ``run``, of one of ``jobs``, is terminal. Of a run that Glue does not know only its lease can tell."""
+    """Whether the job run ``run`` of one of ``jobs`` has ended.
+
+    False for a run that none of the jobs knows: then its lease alone decides. Raises botocore's errors.
+    """
     for job in jobs:
         try:
             state = glue.get_job_run(JobName=job, RunId=run)["JobRun"]["JobRunState"]
         except ClientError as error:
-            if error.response["Error"]["Code"] not in NOT_HERE:
+            if error.response["Error"]["Code"] not in UNKNOWN_RUN_CODES:
                 raise
         else:
             return state in TERMINAL_STATES

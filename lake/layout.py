@@ -1,4 +1,4 @@
-"""Every S3 key of the system is built here, and nowhere else."""
+"""All S3 keys of the system: no other module builds or parses one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
 MANIFESTS = "manifests/"
 INBOX = "inbox/"
+"""Of the stream lane: one pointer per manifest, and more where one was lost."""
 COMMITS = "commits/"
 EXCLUSIONS = "exclusions/"
 RESULTS = "results/"
@@ -18,27 +19,27 @@ CHECKPOINT = "checkpoint/stream/"
 
 
 def partition_prefix(partition: Partition) -> str:
-    """Hive-style folder of a partition, the same in the lake and in the quarantine."""
+    """Hive-style prefix of a partition, the same in lake and quarantine."""
     return f"{partition.dataset}/date={partition.date}/hour={partition.hour:02d}/"
 
 
 def lake_prefix(partition: Partition, manifest: str, generation: int) -> str:
-    """What the names of all objects of one generation of one manifest begin with, in lake and quarantine."""
+    """Prefix of all objects of one generation of one manifest, the same in lake and quarantine."""
     return f"{partition_prefix(partition)}{manifest}-g{generation}-"
 
 
 def lake_key(partition: Partition, manifest: str, generation: int, number: int) -> str:
-    """Final key of a Parquet file; ``number`` is unique within the generation."""
+    """Key of a Parquet file; ``number`` is unique within the generation."""
     return f"{lake_prefix(partition, manifest, generation)}{number:05d}.parquet"
 
 
 def quarantine_key(partition: Partition, manifest: str, generation: int, number: int) -> str:
-    """Final key of a quarantine object (JSON lines)."""
+    """Key of a quarantine object (JSON lines); ``number`` as for ``lake_key``."""
     return f"{lake_prefix(partition, manifest, generation)}{number:05d}.jsonl"
 
 
 def parse_generation(key: str) -> tuple[str, int] | None:
-    """(manifest id, generation) of a lake or quarantine key; None for a key that is not ours."""
+    """(manifest id, generation) of a lake or quarantine key; None for any other key."""
     manifest, _, rest = key.rsplit("/", 1)[-1].partition("-g")
     generation, _, tail = rest.partition("-")
     if not manifest or not tail or not generation.isdigit():
@@ -47,55 +48,56 @@ def parse_generation(key: str) -> tuple[str, int] | None:
 
 
 def manifest_key(manifest: str) -> str:
-    """The manifest document."""
+    """Key of the manifest document."""
     return f"{MANIFESTS}{manifest[:8]}/{manifest}.json"
 
 
 def pointer_key(manifest: str, nonce: str) -> str:
-    """A pointer in the stream's inbox; every ``nonce`` gives a name never used before."""
+    """Key of a pointer in the stream's inbox; ``nonce`` is random, because Spark reads each key once."""
     return f"{pointer_prefix(manifest)}{nonce}.json"
 
 
 def pointer_prefix(manifest: str) -> str:
-    """What the names of all pointers to a manifest begin with."""
+    """Prefix of all pointers to a manifest."""
     return f"{INBOX}{manifest}-"
 
 
 def sweep_key() -> str:
-    """Where the sweep's listings have got to."""
+    """Key of the document that holds the positions of the sweep's listings."""
     return f"{SWEEP}progress.json"
 
 
 def commit_key(manifest: str, generation: int, attempt: int, nonce: str) -> str:
-    """The commit document of one attempt; the nonce keeps a zombie of the same attempt from overwriting it."""
+    """Key of the commit document of one attempt; a random ``nonce`` keeps a late duplicate from overwriting it."""
     return f"{COMMITS}{manifest[:8]}/{manifest}-g{generation}-a{attempt}-{nonce}.json"
 
 
 def exclusions_key(manifest: str, generation: int, attempt: int, nonce: str) -> str:
-    """Files that this attempt could not read to their end: the next one runs without them."""
+    """Key of the exclusions document of one attempt: files that the next attempt leaves out, because it cannot read
+    them to their end."""
     return f"{EXCLUSIONS}{manifest[:8]}/{manifest}-g{generation}-a{attempt}-{nonce}.json"
 
 
 def result_key(manifest: str, generation: int) -> str:
-    """The result document of a generation: what was read and written, per file."""
+    """Key of the result document of a generation: counts of what was read and written, per file."""
     return f"{RESULTS}{manifest[:8]}/{manifest}-g{generation}.json"
 
 
 def plan_index_key(execution: str) -> str:
-    """The JSON array the distributed Map reads: one item per run."""
+    """Key of the JSON array that the distributed Map reads: one item per run."""
     return f"{PLANS}{execution}/index.json"
 
 
 def plan_summary_key(execution: str) -> str:
-    """What a plan decided, for people and for settle."""
+    """Key of the summary of a plan, which people and settle read."""
     return f"{PLANS}{execution}/plan.json"
 
 
 def run_key(execution: str, number: int) -> str:
-    """The document that lists the manifests of one run."""
+    """Key of the document that lists the manifests of one run."""
     return f"{PLANS}{execution}/runs/{number:05d}.json"
 
 
 def verdict_key(execution: str) -> str:
-    """What settle found."""
+    """Key of the verdict document of an execution."""
     return f"{PLANS}{execution}/verdict.json"

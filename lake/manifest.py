@@ -1,4 +1,4 @@
-"""Manifests: the unit of ownership, conversion, retry, replay and audit. A JSON document on S3."""
+"""Manifests: lists of files, each the unit of ownership, conversion, retry and audit. JSON documents on S3."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3 import S3Client
 
-FORMAT = 1
+MANIFEST_FORMAT = 1
+"""Version of the document's format."""
 UNVERSIONED = "null"
 """Version id that S3 gives to objects written while the bucket has no versions."""
 
@@ -34,16 +35,16 @@ class Lane(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class ObjectVersion:
-    """One arrival: an object version, pinned by version id, or by ETag where the bucket has no versions."""
+    """A version of an object, identified by version id, or by ETag where the bucket has no versions."""
 
     bucket: str
     key: str
     etag: str
     """Without quotes."""
     size: int
-    """Bytes."""
+    """Bytes as stored."""
     arrived_at: str
-    """ISO 8601, UTC: event time, or LastModified when found by listing."""
+    """ISO 8601, UTC: time of the event, or ``LastModified`` where a listing found the object."""
     version_id: str | None = None
 
     @classmethod
@@ -59,7 +60,7 @@ class ObjectVersion:
 
     @property
     def version(self) -> str:
-        """What tells this version from others of the same key."""
+        """The version id, or the ETag after ``etag:``; differs between versions of a key."""
         return self.version_id or f"etag:{self.etag}"
 
     @property
@@ -69,7 +70,7 @@ class ObjectVersion:
 
 
 class Identity(NamedTuple):
-    """What makes two events the same arrival; their times may differ."""
+    """Events with equal identities announce the same arrival, even when their times differ."""
 
     bucket: str
     key: str
@@ -83,7 +84,7 @@ class Identity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """All files belong to ONE dataset and ONE date/hour."""
+    """Files of one dataset and one hour, converted together."""
 
     id: str
     lane: Lane
@@ -94,21 +95,21 @@ class Manifest:
 
     @property
     def bytes(self) -> int:
-        """Sum of the files' sizes in bytes."""
+        """Size of its files as stored."""
         return sum(file.size for file in self.files)
 
 
 def new_manifest_id(now: datetime) -> str:
-    """A fresh id, never reused, never derived from content: ``YYYYMMDDTHHMMSS`` + 80 random bits."""
+    """A new id, never derived from content: ``YYYYMMDDTHHMMSS`` of ``now`` (UTC) and 80 random bits."""
     return f"{now:%Y%m%dT%H%M%S}{secrets.token_hex(10)}"
 
 
-def to_bytes(manifest: Manifest) -> bytes:
-    """The document as it stands on S3."""
+def encode_manifest(manifest: Manifest) -> bytes:
+    """The bytes of the document on S3."""
     files = [[f.bucket, f.key, f.version_id, f.etag, f.size, f.arrived_at] for f in manifest.files]
     return encode_document(
         {
-            "format": FORMAT,
+            "format": MANIFEST_FORMAT,
             "id": manifest.id,
             "lane": manifest.lane,
             "dataset": manifest.partition.dataset,
@@ -120,23 +121,27 @@ def to_bytes(manifest: Manifest) -> bytes:
     )
 
 
-def from_bytes(text: bytes, allowed_buckets: Collection[str]) -> Manifest:
-    """Read a manifest document.
+def decode_manifest(text: bytes, allowed_buckets: Collection[str]) -> Manifest:
+    """Inverse of ``encode_manifest``.
 
     Raises
     ------
     InvalidDocumentError
-        When it is not a manifest, or names a bucket that is not an input of this deployment.
+        The text is not a manifest, or names a bucket that is not in ``allowed_buckets``.
     """
     try:
         body: dict[str, Any] = json.loads(text)
-        if body["format"] != FORMAT:
-            raise InvalidDocumentError(f"manifest format {body['format']!r} is unknown: deploy a matching version")
+        if body["format"] != MANIFEST_FORMAT:
+            raise InvalidDocumentError(
+                f"manifest format {body['format']!r} is unknown: deploy the version that wrote it"
+            )
         files = tuple(ObjectVersion(b, k, etag, size, at, version) for b, k, version, etag, size, at in body["files"])
         partition = Partition(body["dataset"], body["date"], body["hour"])
         manifest = Manifest(body["id"], Lane(body["lane"]), partition, body["created_at"], files)
     except (ValueError, KeyError, TypeError) as error:
-        raise InvalidDocumentError(f"not a manifest document ({error}): it was not written by this system") from error
+        raise InvalidDocumentError(
+            f"the body is not a valid manifest ({error}): it was not written by this system"
+        ) from error
     foreign = sorted({file.bucket for file in files} - set(allowed_buckets))
     if foreign:
         raise InvalidDocumentError(
@@ -147,14 +152,22 @@ def from_bytes(text: bytes, allowed_buckets: Collection[str]) -> Manifest:
 
 
 def write_manifest(s3: S3Client, control_bucket: str, manifest: Manifest) -> None:
-    """Put the document; ids are fresh, so a document is written by one invocation only."""
-    put_document(s3, control_bucket, manifest_key(manifest.id), to_bytes(manifest))
+    """Put the document; ids are unique, so one invocation only writes it."""
+    put_document(s3, control_bucket, manifest_key(manifest.id), encode_manifest(manifest))
 
 
 def read_manifest(s3: S3Client, control_bucket: str, manifest_id: str, allowed_buckets: Collection[str]) -> Manifest:
-    """Get and validate the document of a manifest."""
+    """Get and validate the document of a manifest.
+
+    Raises
+    ------
+    InvalidDocumentError
+        It is not the document of this manifest, or names a bucket that is not in ``allowed_buckets``.
+    ClientError
+        ``NoSuchKey``, among others.
+    """
     body = s3.get_object(Bucket=control_bucket, Key=manifest_key(manifest_id))["Body"].read()
-    manifest = from_bytes(body, allowed_buckets)
+    manifest = decode_manifest(body, allowed_buckets)
     if manifest.id != manifest_id:
         raise InvalidDocumentError(f"the document of manifest {manifest_id} names {manifest.id}: it was overwritten")
     return manifest

@@ -1,4 +1,4 @@
-"""A dataset's date/hour partition: fixed when an arrival is first seen, never recomputed."""
+"""Partitions: one hour of one dataset, fixed when an arrival is recorded first."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Partition:
 
     @classmethod
     def parse(cls, text: str) -> Partition:
-        """Read back what ``str()`` gave: ``dataset#YYYY-MM-DDTHH``."""
+        """Inverse of ``str()``: ``dataset#YYYY-MM-DDTHH``. Raises ``ValueError``."""
         dataset, _, stamp = text.rpartition("#")
         date, _, hour = stamp.partition("T")
         return cls(dataset, date, int(hour))
@@ -34,5 +34,5 @@ class Partition:
 
     @property
     def stamp(self) -> str:
-        """``YYYY-MM-DDTHH``; sorts by time."""
+        """``YYYY-MM-DDTHH``, UTC; its order is that of time."""
         return f"{self.date}T{self.hour:02d}"

@@ -1,4 +1,4 @@
-"""Publishing: what follows the commit point, from the commit document alone, any number of times, by anybody."""
+"""Publishing: everything after the commit point, from the commit document alone; idempotent, by any process."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from lake.commit import CommitDocument, PendingObject
     from lake.ledger import Ledger, ManifestRow
 
-PARALLEL_REQUESTS = 16
-GONE = frozenset({"NoSuchUpload", "404", "NoSuchKey", "NotFound"})
+PARALLEL_COMPLETIONS = 16
+"""Threads that complete or abort uploads."""
+NOT_FOUND_CODES = frozenset({"NoSuchUpload", "404", "NoSuchKey", "NotFound"})
 
 
 def roll_forward(
@@ -36,11 +37,11 @@ def roll_forward(
     clock: Callable[[], datetime],
     buckets: Collection[str] = (),
 ) -> State:
-    """Publish a PUBLISHING manifest and set it DONE; the state the manifest has in the end.
+    """Publish a PUBLISHING manifest and set it DONE; returns the state that it has at the end.
 
-    Repeats harmlessly: needs no lease, any number of callers may do it at once, after a crash at any point. When the
-    uploads have vanished or the document is not the committed one, the manifest ends FAILED with its reason; in the
-    second case what it had uploaded is sought by name in ``buckets``, those of lake and quarantine.
+    Idempotent: needs no lease, and several processes may do it at the same time, after a crash at any point. When
+    uploads have vanished, or the document is not the committed one, the manifest becomes FAILED with the reason; in the
+    second case its uploads are found by their key prefix in ``buckets``, those of lake and quarantine.
     """
     assert row.state == State.PUBLISHING
     assert row.document is not None
@@ -49,61 +50,67 @@ def roll_forward(
         complete_all(s3, (*document.objects, *document.quarantine))
     except InvalidDocumentError as error:
         prefix = lake_prefix(row.partition, row.id, row.generation)
-        # Whoever has read the right document in time is either through or finds nothing to complete any more.
+        # A process that read the committed document before has either completed it or finds no upload to complete.
         for bucket in buckets:
             abort_under_prefix(s3, bucket, prefix)
         if ledger.manifests.fail(row, str(error), clock()):
             for bucket in buckets:
                 _delete_under_prefix(s3, bucket, prefix)
-        return _state(ledger, row)
+        return _current_state(ledger, row)
     except UploadsVanishedError as error:
-        withdraw(s3, (*document.objects, *document.quarantine))
+        roll_back(s3, (*document.objects, *document.quarantine))
         ledger.manifests.fail(row, str(error), clock())
-        return _state(ledger, row)
+        return _current_state(ledger, row)
     ledger.datasets.add_columns(row.partition.dataset, document.new_columns)
     write_result(s3, control_bucket, document, clock())
     if ledger.manifests.finish(row, clock()):
         return State.DONE
-    return _state(ledger, row)
+    return _current_state(ledger, row)
 
 
 def complete_all(s3: S3Client, objects: Iterable[PendingObject]) -> None:
-    """Complete every upload; raises ``UploadsVanishedError`` when one is neither an upload nor its object."""
-    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+    """Complete every upload; idempotent.
+
+    Raises
+    ------
+    UploadsVanishedError
+        Neither the upload nor its completed object exists.
+    """
+    with ThreadPoolExecutor(PARALLEL_COMPLETIONS) as pool:
         missing = [item.key for item in pool.map(lambda item: None if _complete(s3, item) else item, objects) if item]
     if missing:
         raise UploadsVanishedError(
-            f"{len(missing)} uploads are gone before they were completed (first: {missing[0]}): "
-            "they were aborted or are older than the bucket's lifecycle rule; force the manifest to convert it again"
+            f"{len(missing)} uploads are gone before they were completed (first: {missing[0]}): they were aborted, "
+            "or are older than the bucket's lifecycle rule allows; force the manifest to convert it again"
         )
 
 
-def withdraw(s3: S3Client, objects: Iterable[PendingObject]) -> None:
-    """Abort every upload, then delete every object of the document: in this order none can come back."""
+def roll_back(s3: S3Client, objects: Iterable[PendingObject]) -> None:
+    """Abort every upload, then delete every object: in this order no upload can be completed afterwards."""
     items = list(objects)
-    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+    with ThreadPoolExecutor(PARALLEL_COMPLETIONS) as pool:
         list(pool.map(lambda item: abort_upload(s3, item.bucket, item.key, item.upload_id), items))
         list(pool.map(lambda item: s3.delete_object(Bucket=item.bucket, Key=item.key), items))
 
 
 def abort_upload(s3: S3Client, bucket: str, key: str, upload_id: str) -> None:
-    """Abort; an upload that is gone already is no error."""
+    """Abort an upload; does nothing when it does not exist. Raises botocore's other errors."""
     try:
         s3.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload_id)
     except ClientError as error:
-        if error.response["Error"]["Code"] not in GONE:
+        if error.response["Error"]["Code"] not in NOT_FOUND_CODES:
             raise
 
 
 def abort_under_prefix(s3: S3Client, bucket: str, prefix: str) -> None:
-    """Abort every unfinished upload whose key begins so."""
+    """Abort every unfinished upload whose key begins with ``prefix``."""
     for page in s3.get_paginator("list_multipart_uploads").paginate(Bucket=bucket, Prefix=prefix):
         for upload in page.get("Uploads", []):
             abort_upload(s3, bucket, upload["Key"], upload["UploadId"])
 
 
 def write_result(s3: S3Client, control_bucket: str, document: CommitDocument, now: datetime) -> None:
-    """The result document of the generation: for people, for settle and for proofs."""
+    """Put the result document of the generation, which people, settle and proofs read; ``now`` is aware."""
     body = {
         "manifest": document.manifest,
         "generation": document.generation,
@@ -137,13 +144,13 @@ def _complete(s3: S3Client, item: PendingObject) -> bool:
             MultipartUpload={"Parts": parts},  # type: ignore[typeddict-item]
         )
     except ClientError as error:
-        if error.response["Error"]["Code"] not in GONE:
+        if error.response["Error"]["Code"] not in NOT_FOUND_CODES:
             raise
-    # A spent id may answer 200 or "no such upload": only the object itself tells.
+    # For the id of a completed upload S3 answers 200 or "no such upload": only the object proves the completion.
     try:
         head = s3.head_object(Bucket=item.bucket, Key=item.key)
     except ClientError as error:
-        if error.response["Error"]["Code"] in GONE:
+        if error.response["Error"]["Code"] in NOT_FOUND_CODES:
             return False
         raise
     return head["ETag"].strip('"') == item.etag
@@ -155,6 +162,6 @@ def _delete_under_prefix(s3: S3Client, bucket: str, prefix: str) -> None:
             s3.delete_object(Bucket=bucket, Key=item["Key"])
 
 
-def _state(ledger: Ledger, row: ManifestRow) -> State:
-    standing = ledger.manifests.get(row.id)
-    return standing.state if standing is not None else row.state
+def _current_state(ledger: Ledger, row: ManifestRow) -> State:
+    current = ledger.manifests.get(row.id)
+    return current.state if current is not None else row.state

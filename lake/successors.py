@@ -1,4 +1,4 @@
-"""Along SUPERSEDED(by ...): which of its successors holds a file of a superseded manifest."""
+"""From a superseded manifest to the successors that hold its files."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
     from lake.resource_names import ResourceNames
 
 
-def holders(
+def files_by_successor(
     s3: S3Client, resources: ResourceNames, row: ManifestRow, files: Iterable[ObjectVersion]
 ) -> dict[str, set[ObjectVersion]]:
-    """The files by the successor of the superseded ``row`` that lists them; documents are read until all are found.
+    """``files`` grouped by the successor of ``row`` that lists them; reads documents until all files are found.
 
     Raises
     ------
     InvalidDocumentError
-        No successor lists one of them.
+        A file is in none of the successors.
     """
-    wanted = {Identity.of(file): file for file in files}
+    remaining = {Identity.of(file): file for file in files}
     found: dict[str, set[ObjectVersion]] = {}
     for successor in row.superseded_by:
-        if not wanted:
+        if not remaining:
             break
         manifest = read_manifest(s3, resources.control_bucket, successor, (resources.input_bucket,))
-        held = {wanted.pop(Identity.of(file)) for file in manifest.files if Identity.of(file) in wanted}
+        held = {remaining.pop(Identity.of(file)) for file in manifest.files if Identity.of(file) in remaining}
         if held:
             found[successor] = held
-    for file in wanted.values():
+    for file in remaining.values():
         raise InvalidDocumentError(
-            f"{file.uri} is in none of the manifests that {row.id} was superseded by: report this, it must not happen"
+            f"{file.uri} is in none of the manifests that superseded {row.id}: this is a defect, report it"
         )
     return found

@@ -1,4 +1,4 @@
-"""Instants as the ledger and the documents write them, and the deployment's local wall clock."""
+"""Instants as the ledger and the documents write them, and the local wall clock of a deployment."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from lake.settings.checks import minutes_of_day
 
 
 def iso_utc(instant: datetime) -> str:
-    """ISO 8601 in UTC with milliseconds of an aware instant."""
+    """An aware instant as ISO 8601 in UTC with milliseconds."""
     return instant.astimezone(UTC).isoformat(timespec="milliseconds")
 
 
 def epoch_milliseconds(instant: datetime) -> int:
-    """Milliseconds since 1970-01-01T00:00:00Z of an aware instant."""
+    """An aware instant as milliseconds since 1970-01-01T00:00:00Z."""
     return int(instant.timestamp() * 1000)
 
 
 def next_local_time(clock: str, time_zone: str, now: datetime) -> datetime:
-    """The next instant, in UTC, at which the local wall clock shows ``HH:MM``; later than ``now`` (aware)."""
+    """The first instant (UTC) after ``now`` (aware) at which the wall clock of ``time_zone`` shows ``clock``."""
     zone, minutes = ZoneInfo(time_zone), minutes_of_day("schedule", clock)
     local = now.astimezone(zone)
     midnight = datetime(local.year, local.month, local.day, tzinfo=zone)
     for days in (0, 1, 2):
-        # Wall-clock arithmetic: the zone's offset is applied after the addition.
+        # Wall-clock arithmetic on purpose: the zone's offset applies after the addition.
         instant = (midnight + timedelta(days=days, minutes=minutes)).astimezone(UTC)
         if instant > now:
             return instant

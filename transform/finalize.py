@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from lake.commit import CommitDocument, PendingObject
-    from lake.ledger import Claim, Document
+    from lake.ledger import Claim, CommitReference
     from lake.manifest import ObjectVersion
     from transform.plan_attempt import Attempt
     from transform.services import Services
@@ -88,7 +88,7 @@ def _exclude(
 def _commit(
     services: Services,
     claim: Claim,
-    named: Document,
+    named: CommitReference,
     uploaded: Iterable[PendingObject],
     clock: Callable[[], datetime],
 ) -> bool:
@@ -123,7 +123,7 @@ def _moved_on(services: Services, claim: Claim) -> bool:
 
 
 def _publish(
-    services: Services, document: CommitDocument, named: Document, clock: Callable[[], datetime]
+    services: Services, document: CommitDocument, named: CommitReference, clock: Callable[[], datetime]
 ) -> ConversionOutcome | None:
     manifests, resources = services.ledger.manifests, services.resources
     row = manifests.get(document.manifest)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lake.ledger.arrivals import ArrivalRow, Arrivals
 from lake.ledger.fence import Claim
-from lake.ledger.manifest_row import Document, ManifestRow, Published, State
+from lake.ledger.manifest_row import CommitReference, ManifestRow, Published, State
 from lake.ledger.manifests import Manifests
 from lake.ledger.registry import DatasetRow, Datasets, Executions, Partitions, Stream, StreamRow
 from lake.ledger.table import LedgerTable
@@ -39,8 +39,8 @@ class Ledger:
 __all__ = [
     "ArrivalRow",
     "Claim",
+    "CommitReference",
     "DatasetRow",
-    "Document",
     "Ledger",
     "ManifestRow",
     "Published",

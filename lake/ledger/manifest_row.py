@@ -42,7 +42,7 @@ OPEN_STATES = (State.QUEUED, State.RUNNING, State.PUBLISHING)
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class CommitReference:
     """Reference to a commit document: its key in the control bucket, and the SHA-256 (hexadecimal) of its bytes."""
 
     key: str
@@ -54,7 +54,7 @@ class Published:
     """The generation that readers see: it survives ``force`` and FAILED, and changes with the next DONE only."""
 
     generation: int
-    document: Document
+    document: CommitReference
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class ManifestRow:
     """Job runs of the attempts before, oldest first; the last ``MAX_EARLIER_OWNERS`` of them."""
     lease_until: int = 0
     """End of the lease in milliseconds since the epoch."""
-    document: Document | None = None
+    document: CommitReference | None = None
     """Commit document of this generation, from PUBLISHING on."""
     published: Published | None = None
     reason: str | None = None
@@ -162,10 +162,12 @@ def queued_attributes(row: ManifestRow) -> dict[str, Any]:
 
 def row_of(item: dict[str, Any]) -> ManifestRow:
     """The row of a DynamoDB item; ABANDONED items have an id and a state only."""
-    document = Document(item["document_key"], item["document_sha256"]) if "document_key" in item else None
+    document = CommitReference(item["document_key"], item["document_sha256"]) if "document_key" in item else None
     published = None
     if "published_generation" in item:
-        published = Published(item["published_generation"], Document(item["published_key"], item["published_sha256"]))
+        published = Published(
+            item["published_generation"], CommitReference(item["published_key"], item["published_sha256"])
+        )
     return ManifestRow(
         id=item["id"],
         state=State(item["state"]),

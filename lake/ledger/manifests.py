@@ -14,7 +14,7 @@ from lake.ledger.fence import Claim, lease_lost, row_unchanged
 from lake.ledger.manifest_row import (
     INDEX_ATTRIBUTES,
     MAX_EARLIER_OWNERS,
-    Document,
+    CommitReference,
     ManifestRow,
     State,
     manifest_row_key,
@@ -143,7 +143,7 @@ class Manifests:
             return current.state == State.QUEUED and current.attempt == row.attempt
         return True
 
-    def commit(self, claim: Claim, document: Document, now: datetime) -> None:
+    def commit(self, claim: Claim, document: CommitReference, now: datetime) -> None:
         """RUNNING to PUBLISHING: the commit point. Raises ``LeaseLostError`` when the claim no longer holds."""
         changes = {
             "state": State.PUBLISHING,

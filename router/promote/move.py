@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lake.errors import InvalidDocumentError
 from lake.manifest import Identity, Lane, Manifest, new_manifest_id, read_manifest, write_manifest
-from lake.successors import holders
+from lake.successors import files_by_successor
 from lake.time import iso_utc
 from router.ownership import RoutedArrival, cut_drafts, write_pointer
 from router.promote.next_step import Step, decide
@@ -60,7 +60,7 @@ class Promotion:
             self._report.add(decision.count, len(files), f"{format_files(files)} {decision.why}")
             return {}
         if decision.step == Step.FOLLOW:
-            return holders(self._services.s3, self._services.resources, row, files)
+            return files_by_successor(self._services.s3, self._services.resources, row, files)
         if decision.step == Step.MOVE:
             return self._move(row, files)
         if not self._dry_run:

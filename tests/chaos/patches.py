@@ -50,7 +50,7 @@ def installed() -> Iterator[None]:
         *injection.patches(),
         (botocore.endpoint, "time", QuickTime()),
         (transform.convert, "DRIVER_THREADS", 1),
-        (lake.publish, "PARALLEL_REQUESTS", 1),
+        (lake.publish, "PARALLEL_COMPLETIONS", 1),
         (router.ownership.take, "PARALLEL_REQUESTS", 1),
         (router.plan.merge, "PARALLEL_REQUESTS", 1),
         (router.promote.handler, "PARALLEL_REQUESTS", 1),

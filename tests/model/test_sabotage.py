@@ -13,9 +13,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 import lake.publish
 import router.ownership.take
 import transform.finalize
-from lake.commit import to_bytes
+from lake.commit import encode_commit
 from lake.errors import LeaseLostError
-from lake.ledger import Document
+from lake.ledger import CommitReference
 from lake.ledger.fence import Claim
 from lake.ledger.manifests import Manifests
 from lake.ledger.table import LedgerTable
@@ -96,7 +96,7 @@ def held_is_done() -> AbstractContextManager[Any]:
 
 def skip_the_commit_document() -> AbstractContextManager[Any]:
     def unwritten(s3, control_bucket, key, document):
-        return Document(key, hashlib.sha256(to_bytes(document)).hexdigest())
+        return CommitReference(key, hashlib.sha256(encode_commit(document)).hexdigest())
 
     return patch("transform.finalize.write_commit", unwritten)
 

@@ -10,7 +10,7 @@ from lake.commit import CommitDocument, PendingObject, SourceCount, read_commit,
 from lake.errors import InvalidDocumentError
 from lake.layout import commit_key, lake_key, quarantine_key, result_key
 from lake.ledger import ManifestRow, State
-from lake.publish import complete_all, roll_forward, withdraw
+from lake.publish import complete_all, roll_back, roll_forward
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION, World
 
@@ -140,8 +140,8 @@ def test_an_object_with_another_etag_is_not_ours(world: World) -> None:
 def test_withdrawing_repeats(world: World) -> None:
     _, document = publishing(world)
     complete_all(world.s3, document.objects[:1])
-    withdraw(world.s3, document.objects)
-    withdraw(world.s3, document.objects)
+    roll_back(world.s3, document.objects)
+    roll_back(world.s3, document.objects)
     assert world.keys("lake") == []
 
 

@@ -9,12 +9,12 @@ import pytest
 from botocore.exceptions import ClientError
 
 from lake.errors import InvalidInputError, LeaseLostError
-from lake.ledger import Claim, Document, ManifestRow, Published, State
+from lake.ledger import Claim, CommitReference, ManifestRow, Published, State
 from lake.ledger.manifest_row import MAX_EARLIER_OWNERS
 from lake.manifest import Lane, Manifest
 from tests.unit.lake.world import LEASE, World
 
-DOCUMENT = Document("commits/c.json", "0" * 64)
+DOCUMENT = CommitReference("commits/c.json", "0" * 64)
 STATES = ("QUEUED", "RUNNING", "EXPIRED", "PUBLISHING", "DONE", "FAILED", "FAILED PUBLISH", "SUPERSEDED", "ABANDONED")
 
 
@@ -51,7 +51,7 @@ def release(world: World, row: ManifestRow) -> bool:
 
 def commit(world: World, row: ManifestRow) -> bool:
     try:
-        world.ledger.manifests.commit(Claim(row, "jr_1"), Document("commits/other.json", "1" * 64), world.now)
+        world.ledger.manifests.commit(Claim(row, "jr_1"), CommitReference("commits/other.json", "1" * 64), world.now)
     except LeaseLostError:
         return False
     return True

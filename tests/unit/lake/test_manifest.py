@@ -8,7 +8,7 @@ import pytest
 
 from lake import layout
 from lake.errors import InvalidDocumentError
-from lake.manifest import from_bytes, new_manifest_id, read_manifest, to_bytes, write_manifest
+from lake.manifest import decode_manifest, encode_manifest, new_manifest_id, read_manifest, write_manifest
 from lake.settings import parse_settings
 from tests.unit.lake.world import World, file_of
 
@@ -32,14 +32,14 @@ def test_a_manifest_document_reads_back(world: World) -> None:
 def test_a_manifest_may_only_name_input_buckets(world: World) -> None:
     foreign = replace(file_of("orders/a.json"), bucket="secrets")
     with pytest.raises(InvalidDocumentError, match="names the bucket 'secrets'"):
-        from_bytes(to_bytes(replace(world.manifest(), files=(foreign,))), ("input",))
+        decode_manifest(encode_manifest(replace(world.manifest(), files=(foreign,))), ("input",))
 
 
 def test_the_setting_that_a_refused_bucket_advises_exists(world: World) -> None:
     # Given: a manifest of another deployment's bucket
     foreign = replace(file_of("orders/a.json"), bucket="elsewhere")
     with pytest.raises(InvalidDocumentError) as caught:
-        from_bytes(to_bytes(replace(world.manifest(), files=(foreign,))), ("input",))
+        decode_manifest(encode_manifest(replace(world.manifest(), files=(foreign,))), ("input",))
     # When: the operator sets the key that the message names
     [(section, key)] = re.findall(r"set (\w+)\.(\w+)", str(caught.value))
     settings = parse_settings({"stage": "test", section: {key: "elsewhere"}})
@@ -50,11 +50,11 @@ def test_the_setting_that_a_refused_bucket_advises_exists(world: World) -> None:
 @pytest.mark.parametrize("text", [b"", b"[]", b"{}", b'{"format": 2}', b'{"format": 1, "files": [[1]]}'])
 def test_what_is_not_a_manifest_is_refused(text: bytes) -> None:
     with pytest.raises(InvalidDocumentError):
-        from_bytes(text, ("input",))
+        decode_manifest(text, ("input",))
 
 
 def test_a_document_under_another_name_is_refused(world: World) -> None:
     manifest = world.manifest("a.json")
-    world.s3.put_object(Bucket="control", Key=layout.manifest_key(MANIFEST), Body=to_bytes(manifest))
+    world.s3.put_object(Bucket="control", Key=layout.manifest_key(MANIFEST), Body=encode_manifest(manifest))
     with pytest.raises(InvalidDocumentError, match="it was overwritten"):
         read_manifest(world.s3, "control", MANIFEST, ("input",))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lake.errors import InvalidInputError
-from lake.ledger import Document, ManifestRow, State
+from lake.ledger import CommitReference, ManifestRow, State
 from lake.manifest import Lane, read_manifest, write_manifest
 from lake.partition import Partition
 from lake.settings import parse_settings
@@ -175,7 +175,7 @@ def test_what_dead_runs_hold_is_released_and_what_live_ones_hold_is_not(deployme
 
 def test_only_a_publish_that_takes_too_long_is_planned(deployment: Deployment) -> None:
     row = deployment.queued("a.json")
-    deployment.ledger.manifests.commit(deployment.claimed(row), Document("commits/x", "0"), deployment.now)
+    deployment.ledger.manifests.commit(deployment.claimed(row), CommitReference("commits/x", "0"), deployment.now)
     assert planned(deployment, night(deployment)) == []
     deployment.wait(timedelta(minutes=5))
     assert planned(deployment, night(deployment)) == [row.id]

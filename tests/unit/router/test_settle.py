@@ -9,7 +9,7 @@ import pytest
 
 from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.layout import result_key
-from lake.ledger import Document, ManifestRow, State
+from lake.ledger import CommitReference, ManifestRow, State
 from lake.manifest import Lane
 from router.plan.handler import plan
 from router.run_status.handler import run_status
@@ -67,7 +67,7 @@ def night(deployment: Deployment, *names: str) -> list[ManifestRow]:
 
 def done(deployment: Deployment, row: ManifestRow, rows: int, rejects: int = 0) -> None:
     claim = deployment.claimed(deployment.row(row.id))
-    deployment.ledger.manifests.commit(claim, Document("commits/x", "0"), deployment.now)
+    deployment.ledger.manifests.commit(claim, CommitReference("commits/x", "0"), deployment.now)
     deployment.ledger.manifests.finish(deployment.row(row.id), deployment.now)
     body = json.dumps({"rows": rows, "rejects": rejects, "failed_files": 0})
     deployment.raw_s3.put_object(Bucket="control", Key=result_key(row.id, 1), Body=body.encode())

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lake.errors import InvalidDocumentError
-from lake.ledger import Document, ManifestRow, State
+from lake.ledger import CommitReference, ManifestRow, State
 from lake.manifest import Lane, read_manifest
 from router.ownership import RoutedArrival, take_ownership
 from router.promote import move
@@ -115,7 +115,7 @@ def _running(deployment: Deployment, row: ManifestRow) -> None:
 
 
 def _publishing(deployment: Deployment, row: ManifestRow) -> None:
-    deployment.ledger.manifests.commit(deployment.claimed(row), Document("commits/x", "0"), deployment.now)
+    deployment.ledger.manifests.commit(deployment.claimed(row), CommitReference("commits/x", "0"), deployment.now)
 
 
 def _done(deployment: Deployment, row: ManifestRow) -> None:

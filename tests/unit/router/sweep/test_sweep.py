@@ -8,7 +8,7 @@ import pytest
 
 from lake.commit import CommitDocument, PendingObject, write_commit
 from lake.layout import commit_key, lake_key, quarantine_key
-from lake.ledger import Claim, Document, ManifestRow, State
+from lake.ledger import Claim, CommitReference, ManifestRow, State
 from lake.manifest import Lane
 from lake.publish import roll_forward
 from router.sweep.handler import sweep
@@ -267,7 +267,7 @@ def _throttled(deployment: Deployment) -> Any:
 def test_a_document_that_names_nothing_known_keeps_its_uploads(deployment: Deployment) -> None:
     # Given a PUBLISHING manifest whose commit document cannot be read
     row = committed(deployment, deployment.claimed(deployment.queued("a")))
-    assert isinstance(row.document, Document)
+    assert isinstance(row.document, CommitReference)
     deployment.raw_s3.put_object(Bucket="control", Key=row.document.key, Body=b"{}")
     assert changes(sweep(deployment.services)) == {}
     # Then nothing is decided before its publish is given up
