@@ -1,1 +1,1 @@
-"""parse -> decide -> act: events of the input bucket become arrivals that one manifest owns."""
+"""Events of the input bucket become arrivals, each owned by one manifest: parse, decide the lane, take ownership."""

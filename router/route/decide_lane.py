@@ -1,4 +1,4 @@
-"""Which lane an arrival takes, and why: pure."""
+"""Which lane an arrival takes, and why. Pure."""
 
 from __future__ import annotations
 
@@ -18,36 +18,42 @@ if TYPE_CHECKING:
     from lake.manifest import ObjectVersion
     from lake.settings import DatasetRule, Settings
 
+WAITS = "waits for the overnight run"
+
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """A lane for a dataset, or neither: then the arrival is ignored."""
+class LaneDecision:
+    """Lane and dataset of an arrival; both None: the arrival is ignored."""
 
     lane: Lane | None
     dataset: str | None
     reason: str
-    """A sentence for people."""
+    """Why this lane, or why the arrival is ignored; a sentence for people."""
 
 
-def decide(arrival: ObjectVersion, settings: Settings, now: datetime, stream_health: StreamRow) -> Decision:
-    """The first rule that matches wins; ``now`` is aware."""
-    unwanted = _unwanted(arrival.key, settings)
-    if unwanted is not None:
-        return Decision(None, None, unwanted)
+def decide_lane(arrival: ObjectVersion, settings: Settings, now: datetime, stream_health: StreamRow) -> LaneDecision:
+    """The lane of an arrival at ``now`` (aware).
+
+    In this order: ignored keys, urgent keys, files above ``stream.max_file_bytes``, peak hours of the dataset unless
+    the stream spills; everything else waits for the overnight run.
+    """
+    ignored = _reason_to_ignore(arrival.key, settings)
+    if ignored is not None:
+        return LaneDecision(None, None, ignored)
     rule, dataset = matching_rule(arrival.key, settings.datasets)
     if rule is None:
-        return Decision(None, None, "no rule of [[datasets]] matches the key")
+        return LaneDecision(None, None, "no rule of [[datasets]] matches the key")
     if not DATASET_NAME.fullmatch(dataset):
-        return Decision(
+        return LaneDecision(
             None,
             None,
-            f"the folder {dataset!r} is no dataset name: expected lower case letters, digits and underscore",
+            f"the folder {dataset!r} is not a valid dataset name: expected lower case letters, digits and underscore",
         )
     lane, reason = _lane(arrival, rule, settings, now, stream_health)
-    return Decision(lane, dataset, reason)
+    return LaneDecision(lane, dataset, reason)
 
 
-def _unwanted(key: str, settings: Settings) -> str | None:
+def _reason_to_ignore(key: str, settings: Settings) -> str | None:
     if key.endswith("/"):
         return "a folder marker, not a file"
     if not key.endswith(settings.input.suffixes):
@@ -66,8 +72,8 @@ def _lane(
         return Lane.BATCH, f"larger than stream.max_file_bytes ({arrival.size} > {limit} bytes)"
     window = peak_window(settings.peak, settings.time_zone, now) if rule.peak else None
     if window is None:
-        return Lane.BATCH, "waits for the night"
+        return Lane.BATCH, WAITS
     peak_hours = f"peak hours {window} {settings.time_zone}"
     if stream_health.spilling:
-        return Lane.BATCH, f"waits for the night: {peak_hours}, but the stream's backlog is above its high mark"
+        return Lane.BATCH, f"{WAITS}: {peak_hours}, but the stream's backlog is above its high mark"
     return Lane.STREAM, peak_hours

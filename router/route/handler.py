@@ -1,4 +1,4 @@
-"""Lambda function ``route``: a batch of SQS messages, acknowledged one by one when the ledger has their arrivals."""
+"""Lambda function ``route``: a batch of SQS messages, each acknowledged once the ledger has its arrivals."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from lake.errors import InvalidInputError
 from lake.manifest import Identity, Lane
 from lake.partition import Partition
 from router.ownership import ArrivalOutcome, Ownership, RoutedArrival, take_ownership
-from router.route.decide_lane import decide
-from router.route.parse import arrivals_of
+from router.route.decide_lane import decide_lane
+from router.route.parse import parse_arrivals
 from router.services import Services, container_services
 from router.streaming import ensure_running
 from router.telemetry import count, count_bytes, logger, metrics
@@ -35,13 +35,16 @@ def handler(event: SQSEvent, context: LambdaContext) -> dict[str, Any]:  # noqa:
 
 
 def route(event: SQSEvent, services: Services) -> dict[str, Any]:
-    """Own every arrival of the batch; the messages that must come again."""
+    """Own every arrival of the batch; returns the messages that SQS has to redeliver.
+
+    A message that is not a valid S3 event fails alone. Idempotent.
+    """
     messages: dict[str, list[Identity]] = {}
     arrivals: dict[Identity, ObjectVersion] = {}
     failed = []
     for message in event.records:
         try:
-            files = arrivals_of(message)
+            files = parse_arrivals(message)
         except InvalidInputError as error:
             logger.error("message refused", message_id=message.message_id, error=str(error))
             failed.append(message.message_id)
@@ -50,10 +53,10 @@ def route(event: SQSEvent, services: Services) -> dict[str, Any]:
         arrivals.update((Identity.of(file), file) for file in files)
     ownership = route_arrivals(services, arrivals.values())
     unsettled = {identity for identity, outcome in ownership.outcomes.items() if outcome == ArrivalOutcome.UNSETTLED}
-    if ownership.waiting_in_stream and not _stream_runs(services):
+    if ownership.waiting_in_stream and not _ensure_stream_runs(services):
         unsettled |= ownership.waiting_in_stream
     failed += [message for message, identities in messages.items() if not unsettled.isdisjoint(identities)]
-    _measure(ownership, len(failed))
+    _record_metrics(ownership, len(failed))
     return {"batchItemFailures": [{"itemIdentifier": message} for message in failed]}
 
 
@@ -65,7 +68,7 @@ def route_arrivals(services: Services, arrivals: Iterable[ObjectVersion]) -> Own
         if arrival.bucket != services.resources.input_bucket:
             ignored[arrival] = f"the bucket {arrival.bucket} is not the input of this deployment"
             continue
-        decision = decide(arrival, services.settings, now, health)
+        decision = decide_lane(arrival, services.settings, now, health)
         if decision.lane is None or decision.dataset is None:
             ignored[arrival] = decision.reason
             continue
@@ -74,17 +77,17 @@ def route_arrivals(services: Services, arrivals: Iterable[ObjectVersion]) -> Own
     return take_ownership(services, routed, ignored)
 
 
-def _stream_runs(services: Services) -> bool:
+def _ensure_stream_runs(services: Services) -> bool:
     try:
         if ensure_running(services):
             logger.info("streaming run started")
     except (BotoCoreError, ClientError) as error:
-        logger.warning("streaming run not started: its events come again", error=str(error))
+        logger.warning("streaming run not started: its events are redelivered", error=str(error))
         return False
     return True
 
 
-def _measure(ownership: Ownership, failed: int) -> None:
+def _record_metrics(ownership: Ownership, failed: int) -> None:
     count("Arrivals", len(ownership.outcomes))
     count("Duplicates", ownership.count(ArrivalOutcome.DUPLICATE))
     count("Ignored", ownership.count(ArrivalOutcome.IGNORED))

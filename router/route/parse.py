@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 TEST_EVENT = "s3:TestEvent"
+"""S3 sends it once when the notification is configured."""
 
 
-def arrivals_of(message: SQSRecord) -> list[ObjectVersion]:
+def parse_arrivals(message: SQSRecord) -> list[ObjectVersion]:
     """The object versions that a message announces; none for S3's test event and for removals.
 
     Raises
     ------
     InvalidInputError
-        When the message is no S3 event.
+        The message is not a valid S3 event.
     """
     try:
         body = message.json_body
@@ -34,7 +35,8 @@ def arrivals_of(message: SQSRecord) -> list[ObjectVersion]:
         return [_arrival(record) for record in records if record.event_name.startswith("ObjectCreated:")]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InvalidInputError(
-            f"message {message.message_id} is no S3 event ({error!r}): only the input bucket may send to this queue"
+            f"message {message.message_id} is not a valid S3 event ({error!r}): "
+            "only the input bucket may send to this queue"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Peak hours: windows of local wall-clock time."""
+"""Peak hours: windows of the local wall clock. Pure."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def peak_window(peak: PeakSettings, time_zone: str, now: datetime) -> str | None:
-    """The window of ``peak.hours`` that ``now`` (aware) lies in, or None.
+    """The window of ``peak.hours`` that contains ``now`` (aware), or None.
 
-    Windows are compared by the local wall clock: an hour that spring skips is never in one, the hour that autumn
-    repeats is in it twice. A window that passes midnight belongs to the day it begins on.
+    Windows follow the wall clock of ``time_zone``: the hour that is skipped in spring is in no window, the hour that is
+    repeated in autumn is in its window twice. A window that passes midnight belongs to the day on which it begins.
     """
     local = now.astimezone(ZoneInfo(time_zone))
     minute = local.hour * 60 + local.minute

@@ -1,4 +1,4 @@
-"""decide: tables of cases. Clocks are UTC; the deployment is in Berlin."""
+"""decide_lane: tables of cases. Clocks are UTC; the deployment is in Berlin."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from lake.ledger import StreamRow
 from lake.manifest import Lane
 from lake.settings import parse_settings
-from router.route.decide_lane import decide
+from router.route.decide_lane import decide_lane
 from tests.unit.lake.world import file_of
 
 HEALTHY = StreamRow()
@@ -18,7 +18,7 @@ SPILLING = StreamRow(spilling=True)
 def decided(key: str, now: str, *, size: int = 100, health: StreamRow = HEALTHY, **settings: Any) -> tuple[Any, ...]:
     body = {"stage": "test", "time_zone": "Europe/Berlin", **settings}
     instant = datetime.fromisoformat(now).replace(tzinfo=UTC)
-    decision = decide(file_of(key, size), parse_settings(body), instant, health)
+    decision = decide_lane(file_of(key, size), parse_settings(body), instant, health)
     return decision.lane, decision.dataset, decision.reason
 
 
@@ -32,7 +32,7 @@ def decided(key: str, now: str, *, size: int = 100, health: StreamRow = HEALTHY,
     ],
 )
 def test_the_folder_names_the_dataset(key: str, dataset: str) -> None:
-    assert decided(key, "2026-11-21T12:00") == (Lane.BATCH, dataset, "waits for the night")
+    assert decided(key, "2026-11-21T12:00") == (Lane.BATCH, dataset, "waits for the overnight run")
 
 
 @pytest.mark.parametrize(
@@ -44,13 +44,13 @@ def test_the_folder_names_the_dataset(key: str, dataset: str) -> None:
         ("orders/2026/", "a folder marker"),
         ("orders.ndjson/", "a folder marker"),
         ("a.ndjson", "no rule of [[datasets]]"),
-        ("Orders/a.ndjson", "the folder 'Orders' is no dataset name"),
-        ("1st/a.ndjson", "the folder '1st' is no dataset name"),
-        ("/a.ndjson", "the folder '' is no dataset name"),
+        ("Orders/a.ndjson", "the folder 'Orders' is not a valid dataset name"),
+        ("1st/a.ndjson", "the folder '1st' is not a valid dataset name"),
+        ("/a.ndjson", "the folder '' is not a valid dataset name"),
         (f"{'x' * 64}/a.ndjson", "the folder 'xxx"),
     ],
 )
-def test_what_nobody_asked_for_is_ignored(key: str, reason: str) -> None:
+def test_keys_that_no_rule_selects_are_ignored(key: str, reason: str) -> None:
     lane, dataset, why = decided(key, "2026-11-20T12:00")
     assert (lane, dataset) == (None, None)
     assert why.startswith(reason)
@@ -77,7 +77,7 @@ def test_the_first_dataset_rule_wins() -> None:
     ids=["before", "start", "last second", "end", "Saturday", "summer start", "summer end"],
 )
 def test_peak_hours_are_local(now: str, lane: Lane) -> None:
-    reason = "peak hours 08:00-20:00 Europe/Berlin" if lane == Lane.STREAM else "waits for the night"
+    reason = "peak hours 08:00-20:00 Europe/Berlin" if lane == Lane.STREAM else "waits for the overnight run"
     assert decided("orders/a.json", now) == (lane, "orders", reason)
 
 
@@ -144,12 +144,12 @@ def test_a_dataset_can_stay_out_of_peak() -> None:
     assert lanes == [Lane.BATCH, Lane.STREAM]
 
 
-def test_urgent_wins_over_everything_but_the_wish_for_it() -> None:
-    at_night, stream = "2026-11-21T23:00", {"max_file_bytes": 10}
-    urgent = decided("orders/urgent/a.json", at_night, health=SPILLING, stream=stream)
+def test_an_urgent_key_has_priority_over_everything_but_an_ignored_key() -> None:
+    overnight, stream = "2026-11-21T23:00", {"max_file_bytes": 10}
+    urgent = decided("orders/urgent/a.json", overnight, health=SPILLING, stream=stream)
     assert urgent == (Lane.STREAM, "orders", "urgent: the key matches */urgent/*")
-    assert decided("orders/urgent/a.csv", at_night)[0] is None
-    assert decided("orders/URGENT/a.json", at_night)[0] == Lane.BATCH
+    assert decided("orders/urgent/a.csv", overnight)[0] is None
+    assert decided("orders/URGENT/a.json", overnight)[0] == Lane.BATCH
 
 
 @pytest.mark.parametrize(("size", "lane"), [(10, Lane.STREAM), (11, Lane.BATCH)])
@@ -163,5 +163,6 @@ def test_peak_files_spill_while_the_stream_is_behind() -> None:
     assert decided("orders/a.json", "2026-11-20T12:00", health=SPILLING) == (
         Lane.BATCH,
         "orders",
-        "waits for the night: peak hours 08:00-20:00 Europe/Berlin, but the stream's backlog is above its high mark",
+        "waits for the overnight run: peak hours 08:00-20:00 Europe/Berlin, "
+        "but the stream's backlog is above its high mark",
     )

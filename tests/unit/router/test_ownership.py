@@ -174,7 +174,7 @@ def test_two_crashes_in_a_row_are_adopted_twice(deployment: Deployment) -> None:
     # Then
     assert_owned_once(deployment)
     [row] = deployment.ledger.arrivals.versions("input", PATIENT)
-    assert row.reason.startswith("waits for the night (adopted from ")
+    assert row.reason.startswith("waits for the overnight run (adopted from ")
 
 
 def orphan(deployment: Deployment, key: str, partition: Partition, lane: Lane) -> None:

@@ -35,7 +35,7 @@ def test_files_at_peak_go_through_the_stream_and_are_acknowledged(deployment: De
     assert (arrival.manifest, arrival.reason) == (row.id, "peak hours 08:00-20:00 Europe/Berlin")
 
 
-def test_files_at_night_wait_and_start_nothing(deployment: Deployment) -> None:
+def test_files_outside_of_peak_wait_and_start_nothing(deployment: Deployment) -> None:
     deployment.wait(timedelta(hours=12))
     answer = route(batch(message("m1", s3_record("orders/a.ndjson"))), deployment.services)
     assert failures(answer) == []
@@ -55,7 +55,7 @@ def test_a_duplicate_changes_nothing(deployment: Deployment) -> None:
     event = batch(message("m1", s3_record("orders/a.ndjson")), message("m2", s3_record("orders/a.ndjson")))
     route(event, deployment.services)
     deployment.faults.writes.clear()
-    # When: both come once more
+    # When: both are redelivered
     answer = route(event, deployment.services)
     # Then
     assert failures(answer) == []
@@ -73,7 +73,7 @@ def test_both_versions_of_an_overwritten_key_are_arrivals(deployment: Deployment
     assert row.files == 2
 
 
-def test_what_nobody_wants_is_ignored_with_its_reason(deployment: Deployment) -> None:
+def test_keys_that_no_rule_selects_are_ignored_with_the_reason(deployment: Deployment) -> None:
     keys = ["orders/a.csv", "orders/", "toplevel.ndjson", "Bad Folder/a.ndjson"]
     answer = route(batch(message("m1", *(s3_record(key) for key in keys))), deployment.services)
     assert failures(answer) == []
@@ -81,7 +81,7 @@ def test_what_nobody_wants_is_ignored_with_its_reason(deployment: Deployment) ->
     assert reasons[0].startswith("the name ends in none of .ndjson, .jsonl")
     assert reasons[1] == "a folder marker, not a file"
     assert reasons[2] == "no rule of [[datasets]] matches the key"
-    assert reasons[3].startswith("the folder 'Bad Folder' is no dataset name")
+    assert reasons[3].startswith("the folder 'Bad Folder' is not a valid dataset name")
     assert deployment.ledger.datasets.all() == []
 
 
@@ -97,7 +97,7 @@ def test_a_message_that_is_no_event_fails_alone(deployment: Deployment) -> None:
     assert len(list(deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED))) == 1
 
 
-def test_an_event_comes_again_when_the_stream_cannot_be_started(deployment: Deployment) -> None:
+def test_an_event_is_redelivered_when_the_stream_cannot_be_started(deployment: Deployment) -> None:
     # Given: the fifth write and those after it are fine, but StartJobRun has no answer
     event = batch(message("m1", s3_record("orders/a.ndjson")))
     route(event, deployment.services)

@@ -8,12 +8,12 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from lake.errors import InvalidInputError
 from lake.manifest import ObjectVersion
-from router.route.parse import arrivals_of
+from router.route.parse import parse_arrivals
 from tests.unit.router.events import message, raw_message, s3_record
 
 
 def parsed(*records: dict[str, Any]) -> list[ObjectVersion]:
-    return arrivals_of(SQSRecord(message("m1", *records)))
+    return parse_arrivals(SQSRecord(message("m1", *records)))
 
 
 @pytest.mark.parametrize(
@@ -74,13 +74,13 @@ def test_a_removal_without_size_and_etag_is_no_error() -> None:
 
 def test_the_test_event_announces_nothing() -> None:
     body = {"Service": "Amazon S3", "Event": "s3:TestEvent", "Time": "2026-11-20T09:30:00.000Z", "Bucket": "input"}
-    assert arrivals_of(SQSRecord(raw_message("m1", json.dumps(body)))) == []
+    assert parse_arrivals(SQSRecord(raw_message("m1", json.dumps(body)))) == []
 
 
 @pytest.mark.parametrize("body", ["", "no JSON", "[]", "{}", '{"Records": [{}]}', '{"Records": [7]}', '"text"'])
 def test_anything_else_names_the_message(body: str) -> None:
-    with pytest.raises(InvalidInputError, match="message m1 is no S3 event"):
-        arrivals_of(SQSRecord(raw_message("m1", body)))
+    with pytest.raises(InvalidInputError, match="message m1 is not a valid S3 event"):
+        parse_arrivals(SQSRecord(raw_message("m1", body)))
 
 
 @pytest.mark.parametrize("name", ["eTag", "key"])
