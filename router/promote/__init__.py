@@ -1,1 +1,1 @@
-"""Queued files made urgent by hand: from the batch lane into the stream lane, by superseding."""
+"""Queued files become urgent on a person's request: their manifests are superseded into the stream lane."""

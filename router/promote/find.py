@@ -1,4 +1,4 @@
-"""From what a person asks for to the manifests that are thought to hold it."""
+"""From the request to the manifests that were last known to list its files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lake.errors import InvalidDocumentError, InvalidInputError
 from lake.ledger import State
 from lake.manifest import Lane, read_manifest
-from router.s3_uri import never_seen
+from router.s3_uri import format_unknown_file
 from router.selection import open_rows
 
 if TYPE_CHECKING:
@@ -16,62 +16,62 @@ if TYPE_CHECKING:
 
     from lake.ledger import ManifestRow
     from lake.manifest import Manifest, ObjectVersion
-    from router.promote.report import Report
-    from router.s3_uri import Name
+    from router.promote.report import PromotionReport
+    from router.s3_uri import S3Uri
     from router.selection import Selection
     from router.services import Services
 
 MAX_FILES = 10_000
-"""That wait in the batch lane, of a selection: each may need a stream manifest of its own."""
+"""Maximum number of files of the batch lane per selection: each may need a stream manifest of its own."""
 
 
-def named(
-    services: Services, pool: ThreadPoolExecutor, names: Sequence[Name], report: Report
+def find_by_uri(
+    services: Services, pool: ThreadPoolExecutor, uris: Sequence[S3Uri], report: PromotionReport
 ) -> dict[str, set[ObjectVersion]]:
-    """Every version of the keys that the ledger knows, by the manifest that took it first."""
-    wanted: dict[str, set[ObjectVersion]] = {}
-    found = pool.map(lambda name: services.ledger.arrivals.versions(name.bucket, name.key), names)
-    for name, arrivals in zip(names, found, strict=True):
+    """Every version of the keys that the ledger knows, by the manifest that its arrival row names."""
+    files: dict[str, set[ObjectVersion]] = {}
+    versions = pool.map(lambda uri: services.ledger.arrivals.versions(uri.bucket, uri.key), uris)
+    for uri, arrivals in zip(uris, versions, strict=True):
         if not arrivals:
-            report.add("unknown", 1, never_seen(name.uri))
+            report.add("unknown", 1, format_unknown_file(str(uri)))
         for arrival in arrivals:
             if arrival.manifest is None:
-                report.add("ignored", 1, f"{name.uri} is IGNORED: {arrival.reason}")
+                report.add("ignored", 1, f"{uri} is IGNORED: {arrival.reason}")
             else:
-                wanted.setdefault(arrival.manifest, set()).add(arrival.file)
-    return wanted
+                files.setdefault(arrival.manifest, set()).add(arrival.file)
+    return files
 
 
-def selected(
-    services: Services, pool: ThreadPoolExecutor, selection: Selection, report: Report
+def find_by_selection(
+    services: Services, pool: ThreadPoolExecutor, selection: Selection, report: PromotionReport
 ) -> dict[str, set[ObjectVersion]]:
-    """What is QUEUED in the partitions, as the index has it: a hint, like the documents that are read here.
+    """The files of QUEUED manifests of the selection, by manifest, from the index: a hint.
 
-    Manifests of the stream lane as well: a promote that died may have left them without a pointer.
+    Manifests of the stream lane are included: a promote that crashed may have left them without a pointer.
 
     Raises
     ------
     InvalidInputError
-        More files than one promote takes.
+        More than ``MAX_FILES`` files of the batch lane.
     """
     batch, stream = (list(open_rows(services, lane, State.QUEUED, selection)) for lane in (Lane.BATCH, Lane.STREAM))
-    files = sum(row.files for row in batch)
-    if files > MAX_FILES:
+    number = sum(row.files for row in batch)
+    if number > MAX_FILES:
         raise InvalidInputError(
-            f"the selection holds {files:,} files in {len(batch):,} manifests of the batch lane, one promote takes "
-            f"{MAX_FILES:,}: type a smaller range, or start overnight"
+            f"the selection holds {number:,} files in {len(batch):,} manifests of the batch lane, one promote takes "
+            f"{MAX_FILES:,}: pass a smaller range, or start overnight"
         )
     rows = [*batch, *stream]
-    wanted = {}
-    for row, document in zip(rows, pool.map(lambda row: _document(services, row), rows), strict=True):
+    files = {}
+    for row, document in zip(rows, pool.map(lambda row: _read(services, row), rows), strict=True):
         if isinstance(document, str):
             report.add("notMoved", row.files, f"manifest {row.id} is left to the run that will fail it: {document}")
         else:
-            wanted[row.id] = set(document.files)
-    return wanted
+            files[row.id] = set(document.files)
+    return files
 
 
-def _document(services: Services, row: ManifestRow) -> Manifest | str:
+def _read(services: Services, row: ManifestRow) -> Manifest | str:
     """The manifest, or why it cannot be read."""
     resources = services.resources
     try:

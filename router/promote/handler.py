@@ -1,14 +1,14 @@
-"""Lambda function ``promote``: queued files become urgent by hand."""
+"""Lambda function ``promote``: queued files become urgent."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from router.promote.find import named, selected
+from router.promote.find import find_by_selection, find_by_uri
 from router.promote.move import Promotion
-from router.promote.report import Report
-from router.promote.request import parse_request
+from router.promote.report import PromotionReport
+from router.promote.request import parse_promotion
 from router.services import PARALLEL_REQUESTS, Services, container_services
 from router.telemetry import count, logger, metrics
 
@@ -21,28 +21,30 @@ if TYPE_CHECKING:
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
-    """``{"files": ["s3://...", ...]}`` or ``{"dataset"?, "from"?, "to"?}``, ``"dryRun"?`` -> counts and sentences."""
+    """``{"files": ["s3://...", ...]}`` or ``{"dataset"?, "from"?, "to"?}``, ``"dryRun"?`` -> counts and messages."""
     return promote(event, container_services())
 
 
 def promote(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
-    """Move what is queued for the batch lane to the stream lane; a dry run writes nothing.
+    """Move files that are queued for the batch lane to the stream lane; a dry run writes nothing.
 
-    Repeating it moves nothing twice, and ends what an invocation that died has begun.
+    Idempotent: a repetition moves nothing twice, and finishes what a crashed invocation has begun.
 
     Raises
     ------
     InvalidInputError
         Unknown field, neither files nor a selection or both, too many files.
+    InvalidDocumentError
+        A manifest does not list a file that the ledger says it has.
     """
-    request = parse_request(event, services)
-    report = Report()
+    request = parse_promotion(event, services)
+    report = PromotionReport()
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
         if request.selection is None:
-            wanted = named(services, pool, request.names, report)
+            files = find_by_uri(services, pool, request.uris, report)
         else:
-            wanted = selected(services, pool, request.selection, report)
-        Promotion(services, pool, report, dry_run=request.dry_run).move(wanted)
+            files = find_by_selection(services, pool, request.selection, report)
+        Promotion(services, pool, report, dry_run=request.dry_run).move(files)
     answer = report.answer(dry_run=request.dry_run)
     count("PromotedFiles", 0 if request.dry_run else answer["promoted"])
     count("PromotedManifests", 0 if request.dry_run else answer["manifests"])

@@ -1,4 +1,4 @@
-"""What promoting means for a manifest, by its row. Pure."""
+"""What promoting a file means for its manifest, by the state of the manifest's row. Pure."""
 
 from __future__ import annotations
 
@@ -14,51 +14,52 @@ if TYPE_CHECKING:
 
 
 class Step(StrEnum):
-    """What to do with the wanted files of a manifest."""
+    """What to do with the requested files of a manifest."""
 
     MOVE = "move"
-    """Supersede it: they go to the stream lane."""
+    """Supersede the manifest: the files go to the stream lane."""
     POINT = "point"
-    """They wait in the stream lane: a pointer once more, the one before may be missing."""
+    """They wait in the stream lane already: write one more pointer, because the first may be missing."""
     FOLLOW = "follow"
-    """Its successors hold them."""
+    """Continue with the manifest's successors."""
     LEAVE = "leave"
+    """The files stay where they are."""
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """The step; of files that are left where they are also how they count, why, and what to do next."""
+class NextStep:
+    """The step; for LEAVE also how the files are counted, and a message that says why and what to do next."""
 
     step: Step
     count: str = ""
+    """One of ``router.promote.report.COUNTS``."""
     why: str = ""
 
 
-def decide(row: ManifestRow | None) -> Decision:
-    """By the manifest's row, read consistently.
+def next_step(row: ManifestRow | None) -> NextStep:
+    """The next step for a manifest, by a consistent read of its row; None: it has no row.
 
-    A manifest that has been tried is promoted like any other: its successors have all their tries and still show that
-    their files have been tried; files that cannot be read are found again; what the stream cannot convert goes back to
-    the batch lane.
+    A manifest that was tried before is promoted like any other: all attempts are left to its successors, files that
+    cannot be read are detected again, and what the stream lane cannot convert goes back to the batch lane.
     """
     if row is None or row.state == State.ABANDONED:
-        return Decision(Step.LEAVE, "notRouted", "being routed right now: promote again in some minutes")
+        return NextStep(Step.LEAVE, "notRouted", "being routed right now: promote again in some minutes")
     if row.state == State.SUPERSEDED:
-        return Decision(Step.FOLLOW)
+        return NextStep(Step.FOLLOW)
     if row.state == State.QUEUED and row.lane == Lane.STREAM:
-        return Decision(Step.POINT)
+        return NextStep(Step.POINT)
     if row.state == State.QUEUED and row.published is None:
-        return Decision(Step.MOVE)
+        return NextStep(Step.MOVE)
     if row.state == State.QUEUED:
-        return Decision(Step.LEAVE, "notMoved", "to be reprocessed by the batch lane: start overnight to do it now")
-    return Decision(Step.LEAVE, "tooLate", _too_late(row))
+        return NextStep(Step.LEAVE, "notMoved", "to be reprocessed by the batch lane: start overnight to do it now")
+    return NextStep(Step.LEAVE, "tooLate", _why_too_late(row))
 
 
-def _too_late(row: ManifestRow) -> str:
+def _why_too_late(row: ManifestRow) -> str:
     if row.state == State.RUNNING:
         return f"being converted in the {row.lane} lane by run {row.owner}: wait for it"
     if row.state == State.PUBLISHING:
         return "being published: wait a moment"
     if row.state == State.DONE:
         return "converted already: explain shows the result"
-    return f"FAILED ({row.reason}): remove the cause, then put the file once more"
+    return f"FAILED ({row.reason}): remove the cause, then upload the file again"

@@ -101,13 +101,13 @@ def supersede_without_looking() -> AbstractContextManager[Any]:
 
 def promote_only_points_once() -> AbstractContextManager[Any]:
     """What is in the stream lane already is taken for done."""
-    from router.promote.next_step import Decision, Step, decide
+    from router.promote.next_step import NextStep, Step, next_step
 
-    def careless(row: ManifestRow | None) -> Decision:
-        decision = decide(row)
-        return Decision(Step.LEAVE, "inStream", "there") if decision.step == Step.POINT else decision
+    def careless(row: ManifestRow | None) -> NextStep:
+        decision = next_step(row)
+        return NextStep(Step.LEAVE, "inStream", "there") if decision.step == Step.POINT else decision
 
-    return patch("router.promote.move.decide", careless)
+    return patch("router.promote.move.next_step", careless)
 
 
 def promote_forgets_the_others() -> AbstractContextManager[Any]:

@@ -138,7 +138,7 @@ def _forced(deployment: Deployment, row: ManifestRow) -> None:
         (_running, "tooLate", "is being converted in the batch lane by run jr_7: wait for it"),
         (_publishing, "tooLate", "is being published: wait a moment"),
         (_done, "tooLate", "is converted already: explain shows the result"),
-        (_failed, "tooLate", "is FAILED (no memory): remove the cause, then put the file once more"),
+        (_failed, "tooLate", "is FAILED (no memory): remove the cause, then upload the file again"),
         (_forced, "notMoved", "is to be reprocessed by the batch lane: start overnight to do it now"),
     ],
 )

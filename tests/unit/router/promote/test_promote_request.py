@@ -1,4 +1,4 @@
-"""promote: what can be asked for, and what is refused with a message that says what to type."""
+"""promote: what can be asked for, and what is refused with a message that says what to pass."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def test_a_part_of_the_backlog_can_be_selected(
     assert live(deployment)[Lane.STREAM] == [[name] for name in urgent]
 
 
-def test_a_selection_that_died_before_its_pointers_is_ended_by_the_next(deployment: Deployment) -> None:
+def test_a_selection_that_crashed_before_its_pointers_is_finished_by_the_next(deployment: Deployment) -> None:
     owned(deployment, "a", "b")
     deployment.faults.crash_before = 3
     with pytest.raises(Crash):
@@ -46,7 +46,7 @@ def test_a_selection_that_died_before_its_pointers_is_ended_by_the_next(deployme
     assert len(pointed(deployment)) == 1
 
 
-def test_a_selection_goes_on_without_a_manifest_that_cannot_be_read(deployment: Deployment) -> None:
+def test_a_selection_continues_without_a_manifest_that_cannot_be_read(deployment: Deployment) -> None:
     owned(deployment, "a")
     broken = owned(deployment, "b")
     deployment.raw_s3.delete_object(Bucket="control", Key=f"manifests/{broken[:8]}/{broken}.json")
@@ -56,21 +56,21 @@ def test_a_selection_goes_on_without_a_manifest_that_cannot_be_read(deployment: 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({}, "promote was given neither files nor a selection: type"),
-        ({"files": None, "dryRun": True}, "promote was given neither files nor a selection: type"),
-        ({"files": ["s3://input/a"], "dataset": "orders"}, "promote was given both files and a selection: type"),
-        ({"file": ["s3://input/a"]}, "promote does not know the input field 'file': type only files, dataset, from"),
-        ({"files": "s3://input/a"}, "files = 's3://input/a' is no list of S3 URIs: type"),
-        ({"files": []}, "files = [] is no list of S3 URIs: type"),
-        ({"files": ["/input/a"]}, "'/input/a' is no S3 URI: type s3://bucket/key"),
-        ({"files": ["s3://input/"]}, "'s3://input/' is no S3 URI"),
-        ({"files": [7]}, "7 is no S3 URI"),
+        ({}, "promote was given neither files nor a selection: pass"),
+        ({"files": None, "dryRun": True}, "promote was given neither files nor a selection: pass"),
+        ({"files": ["s3://input/a"], "dataset": "orders"}, "promote was given both files and a selection: pass"),
+        ({"file": ["s3://input/a"]}, "promote does not know the input field 'file': pass only files, dataset, from"),
+        ({"files": "s3://input/a"}, "files = 's3://input/a' is not a valid list of S3 URIs: pass"),
+        ({"files": []}, "files = [] is not a valid list of S3 URIs: pass"),
+        ({"files": ["/input/a"]}, "'/input/a' is not a valid S3 URI: pass s3://bucket/key"),
+        ({"files": ["s3://input/"]}, "'s3://input/' is not a valid S3 URI"),
+        ({"files": [7]}, "7 is not a valid S3 URI"),
         ({"dataset": "order"}, "dataset = 'order' is unknown"),
-        ({"from": "yesterday"}, "from = 'yesterday' is no time"),
+        ({"from": "yesterday"}, "from = 'yesterday' is not a valid time"),
         ({"files": ["s3://input/a"], "dryRun": "yes"}, "dryRun = 'yes' is neither true nor false"),
     ],
 )
-def test_a_wrong_input_says_what_to_type(deployment: Deployment, fields: dict[str, Any], message: str) -> None:
+def test_an_invalid_input_says_what_to_pass(deployment: Deployment, fields: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInputError) as caught:
         promote(fields, deployment.services)
     assert str(caught.value).startswith(message)
@@ -82,13 +82,13 @@ def test_too_much_at_once_is_refused_before_anything_is_done(
     owned(deployment, "a", "b")
     monkeypatch.setattr(request, "MAX_URIS", 1)
     monkeypatch.setattr(find, "MAX_FILES", 1)
-    with pytest.raises(InvalidInputError, match="files names 2 URIs, one promote takes 1: type fewer"):
+    with pytest.raises(InvalidInputError, match="files names 2 URIs, one promote takes 1: pass fewer"):
         ask(deployment, "a", "b")
-    with pytest.raises(InvalidInputError, match="2 files in 1 manifests of the batch lane, one promote takes 1: type"):
+    with pytest.raises(InvalidInputError, match="2 files in 1 manifests of the batch lane, one promote takes 1: pass"):
         ask(deployment, dataset="orders")
     assert deployment.faults.writes == []
 
 
-def test_very_many_sentences_are_cut(deployment: Deployment) -> None:
+def test_messages_beyond_the_maximum_are_omitted(deployment: Deployment) -> None:
     answer = ask(deployment, *(f"{number}" for number in range(MAX_MESSAGES + 3)))
     assert (len(answer["messages"]), answer["omitted"], answer["unknown"]) == (MAX_MESSAGES, 3, MAX_MESSAGES + 3)
