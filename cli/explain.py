@@ -8,7 +8,7 @@ import typer
 
 from cli.trace import trace
 from lake.errors import InvalidInputError
-from router.s3_uri import never_seen, parse_name
+from router.s3_uri import format_unknown_file, parse_s3_uri
 
 if TYPE_CHECKING:
     from cli.deployed_stack import Deployment
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 def print_explanation(deployment: Deployment, uri: str) -> None:
     """Every recorded version of the key, its lane and reason, its manifests and what came of it."""
-    name = parse_name(uri)
+    name = parse_s3_uri(uri)
     arrivals = deployment.ledger.arrivals.versions(name.bucket, name.key)
     if not arrivals:
-        raise InvalidInputError(never_seen(uri))
+        raise InvalidInputError(format_unknown_file(uri))
     for arrival in sorted(arrivals, key=lambda item: item.recorded_at):
         _print(trace(deployment.s3, deployment.ledger, deployment.resources, arrival))
 

@@ -1,4 +1,4 @@
-"""JSON documents of the control bucket, written and read whole."""
+"""JSON documents of the control bucket."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 def write_document(services: Services, key: str, body: object) -> str:
-    """Put a document into the control bucket; its URI."""
+    """Put a document into the control bucket; returns its URI."""
     bucket = services.resources.control_bucket
     put_document(services.s3, bucket, key, encode_document(body))
     return f"s3://{bucket}/{key}"
 
 
 def read_document(services: Services, key: str) -> Any:  # noqa: ANN401
-    """Get a document of the control bucket; raises ``InvalidInputError`` when it is not there."""
+    """Get a document of the control bucket; raises ``InvalidInputError`` when it does not exist."""
     bucket = services.resources.control_bucket
     try:
         body = services.s3.get_object(Bucket=bucket, Key=key)["Body"].read()

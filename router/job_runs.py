@@ -1,4 +1,4 @@
-"""Whether the job run that owns a manifest is over."""
+"""Manifests whose job run has ended or whose lease has expired are released."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from router.services import Services
 
 
-def release_dead(services: Services, rows: Iterable[ManifestRow]) -> list[ManifestRow]:
-    """Put RUNNING manifests back to QUEUED whose lease has expired or whose owner run is over.
+def release_unheld(services: Services, rows: Iterable[ManifestRow]) -> list[ManifestRow]:
+    """Release RUNNING manifests whose lease has expired or whose owner run has ended; returns the released ones.
 
-    ``rows`` are consistent reads of RUNNING manifests; returns those that are no longer held by a live run.
+    ``rows`` are consistent reads of RUNNING manifests. Each owner run is looked up in Glue once.
     """
-    over: dict[str, bool] = {}
+    ended_runs: dict[str, bool] = {}
     released = []
     for row in rows:
         now = services.clock()
         if not row.has_live_lease(now):
             reason = f"the lease of run {row.owner} has expired"
-        elif row.owner is not None and _is_over(services, row, over):
+        elif row.owner is not None and _has_ended(services, row, ended_runs):
             reason = f"run {row.owner} has ended without finishing it"
         else:
             continue
@@ -34,9 +34,9 @@ def release_dead(services: Services, rows: Iterable[ManifestRow]) -> list[Manife
     return released
 
 
-def _is_over(services: Services, row: ManifestRow, over: dict[str, bool]) -> bool:
+def _has_ended(services: Services, row: ManifestRow, ended_runs: dict[str, bool]) -> bool:
     owner = str(row.owner)
-    if owner not in over:
+    if owner not in ended_runs:
         job = services.resources.stream_job if row.lane == Lane.STREAM else services.resources.batch_job
-        over[owner] = run_is_terminal(services.glue, [job], owner)
-    return over[owner]
+        ended_runs[owner] = run_is_terminal(services.glue, [job], owner)
+    return ended_runs[owner]

@@ -1,4 +1,4 @@
-"""Where a plan's manifests have got to, along the chain of those that were superseded."""
+"""The current rows of the manifests of a plan, after merges, splits and promotions."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from router.services import Services
 
 
-def rows_of(services: Services, manifests: Iterable[str]) -> list[ManifestRow]:
-    """Consistent reads of manifests; a superseded one is replaced by those it went into, to the end of the chain.
+def current_rows(services: Services, manifests: Iterable[str]) -> list[ManifestRow]:
+    """Rows by consistent reads; a superseded manifest is replaced by its successors, to the end of the chain.
 
-    What was promoted is the stream lane's work, and no plan's.
+    Manifests of the stream lane are left out: what was promoted belongs to no plan any more.
 
     Raises
     ------
     InvalidDocumentError
-        When the ledger does not know one of them.
+        The ledger does not know a manifest.
     """
     seen: set[str] = set()
     found = []
@@ -36,7 +36,9 @@ def rows_of(services: Services, manifests: Iterable[str]) -> list[ManifestRow]:
             successors: dict[str, None] = {}
             for manifest, row in zip(level, pool.map(services.ledger.manifests.get, level), strict=True):
                 if row is None:
-                    raise InvalidDocumentError(f"the ledger has no manifest {manifest}: the plan names a foreign one")
+                    raise InvalidDocumentError(
+                        f"the ledger has no manifest {manifest}: the plan belongs to another deployment"
+                    )
                 if row.lane == Lane.STREAM:
                     continue
                 if row.state == State.SUPERSEDED:

@@ -1,4 +1,4 @@
-"""Files as people name them: ``s3://bucket/key``, whatever its versions."""
+"""S3 URIs as people pass them: a bucket and a key, without a version."""
 
 from __future__ import annotations
 
@@ -8,30 +8,28 @@ from lake.errors import InvalidInputError
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
-    """A key of a bucket, whatever its versions."""
+class S3Uri:
+    """All versions of one key of a bucket."""
 
     bucket: str
     key: str
 
-    @property
-    def uri(self) -> str:
-        """``s3://bucket/key``, for people."""
+    def __str__(self) -> str:
         return f"s3://{self.bucket}/{self.key}"
 
 
-def parse_name(uri: object) -> Name:
-    """``s3://bucket/key``; raises ``InvalidInputError``."""
+def parse_s3_uri(uri: object) -> S3Uri:
+    """Read ``s3://bucket/key``; raises ``InvalidInputError``."""
     scheme, _, rest = uri.partition("://") if isinstance(uri, str) else ("", "", "")
     bucket, _, key = rest.partition("/")
     if scheme != "s3" or not bucket or not key:
-        raise InvalidInputError(f"{uri!r} is no S3 URI: type s3://bucket/key")
-    return Name(bucket, key)
+        raise InvalidInputError(f"{uri!r} is not a valid S3 URI: pass s3://bucket/key")
+    return S3Uri(bucket, key)
 
 
-def never_seen(uri: str) -> str:
-    """For people who ask for a file that the ledger does not know."""
+def format_unknown_file(uri: str) -> str:
+    """The message for a file that the ledger does not know."""
     return (
-        f"the ledger has never seen {uri}: check the spelling; if the object is there, its event has not come (yet): "
-        "a backfill over its hour finds it"
+        f"the ledger has never seen {uri}: check the spelling; if the object exists, its event has not arrived yet: "
+        "a backfill of its hour finds it"
     )

@@ -1,4 +1,4 @@
-"""Which part of the backlog a person or a machine means: a dataset, a range of UTC hours, both or neither."""
+"""Input fields that several functions share, above all a selection: a dataset, a range of UTC hours, both or none."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ if TYPE_CHECKING:
     from lake.partition import Partition
     from router.services import Services
 
-DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-HOUR = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}")
-EXPECTED_TIME = "type a UTC day such as 2026-11-21, or a UTC hour such as 2026-11-21T08"
+DAY_PATTERN = re.compile(r"\d{4}-\d{2}-\d{2}")
+HOUR_PATTERN = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}")
+EXPECTED_TIME = "pass a UTC day such as 2026-11-21, or a UTC hour such as 2026-11-21T08"
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Partitions of one dataset or all, from one UTC hour to another."""
+    """Partitions of one dataset or of all, within a range of UTC hours."""
 
     dataset: str | None = None
+    """None: all datasets."""
     first: str | None = None
-    """``YYYY-MM-DDTHH``, inclusive; None: from the beginning."""
+    """``YYYY-MM-DDTHH``, inclusive; None: no lower bound."""
     last: str | None = None
-    """``YYYY-MM-DDTHH``, inclusive; None: to the end."""
+    """``YYYY-MM-DDTHH``, inclusive; None: no upper bound."""
 
     def selects(self, partition: Partition) -> bool:
         """Whether the partition is within the selection."""
@@ -45,57 +46,57 @@ class Selection:
 
 
 def open_rows(services: Services, lane: Lane, state: State, selection: Selection) -> Iterable[ManifestRow]:
-    """Open manifests of the selection as the index has them: a hint."""
+    """Open manifests of the selection, oldest first, from the index: a hint that a consistent read has to confirm."""
     return (row for row in services.ledger.manifests.open(lane, state) if selection.selects(row.partition))
 
 
-def check_fields(given: Mapping[str, Any], known: Collection[str], machine: str) -> None:
-    """Raises ``InvalidInputError`` naming fields that nobody asked for."""
+def check_fields(given: Mapping[str, Any], known: Collection[str], function: str) -> None:
+    """Raise ``InvalidInputError`` for fields that ``function`` does not know."""
     unknown = sorted(set(given) - set(known))
     if unknown:
         names = ", ".join(map(repr, unknown))
-        raise InvalidInputError(f"{machine} does not know the input field {names}: type only {', '.join(known)}")
+        raise InvalidInputError(f"{function} does not know the input field {names}: pass only {', '.join(known)}")
 
 
-def fields_of(given: object, known: Collection[str], machine: str, example: str) -> Mapping[str, Any]:
-    """What a person typed, if it is an object of known fields; otherwise raises ``InvalidInputError``."""
+def parse_fields(given: object, known: Collection[str], function: str, example: str) -> Mapping[str, Any]:
+    """``given``, if it is an object of known fields; raises ``InvalidInputError`` with the example otherwise."""
     if not isinstance(given, dict):
-        raise InvalidInputError(f"{machine} needs an object as its input: type {example}")
-    check_fields(given, known, machine)
+        raise InvalidInputError(f"{function} needs an object as its input: pass {example}")
+    check_fields(given, known, function)
     return given
 
 
-def check_flag(given: Mapping[str, Any], name: str) -> bool:
-    """A field that is true or false, false when it is missing."""
+def parse_flag(given: Mapping[str, Any], name: str) -> bool:
+    """A field that is true or false; false when it is missing. Raises ``InvalidInputError``."""
     value = given.get(name, False)
     if not isinstance(value, bool):
-        raise InvalidInputError(f"{name} = {value!r} is neither true nor false: type {name}: true, without quotes")
+        raise InvalidInputError(f"{name} = {value!r} is neither true nor false: pass {name}: true, without quotes")
     return value
 
 
 def parse_selection(given: Mapping[str, Any], services: Services) -> Selection:
-    """Read ``dataset``, ``from`` and ``to``; missing or null ones do not restrict.
+    """Read ``dataset``, ``from`` and ``to``; a missing or null field does not restrict the selection.
 
     A day means all of its 24 hours; ``to`` is inclusive.
 
     Raises
     ------
     InvalidInputError
-        One sentence that says what to type.
+        Unknown dataset, invalid time, or ``from`` later than ``to``; says what to pass.
     """
     dataset = given.get("dataset")
     if dataset is not None:
         check_dataset(dataset, services)
-    first, last = _stamp(given, "from", "00"), _stamp(given, "to", "23")
+    first, last = _parse_hour(given, "from", "00"), _parse_hour(given, "to", "23")
     if first is not None and last is not None and first > last:
         raise InvalidInputError(
-            f"from = {given['from']!r} is later than to = {given['to']!r}: type the earlier time as from"
+            f"from = {given['from']!r} is later than to = {given['to']!r}: pass the earlier time as from"
         )
     return Selection(dataset, first, last)
 
 
 def check_dataset(dataset: object, services: Services) -> None:
-    """Raises ``InvalidInputError`` for a dataset that neither the settings, the ledger nor the input knows."""
+    """Raise ``InvalidInputError`` for a dataset that is unknown to the settings, the ledger and the input bucket."""
     rules = services.settings.datasets
     if isinstance(dataset, str) and DATASET_NAME.fullmatch(dataset):
         if any(rule.name == dataset for rule in rules) or services.ledger.datasets.get(dataset) is not None:
@@ -105,9 +106,9 @@ def check_dataset(dataset: object, services: Services) -> None:
                 return
     known = sorted(named_datasets(rules) | {row.name for row in services.ledger.datasets.all()})
     raise InvalidInputError(
-        f"dataset = {dataset!r} is unknown: type one of {', '.join(known)}"
+        f"dataset = {dataset!r} is unknown: pass one of {', '.join(known)}"
         if known
-        else f"dataset = {dataset!r} is unknown: no file of any dataset has arrived yet, so put one into "
+        else f"dataset = {dataset!r} is unknown: no file of any dataset has arrived yet, put one into "
         f"s3://{services.resources.input_bucket} first"
     )
 
@@ -117,17 +118,17 @@ def _has_objects(services: Services, prefix: str) -> bool:
     return answer["KeyCount"] > 0
 
 
-def _stamp(given: Mapping[str, Any], name: str, hour: str) -> str | None:
+def _parse_hour(given: Mapping[str, Any], name: str, hour_of_day: str) -> str | None:
     text = given.get(name)
     if text is None:
         return None
     if isinstance(text, str):
-        stamp = f"{text}T{hour}" if DAY.fullmatch(text) else text
-        if HOUR.fullmatch(stamp):
+        stamp = f"{text}T{hour_of_day}" if DAY_PATTERN.fullmatch(text) else text
+        if HOUR_PATTERN.fullmatch(stamp):
             try:
                 datetime.strptime(stamp, "%Y-%m-%dT%H")
             except ValueError:
                 pass
             else:
                 return stamp
-    raise InvalidInputError(f"{name} = {text!r} is no time: {EXPECTED_TIME}")
+    raise InvalidInputError(f"{name} = {text!r} is not a valid time: {EXPECTED_TIME}")

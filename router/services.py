@@ -1,4 +1,4 @@
-"""What every handler works with: settings, resources, clients and the clock; built once per container."""
+"""Settings, resource names, clients and the clock of a function; built once per container."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 PARALLEL_REQUESTS = 32
+"""Threads, and HTTP connections per client, of one invocation."""
 CLIENT_CONFIG = Config(max_pool_connections=PARALLEL_REQUESTS, retries={"mode": "standard", "max_attempts": 5})
 ASSET_ROOT = Path(__file__).resolve().parents[1]
+"""Folder of the Lambda's code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """One deployment as a handler sees it; tests give their own clients and clock."""
+    """One deployment, as a function sees it; tests pass their own clients and clock."""
 
     settings: Settings
     resources: ResourceNames
@@ -37,14 +39,21 @@ class Services:
     s3: S3Client
     glue: GlueClient
     clock: Callable[[], datetime]
-    """Aware, UTC."""
+    """Returns the current time: aware, UTC."""
 
 
 @cache
 def container_services() -> Services:
-    """The services that the Lambda's environment describes; parsed and connected at the first call only.
+    """The services of the Lambda's environment; parsed and connected at the first call only.
 
-    ``SETTINGS_FILE`` is relative to the root of the Lambda's asset.
+    ``SETTINGS_FILE`` (default ``settings.json``) is relative to the root of the Lambda's asset.
+
+    Raises
+    ------
+    InvalidInputError
+        An environment variable is missing.
+    InvalidSettingsError
+        The settings file is missing or not valid.
     """
     resources = ResourceNames.from_environment(os.environ)
     dynamodb = boto3.resource("dynamodb", config=CLIENT_CONFIG)

@@ -1,4 +1,4 @@
-"""The streaming job seen from outside: is it running, make it run."""
+"""The streaming job as the control plane sees it: whether it runs, and how it is started."""
 
 from __future__ import annotations
 
@@ -10,26 +10,27 @@ if TYPE_CHECKING:
 
 LIVE_STATES = frozenset({"STARTING", "RUNNING", "STOPPING", "WAITING"})
 HEARTBEAT_TRIGGERS = 6
-"""A heartbeat is fresh for so many trigger intervals."""
-MIN_HEARTBEAT = timedelta(minutes=1)
+"""A heartbeat is valid for this number of trigger intervals ..."""
+MIN_HEARTBEAT_AGE = timedelta(minutes=1)
+"""... but for at least this time."""
 
 
 def ensure_running(services: Services) -> bool:
     """Make sure that a streaming run will see what is in the inbox; True when this call started one.
 
-    MaxConcurrentRuns is 1, so a refused start means that one runs.
+    The job's ``MaxConcurrentRuns`` is 1: a refused start means that a run exists. Raises botocore's other errors.
     """
     row = services.ledger.stream.get()
     if row.heartbeat_at is not None and not row.stop_requested:
         age = services.clock() - datetime.fromisoformat(row.heartbeat_at)
         interval = timedelta(seconds=services.settings.stream.trigger_seconds)
-        if age < max(HEARTBEAT_TRIGGERS * interval, MIN_HEARTBEAT):
+        if age < max(HEARTBEAT_TRIGGERS * interval, MIN_HEARTBEAT_AGE):
             return False
     return start_run(services)
 
 
 def start_run(services: Services) -> bool:
-    """StartJobRun; False when a run is there already."""
+    """Start a streaming run; False when one exists already."""
     try:
         services.glue.start_job_run(JobName=services.resources.stream_job)
     except services.glue.exceptions.ConcurrentRunsExceededException:
@@ -38,6 +39,6 @@ def start_run(services: Services) -> bool:
 
 
 def live_runs(services: Services) -> list[str]:
-    """Ids of the streaming job's runs that are not terminal."""
+    """Ids of the streaming job's runs that have not ended, of the last 20."""
     runs = services.glue.get_job_runs(JobName=services.resources.stream_job, MaxResults=20)["JobRuns"]
     return [run["Id"] for run in runs if run["JobRunState"] in LIVE_STATES]

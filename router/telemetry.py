@@ -10,10 +10,10 @@ metrics = Metrics()
 
 
 def count(name: str, value: float) -> None:
-    """Add a count to the invocation's metrics."""
+    """Add a count to the metrics of this invocation."""
     metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
 
 
 def count_bytes(name: str, value: float) -> None:
-    """Add an amount of bytes to the invocation's metrics."""
+    """Add a number of bytes to the metrics of this invocation."""
     metrics.add_metric(name=name, unit=MetricUnit.Bytes, value=value)

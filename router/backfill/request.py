@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lake.errors import InvalidInputError
 from router.listing import ListingRequest
-from router.selection import check_flag, fields_of, parse_selection
+from router.selection import parse_fields, parse_flag, parse_selection
 
 if TYPE_CHECKING:
     from router.services import Services
@@ -45,7 +45,7 @@ def parse_backfill(given: object, services: Services) -> BackfillRequest:
     InvalidInputError
         One sentence that says what is wrong and what to pass.
     """
-    fields = fields_of(given, FIELDS, "backfill", EXAMPLE)
+    fields = parse_fields(given, FIELDS, "backfill", EXAMPLE)
     missing = [name for name in ("dataset", "from", "to") if fields.get(name) is None]
     if missing:
         raise InvalidInputError(f"backfill needs {', '.join(missing)}: pass for example {EXAMPLE}")
@@ -53,4 +53,4 @@ def parse_backfill(given: object, services: Services) -> BackfillRequest:
     assert selection.dataset is not None
     assert selection.first is not None
     assert selection.last is not None
-    return BackfillRequest(selection.dataset, selection.first, selection.last, check_flag(fields, "dryRun"))
+    return BackfillRequest(selection.dataset, selection.first, selection.last, parse_flag(fields, "dryRun"))

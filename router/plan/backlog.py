@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lake.ledger import State
 from lake.manifest import Lane
-from router.job_runs import release_dead
+from router.job_runs import release_unheld
 from router.selection import open_rows
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def backlog(services: Services, selection: Selection, *, release: bool) -> list[
         running = [
             services.ledger.manifests.get(row.id) for row in open_rows(services, Lane.BATCH, State.RUNNING, selection)
         ]
-        dead = release_dead(services, [row for row in running if row is not None and row.state == State.RUNNING])
+        dead = release_unheld(services, [row for row in running if row is not None and row.state == State.RUNNING])
         queued += standing(services, dead)
     oldest = services.clock() - PUBLISH_TIME
     publishing = [

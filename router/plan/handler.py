@@ -13,7 +13,7 @@ from router.plan.backlog import backlog
 from router.plan.forecast import forecast
 from router.plan.merge import merge
 from router.plan.pack import Run, pack
-from router.selection import Selection, check_fields, check_flag, parse_selection
+from router.selection import Selection, check_fields, parse_flag, parse_selection
 from router.services import Services, container_services
 from router.telemetry import count, count_bytes, logger, metrics
 
@@ -47,7 +47,7 @@ def plan(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     execution = event.get("execution")
     if not isinstance(execution, str) or not execution:
         raise InvalidInputError("execution is missing: the state machine has to give the name of its execution")
-    selection, dry_run = parse_selection(given, services), check_flag(given, "dryRun")
+    selection, dry_run = parse_selection(given, services), parse_flag(given, "dryRun")
     rows = backlog(services, selection, release=not dry_run)
     if not dry_run:
         rows = merge(services, rows)

@@ -1,1 +1,1 @@
-"""Between two Glue runs of one Map child: what is still open, and by whom it is held."""
+"""Between two Glue runs of one Map child: what the first has left open."""

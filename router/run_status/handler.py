@@ -1,4 +1,4 @@
-"""Lambda function ``run_status``: what a run has left open: does its Map child wait and start another?"""
+"""Lambda function ``run_status``: counts what a run has left open; its Map child decides by it to start another."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from lake.errors import InvalidInputError
 from lake.ledger import State
 from router.documents import read_document
-from router.job_runs import release_dead
-from router.plan_rows import rows_of
+from router.job_runs import release_unheld
+from router.plan_rows import current_rows
 from router.services import Services, container_services
 from router.telemetry import logger
 
@@ -25,17 +25,22 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:  #
 
 
 def run_status(event: Mapping[str, Any], services: Services) -> dict[str, int]:
-    """Count a run's manifests; ``held`` are those of the open ones that a live run works on.
+    """Count the manifests of a run; ``held`` are open ones that a live run works on.
 
-    A manifest whose owner run is over is released at once, so that the next run of this child can claim it.
+    A manifest whose owner run has ended is released, so that the next run of this child can claim it.
+
+    Raises
+    ------
+    InvalidInputError
+        ``run`` is not the URI of a run document, or the document does not exist.
     """
     prefix = f"s3://{services.resources.control_bucket}/"
     uri = event.get("run")
     if not isinstance(uri, str) or not uri.startswith(prefix):
-        raise InvalidInputError(f"run = {uri!r} is no run document: expected a URI that begins with {prefix}")
-    rows = rows_of(services, read_document(services, uri.removeprefix(prefix))["manifests"])
+        raise InvalidInputError(f"run = {uri!r} is not a valid run document: pass a URI that begins with {prefix}")
+    rows = current_rows(services, read_document(services, uri.removeprefix(prefix))["manifests"])
     running = [row for row in rows if row.state == State.RUNNING]
-    released = release_dead(services, running)
+    released = release_unheld(services, running)
     open_rows = sum(row.open for row in rows)
     status: dict[str, int] = {
         "open": open_rows,

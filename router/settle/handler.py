@@ -11,7 +11,7 @@ from lake.layout import plan_summary_key, result_key, verdict_key
 from lake.ledger import State
 from lake.time import iso_utc
 from router.documents import read_document, write_document
-from router.plan_rows import rows_of
+from router.plan_rows import current_rows
 from router.services import PARALLEL_REQUESTS, Services, container_services
 from router.settle.verdict import Verdict, judge
 from router.telemetry import count, logger, metrics
@@ -37,7 +37,7 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     if not isinstance(execution, str) or not execution:
         raise InvalidInputError("execution is missing: give the name of an execution that was planned")
     summary = read_document(services, plan_summary_key(execution))
-    rows = rows_of(services, summary["manifestIds"])
+    rows = current_rows(services, summary["manifestIds"])
     done = [row for row in rows if row.state == State.DONE]
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
         results = list(pool.map(lambda row: _result(services, row), done))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lake.ledger import State
 from lake.manifest import Lane
-from router.job_runs import release_dead
+from router.job_runs import release_unheld
 from router.telemetry import logger
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def release_leases(services: Services, stop_at: datetime) -> dict[str, int]:
             if services.clock() >= stop_at:
                 return {"released": released}
             row = services.ledger.manifests.get(hint.id)
-            if row is not None and row.state == State.RUNNING and release_dead(services, [row]):
+            if row is not None and row.state == State.RUNNING and release_unheld(services, [row]):
                 released += 1
                 logger.warning("manifest released", manifest_id=row.id, owner=row.owner, attempt=row.attempt)
     return {"released": released}

@@ -145,7 +145,7 @@ def test_a_queued_file_is_promoted_and_the_stream_converts_it(two: list[LocalUp]
     # Then the stream converts it, explain shows its way, and the other one waits as before.
     wait_for("the stream to convert it", lambda: "result    1 rows" in explained(urgent))
     way = explained(urgent)
-    steps = ("SUPERSEDED  batch lane", "promoted to the stream lane by hand", "DONE  stream lane")
+    steps = ("SUPERSEDED  batch lane", "manually promoted to the stream lane", "DONE  stream lane")
     assert sorted(steps, key=way.index) == list(steps)
     assert "QUEUED  batch lane" in explained(patient)
     # And again: nothing is left to do.
@@ -159,9 +159,9 @@ def test_a_promote_of_nothing_that_exists_fails_with_what_to_type(two: list[Loca
     assert "never seen s3://elsewhere/a.ndjson: check the spelling" in unknown.stdout
     for arguments, sentence in (
         ((), "type hybrid-router promote s3://bucket/key"),
-        (("elsewhere/a.ndjson",), "'elsewhere/a.ndjson' is no S3 URI: type s3://bucket/key"),
+        (("elsewhere/a.ndjson",), "'elsewhere/a.ndjson' is not a valid S3 URI: pass s3://bucket/key"),
         (("--dataset", "nowhere"), "dataset = 'nowhere' is unknown"),
-        (("--from", "yesterday"), "from = 'yesterday' is no time: type a UTC day"),
+        (("--from", "yesterday"), "from = 'yesterday' is not a valid time: pass a UTC day"),
     ):
         answer = command("promote", *place, *arguments)
         assert answer.returncode == 1

@@ -1,4 +1,4 @@
-"""backfill: what a person may type, and objects whose event never came."""
+"""backfill: valid requests, and objects whose event never arrived."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -57,16 +57,16 @@ def test_a_folder_that_holds_files_is_a_dataset(deployment: Deployment) -> None:
     ("given", "sentence"),
     [
         ({}, "backfill needs dataset, from, to: pass for example {"),
-        (None, "backfill needs an object as its input: type {"),
-        ({**RANGE, "dry_run": True}, "backfill does not know the input field 'dry_run': type only dataset, from, to"),
-        ({**RANGE, "from": "2101-01-01"}, "from = '2101-01-01' is later than to = '2100-01-01': type the earlier"),
-        ({**RANGE, "dataset": "order"}, "dataset = 'order' is unknown: type one of orders"),
+        (None, "backfill needs an object as its input: pass {"),
+        ({**RANGE, "dry_run": True}, "backfill does not know the input field 'dry_run': pass only dataset, from, to"),
+        ({**RANGE, "from": "2101-01-01"}, "from = '2101-01-01' is later than to = '2100-01-01': pass the earlier"),
+        ({**RANGE, "dataset": "order"}, "dataset = 'order' is unknown: pass one of orders"),
         ({**RANGE, "dataset": ""}, "dataset = '' is unknown"),
-        ({**RANGE, "to": "now"}, "to = 'now' is no time: type a UTC day such as"),
+        ({**RANGE, "to": "now"}, "to = 'now' is not a valid time: pass a UTC day such as"),
         ({**RANGE, "dryRun": 1}, "dryRun = 1 is neither true nor false"),
     ],
 )
-def test_a_wrong_input_says_what_to_type(deployment: Deployment, given: Any, sentence: str) -> None:
+def test_an_invalid_input_says_what_to_pass(deployment: Deployment, given: Any, sentence: str) -> None:
     deployment.ledger.datasets.register("orders")
     with pytest.raises(InvalidInputError) as caught:
         validate(deployment, given)

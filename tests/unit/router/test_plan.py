@@ -230,19 +230,19 @@ def test_a_plan_that_dies_and_is_repeated_plans_every_file_once(number: int) -> 
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"datset": "orders"}, "overnight does not know the input field 'datset': type only dataset, from, to, dryRun"),
-        ({"from": "yesterday"}, "from = 'yesterday' is no time: type a UTC day such as 2026-11-21"),
-        ({"to": "2026-02-30"}, "to = '2026-02-30' is no time"),
-        ({"to": "2026-02-20T24"}, "to = '2026-02-20T24' is no time"),
-        ({"from": 20261120}, "from = 20261120 is no time"),
-        ({"from": "2026-11-21", "to": "2026-11-20"}, "from = '2026-11-21' is later than to = '2026-11-20': type the"),
-        ({"dataset": "order"}, "dataset = 'order' is unknown: type one of orders"),
+        ({"datset": "orders"}, "overnight does not know the input field 'datset': pass only dataset, from, to, dryRun"),
+        ({"from": "yesterday"}, "from = 'yesterday' is not a valid time: pass a UTC day such as 2026-11-21"),
+        ({"to": "2026-02-30"}, "to = '2026-02-30' is not a valid time"),
+        ({"to": "2026-02-20T24"}, "to = '2026-02-20T24' is not a valid time"),
+        ({"from": 20261120}, "from = 20261120 is not a valid time"),
+        ({"from": "2026-11-21", "to": "2026-11-20"}, "from = '2026-11-21' is later than to = '2026-11-20': pass the"),
+        ({"dataset": "order"}, "dataset = 'order' is unknown: pass one of orders"),
         ({"dataset": 7}, "dataset = 7 is unknown"),
-        ({"dryRun": "yes"}, "dryRun = 'yes' is neither true nor false: type dryRun: true, without quotes"),
+        ({"dryRun": "yes"}, "dryRun = 'yes' is neither true nor false: pass dryRun: true, without quotes"),
         ({"execution": ""}, "execution is missing"),
     ],
 )
-def test_a_wrong_input_says_what_to_type(deployment: Deployment, fields: dict[str, Any], sentence: str) -> None:
+def test_an_invalid_input_says_what_to_pass(deployment: Deployment, fields: dict[str, Any], sentence: str) -> None:
     deployment.ledger.datasets.register("orders")
     with pytest.raises(InvalidInputError) as caught:
         night(deployment, **fields)

@@ -156,7 +156,7 @@ def test_what_was_promoted_is_no_longer_the_nights(deployment: Deployment) -> No
 
 @pytest.mark.parametrize("run", [None, 7, "plans/night/runs/00000.json", "s3://elsewhere/run.json"])
 def test_run_status_reads_run_documents_only(deployment: Deployment, run: object) -> None:
-    with pytest.raises(InvalidInputError, match="is no run document"):
+    with pytest.raises(InvalidInputError, match="is not a valid run document"):
         run_status({"run": run}, deployment.services)
 
 
