@@ -1,1 +1,1 @@
-"""The night's plan: backlog -> small manifests merged -> runs -> a JSON index for the distributed Map."""
+"""The plan of an overnight execution: backlog, small manifests merged, runs, an index for the distributed Map."""

@@ -1,4 +1,4 @@
-"""What waits for the night: read from the index, which is a hint; whatever depends on it is fenced by the ledger."""
+"""The backlog of the batch lane, read from the index: a hint, so all that is done with it is fenced by the ledger."""
 
 from __future__ import annotations
 
@@ -17,37 +17,43 @@ if TYPE_CHECKING:
     from router.selection import Selection
     from router.services import Services
 
-PUBLISH_TIME = timedelta(minutes=3)
-"""A manifest that publishes for longer is rolled forward by a run of the plan."""
+REPLAN_PUBLISHING_AFTER = timedelta(minutes=3)
+"""A manifest that has been PUBLISHING for longer is planned, so that a run rolls it forward.
+
+Much longer than a publish takes; a publisher that is still alive does no harm, because publishing is idempotent.
+"""
 
 
 def backlog(services: Services, selection: Selection, *, release: bool) -> list[ManifestRow]:
-    """QUEUED manifests of the batch lane, and those that publish for too long; oldest first.
+    """QUEUED manifests of the batch lane and those PUBLISHING for too long.
 
-    With ``release``, manifests held by dead runs are put back to QUEUED first and belong to the answer.
+    With ``release``, manifests whose run has ended or whose lease has expired are put back to QUEUED and included.
     """
     queued = list(open_rows(services, Lane.BATCH, State.QUEUED, selection))
     if release:
         running = [
             services.ledger.manifests.get(row.id) for row in open_rows(services, Lane.BATCH, State.RUNNING, selection)
         ]
-        dead = release_unheld(services, [row for row in running if row is not None and row.state == State.RUNNING])
-        queued += standing(services, dead)
-    oldest = services.clock() - PUBLISH_TIME
+        released = release_unheld(services, [row for row in running if row is not None and row.state == State.RUNNING])
+        queued += queued_successors(services, released)
+    limit = services.clock() - REPLAN_PUBLISHING_AFTER
     publishing = [
         row
         for row in open_rows(services, Lane.BATCH, State.PUBLISHING, selection)
-        if datetime.fromisoformat(row.changed_at) < oldest
+        if datetime.fromisoformat(row.changed_at) < limit
     ]
     return list({row.id: row for row in (*queued, *publishing)}.values())
 
 
-def standing(services: Services, rows: Iterable[ManifestRow]) -> list[ManifestRow]:
-    """The same work by consistent reads: QUEUED manifests, and the QUEUED ones that superseded ones went into."""
+def queued_successors(services: Services, rows: Iterable[ManifestRow]) -> list[ManifestRow]:
+    """The QUEUED manifests of the batch lane that hold the files of ``rows`` now, by consistent reads.
+
+    A superseded manifest is followed to its successors.
+    """
     found: dict[str, ManifestRow] = {}
-    todo, seen = [row.id for row in rows], set()
-    while todo:
-        manifest = todo.pop()
+    remaining, seen = [row.id for row in rows], set()
+    while remaining:
+        manifest = remaining.pop()
         if manifest in seen:
             continue
         seen.add(manifest)
@@ -55,7 +61,7 @@ def standing(services: Services, rows: Iterable[ManifestRow]) -> list[ManifestRo
         if row is None:
             continue
         if row.state == State.SUPERSEDED:
-            todo += row.superseded_by
+            remaining += row.superseded_by
         elif row.state == State.QUEUED and row.lane == Lane.BATCH:
             found[row.id] = row
     return list(found.values())

@@ -1,4 +1,4 @@
-"""How long a plan will take, what it will cost, and whether it is done before the deadline. Pure."""
+"""Forecast of a plan: duration, cost, and whether it ends before the deadline. Pure."""
 
 from __future__ import annotations
 
@@ -15,32 +15,36 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from lake.settings import Settings
-    from router.plan.pack import Run
+    from router.plan.pack import PlannedRun
 
 START_SECONDS = 60.0
-"""A Glue run's start, not billed, before it converts anything."""
+"""Assumed start of a Glue run, not billed, before it converts anything."""
 MIN_BILLED_SECONDS = 60.0
+"""Glue bills at least one minute per run (AWS Glue pricing)."""
 VCPUS_PER_DPU = 4
+"""One DPU is 4 vCPUs and 16 GB of memory (AWS Glue pricing)."""
 MEGABYTE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What is to be expected of a plan."""
+    """Expected duration and cost of a plan."""
 
     minutes: float
-    """From the start to the end of the last run."""
+    """From now to the end of the last run."""
     dollars: float
+    """Billed Glue time only."""
     deadline: str
     """ISO 8601, UTC."""
     fits: bool
     """Whether the last run ends before the deadline."""
 
 
-def forecast(runs: Sequence[Run], settings: Settings, speeds: Mapping[str, float], now: datetime) -> Forecast:
-    """Expected time and cost; ``speeds`` are measured input bytes per second and core, by dataset.
+def forecast(runs: Sequence[PlannedRun], settings: Settings, speeds: Mapping[str, float], now: datetime) -> Forecast:
+    """Expected duration and cost from ``now`` (aware) on.
 
-    Cores are those of the workers without the driver's. Runs start largest first, ``batch.max_runs`` at once.
+    ``speeds`` are measured input bytes per second and core by dataset; ``price.mb_per_second_per_core`` replaces
+    missing ones. All workers but the driver's convert; ``batch.max_runs`` runs work in parallel, longest first.
     """
     batch, price = settings.batch, settings.price
     seconds = [_run_seconds(run, settings, speeds) for run in runs]
@@ -60,7 +64,7 @@ def forecast(runs: Sequence[Run], settings: Settings, speeds: Mapping[str, float
     )
 
 
-def _run_seconds(run: Run, settings: Settings, speeds: Mapping[str, float]) -> float:
+def _run_seconds(run: PlannedRun, settings: Settings, speeds: Mapping[str, float]) -> float:
     batch = settings.batch
     cores = (batch.workers - 1) * WORKERS[batch.worker_type]
     assumed = settings.price.mb_per_second_per_core * MEGABYTE

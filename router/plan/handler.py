@@ -1,4 +1,4 @@
-"""Lambda function ``plan``: the backlog becomes runs; only URIs and counts are returned."""
+"""Lambda function ``plan``: the backlog becomes runs; returns URIs and counts, for a state may have 256 KiB at most."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from router.documents import write_document
 from router.plan.backlog import backlog
 from router.plan.forecast import forecast
 from router.plan.merge import merge
-from router.plan.pack import Run, pack
+from router.plan.pack import PlannedRun, pack_runs
 from router.selection import Selection, check_fields, parse_flag, parse_selection
 from router.services import Services, container_services
 from router.telemetry import count, count_bytes, logger, metrics
@@ -35,23 +35,23 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  #
 def plan(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     """Plan the backlog, or the part of it that the event selects.
 
-    A dry run writes the summary only. Repeating a plan plans what is queued then.
+    A dry run writes the summary only. A repetition plans what is queued at its time.
 
     Raises
     ------
     InvalidInputError
-        Unknown field, bad time, from later than to, unknown dataset.
+        Unknown field, invalid time, ``from`` later than ``to``, unknown dataset, missing ``execution``.
     """
     given = {key: value for key, value in event.items() if key != "execution"}
     check_fields(given, FIELDS, "overnight")
     execution = event.get("execution")
     if not isinstance(execution, str) or not execution:
-        raise InvalidInputError("execution is missing: the state machine has to give the name of its execution")
+        raise InvalidInputError("execution is missing: pass the name of the state machine's execution")
     selection, dry_run = parse_selection(given, services), parse_flag(given, "dryRun")
     rows = backlog(services, selection, release=not dry_run)
     if not dry_run:
         rows = merge(services, rows)
-    runs = pack(rows, services.settings.batch)
+    runs = pack_runs(rows, services.settings.batch)
     result = _result(services, execution, runs)
     if not dry_run:
         _write_runs(services, execution, runs)
@@ -63,7 +63,7 @@ def plan(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     return result
 
 
-def _result(services: Services, execution: str, runs: Sequence[Run]) -> dict[str, Any]:
+def _result(services: Services, execution: str, runs: Sequence[PlannedRun]) -> dict[str, Any]:
     bucket = services.resources.control_bucket
     measured = {row.name: row.bytes_per_second for row in services.ledger.datasets.all()}
     speeds = {name: speed for name, speed in measured.items() if speed}
@@ -80,7 +80,7 @@ def _result(services: Services, execution: str, runs: Sequence[Run]) -> dict[str
     }
 
 
-def _write_runs(services: Services, execution: str, runs: Sequence[Run]) -> None:
+def _write_runs(services: Services, execution: str, runs: Sequence[PlannedRun]) -> None:
     index = []
     for number, run in enumerate(runs):
         body = {
@@ -100,7 +100,7 @@ def _write_summary(
     execution: str,
     selection: Selection,
     dry_run: bool,
-    runs: Sequence[Run],
+    runs: Sequence[PlannedRun],
     result: Mapping[str, Any],
 ) -> None:
     planned_at = iso_utc(services.clock())

@@ -13,7 +13,7 @@ from lake.ledger import State
 from lake.ledger.manifest_row import queued_row
 from lake.manifest import Lane, Manifest, new_manifest_id, read_manifest, write_manifest
 from lake.time import iso_utc
-from router.plan.backlog import standing
+from router.plan.backlog import queued_successors
 from router.services import PARALLEL_REQUESTS
 from router.telemetry import logger
 
@@ -26,23 +26,26 @@ if TYPE_CHECKING:
     from router.services import Services
 
 MAX_SOURCES = 90
-"""Of one supersede: below DynamoDB's 100 actions of a transaction."""
-MERGE_REASON = "merged with others of its hour for the night"
+"""Manifests per supersede: with the successor below DynamoDB's limit of 100 actions per transaction."""
+MERGE_REASON = "merged with other manifests of its hour"
 
 
 def merge(services: Services, rows: Sequence[ManifestRow]) -> list[ManifestRow]:
-    """The backlog after merging: every file is in exactly one manifest, before and after."""
-    after: dict[str, ManifestRow] = {row.id: row for row in rows}
+    """Merge what can be merged; returns the backlog afterwards.
+
+    Every file is in exactly one manifest, before and after, whatever happens in between.
+    """
+    merged: dict[str, ManifestRow] = {row.id: row for row in rows}
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        for group in groups(rows, services.settings.batch):
+        for group in mergeable_groups(rows, services.settings.batch):
             for row in group:
-                del after[row.id]
-            after.update((row.id, row) for row in _supersede(services, pool, group))
-    return list(after.values())
+                del merged[row.id]
+            merged.update((row.id, row) for row in _supersede(services, pool, group))
+    return list(merged.values())
 
 
-def groups(rows: Iterable[ManifestRow], limits: BatchSettings) -> list[list[ManifestRow]]:
-    """Sets of two and more manifests that one manifest can replace, oldest first. Pure."""
+def mergeable_groups(rows: Iterable[ManifestRow], limits: BatchSettings) -> list[list[ManifestRow]]:
+    """Groups of two and more manifests that one manifest can replace, oldest first. Pure."""
     candidates: defaultdict[Partition, list[ManifestRow]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: (row.created_at, row.id)):
         if is_mergeable(row):
@@ -60,20 +63,20 @@ def groups(rows: Iterable[ManifestRow], limits: BatchSettings) -> list[list[Mani
 
 
 def is_mergeable(row: ManifestRow) -> bool:
-    """Only what nobody has tried yet: a manifest with attempts may carry a poisonous file and stays by itself."""
+    """Whether no run has tried it yet: a manifest with attempts may hold a poison file, which must stay isolated."""
     return row.state == State.QUEUED and row.attempt == 0 and row.published is None and row.exclusions is None
 
 
 def _fits(group: Sequence[ManifestRow], row: ManifestRow, limits: BatchSettings) -> bool:
     return (
         len(group) < MAX_SOURCES
-        and sum(other.bytes for other in group) + row.bytes <= limits.manifest_bytes
-        and sum(other.files for other in group) + row.files <= limits.manifest_files
+        and sum(member.bytes for member in group) + row.bytes <= limits.manifest_bytes
+        and sum(member.files for member in group) + row.files <= limits.manifest_files
     )
 
 
 def _supersede(services: Services, pool: ThreadPoolExecutor, group: Sequence[ManifestRow]) -> list[ManifestRow]:
-    """The rows that stand for the group's work afterwards."""
+    """The rows that hold the group's files afterwards."""
     successor = _successor(services, pool, group)
     if successor is None:
         return list(group)
@@ -81,9 +84,9 @@ def _supersede(services: Services, pool: ThreadPoolExecutor, group: Sequence[Man
     if services.ledger.manifests.supersede(group, [successor], MERGE_REASON, services.clock()):
         logger.info("manifests merged", manifest_id=successor.id, sources=len(group), bytes=successor.bytes)
         return [queued_row(successor)]
-    # The index was behind the ledger. What has moved on drops out; the rest is merged another night.
-    logger.info("manifests not merged: one has moved on", sources=[row.id for row in group])
-    return standing(services, group)
+    # The index was behind the ledger: a source that has changed drops out, the others are merged by the next plan.
+    logger.info("manifests not merged: one has changed", sources=[row.id for row in group])
+    return queued_successors(services, group)
 
 
 def _successor(services: Services, pool: ThreadPoolExecutor, group: Sequence[ManifestRow]) -> Manifest | None:

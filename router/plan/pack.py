@@ -1,4 +1,4 @@
-"""Manifests to runs: pure."""
+"""Manifests to runs. Pure."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """The manifests of one Glue run."""
+class PlannedRun:
+    """The manifests that one Glue run converts."""
 
     manifests: tuple[ManifestRow, ...]
 
     @property
     def bytes(self) -> int:
-        """Input bytes."""
+        """Size of its files as stored."""
         return sum(row.bytes for row in self.manifests)
 
     @property
     def files(self) -> int:
-        """Input files."""
+        """Number of its files."""
         return sum(row.files for row in self.manifests)
 
 
-def pack(rows: Iterable[ManifestRow], limits: BatchSettings) -> list[Run]:
-    """Runs of at most ``run_bytes`` and ``run_manifests``; a larger manifest has a run of its own.
+def pack_runs(rows: Iterable[ManifestRow], limits: BatchSettings) -> list[PlannedRun]:
+    """Runs of at most ``run_bytes`` and ``run_manifests``; a larger manifest gets a run of its own.
 
-    Largest first, each into the first run it fits in: every manifest is in exactly one run.
+    Every manifest is in exactly one run. First-fit decreasing by size.
     """
     runs: list[list[ManifestRow]] = []
     sizes: list[int] = []
@@ -45,4 +45,4 @@ def pack(rows: Iterable[ManifestRow], limits: BatchSettings) -> list[Run]:
         else:
             runs.append([row])
             sizes.append(row.bytes)
-    return [Run(tuple(rows)) for rows in runs]
+    return [PlannedRun(tuple(rows)) for rows in runs]

@@ -1,1 +1,1 @@
-"""After the work: the verdict, from the ledger."""
+"""The verdict on an execution, from the ledger."""

@@ -1,4 +1,4 @@
-"""Lambda function ``settle``: the ledger against the plan, measured speeds, and the verdict."""
+"""Lambda function ``settle``: compares the plan with the ledger, and records the verdict."""
 
 from __future__ import annotations
 
@@ -27,15 +27,23 @@ if TYPE_CHECKING:
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
-    """``{"execution": name}`` -> the verdict, counts and where the document is."""
+    """``{"execution": name}`` -> the verdict, counts and the URI of the verdict document."""
     return settle(event, container_services())
 
 
 def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
-    """Judge an execution by the ledger; OPEN while a lease is live. Repeating it changes nothing but the time."""
+    """Judge an execution by the ledger; OPEN while one of its manifests is being worked on. Idempotent.
+
+    Raises
+    ------
+    InvalidInputError
+        ``execution`` is missing or was never planned.
+    InvalidDocumentError
+        The plan names a manifest that the ledger does not know.
+    """
     execution = event.get("execution")
     if not isinstance(execution, str) or not execution:
-        raise InvalidInputError("execution is missing: give the name of an execution that was planned")
+        raise InvalidInputError("execution is missing: pass the name of an execution that was planned")
     summary = read_document(services, plan_summary_key(execution))
     rows = current_rows(services, summary["manifestIds"])
     done = [row for row in rows if row.state == State.DONE]
@@ -76,7 +84,7 @@ def _record(services: Services, execution: str, verdict: Verdict, rows: list[Man
 
 
 def _format_verdict(verdict: Verdict) -> dict[str, Any]:
-    """As the state machine and the verdict document spell it."""
+    """The fields of the state machine's answer and of the verdict document."""
     return {
         "verdict": verdict.outcome,
         "done": verdict.done,

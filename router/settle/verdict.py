@@ -1,4 +1,4 @@
-"""What a night has come to: pure."""
+"""The verdict on an execution. Pure."""
 
 from __future__ import annotations
 
@@ -12,37 +12,43 @@ from lake.ledger import ManifestRow, State
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-PUBLISH_TIME = timedelta(minutes=10)
-"""A manifest that publishes for longer has lost its publisher; whoever comes next rolls it forward."""
+PUBLISHER_PRESUMED_DEAD_AFTER = timedelta(minutes=10)
+"""A manifest that has been PUBLISHING for longer is not being worked on: the next claim, plan or sweep finishes it."""
 
 
 class ExecutionOutcome(StrEnum):
-    """Of an execution."""
+    """Outcome of an execution."""
 
     SUCCEEDED = "SUCCEEDED"
+    """All its manifests are DONE."""
     FAILED = "FAILED"
+    """A manifest is FAILED, or is open and no process works on it."""
     EMPTY = "EMPTY"
+    """It had no manifests."""
     OPEN = "OPEN"
-    """Somebody is still working: ask again."""
+    """A manifest is still being worked on: ask again later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Counts of manifests, and of what those that are DONE hold."""
+    """Numbers of manifests by state, and totals of the DONE ones."""
 
     outcome: ExecutionOutcome
     done: int
     failed: int
     open: int
     rows: int
+    """Published rows."""
     rejects: int
+    """Quarantined lines."""
     failed_files: int
+    """Files that could not be read as a whole."""
     message: str
     """A sentence for people."""
 
 
 def judge(rows: Iterable[ManifestRow], results: Iterable[Mapping[str, int]], now: datetime) -> Verdict:
-    """The verdict of the ledger's rows and the DONE manifests' result documents."""
+    """The verdict at ``now`` (aware), by the current rows and the result documents of the DONE manifests."""
     rows = list(rows)
     done = sum(row.state == State.DONE for row in rows)
     failed = [row for row in rows if row.state == State.FAILED]
@@ -66,10 +72,12 @@ def judge(rows: Iterable[ManifestRow], results: Iterable[Mapping[str, int]], now
 
 
 def is_worked_on(row: ManifestRow, now: datetime) -> bool:
-    """A live lease, or a publish that began a short time ago."""
+    """Whether a process may be working on it: a live lease, or a publish that began recently."""
     if row.has_live_lease(now):
         return True
-    return row.state == State.PUBLISHING and now - datetime.fromisoformat(row.changed_at) < PUBLISH_TIME
+    return (
+        row.state == State.PUBLISHING and now - datetime.fromisoformat(row.changed_at) < PUBLISHER_PRESUMED_DEAD_AFTER
+    )
 
 
 def _failure(failed: list[ManifestRow], open_rows: list[ManifestRow]) -> str:

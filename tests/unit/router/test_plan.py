@@ -17,8 +17,8 @@ from lake.settings import parse_settings
 from lake.time import next_local_time
 from router.plan.forecast import forecast
 from router.plan.handler import plan
-from router.plan.merge import MAX_SOURCES, groups
-from router.plan.pack import Run, pack
+from router.plan.merge import MAX_SOURCES, mergeable_groups
+from router.plan.pack import PlannedRun, pack_runs
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import LEASE, PARTITION
 from tests.unit.router.conftest import Deployment, new_deployment
@@ -49,7 +49,7 @@ LIMITS = parse_settings(
 
 @given(rows)
 def test_every_manifest_is_in_exactly_one_run(backlog: list[ManifestRow]) -> None:
-    runs = pack(backlog, LIMITS)
+    runs = pack_runs(backlog, LIMITS)
     assert Counter(row.id for run in runs for row in run.manifests) == Counter(row.id for row in backlog)
     for run in runs:
         assert run.manifests
@@ -58,7 +58,7 @@ def test_every_manifest_is_in_exactly_one_run(backlog: list[ManifestRow]) -> Non
 
 @given(rows)
 def test_groups_are_of_one_hour_within_limits_and_untried(backlog: list[ManifestRow]) -> None:
-    found = groups(backlog, LIMITS)
+    found = mergeable_groups(backlog, LIMITS)
     members = [row for group in found for row in group]
     assert len({row.id for row in members}) == len(members)
     for group in found:
@@ -73,7 +73,7 @@ def test_a_group_fits_into_a_transaction() -> None:
     many = [
         ManifestRow(f"m{number}", State.QUEUED, Lane.BATCH, PARTITION, f"{number:04d}", 0, 0) for number in range(200)
     ]
-    assert [len(group) for group in groups(many, LIMITS)] == [90, 90, 20]
+    assert [len(group) for group in mergeable_groups(many, LIMITS)] == [90, 90, 20]
 
 
 def night(deployment: Deployment, **fields: Any) -> dict[str, Any]:
@@ -259,7 +259,7 @@ def test_a_forecast_says_how_long_how_much_and_whether_it_fits() -> None:
         {"stage": "t", "time_zone": "Europe/Berlin", "batch": {"max_runs": 1}, "price": {"dpu_hour_flex": 0.29}}
     )
     size = 360_000_000 * 3600
-    run = Run((ManifestRow("m", State.QUEUED, Lane.BATCH, PARTITION, "", size, 1),))
+    run = PlannedRun((ManifestRow("m", State.QUEUED, Lane.BATCH, PARTITION, "", size, 1),))
     # When
     expected = forecast([run, run], settings, {"orders": 10_000_000.0}, FRIDAY_NIGHT)
     # Then: two hours and two starts; 2 h * 10 DPU * $0.29; the deadline is 06:00 in Berlin
