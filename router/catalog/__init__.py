@@ -1,1 +1,1 @@
-"""Glue tables of the datasets, created and extended, add-only."""
+"""Glue tables of the datasets: created, extended, never reduced."""

@@ -1,4 +1,4 @@
-"""What a dataset's Glue table looks like: pure."""
+"""The Glue table of a dataset. Pure."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ if TYPE_CHECKING:
     from lake.settings import ConvertSettings
 
 RESCUED = "_rescued"
+"""Column with the keys beyond ``convert.column_limit``."""
 PROVENANCE = ("_source", "_offset", "_arrived_at")
-PARQUET = {
+"""Columns added by ``convert.provenance``."""
+PARQUET_FORMAT = {
     "InputFormat": "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat",
     "OutputFormat": "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
     "SerdeInfo": {"SerializationLibrary": "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"},
 }
 FIRST_DATE = "2020-01-01"
-"""Partitions are projected from this date on."""
-WRITABLE = (
+"""First date of the partition projection."""
+TABLE_INPUT_FIELDS = (
     "Name",
     "Description",
     "Owner",
@@ -31,17 +33,17 @@ WRITABLE = (
     "TableType",
     "Parameters",
 )
-"""Fields of GetTable's answer that UpdateTable takes."""
+"""Fields of GetTable's answer that UpdateTable accepts (AWS Glue API, ``TableInput``)."""
 
 
 def column_names(dataset: DatasetRow, convert: ConvertSettings) -> list[str]:
-    """Columns of the dataset's files: those the ledger knows, then our own."""
-    own = (RESCUED, *PROVENANCE) if convert.provenance else (RESCUED,)
-    return [*(name for name in dataset.columns if name not in own), *own]
+    """Columns of the dataset's files: those that the ledger knows, then the product's own."""
+    added = (RESCUED, *PROVENANCE) if convert.provenance else (RESCUED,)
+    return [*(name for name in dataset.columns if name not in added), *added]
 
 
 def new_table(dataset: DatasetRow, convert: ConvertSettings, lake_bucket: str) -> dict[str, Any]:
-    """A ``TableInput`` whose partitions Athena projects: no crawler, no MSCK."""
+    """A ``TableInput`` with partition projection: Athena needs neither a crawler nor ``MSCK REPAIR``."""
     location = f"s3://{lake_bucket}/{dataset.name}/"
     return {
         "Name": dataset.name,
@@ -61,18 +63,22 @@ def new_table(dataset: DatasetRow, convert: ConvertSettings, lake_bucket: str) -
             "projection.hour.digits": "2",
             "storage.location.template": f"{location}date=${{date}}/hour=${{hour}}/",
         },
-        "StorageDescriptor": {"Location": location, "Columns": _columns(column_names(dataset, convert)), **PARQUET},
+        "StorageDescriptor": {
+            "Location": location,
+            "Columns": _columns(column_names(dataset, convert)),
+            **PARQUET_FORMAT,
+        },
     }
 
 
 def extended_table(table: Mapping[str, Any], names: list[str]) -> dict[str, Any] | None:
-    """A ``TableInput`` with the missing columns appended; None when none is missing. Nothing is ever removed."""
+    """A ``TableInput`` with the missing columns appended; None when none is missing. No column is ever removed."""
     descriptor = table["StorageDescriptor"]
     present = {column["Name"] for column in descriptor["Columns"]}
     missing = [name for name in names if name not in present]
     if not missing:
         return None
-    extended = {name: table[name] for name in WRITABLE if name in table}
+    extended = {name: table[name] for name in TABLE_INPUT_FIELDS if name in table}
     extended["StorageDescriptor"] = {**descriptor, "Columns": [*descriptor["Columns"], *_columns(missing)]}
     return extended
 

@@ -1,4 +1,4 @@
-"""Lambda function ``catalog``: a Glue table per dataset, extended by the columns that conversions have met."""
+"""Lambda function ``catalog``: one Glue table per dataset, extended by columns that conversions found."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from lake.ledger import DatasetRow
 
-ROUNDS = 5
-"""Another writer's update between our read and our write is answered by reading again, so often."""
+MAX_TRIES = 5
+"""Maximum number of tries per table, because another writer may update it between the read and the write."""
 
 
 @logger.inject_lambda_context
@@ -26,7 +26,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  #
 
 
 def catalog(services: Services) -> dict[str, Any]:
-    """Create and extend tables until they hold all columns that the ledger knows."""
+    """Create and extend tables so that they have all columns that the ledger knows; idempotent."""
     created, extended = [], []
     datasets = services.ledger.datasets.all()
     for dataset in datasets:
@@ -41,28 +41,28 @@ def catalog(services: Services) -> dict[str, Any]:
 
 def _bring_up_to_date(services: Services, dataset: DatasetRow) -> str | None:
     glue, database = services.glue, services.resources.catalog_database
-    for attempt in range(ROUNDS):
-        table = _standing(services, dataset.name)
+    for number in range(MAX_TRIES):
+        table = _current_table(services, dataset.name)
         try:
             if table is None:
                 body = new_table(dataset, services.settings.convert, services.resources.lake_bucket)
                 glue.create_table(DatabaseName=database, TableInput=body)  # type: ignore[arg-type]
                 return "created"
             names = column_names(dataset, services.settings.convert)
-            longer = extended_table(table, names)
-            if longer is None:
+            extended = extended_table(table, names)
+            if extended is None:
                 return None
             version = {"VersionId": table["VersionId"]} if "VersionId" in table else {}
-            glue.update_table(DatabaseName=database, TableInput=longer, SkipArchive=True, **version)  # type: ignore[arg-type]
+            glue.update_table(DatabaseName=database, TableInput=extended, SkipArchive=True, **version)  # type: ignore[arg-type]
         except (glue.exceptions.AlreadyExistsException, glue.exceptions.ConcurrentModificationException):
-            if attempt == ROUNDS - 1:
+            if number == MAX_TRIES - 1:
                 raise
         else:
             return "extended"
     return None
 
 
-def _standing(services: Services, name: str) -> Mapping[str, Any] | None:
+def _current_table(services: Services, name: str) -> Mapping[str, Any] | None:
     try:
         return services.glue.get_table(DatabaseName=services.resources.catalog_database, Name=name)["Table"]
     except services.glue.exceptions.EntityNotFoundException:

@@ -1,1 +1,1 @@
-"""The stream window: start, watch, stop, kill."""
+"""The stream window: start, watch, stop and kill the streaming run."""

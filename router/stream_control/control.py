@@ -1,4 +1,4 @@
-"""The streaming run inside and at the end of its window; every action can be repeated."""
+"""The actions on the streaming run, inside its window and at its end; each is idempotent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def start(services: Services) -> dict[str, Any]:
-    """Open a window until the next ``schedule.stream_end`` and make sure that a run is there."""
+    """Open a window until the next ``schedule.stream_end`` and make sure that a run exists."""
     settings = services.settings
     until = next_local_time(settings.schedule.stream_end, settings.time_zone, services.clock())
     services.ledger.stream.open_window(iso_utc(until))
@@ -25,14 +25,14 @@ def start(services: Services) -> dict[str, Any]:
 
 
 def watch(services: Services) -> dict[str, Any]:
-    """Measure the backlog, spill or stop spilling, and replace a run that has died while it is needed."""
+    """Measure the backlog, set or clear spilling, and start a run when one is needed and none exists."""
     queued, backlog_bytes = _backlog(services)
     row = services.ledger.stream.get()
     spilling = is_spilling(services.settings.stream, backlog_bytes, row.spilling)
     if spilling != row.spilling:
         services.ledger.stream.set_spilling(spilling)
     running = bool(live_runs(services))
-    if not running and (queued or not _window_over(services)):
+    if not running and (queued or not _window_is_over(services)):
         services.ledger.stream.request_stop(False)
         start_run(services)
         running = True
@@ -40,10 +40,10 @@ def watch(services: Services) -> dict[str, Any]:
 
 
 def stop(services: Services) -> dict[str, Any]:
-    """Ask the run to end between two micro-batches; ``stopped`` once none is left.
+    """Request the run to end between two micro-batches; ``stopped`` once no run exists.
 
-    The flag is taken back then, or the next run would end at once. Work that is still queued gets a run of its own,
-    which ends by itself when it is idle.
+    Then the request is cleared, or the next run would end at once. Manifests that are still queued get a new run, which
+    ends when it has been idle.
     """
     if live_runs(services):
         services.ledger.stream.request_stop(True)
@@ -56,7 +56,7 @@ def stop(services: Services) -> dict[str, Any]:
 
 
 def kill(services: Services) -> dict[str, Any]:
-    """End runs that did not stop in time; what they were working on is taken over when their leases are released."""
+    """End runs that did not stop in time; their manifests are converted again once their leases are released."""
     runs = live_runs(services)
     if runs:
         services.glue.batch_stop_job_run(JobName=services.resources.stream_job, JobRunIds=runs)
@@ -65,23 +65,23 @@ def kill(services: Services) -> dict[str, Any]:
 
 
 def is_spilling(settings: StreamSettings, backlog_bytes: int, before: bool) -> bool:
-    """Hysteresis: on above the high mark, off below the low mark, as before in between."""
+    """Hysteresis: on above the high mark, off below the low mark, ``before`` in between. Pure."""
     if backlog_bytes > settings.high_mark_bytes:
         return True
     return before and backlog_bytes >= settings.low_mark_bytes
 
 
 def _backlog(services: Services) -> tuple[int, int]:
-    """(QUEUED manifests, bytes that are QUEUED or RUNNING) of the stream lane, as the index has them."""
+    """Of the stream lane, from the index: number of QUEUED manifests, and bytes that are QUEUED or RUNNING."""
     queued = [row.bytes for row in services.ledger.manifests.open(Lane.STREAM, State.QUEUED)]
     running = [row.bytes for row in services.ledger.manifests.open(Lane.STREAM, State.RUNNING)]
     return len(queued), sum(queued) + sum(running)
 
 
-def _window_over(services: Services) -> bool:
+def _window_is_over(services: Services) -> bool:
     until = services.ledger.stream.get().window_until
     return until is None or datetime.fromisoformat(until) <= services.clock()
 
 
 def _status(services: Services, *, running: bool) -> dict[str, Any]:
-    return {"running": running, "windowOver": _window_over(services), "stopped": not running}
+    return {"running": running, "windowOver": _window_is_over(services), "stopped": not running}

@@ -1,4 +1,4 @@
-"""Lambda function ``stream_control``: what ``stream_window`` does to the streaming job."""
+"""Lambda function ``stream_control``: the actions of the ``stream_window`` state machine on the streaming job."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  #
 
 
 def stream_control(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
-    """Do one action."""
+    """Take one action and record its metrics; raises ``InvalidInputError`` for an unknown action."""
     action = event.get("action")
     if action not in ACTIONS:
         raise InvalidInputError(f"action = {action!r} is unknown: expected one of {', '.join(ACTIONS)}")

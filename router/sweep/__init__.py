@@ -1,4 +1,4 @@
-"""Repairs: whatever died on its way is brought to its end, or its remains are removed. One file per repair.
+"""Repairs: work that a crashed process left is finished, or its remains are removed. One module per repair.
 
-Every repair acts by the same fenced functions as everybody else, so any number of sweeps may run at once.
+Every repair uses the same fenced transitions as all other processes, so several sweeps may run at the same time.
 """

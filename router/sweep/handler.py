@@ -1,4 +1,4 @@
-"""Lambda function ``sweep``: all repairs, one after the other, for a bounded time; says what it did."""
+"""Lambda function ``sweep``: all repairs in turn, each for a bounded time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 TIME_PER_REPAIR = timedelta(minutes=2)
-"""None begins another request after it; the next sweep goes on."""
+"""No repair starts another request after it; the next sweep continues."""
 
 
 @logger.inject_lambda_context
@@ -38,12 +38,12 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:  #
 
 
 def sweep(services: Services) -> dict[str, int]:
-    """Repair what can be repaired; what was done, by kind.
+    """Try every repair; returns counts of what was repaired, by kind.
 
     Raises
     ------
     HybridRouterError, BotoCoreError, ClientError
-        The first error of a repair; all others were still tried, and the log says what they did.
+        The first error of a repair, after all the others were tried; the log has their counts.
     """
     done: dict[str, int] = {}
     errors: list[Exception] = []
@@ -73,12 +73,12 @@ def sweep(services: Services) -> dict[str, int]:
 
 
 def _listings(services: Services, stop_at: datetime) -> dict[str, int]:
-    """The repairs that list whole buckets, over many sweeps if need be."""
+    """The repairs that list whole buckets; their positions are kept between sweeps."""
     progress, resources = read_progress(services), services.resources
     lake_after, lake = delete_objects(services, resources.lake_bucket, progress.lake_after, stop_at)
     quarantine_after, quarantine = delete_objects(
         services, resources.quarantine_bucket, progress.quarantine_after, services.clock() + TIME_PER_REPAIR
     )
-    search, adopted = adopt_missed(services, progress.search, services.clock() + TIME_PER_REPAIR)
-    write_progress(services, SweepProgress(search, lake_after, quarantine_after))
+    input_search, adopted = adopt_missed(services, progress.search, services.clock() + TIME_PER_REPAIR)
+    write_progress(services, SweepProgress(input_search, lake_after, quarantine_after))
     return {**{name: lake[name] + quarantine[name] for name in lake}, **adopted}

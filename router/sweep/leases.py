@@ -1,4 +1,4 @@
-"""Manifests whose holder is gone are put back to QUEUED."""
+"""Manifests that no live run holds any more are put back to QUEUED."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def release_leases(services: Services, stop_at: datetime) -> dict[str, int]:
-    """``released`` manifests had an expired lease, or an owner run that is over."""
+    """Release RUNNING manifests whose lease has expired or whose owner run has ended; counts them as ``released``."""
     released = 0
     for lane in Lane:
         for hint in services.ledger.manifests.open(lane, State.RUNNING):

@@ -1,4 +1,4 @@
-"""Listing against ledger: objects whose event never came, and arrivals whose owner died, become arrivals now."""
+"""Listing against ledger: objects without an arrival, and arrivals without a live owner, get an owner."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from router.telemetry import logger
 if TYPE_CHECKING:
     from router.services import Services
 
-HOUR = timedelta(hours=1)
+ONE_HOUR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
-    """Where the listing of the input bucket has got to."""
+class InputSearch:
+    """Position of the listing of the input bucket."""
 
     begun_at: str = ""
-    """ISO 8601, UTC; empty: never."""
+    """Start of the current or last round, ISO 8601, UTC; empty: there was none."""
     dataset: str | None = None
-    """The one that is being listed; None: all are."""
+    """The dataset that is being listed; None: the round is complete."""
     token: str | None = None
-    """Where in that dataset."""
+    """Position within that dataset; None: its beginning."""
 
 
-def adopt_missed(services: Services, search: Search, stop_at: datetime) -> tuple[Search, dict[str, int]]:
-    """List recent hours of one dataset after the other; ``adopted`` object versions have an owner now."""
+def adopt_missed(services: Services, search: InputSearch, stop_at: datetime) -> tuple[InputSearch, dict[str, int]]:
+    """List recent hours of one dataset after another; counts object versions that got an owner as ``adopted``."""
     adopted = 0
-    search = _begin(services, search)
+    search = _begin_round(services, search)
     while search.dataset is not None and services.clock() < stop_at:
         request = _request(services, search.dataset, datetime.fromisoformat(search.begun_at))
         before = ListingProgress.of(search.token).recorded
@@ -41,22 +41,22 @@ def adopt_missed(services: Services, search: Search, stop_at: datetime) -> tuple
         if result["recorded"] > before:
             adopted += result["recorded"] - before
             logger.warning("missed arrivals adopted", dataset=search.dataset, files=result["recorded"] - before)
-        following = search.dataset if result["token"] else _next(services, search.dataset)
-        search = Search(search.begun_at, following, result["token"])
+        following = search.dataset if result["token"] else _next_dataset(services, search.dataset)
+        search = InputSearch(search.begun_at, following, result["token"])
     return search, {"adopted": adopted}
 
 
-def _begin(services: Services, search: Search) -> Search:
-    """Another round, when the last one is over and began long enough ago."""
+def _begin_round(services: Services, search: InputSearch) -> InputSearch:
+    """A new round when the last is complete and began ``sweep.listing_hours`` ago; otherwise ``search``."""
     now = services.clock()
-    pause = timedelta(hours=services.settings.sweep.listing_hours)
-    if search.dataset is not None or (search.begun_at and now - datetime.fromisoformat(search.begun_at) < pause):
+    interval = timedelta(hours=services.settings.sweep.listing_hours)
+    if search.dataset is not None or (search.begun_at and now - datetime.fromisoformat(search.begun_at) < interval):
         return search
-    return Search(iso_utc(now), _next(services, ""))
+    return InputSearch(iso_utc(now), _next_dataset(services, ""))
 
 
-def _next(services: Services, dataset: str) -> str | None:
-    """The dataset that follows by name."""
+def _next_dataset(services: Services, dataset: str) -> str | None:
+    """The known dataset that follows by name; None: ``dataset`` was the last."""
     names = named_datasets(services.settings.datasets)
     names |= {row.name for row in services.ledger.datasets.all()}
     return min((name for name in names if name > dataset), default=None)
@@ -65,7 +65,7 @@ def _next(services: Services, dataset: str) -> str | None:
 def _request(services: Services, dataset: str, begun: datetime) -> ListingRequest:
     """Whole hours that ended ``sweep.missed_minutes`` ago: the event of a later object may still be on its way."""
     sweep = services.settings.sweep
-    last = begun - timedelta(minutes=sweep.missed_minutes) - HOUR
+    last = begun - timedelta(minutes=sweep.missed_minutes) - ONE_HOUR
     first = last - timedelta(days=sweep.listing_days)
     from_hour, to_hour = (Partition.of(dataset, instant).stamp for instant in (first, last))
     reason = f"found by the sweep, {from_hour} to {to_hour}"

@@ -1,4 +1,4 @@
-"""Objects of lake and quarantine that no reader may count on: replaced generations, and remains of failed ones."""
+"""Objects of lake and quarantine that are not published: replaced generations, and remains of failed ones."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ if TYPE_CHECKING:
 
 
 def delete_objects(services: Services, bucket: str, after: str, stop_at: datetime) -> tuple[str, dict[str, int]]:
-    """Go through a bucket from the key ``after`` for as long as there is time.
+    """Delete unpublished objects of a bucket, from the key ``after`` on until ``stop_at``.
 
-    Each page is listed first and its rows are read afterwards, consistently.
+    Rows are read consistently after the page that lists their objects.
 
     Returns
     -------
-    The key to go on after, empty when the end was reached, and counts: ``deleted`` objects; ``foreign`` ones, which
-    this system has not written or whose manifest the ledger does not know, and which are left alone.
+    The key to continue after, empty at the end of the bucket; and counts of ``deleted`` and of ``foreign`` objects.
+    Foreign objects are kept: this system has not written them, or the ledger does not know their manifest.
     """
-    done = {"deleted": 0, "foreign": 0}
+    counts = {"deleted": 0, "foreign": 0}
     while services.clock() < stop_at:
         page = services.s3.list_objects_v2(Bucket=bucket, StartAfter=after)
         keys = [item["Key"] for item in page.get("Contents", [])]
-        deleted, foreign = _page(services, bucket, keys)
-        done["deleted"] += deleted
-        done["foreign"] += foreign
+        deleted, foreign = _delete_from_page(services, bucket, keys)
+        counts["deleted"] += deleted
+        counts["foreign"] += foreign
         if not page["IsTruncated"]:
-            return "", done
+            return "", counts
         after = keys[-1]
-    return after, done
+    return after, counts
 
 
 def may_delete(row: ManifestRow, generation: int, now: datetime, grace: timedelta) -> bool:
-    """Whether an object of ``generation`` may go. Pure; ``row`` was read after the object was seen.
+    """Whether an object of ``generation`` may be deleted. Pure; ``row`` was read after the object was listed.
 
-    The generation that readers see stays, whatever else happens to the manifest. Those below it go after the grace
-    period, counted from the row's last transition, which is never before the publish. Others go when they cannot be
-    published any more. Nothing of a generation that is being worked on ever goes.
+    The published generation is kept, whatever the state of the manifest. Earlier generations are deleted ``grace``
+    after the row's last transition, which is not before the publish. Other generations are deleted once they can never
+    be published. A generation that is being worked on is kept.
     """
     published = None if row.published is None else row.published.generation
     if published is not None and generation <= published:
@@ -52,7 +52,7 @@ def may_delete(row: ManifestRow, generation: int, now: datetime, grace: timedelt
     return generation < row.generation or (generation == row.generation and row.state == State.FAILED)
 
 
-def _page(services: Services, bucket: str, keys: Sequence[str]) -> tuple[int, int]:
+def _delete_from_page(services: Services, bucket: str, keys: Sequence[str]) -> tuple[int, int]:
     grace = timedelta(minutes=services.settings.sweep.grace_minutes)
     rows: dict[str, ManifestRow | None] = {}
     deleted = foreign = 0

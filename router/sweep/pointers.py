@@ -1,4 +1,7 @@
-"""Manifests of the stream that wait too long get a new pointer: theirs is lost, or was seen by a lost checkpoint."""
+"""Manifests of the stream lane that wait too long get a new pointer.
+
+The first one may never have been written, or a checkpoint that was lost since had it already.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def renew_pointers(services: Services, stop_at: datetime) -> dict[str, int]:
-    """``repointed`` manifests have one more pointer; the streaming job runs, or is started.
+    """Write one more pointer to each waiting manifest, and make sure that the streaming job runs.
 
-    A pointer that lies in the inbox may have been seen already, so its presence proves nothing; but each one that
-    lies there doubles the wait for the next, so that a stream that is down does not fill its own inbox.
+    A pointer in the inbox may have been read already, so its presence proves nothing. But every pointer in the inbox
+    doubles the wait for the next one, so that the inbox stays small while no stream runs. Counts ``repointed``.
     """
     repointed = 0
     for hint in services.ledger.manifests.open(Lane.STREAM, State.QUEUED):

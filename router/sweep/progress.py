@@ -1,4 +1,4 @@
-"""Where the sweep's listings have got to: a hint between two sweeps, safe to lose."""
+"""Positions of the sweep's listings, kept between sweeps; losing them only repeats work."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lake.errors import InvalidInputError
 from lake.layout import sweep_key
 from router.documents import read_document, write_document
-from router.sweep.missed import Search
+from router.sweep.missed import InputSearch
 
 if TYPE_CHECKING:
     from router.services import Services
@@ -16,23 +16,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SweepProgress:
-    """Every listing goes on where the last sweep ran out of time."""
+    """Where each listing continues."""
 
-    search: Search = field(default_factory=Search)
+    search: InputSearch = field(default_factory=InputSearch)
     lake_after: str = ""
-    """Key of the last object looked at; empty: from the beginning."""
+    """Key of the last object of the lake that was checked; empty: from the beginning."""
     quarantine_after: str = ""
+    """The same of the quarantine."""
 
 
 def read_progress(services: Services) -> SweepProgress:
-    """What the last sweep left; from the beginning when nothing readable is there."""
+    """The positions of the last sweep; the beginning when there are none or they cannot be read."""
     try:
         body = read_document(services, sweep_key())
-        return SweepProgress(Search(**body.pop("search")), **body)
+        return SweepProgress(InputSearch(**body.pop("search")), **body)
     except (InvalidInputError, ValueError, TypeError, KeyError, AttributeError):
         return SweepProgress()
 
 
 def write_progress(services: Services, progress: SweepProgress) -> None:
-    """For the next sweep."""
+    """Keep the positions for the next sweep."""
     write_document(services, sweep_key(), asdict(progress))

@@ -1,4 +1,4 @@
-"""Publishes that nobody finishes are rolled forward from their commit documents."""
+"""Publishes whose process crashed are rolled forward from their commit documents."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 
 
 def finish_publishing(services: Services, stop_at: datetime) -> dict[str, int]:
-    """``rolledForward`` manifests are DONE now, ``vanished`` ones FAILED because what they had uploaded is gone."""
+    """Finish publishes that take longer than ``sweep.publishing_minutes``.
+
+    Counts ``rolledForward`` manifests, which are DONE, and ``vanished`` ones, FAILED because their uploads are gone.
+    """
     limit = timedelta(minutes=services.settings.sweep.publishing_minutes)
-    ended = {"rolledForward": 0, "vanished": 0}
+    counts = {"rolledForward": 0, "vanished": 0}
     for lane in Lane:
         for hint in services.ledger.manifests.open(lane, State.PUBLISHING):
             if services.clock() >= stop_at:
-                return ended
+                return counts
             row = services.ledger.manifests.get(hint.id)
             if row is None or row.state != State.PUBLISHING:
                 continue
@@ -31,7 +34,7 @@ def finish_publishing(services: Services, stop_at: datetime) -> dict[str, int]:
             state = roll_forward(
                 services.s3, services.ledger, resources.control_bucket, row, services.clock, resources.output_buckets
             )
-            ended["rolledForward"] += state == State.DONE
-            ended["vanished"] += state == State.FAILED
+            counts["rolledForward"] += state == State.DONE
+            counts["vanished"] += state == State.FAILED
             logger.warning("publish rolled forward", manifest_id=row.id, state=state, publishing_since=row.changed_at)
-    return ended
+    return counts

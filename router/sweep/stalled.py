@@ -1,4 +1,4 @@
-"""Manifests without progress: reported, because only a person can tell why nobody takes them."""
+"""Manifests without progress: reported, because only a person can find out why no run converts them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def report_stalled(services: Services, stop_at: datetime) -> dict[str, int]:
-    """``stalled`` manifests are open for longer than any night takes."""
+    """Report manifests that are open for longer than ``sweep.stalled_hours``; counts them as ``stalled``."""
     limit = timedelta(hours=services.settings.sweep.stalled_hours)
     stalled = 0
     for lane in Lane:

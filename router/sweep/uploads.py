@@ -1,4 +1,4 @@
-"""Unfinished uploads that no publish can ever complete are aborted."""
+"""Multipart uploads that no publish can ever complete are aborted."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from lake.ledger import ManifestRow
     from router.services import Services
 
-ENDED = frozenset({State.DONE, State.FAILED, State.SUPERSEDED})
+UNPUBLISHABLE = frozenset({State.DONE, State.FAILED, State.SUPERSEDED})
 
 
 def abort_uploads(services: Services, stop_at: datetime) -> dict[str, int]:
-    """``aborted`` uploads belonged to an attempt that can never be committed.
+    """Abort uploads of attempts that can never be published; counts them as ``aborted``.
 
-    Each page is listed first and its rows are read afterwards: what the row says then holds for every upload seen.
+    Rows are read consistently after the page that lists their uploads, so they hold for every listed upload.
     """
     aborted = 0
     for bucket in (services.resources.lake_bucket, services.resources.quarantine_bucket):
         for page in _pages(services, bucket, stop_at):
             rows: dict[str, ManifestRow | None] = {}
-            named: dict[str, frozenset[str] | None] = {}
+            committed: dict[str, frozenset[str] | None] = {}
             for upload in page:
                 parsed = parse_generation(upload["Key"])
                 if parsed is None:
@@ -40,27 +40,27 @@ def abort_uploads(services: Services, stop_at: datetime) -> dict[str, int]:
                 manifest, generation = parsed
                 if manifest not in rows:
                     row = rows[manifest] = services.ledger.manifests.get(manifest)
-                    named[manifest] = None if row is None else _named(services, row)
+                    committed[manifest] = None if row is None else _committed_uploads(services, row)
                 row = rows[manifest]
-                if row is not None and may_abort(row, generation, upload["UploadId"], named[manifest]):
+                if row is not None and may_abort(row, generation, upload["UploadId"], committed[manifest]):
                     abort_upload(services.s3, bucket, upload["Key"], upload["UploadId"])
                     aborted += 1
                     logger.info("upload aborted", manifest_id=manifest, key=upload["Key"], state=row.state)
     return {"aborted": aborted}
 
 
-def may_abort(row: ManifestRow, generation: int, upload_id: str, named: Collection[str] | None) -> bool:
-    """Whether no publish needs this upload, now or ever. Pure.
+def may_abort(row: ManifestRow, generation: int, upload_id: str, committed: Collection[str] | None) -> bool:
+    """Whether no publish can ever need this upload. Pure.
 
-    ``row`` was read after the upload was seen. ``named`` are the uploads of its commit document; None: it has none,
-    or nobody can read it.
+    ``row`` was read after the upload was listed. ``committed`` are the ids in its commit document; None: there is no
+    document, or it cannot be read.
     """
-    if row.state in ENDED or generation < row.generation:
+    if row.state in UNPUBLISHABLE or generation < row.generation:
         return True
-    return row.state == State.PUBLISHING and named is not None and upload_id not in named
+    return row.state == State.PUBLISHING and committed is not None and upload_id not in committed
 
 
-def _named(services: Services, row: ManifestRow) -> frozenset[str] | None:
+def _committed_uploads(services: Services, row: ManifestRow) -> frozenset[str] | None:
     if row.state != State.PUBLISHING or row.document is None:
         return None
     try:
