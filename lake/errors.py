@@ -39,10 +39,6 @@ class OwnershipError(TransientError):
     """An invocation could not take ownership; it acknowledges nothing, so the events are redelivered."""
 
 
-class HeldError(TransientError):
-    """Another run holds a live lease on the manifest."""
-
-
 class LeaseLostError(TransientError):
     """The lease expired or another attempt claimed the manifest: the worker must stop and publish nothing."""
 
