@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lake.settings.model import FOLDER
+from lake.settings.routing import FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lake.errors import InvalidInputError
 from lake.settings.checks import DATASET_NAME
-from lake.settings.model import FOLDER
+from lake.settings.routing import FOLDER
 from router.dataset_rules import named_datasets
 
 if TYPE_CHECKING:

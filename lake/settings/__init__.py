@@ -1,18 +1,12 @@
 """Settings of one stage: frozen, typed, parsed once at the edge; a wrong value names its key and itself."""
 
-from lake.settings.model import (
-    BatchSettings,
-    ConvertSettings,
-    DatasetRule,
-    InputSettings,
-    PeakSettings,
-    PriceSettings,
-    ScheduleSettings,
-    Settings,
-    StreamSettings,
-    UrgentSettings,
-)
+from lake.settings.conversion import ConvertSettings
+from lake.settings.lanes import BatchSettings, StreamSettings
+from lake.settings.model import Settings
 from lake.settings.parse import dump_settings, load_settings, parse_settings
+from lake.settings.price import PriceSettings
+from lake.settings.routing import DatasetRule, InputSettings, PeakSettings, UrgentSettings
+from lake.settings.schedule import ScheduleSettings
 from lake.settings.sweep import SweepSettings
 
 __all__ = [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from lake.settings.checks import minutes_of_day
-from lake.settings.model import DAYS
+from lake.settings.routing import DAYS
 
 if TYPE_CHECKING:
     from datetime import date, datetime
