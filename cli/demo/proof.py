@@ -1,19 +1,21 @@
 """The independent proof: shares no code with the product, trusts nothing it says.
 
-It reads the input files with Python's standard library, the published Parquet with pyarrow and the quarantine as JSON
-lines. Per file: lines = rows + quarantined + blank lines. Per dataset: as many rows, and the same order-free checksum
-over (key, value) of every row, in the lake as in the input.
+It reads the input files with Python's standard library (zstd with pyarrow), the published Parquet with pyarrow and the
+quarantine as JSON lines. Per file: lines = rows + quarantined + blank lines. Per dataset: as many rows, and the same
+order-free checksum over (key, value) of every row, in the lake as in the input.
 """
 
 from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import json
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cli.demo.proof_rows import pairs_of, row_checksum
@@ -81,12 +83,15 @@ def count_input(path: Path, uri: str, dataset: str) -> tuple[InputCount, int]:
 
 def _lines(path: Path) -> Iterator[bytes]:
     with path.open("rb") as probe:
-        magic = probe.read(3)
+        magic = probe.read(4)
     if magic[:2] == b"\x1f\x8b":
         with gzip.open(path, "rb") as inflated:
             yield from inflated
-    elif magic == b"BZh":
+    elif magic[:3] == b"BZh":
         with bz2.open(path, "rb") as inflated:
+            yield from inflated
+    elif magic == b"\x28\xb5\x2f\xfd":
+        with io.BufferedReader(pa.input_stream(path, compression="zstd")) as inflated:  # type: ignore[type-var]
             yield from inflated
     else:
         with path.open("rb") as plain:
