@@ -129,7 +129,7 @@ def _requested(
     requested = []
     for item in page.get("Versions", []):
         key, modified = item["Key"], item["LastModified"]
-        if not (item["IsLatest"] or request.every_version) or not key.endswith(settings.input.suffixes):
+        if not (item["IsLatest"] or request.every_version) or settings.input.suffix_of(key) is None:
             continue
         if matching_rule(key, settings.datasets)[1] != request.dataset:
             continue

@@ -8,11 +8,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from lake.errors import InvalidInputError
+from lake.settings import InputSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-SUFFIXES = (".ndjson", ".jsonl", ".json", ".ndjson.gz", ".jsonl.gz", ".json.gz")
+INPUT = InputSettings()
+"""The demo deploys with the default suffixes."""
 
 
 class Way(StrEnum):
@@ -53,10 +55,10 @@ def own_files(data: Path) -> tuple[list[DemoFile], list[Path]]:
     if not data.exists():
         raise InvalidInputError(f"{data} does not exist: give DATA a file or a folder that holds NDJSON files")
     found = sorted(path for path in data.rglob("*") if path.is_file()) if data.is_dir() else [data]
-    taken = [path for path in found if path.name.endswith(SUFFIXES)]
+    taken = [path for path in found if INPUT.suffix_of(path.name)]
     if not taken:
         raise InvalidInputError(
-            f"{data} holds no file that ends in {', '.join(SUFFIXES)}: name a folder or a file that does"
+            f"{data} holds no file that ends in {', '.join(INPUT.suffixes)}: name a folder or a file that does"
         )
     files: list[DemoFile] = []
     names: set[str] = set()
@@ -70,7 +72,7 @@ def own_files(data: Path) -> tuple[list[DemoFile], list[Path]]:
 
 
 def _dataset_name(path: Path, taken: set[str]) -> str:
-    stem = path.name[: -len(next(suffix for suffix in reversed(SUFFIXES) if path.name.endswith(suffix)))]
+    stem = path.name[: -len(INPUT.suffix_of(path.name) or "")]
     base = re.sub(r"[^a-z0-9]+", "_", stem.lower()).strip("_")[:50] or "data"
     if not base[0].isalpha():
         base = f"d_{base}"

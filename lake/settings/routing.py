@@ -17,14 +17,25 @@ class InputSettings:
 
     bucket: str = ""
     """Name of an existing bucket; empty: the stack creates one with versions."""
-    suffixes: tuple[str, ...] = (".ndjson", ".jsonl", ".json", ".ndjson.gz", ".jsonl.gz", ".json.gz")
-    """A key that ends in none of these is IGNORED, with this reason in the ledger."""
+    suffixes: tuple[str, ...] = tuple(
+        f"{text}{codec}" for codec in ("", ".gz", ".bz2", ".zst") for text in (".ndjson", ".jsonl", ".json")
+    )
+    """A key that ends in none of these, in any case, is IGNORED, with this reason in the ledger.
+
+    By default NDJSON as text and in every compression that the reader knows; the reader itself goes by content.
+    """
 
     def __post_init__(self) -> None:
         if self.bucket:
             check_pattern("input.bucket", self.bucket, BUCKET_NAME, "the name of an S3 bucket, or an empty text")
         if not self.suffixes or not all(suffix.startswith(".") for suffix in self.suffixes):
             raise InvalidSettingsError("input.suffixes", list(self.suffixes), "expected suffixes that begin with a dot")
+
+    def suffix_of(self, name: str) -> str | None:
+        """The longest of ``suffixes`` that ``name``, a key or a file name, ends in, in any case; None: in none."""
+        lower = name.lower()
+        matching = [suffix for suffix in self.suffixes if lower.endswith(suffix.lower())]
+        return max(matching, key=len, default=None)
 
 
 @dataclass(frozen=True, slots=True)

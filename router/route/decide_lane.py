@@ -56,7 +56,7 @@ def decide_lane(arrival: ObjectVersion, settings: Settings, now: datetime, strea
 def _reason_to_ignore(key: str, settings: Settings) -> str | None:
     if key.endswith("/"):
         return "a folder marker, not a file"
-    if not key.endswith(settings.input.suffixes):
+    if settings.input.suffix_of(key) is None:
         return f"the name ends in none of {', '.join(settings.input.suffixes)} (input.suffixes)"
     return None
 

@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 
 from lake.errors import InvalidSettingsError
-from lake.settings import BatchSettings, Settings, StreamSettings, dump_settings, load_settings, parse_settings
+from lake.settings import (
+    BatchSettings,
+    InputSettings,
+    Settings,
+    StreamSettings,
+    dump_settings,
+    load_settings,
+    parse_settings,
+)
 from lake.settings.workers import needed_bytes
 
 DEV = Path(__file__).parents[3] / "settings" / "dev.toml"
@@ -64,6 +72,32 @@ def test_a_wrong_value_is_named_with_its_key(changes: dict[str, Any], key: str, 
         parse_settings({name: item for name, item in {"stage": "dev", **changes}.items() if item is not None})
     assert (caught.value.key, caught.value.value) == (key, value)
     assert f"settings: {key} = {value!r} is wrong" in str(caught.value)
+
+
+@pytest.mark.parametrize("text", [".ndjson", ".jsonl", ".json"])
+@pytest.mark.parametrize("codec", ["", ".gz", ".bz2", ".zst"])
+def test_every_text_suffix_is_accepted_with_every_codec_of_the_reader(text: str, codec: str) -> None:
+    assert InputSettings().suffix_of(f"orders/a{text}{codec}") == text + codec
+
+
+@pytest.mark.parametrize(
+    ("name", "suffix"),
+    [
+        ("A.NDJSON", ".ndjson"),
+        ("a.Json.GZ", ".json.gz"),
+        ("a.csv", None),
+        ("a.gz", None),
+        ("a.ndjson.xz", None),
+        ("ndjson", None),
+        ("", None),
+    ],
+)
+def test_suffixes_match_in_any_case(name: str, suffix: str | None) -> None:
+    assert InputSettings().suffix_of(name) == suffix
+
+
+def test_the_longest_of_the_configured_suffixes_is_found() -> None:
+    assert InputSettings(suffixes=(".gz", ".JSON.gz", ".json")).suffix_of("a.json.GZ") == ".JSON.gz"
 
 
 def test_a_worker_that_is_too_small_is_refused_with_the_figures() -> None:

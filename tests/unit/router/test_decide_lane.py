@@ -27,6 +27,9 @@ def decided(key: str, now: str, *, size: int = 100, health: StreamRow = HEALTHY,
     [
         ("orders/a.ndjson", "orders"),
         ("orders/2026/11/a.jsonl.gz", "orders"),
+        ("orders/a.json.bz2", "orders"),
+        ("orders/a.ndjson.zst", "orders"),
+        ("orders/A.NDJSON", "orders"),
         ("orders/ü b+%41.json", "orders"),
         ("a1_b/line\nbreak.ndjson", "a1_b"),
     ],
@@ -38,8 +41,11 @@ def test_the_folder_names_the_dataset(key: str, dataset: str) -> None:
 @pytest.mark.parametrize(
     ("key", "reason"),
     [
-        ("orders/a.csv", "the name ends in none of .ndjson, .jsonl, .json, .ndjson.gz, .jsonl.gz, .json.gz"),
-        ("orders/a.NDJSON", "the name ends in none of"),
+        (
+            "orders/a.csv",
+            "the name ends in none of .ndjson, .jsonl, .json, .ndjson.gz, .jsonl.gz, .json.gz, .ndjson.bz2",
+        ),
+        ("orders/a.ndjson.xz", "the name ends in none of"),
         ("orders/a.gz", "the name ends in none of"),
         ("orders/2026/", "a folder marker"),
         ("orders.ndjson/", "a folder marker"),
