@@ -1,4 +1,7 @@
-"""Settings of one stage: frozen, typed, parsed once at the edge; a wrong value names its key and itself."""
+"""Settings of one stage: frozen, typed, parsed once at the start of a process.
+
+An invalid value raises ``InvalidSettingsError`` with its key and itself.
+"""
 
 from lake.settings.conversion import ConvertSettings
 from lake.settings.lanes import BatchSettings, StreamSettings

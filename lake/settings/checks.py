@@ -1,4 +1,4 @@
-"""Checks of single values; each raises ``InvalidSettingsError`` naming key and value."""
+"""Checks of single values; each raises ``InvalidSettingsError`` with key and value."""
 
 from __future__ import annotations
 
@@ -12,30 +12,31 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 DATASET_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
+"""Valid as a Glue table name, a folder and a part of metric names."""
 BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
-CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d|24:00")
+TIME_OF_DAY = re.compile(r"([01]\d|2[0-3]):[0-5]\d|24:00")
 
 
 def check_range(key: str, value: float, low: float, high: float) -> None:
-    """``low <= value <= high``."""
+    """Check that ``low <= value <= high``."""
     if not low <= value <= high:
         raise InvalidSettingsError(key, value, f"expected a number from {low} to {high}")
 
 
 def check_choice(key: str, value: str, choices: Collection[str]) -> None:
-    """One of ``choices``."""
+    """Check that ``value`` is one of ``choices``."""
     if value not in choices:
         raise InvalidSettingsError(key, value, f"expected one of {', '.join(choices)}")
 
 
 def check_pattern(key: str, value: str, pattern: re.Pattern[str], expected: str) -> None:
-    """The whole value matches."""
+    """Check that the whole value matches ``pattern``; ``expected`` describes it for people."""
     if not pattern.fullmatch(value):
         raise InvalidSettingsError(key, value, f"expected {expected}")
 
 
 def check_time_zone(key: str, value: str) -> None:
-    """A name of the IANA time zone database."""
+    """Check that ``value`` is a name of the IANA time zone database."""
     try:
         ZoneInfo(value)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
@@ -43,7 +44,7 @@ def check_time_zone(key: str, value: str) -> None:
 
 
 def minutes_of_day(key: str, text: str) -> int:
-    """Minutes since local midnight of ``HH:MM`` (``24:00`` is the end of the day)."""
-    check_pattern(key, text, CLOCK, "a time of day such as 08:00")
+    """Minutes from midnight to ``HH:MM``; ``24:00`` is the end of the day."""
+    check_pattern(key, text, TIME_OF_DAY, "a time of day such as 08:00")
     hours, minutes = text.split(":")
     return int(hours) * 60 + int(minutes)

@@ -1,4 +1,4 @@
-"""Settings of ``convert``."""
+"""Settings of the conversion in both lanes: ``convert``."""
 
 from __future__ import annotations
 
@@ -10,18 +10,23 @@ from lake.settings.workers import GIB, MIB
 
 @dataclass(frozen=True, slots=True)
 class ConvertSettings:
-    """Both lanes' conversion."""
+    """Conversion to Parquet, the same in both lanes."""
 
     split_bytes: int = 256 * MIB
+    """Maximum size in bytes of the parts into which an uncompressed file is split for the tasks."""
     target_file_bytes: int = 128 * MIB
+    """Approximate size in bytes of a Parquet file."""
     row_group_bytes: int = 64 * MIB
-    """Columns, not compressed, that a row group is made of."""
+    """Size in bytes, before compression, of the columns of one row group."""
     compression: str = "zstd"
+    """Codec of the Parquet pages: zstd or snappy."""
     column_limit: int = 1000
-    """Further keys of an object go to ``_rescued``."""
+    """Maximum number of columns of a conversion, or as many as the dataset has already; further keys go to the column
+    ``_rescued``."""
     max_line_bytes: int = 16 * MIB
+    """A longer line is quarantined."""
     provenance: bool = False
-    """Adds the columns ``_source``, ``_offset`` and ``_arrived_at``."""
+    """Adds the columns ``_source``, ``_offset`` and ``_arrived_at``: file, byte offset of the line, time of arrival."""
 
     def __post_init__(self) -> None:
         check_range("convert.split_bytes", self.split_bytes, 1, 16 * GIB)

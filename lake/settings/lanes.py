@@ -13,22 +13,27 @@ class StreamSettings:
     """The stream lane."""
 
     manifest_bytes: int = GIB
+    """Maximum size, as stored, of the files of one manifest; a larger file gets a manifest of its own."""
     manifest_files: int = 1000
+    """Maximum number of files of one manifest."""
     max_file_bytes: int = 0
-    """A larger file goes to the batch lane even at peak; 0: no limit."""
+    """Size in bytes above which a file that is not urgent goes to the batch lane, also in peak hours; 0: no limit."""
     trigger_seconds: int = 30
+    """Interval between micro-batches."""
     batch_bytes: int = 8 * GIB
-    """Input of one Spark job of a micro-batch, or one manifest."""
+    """Maximum input in bytes of one Spark job of a micro-batch; one manifest may exceed it."""
     max_attempts: int = 3
-    """After so many failed attempts a manifest is superseded by the batch lane."""
+    """Failed attempts after which a manifest is superseded into the batch lane."""
     idle_minutes: float = 15
-    """Outside the stream window the job ends after so long without work."""
+    """Outside the stream window, the run ends after this time without work."""
     high_mark_bytes: int = 200 * GIB
-    """Backlog above which peak files that are not urgent spill to the batch lane ..."""
+    """Backlog in bytes above which peak files that are not urgent spill to the batch lane ..."""
     low_mark_bytes: int = 50 * GIB
-    """... until it is below this."""
+    """... until the backlog is below this."""
     worker_type: str = "G.1X"
+    """Glue worker type of the streaming job: G.1X, G.2X, G.4X or G.8X."""
     max_workers: int = 10
+    """Upper limit of auto scaling, the driver's worker included."""
 
     def __post_init__(self) -> None:
         check_range("stream.manifest_bytes", self.manifest_bytes, 1, 64 * GIB)
@@ -48,24 +53,31 @@ class BatchSettings:
     """The batch lane."""
 
     manifest_bytes: int = 64 * GIB
+    """Maximum size, as stored, of the files of one manifest, after merging too; a larger file gets one of its own."""
     manifest_files: int = 10_000
+    """Maximum number of files of one manifest."""
     run_bytes: int = 512 * GIB
-    """Input of one Glue run: enough for some minutes of work on all its workers."""
+    """Maximum input in bytes of one Glue run, some minutes of work on all its workers; one manifest may exceed it."""
     run_manifests: int = 500
+    """Maximum number of manifests of one Glue run."""
     max_runs: int = 50
-    """Glue runs at once."""
+    """Maximum number of Glue runs in parallel."""
     max_attempts: int = 3
-    """Attempts of one manifest before it is FAILED."""
+    """Attempts of one manifest before it is FAILED; also consecutive runs without progress before a Map child ends."""
     lease_seconds: int = 600
+    """Time after which another run can claim a manifest whose holder does not renew its lease, in both lanes."""
     held_wait_seconds: int = 120
-    """How long a Map child waits before it claims a HELD manifest again."""
+    """Wait of a Map child before it tries again to claim a manifest that another run holds ..."""
     held_rounds: int = 30
-    """How often it does so."""
+    """... and maximum number of such tries."""
     run_timeout_minutes: int = 480
+    """Time after which Glue ends a run."""
     worker_type: str = "G.1X"
+    """Glue worker type of the batch job: G.1X or G.2X with ``flex``, otherwise G.4X and G.8X as well."""
     workers: int = 10
+    """Upper limit of auto scaling, the driver's worker included."""
     flex: bool = True
-    """Flex: cheaper, may wait for capacity, can be reclaimed."""
+    """Flex execution class: cheaper, but a run may wait for capacity, and workers can be reclaimed."""
 
     def __post_init__(self) -> None:
         check_range("batch.manifest_bytes", self.manifest_bytes, 1, 1 << 50)

@@ -17,13 +17,15 @@ from lake.settings.workers import check_worker
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings of one stage."""
+    """All settings of one stage; raises ``InvalidSettingsError`` for values that do not fit together."""
 
     stage: str
+    """Name of the deployment, part of every resource name: lower case letters, digits and underscore."""
     time_zone: str = "UTC"
-    """IANA name; peak hours and schedules are in it."""
+    """IANA time zone name of peak hours and schedules."""
     input: InputSettings = field(default_factory=InputSettings)
     datasets: tuple[DatasetRule, ...] = (DatasetRule(FOLDER),)
+    """Rules in order of priority."""
     urgent: UrgentSettings = field(default_factory=UrgentSettings)
     peak: PeakSettings = field(default_factory=PeakSettings)
     stream: StreamSettings = field(default_factory=StreamSettings)

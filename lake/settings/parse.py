@@ -1,4 +1,4 @@
-"""TOML or JSON text to ``Settings``; unknown keys and wrong types are errors."""
+"""TOML or JSON to ``Settings``: strict types, no unknown keys."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def load_settings(path: Path) -> Settings:
-    """Settings of a ``.toml`` or ``.json`` file.
+    """Settings of a ``.toml`` or ``.json`` file (UTF-8).
 
     Raises
     ------
     InvalidSettingsError
-        Naming the key and the value, or the file when it is missing or no TOML.
+        A value is not valid; or the file is missing or cannot be parsed, then ``key`` is ``file``.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -34,43 +34,52 @@ def load_settings(path: Path) -> Settings:
 
 
 def parse_settings(body: dict[str, Any]) -> Settings:
-    """Settings of a parsed document."""
+    """Settings of a parsed TOML or JSON document.
+
+    No value is converted, except a whole number to a float: ``"5"`` is not 5, and ``true`` is not 1.
+
+    Raises
+    ------
+    InvalidSettingsError
+        Unknown or missing key, or a value of a wrong type or range; ``key`` is the full dotted key.
+    """
     settings: Settings = _build(Settings, body, "")
     return settings
 
 
 def dump_settings(settings: Settings) -> str:
-    """JSON text that ``parse_settings`` reads back to equal settings."""
+    """JSON text; ``load_settings`` reads it back to equal settings."""
     return json.dumps(asdict(settings), indent=1, sort_keys=True)
 
 
-def _build(cls: type[Any], body: object, where: str) -> Any:  # noqa: ANN401
+def _build(cls: type[Any], body: object, path: str) -> Any:  # noqa: ANN401
+    """An instance of the dataclass ``cls``; ``path`` is empty or ends in a dot."""
     if not isinstance(body, dict):
-        raise InvalidSettingsError(where.rstrip(".") or "settings", body, "expected a table of keys")
+        raise InvalidSettingsError(path.rstrip(".") or "settings", body, "expected a table of keys")
     hints = get_type_hints(cls)
     unknown = sorted(set(body) - set(hints))
     if unknown:
-        raise InvalidSettingsError(where + unknown[0], body[unknown[0]], f"no such key; known: {', '.join(hints)}")
+        raise InvalidSettingsError(path + unknown[0], body[unknown[0]], f"no such key; known: {', '.join(hints)}")
     for item in fields(cls):
         required = item.default is MISSING and item.default_factory is MISSING
         if required and item.name not in body:
-            raise InvalidSettingsError(where + item.name, None, "this key is required")
-    return cls(**{key: _value(hints[key], value, where + key) for key, value in body.items()})
+            raise InvalidSettingsError(path + item.name, None, "this key is required")
+    return cls(**{key: _value(hints[key], value, path + key) for key, value in body.items()})
 
 
-def _value(kind: type[Any] | GenericAlias, value: object, where: str) -> Any:  # noqa: ANN401
+def _value(kind: type[Any] | GenericAlias, value: object, path: str) -> Any:  # noqa: ANN401
     if get_origin(kind) is tuple:
         if not isinstance(value, list | tuple):
-            raise InvalidSettingsError(where, value, "expected a list")
-        return tuple(_value(get_args(kind)[0], item, where) for item in value)
+            raise InvalidSettingsError(path, value, "expected a list")
+        return tuple(_value(get_args(kind)[0], item, path) for item in value)
     if is_dataclass(kind):
-        return _build(kind, value, where + ".")
+        return _build(kind, value, path + ".")
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):  # type: ignore[arg-type]
-        raise InvalidSettingsError(where, value, f"expected {_kind_name(kind)}")
+        raise InvalidSettingsError(path, value, f"expected {_kind_name(kind)}")
     return value
 
 
 def _kind_name(kind: object) -> str:
-    return {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}[kind]  # type: ignore[index]
+    return {int: "a whole number", float: "a number", str: "a string", bool: "true or false"}[kind]  # type: ignore[index]

@@ -1,4 +1,4 @@
-"""Settings of ``price``."""
+"""Settings of the forecasts: ``price``."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from lake.settings.checks import check_range
 
 @dataclass(frozen=True, slots=True)
 class PriceSettings:
-    """US dollars and speeds that forecasts are made of, until the ledger has measured its own."""
+    """Prices in US dollars, and the assumed speed, for forecasts."""
 
     dpu_hour: float = 0.44
+    """Price of one DPU hour, standard execution class (AWS Glue pricing)."""
     dpu_hour_flex: float = 0.29
+    """Price of one DPU hour, flex execution class (AWS Glue pricing)."""
     mb_per_second_per_core: float = 40.0
-    """Forecast speed of a dataset that was never measured: NDJSON megabytes per second and vCPU."""
+    """Input megabytes per second and vCPU, for a dataset whose speed the ledger has not measured yet."""
 
     def __post_init__(self) -> None:
         check_range("price.dpu_hour", self.dpu_hour, 0, 100)

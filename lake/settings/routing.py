@@ -1,4 +1,4 @@
-"""Settings of what decides the lane of a file: ``input``, ``datasets``, ``urgent``, ``peak``."""
+"""Settings that decide the lane of a file: ``input``, ``datasets``, ``urgent``, ``peak``."""
 
 from __future__ import annotations
 
@@ -9,25 +9,27 @@ from lake.settings.checks import BUCKET_NAME, DATASET_NAME, check_choice, check_
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 FOLDER = "{folder}"
+"""Name of a rule that takes the dataset's name from the key."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputSettings:
-    """Where files land."""
+    """The input bucket."""
 
     bucket: str = ""
-    """Name of an existing bucket; empty: the stack creates one with versions."""
+    """Name of an existing bucket; empty: the stack creates one with versioning."""
     suffixes: tuple[str, ...] = tuple(
         f"{text}{codec}" for codec in ("", ".gz", ".bz2", ".zst") for text in (".ndjson", ".jsonl", ".json")
     )
-    """A key that ends in none of these, in any case, is IGNORED, with this reason in the ledger.
+    """A key that ends in none of these, in any case, is recorded as IGNORED and not converted.
 
-    By default NDJSON as text and in every compression that the reader knows; the reader itself goes by content.
+    By default NDJSON as text and in every compression that the reader knows. The suffix does not choose the
+    decompression: the reader detects it by content.
     """
 
     def __post_init__(self) -> None:
         if self.bucket:
-            check_pattern("input.bucket", self.bucket, BUCKET_NAME, "the name of an S3 bucket, or an empty text")
+            check_pattern("input.bucket", self.bucket, BUCKET_NAME, "the name of an S3 bucket, or an empty string")
         if not self.suffixes or not all(suffix.startswith(".") for suffix in self.suffixes):
             raise InvalidSettingsError("input.suffixes", list(self.suffixes), "expected suffixes that begin with a dot")
 
@@ -40,13 +42,14 @@ class InputSettings:
 
 @dataclass(frozen=True, slots=True)
 class DatasetRule:
-    """Keys that begin with ``prefix`` belong to dataset ``name``; the first rule that matches wins."""
+    """One ``[[datasets]]``: which keys belong to a dataset. The first rule that matches a key decides."""
 
     name: str
-    """Lower case letters, digits, underscore; or ``{folder}``: the folder that follows the prefix."""
+    """Name of the dataset: lower case letters, digits, underscore; or ``{folder}``: the folder after the prefix."""
     prefix: str = ""
+    """The rule matches keys that begin with it; empty: all keys."""
     peak: bool = True
-    """Whether peak hours send this dataset through the stream lane."""
+    """Whether peak hours send files of this dataset to the stream lane."""
 
     def __post_init__(self) -> None:
         if self.name != FOLDER:
@@ -57,19 +60,21 @@ class DatasetRule:
 
 @dataclass(frozen=True, slots=True)
 class UrgentSettings:
-    """Files that go through the stream lane at any hour."""
+    """Files that go to the stream lane at any hour."""
 
     keys: tuple[str, ...] = ("*/urgent/*",)
-    """Shell patterns over the whole key; ``*`` matches slashes as well."""
+    """Shell patterns for the whole key, case-sensitive; ``*`` matches slashes as well. A file whose key matches one is
+    urgent; empty: none is."""
 
 
 @dataclass(frozen=True, slots=True)
 class PeakSettings:
-    """Local hours in which files go through the stream lane; both empty: never."""
+    """Local hours in which files go to the stream lane."""
 
     hours: tuple[str, ...] = ("08:00-20:00",)
-    """``HH:MM-HH:MM`` in the deployment's time zone; may pass midnight."""
+    """Windows ``HH:MM-HH:MM`` in ``time_zone``; one may pass midnight. Empty: there are no peak hours."""
     days: tuple[str, ...] = DAYS[:5]
+    """Days on which the windows begin: ``mon`` to ``sun``. Empty: there are no peak hours."""
 
     def __post_init__(self) -> None:
         for hours in self.hours:

@@ -1,4 +1,4 @@
-"""Settings of ``schedule``."""
+"""Settings of the schedules: ``schedule``."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from lake.settings.checks import check_range, minutes_of_day
 
 @dataclass(frozen=True, slots=True)
 class ScheduleSettings:
-    """When machines start, in the deployment's time zone."""
+    """When the state machines start and stop, in ``time_zone``."""
 
     overnight: str = "cron(0 22 * * ? *)"
-    """EventBridge Scheduler expression."""
+    """Start of the overnight execution: an EventBridge Scheduler expression."""
     deadline: str = "06:00"
-    """The night's work should be done by then."""
+    """``HH:MM`` at which the overnight execution should be complete; a plan says whether it will be."""
     stream_start: str = "cron(45 7 ? * MON-FRI *)"
+    """Start of the stream window: an EventBridge Scheduler expression."""
     stream_end: str = "20:15"
-    """``stream_window`` sets the stop flag then."""
+    """``HH:MM`` of the end of the stream window: the streaming run is then requested to stop."""
     stop_grace_minutes: int = 15
-    """After so long the streaming run is killed by StopJobRun."""
+    """Time that a requested stop may take before the run is killed (StopJobRun)."""
     watch_seconds: int = 60
-    """How often ``stream_window`` looks after the streaming run."""
+    """Interval at which the ``stream_window`` machine checks the streaming run."""
 
     def __post_init__(self) -> None:
         for key in ("overnight", "stream_start"):

@@ -1,4 +1,4 @@
-"""Settings of ``sweep``."""
+"""Settings of the repairs: ``sweep``."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from lake.settings.checks import check_range
 
 @dataclass(frozen=True, slots=True)
 class SweepSettings:
-    """How long something may take before ``sweep`` repairs it."""
+    """Age at which ``sweep`` repairs or reports something."""
 
     publishing_minutes: float = 60
-    """A manifest that publishes for longer is rolled forward."""
+    """A manifest that is PUBLISHING for longer is rolled forward."""
     pointer_minutes: float = 15
-    """A manifest of the stream that waits for longer gets a new pointer, then after twice that, and so on."""
+    """A manifest of the stream lane that is QUEUED for longer gets a new pointer; each one doubles the next wait."""
     stalled_hours: float = 36
-    """A manifest that is open for longer is reported: longer than a night and the day before it."""
+    """A manifest that is open for longer is reported: longer than one overnight execution and the day before it."""
     grace_minutes: float = 60
-    """How long a replaced generation stays beside its successor: longer than any query that began before."""
+    """Time for which a replaced generation is kept: longer than any query that may still read it."""
     missed_minutes: float = 120
-    """An object whose event has not come after so long is looked for by listing ..."""
+    """Age at which an object without an arrival is searched for by listing."""
     listing_hours: float = 6
-    """... so often ..."""
+    """Minimum interval between two such listings."""
     listing_days: float = 2
-    """... and so far back. For older ones there is ``backfill``."""
+    """Window of modification times that a listing covers; ``backfill`` finds older objects."""
 
     def __post_init__(self) -> None:
         check_range("sweep.publishing_minutes", self.publishing_minutes, 1, 1440)
