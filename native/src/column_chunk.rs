@@ -3,8 +3,8 @@
 //! Page headers are the `parquet` crate's. Ours are the inside of a page (which rows have a value, the values) and the
 //! smallest and largest value.
 
-use crate::codec::Codec;
-use crate::column::{Values, split_value};
+use crate::column_values::{Values, split_value};
+use crate::page_compressor::Codec;
 use parquet::basic::Encoding;
 use parquet::column::page::{CompressedPage, Page, PageWriter};
 use parquet::errors::{ParquetError, Result};

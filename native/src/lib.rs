@@ -1,31 +1,36 @@
 //! NDJSON bytes in; string columns, rejects and counts out, and the columns into Parquet. It knows nothing of S3 or Spark.
 #![forbid(unsafe_code)]
 
-pub mod codec;
-pub mod column;
 pub mod column_chunk;
+pub mod column_values;
 pub mod inflate;
 pub mod input;
 pub mod names;
+pub mod page_compressor;
+pub mod panic_guard;
 pub mod parquet_file;
-pub mod python;
+pub mod py_parquet_file;
+pub mod py_reader;
+pub mod py_results;
 pub mod reader;
 pub mod reason;
 pub mod reject;
-pub mod results;
 pub mod row;
 pub mod scan;
 pub mod split;
 pub mod strict;
 pub mod table;
+pub mod unescape;
 
 #[pyo3::pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::python::{PyParquetFile, PyReader};
+    use crate::py_parquet_file::PyParquetFile;
     #[pymodule_export]
-    use crate::results::{Batch, Reject, SplitCounts, StringColumn};
-    use crate::{inflate::Codec, names, python::guarded, reason::Reason};
+    use crate::py_reader::PyReader;
+    #[pymodule_export]
+    use crate::py_results::{Batch, Reject, SplitCounts, StringColumn};
+    use crate::{inflate::Codec, names, panic_guard::guarded, reason::Reason};
     use pyo3::{prelude::*, types::PyTuple};
 
     #[pyfunction]

@@ -2,9 +2,9 @@
 //!
 //! A row group that ended before a column was met gets that column's chunk, nothing but NULL, at the end of the file.
 
-use crate::codec::Codec;
-use crate::column::Values;
 use crate::column_chunk::{ColumnChunk, Summary};
+use crate::column_values::Values;
+use crate::page_compressor::Codec;
 use crate::table::Batch;
 use parquet::basic::{Encoding, LogicalType, Repetition, Type as PhysicalType};
 use parquet::data_type::ByteArray;

@@ -5,6 +5,7 @@ use crate::reason::Reason;
 use crate::scan;
 use crate::strict;
 use crate::table::{NONE, Table};
+use crate::unescape;
 use jiter::{Jiter, JiterError};
 use std::ops::Range;
 
@@ -107,7 +108,7 @@ fn put_raw(raw_value: &str, unescaped: &mut String, table: &mut Table, column: u
         return Some(table.put(column, raw_value.as_bytes()));
     };
     unescaped.clear();
-    strict::unescape_into(inside, unescaped)?;
+    unescape::unescape_into(inside, unescaped)?;
     Some(table.put(column, unescaped.as_bytes()))
 }
 

@@ -1,6 +1,6 @@
 //! Rows into string columns. Columns are found while reading; a row that turns out to be a reject leaves no trace.
 
-use crate::column::Values;
+use crate::column_values::Values;
 use crate::names::{self, ARRIVED_AT, OFFSET, RESCUED, SOURCE};
 use foldhash::fast::RandomState;
 use std::collections::{HashMap, HashSet};

@@ -9,7 +9,7 @@ import pytest
 from ndjson_arrow import Reader, detect_codec
 
 from tests.oracle import ndjson_oracle as oracle
-from tests.unit.native.reading import Read, assert_same, read_file, read_split
+from tests.unit.native.reader_driver import Read, assert_same, read_file, read_split
 
 ROWS = b"".join(b'{"id":%d,"text":"line %d"}\n' % (number, number * 7919) for number in range(3000)) + b"broken\n\n"
 Pack = Callable[[bytes], bytes]

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from ndjson_arrow import ParquetFile, Reader
 
-from tests.unit.native.reading import batch_of
+from tests.unit.native.reader_driver import batch_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,30 +1,17 @@
-//! The Python face of reader and Parquet file: arguments checked, order of calls, panics caught. Nothing is decided here.
+//! The Python face of the reader: arguments checked, order of calls, panics caught. Nothing is decided here.
 
-use crate::codec::Codec;
 use crate::inflate::Limits;
 use crate::input::Chunk;
 use crate::names;
-use crate::parquet_file::ParquetFile;
+use crate::panic_guard::guarded;
+use crate::py_results::{Batch, Reject, SplitCounts};
 use crate::reader::{Options, Reader};
-use crate::results::{Batch, Reject, SplitCounts};
-use parquet::errors::ParquetError;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
-use std::collections::{HashMap, HashSet};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
-
-/// A panic is a bug of ours, and becomes an ordinary exception: PyO3's own PanicException passes `except Exception`.
-pub fn guarded<T>(work: impl FnOnce() -> T) -> PyResult<T> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
-        let message = panic.downcast_ref::<String>().map(String::as_str);
-        let message = message.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-        PyRuntimeError::new_err(format!("ndjson_arrow failed inside, please report it: {message}"))
-    })
-}
+use std::collections::HashSet;
 
 #[pyclass(name = "Reader", module = "ndjson_arrow")]
 pub struct PyReader {
@@ -161,89 +148,10 @@ impl PyReader {
     }
 }
 
-/// None once it is closed, or after an error: what it holds cannot be trusted then.
-#[pyclass(name = "ParquetFile", module = "ndjson_arrow")]
-pub struct PyParquetFile {
-    file: Option<ParquetFile>,
-}
-
-#[pymethods]
-impl PyParquetFile {
-    #[new]
-    #[pyo3(signature = (path, *, compression = "zstd"))]
-    fn new(path: PathBuf, compression: &str) -> PyResult<Self> {
-        let codec = Codec::named(compression)?.ok_or_else(|| {
-            let message = format!("compression is {compression:?}: it must be \"none\", \"snappy\" or \"zstd\"");
-            PyValueError::new_err(message)
-        })?;
-        Ok(Self { file: Some(guarded(|| ParquetFile::create(&path, codec))?.map_err(failed)?) })
-    }
-
-    #[getter]
-    fn size(&self) -> PyResult<u64> {
-        Ok(self.file.as_ref().ok_or_else(closed)?.size())
-    }
-
-    #[getter]
-    fn row_group_bytes(&self) -> PyResult<usize> {
-        Ok(self.file.as_ref().ok_or_else(closed)?.row_group_bytes())
-    }
-
-    fn write(&mut self, py: Python<'_>, batch: &mut Batch) -> PyResult<()> {
-        py.detach(|| self.run(|file| file.write(&mut batch.batch)))
-    }
-
-    fn end_row_group(&mut self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.run(ParquetFile::end_row_group))
-    }
-
-    #[pyo3(signature = (metadata = None))]
-    fn close(&mut self, py: Python<'_>, metadata: Option<HashMap<String, String>>) -> PyResult<()> {
-        let file = self.file.take().ok_or_else(closed)?;
-        let metadata = metadata.into_iter().flatten().collect();
-        py.detach(|| guarded(|| file.close(metadata)))?.map_err(failed)
-    }
-}
-
-impl PyParquetFile {
-    fn run(&mut self, work: impl FnOnce(&mut ParquetFile) -> parquet::errors::Result<()>) -> PyResult<()> {
-        let mut file = self.file.take().ok_or_else(closed)?;
-        guarded(|| work(&mut file))?.map_err(failed)?;
-        self.file = Some(file);
-        Ok(())
-    }
-}
-
-fn closed() -> PyErr {
-    PyRuntimeError::new_err("this ParquetFile is closed, or failed before: make a new one")
-}
-
-/// What the operating system said as Python's OSError; anything else is a bug or a wrong call.
-fn failed(error: ParquetError) -> PyErr {
-    match error {
-        ParquetError::External(error) => match error.downcast::<std::io::Error>() {
-            Ok(error) => (*error).into(),
-            Err(error) => PyRuntimeError::new_err(error.to_string()),
-        },
-        error => PyRuntimeError::new_err(error.to_string()),
-    }
-}
-
 fn wrong_order(message: &str) -> PyErr {
     PyRuntimeError::new_err(message.to_owned())
 }
 
 fn no_split() -> PyErr {
     wrong_order("no split is open: call open() first")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_panic_becomes_an_ordinary_error() {
-        assert!(guarded(|| panic!("a bug")).is_err());
-        assert_eq!(guarded(|| 1).ok(), Some(1));
-    }
 }

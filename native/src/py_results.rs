@@ -1,8 +1,8 @@
 //! What Python gets to see: counts, rejects and batches.
 
-use crate::column::Values;
+use crate::column_values::Values;
 use crate::inflate::Codec;
-use crate::python::guarded;
+use crate::panic_guard::guarded;
 use crate::{reject, split, table};
 use arrow_buffer::Buffer;
 use arrow_data::ArrayData;
