@@ -3,6 +3,7 @@
 
 pub mod column_chunk;
 pub mod column_values;
+pub mod columns;
 pub mod inflate;
 pub mod input;
 pub mod names;

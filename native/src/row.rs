@@ -1,10 +1,11 @@
 //! One line into one row of the table: plain members by a look at their bytes, everything else by jiter, and what jiter
 //! refuses by the exact judge.
 
+use crate::columns::NONE;
 use crate::reason::Reason;
 use crate::scan;
 use crate::strict;
-use crate::table::{NONE, Table};
+use crate::table::Table;
 use crate::unescape;
 use jiter::{Jiter, JiterError};
 use std::ops::Range;
@@ -64,7 +65,7 @@ impl RowParser {
                 let Some(key) = (if first { jiter.next_object()? } else { jiter.next_key()? }) else {
                     return Ok(jiter.finish()?);
                 };
-                let column = table.column_of(key);
+                let column = table.columns().column_of(key);
                 let rescued_key = (column == NONE).then(|| key.to_owned());
                 let member = at;
                 at += jiter.current_index();
@@ -120,7 +121,7 @@ fn plain_member(line: &str, at: usize, first: bool, table: &mut Table) -> Option
     let rest = line.as_bytes()[at..].strip_prefix(if first { b"{" } else { b"," })?;
     let rest = rest.strip_prefix(b" ").unwrap_or(rest);
     let start = line.len() - rest.len();
-    if let Some((column, key)) = table.guess()
+    if let Some((column, key)) = table.columns().guess()
         && scan::begins_with(rest, key)
     {
         return Some((column, start + key.len()));
@@ -130,7 +131,7 @@ fn plain_member(line: &str, at: usize, first: bool, table: &mut Table) -> Option
     if inside.get(length + 1) != Some(&b':') {
         return None;
     }
-    let column = table.plain_column(&line[start + 1..start + 1 + length])?;
+    let column = table.columns().plain_column(&line[start + 1..start + 1 + length])?;
     Some((column, start + length + 3))
 }
 
@@ -173,7 +174,7 @@ fn exact(line: &str, table: &mut Table) -> Result<(), Reason> {
     let mut unescaped = String::new();
     for member in strict::members(line)? {
         let raw_value = &line[member.raw_value];
-        let column = table.column_of(&member.key);
+        let column = table.columns().column_of(&member.key);
         let fresh = if column == NONE {
             table.rescue(&member.key, &line.as_bytes()[member.raw_key], raw_value.as_bytes())
         } else {

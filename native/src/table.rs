@@ -1,32 +1,12 @@
 //! Rows into string columns. Columns are found while reading; a row that turns out to be a reject leaves no trace.
 
 use crate::column_values::Values;
-use crate::names::{self, ARRIVED_AT, OFFSET, RESCUED, SOURCE};
-use foldhash::fast::RandomState;
-use std::collections::{HashMap, HashSet};
-
-/// A key with more bytes than this gets no column (its name and metadata would cost more than it is worth) and goes
-/// to `_rescued`, so that remembered keys cannot grow the memory either.
-pub const MAX_KEY: usize = 8192;
+use crate::columns::Columns;
+use crate::names::{ARRIVED_AT, OFFSET, RESCUED, SOURCE};
+use std::collections::HashSet;
 
 /// Room for this part more than the last batch took.
 const MARGIN: usize = 32;
-
-/// "No column": the start of a row for the prediction, and "not found".
-pub const NONE: u32 = u32::MAX;
-
-pub struct Column {
-    pub name: String,
-    /// The JSON key; None for our own columns and for a hashed known name until its key is met.
-    pub key: Option<String>,
-    /// The key as it usually stands in a line, with quotes and colon; empty if it cannot stand so.
-    usual: Box<[u8]>,
-    /// The column that followed this one when last seen: the guess that makes rows of one shape cheap.
-    next: u32,
-    values: Values,
-    /// Bytes of its values in the last batch.
-    last_bytes: usize,
-}
 
 /// Rows taken out of the table; columns are moved out one by one.
 pub struct Batch {
@@ -40,16 +20,11 @@ pub struct Batch {
 }
 
 pub struct Table {
-    columns: Vec<Column>,
-    by_key: HashMap<String, u32, RandomState>,
-    by_name: HashMap<String, u32>,
-    unbound: usize,
+    columns: Columns,
     rescued: u32,
-    limit: usize,
     provenance: bool,
     rows: usize,
     bytes: usize,
-    first: u32,
     row: Row,
 }
 
@@ -57,7 +32,6 @@ pub struct Table {
 #[derive(Default)]
 struct Row {
     touched: Vec<u32>,
-    previous: Option<u32>,
     columns_before: usize,
     bytes: usize,
     rescued: Vec<u8>,
@@ -69,29 +43,9 @@ impl Table {
     pub fn new(known: Vec<String>, column_limit: usize, provenance: bool) -> Self {
         let rescued = u32::try_from(known.len()).expect("fewer than 2^32 columns");
         let own: &[&str] = if provenance { &[RESCUED, SOURCE, ARRIVED_AT, OFFSET] } else { &[RESCUED] };
-        let mut table = Self {
-            columns: Vec::new(),
-            by_key: HashMap::default(),
-            by_name: HashMap::new(),
-            unbound: 0,
-            rescued,
-            limit: column_limit.max(known.len()) + own.len(),
-            provenance,
-            rows: 0,
-            bytes: 0,
-            first: NONE,
-            row: Row::default(),
-        };
-        for name in known {
-            let key = names::original_key(&name);
-            table.unbound += usize::from(key.is_none());
-            table.add(name, key);
-        }
-        for name in own {
-            table.add((*name).to_owned(), None);
-        }
-        table.row.columns_before = table.columns.len();
-        table
+        let columns = Columns::new(known, own, column_limit);
+        let row = Row { columns_before: columns.count(), ..Row::default() };
+        Self { columns, rescued, provenance, rows: 0, bytes: 0, row }
     }
 
     pub fn rows(&self) -> usize {
@@ -100,94 +54,12 @@ impl Table {
 
     /// Bytes of the columns as Arrow would hold them: the values, and four for each row of each column.
     pub fn size(&self) -> usize {
-        self.bytes + self.rows * self.columns.len() * size_of::<i32>()
-    }
-
-    /// The column that followed the previous one last time, and its key as it usually stands in a line.
-    #[inline]
-    pub fn guess(&self) -> Option<(u32, &[u8])> {
-        let guess = self.successor();
-        let usual = &*self.columns.get(guess as usize)?.usual;
-        (!usual.is_empty()).then_some((guess, usual))
-    }
-
-    /// The column of a key as it stands between its quotes, if it is known and needs no escapes.
-    #[inline]
-    pub fn plain_column(&mut self, key: &str) -> Option<u32> {
-        let column = self.by_key.get(key).copied()?;
-        if self.columns[column as usize].usual.is_empty() {
-            return None;
-        }
-        self.follow(column);
-        Some(column)
+        self.bytes + self.rows * self.columns.count() * size_of::<i32>()
     }
 
     #[inline]
-    fn successor(&self) -> u32 {
-        match self.row.previous {
-            None => self.first,
-            Some(previous) => self.columns[previous as usize].next,
-        }
-    }
-
-    /// The column of a key, found or made; `NONE` if the member belongs into `_rescued`.
-    #[inline]
-    pub fn column_of(&mut self, key: &str) -> u32 {
-        let guess = self.successor();
-        if let Some(column) = self.columns.get(guess as usize)
-            && column.key.as_deref() == Some(key)
-        {
-            return guess;
-        }
-        let found = self.by_key.get(key).copied();
-        let column = found.unwrap_or_else(|| self.meet(key));
-        if column != NONE {
-            self.follow(column);
-        }
-        column
-    }
-
-    /// Remembers what followed the previous column.
-    #[inline]
-    fn follow(&mut self, column: u32) {
-        match self.row.previous {
-            None => self.first = column,
-            Some(previous) => self.columns[previous as usize].next = column,
-        }
-    }
-
-    /// A key not seen before.
-    #[cold]
-    fn meet(&mut self, key: &str) -> u32 {
-        let full = self.columns.len() >= self.limit;
-        if key.len() > MAX_KEY || (full && self.unbound == 0) {
-            return NONE;
-        }
-        let name = names::column_name(key);
-        match self.by_name.get(&name).copied() {
-            Some(column) if self.columns[column as usize].key.is_none() => {
-                self.unbound -= 1;
-                self.columns[column as usize].key = Some(key.to_owned());
-                self.columns[column as usize].usual = usual(key);
-                self.by_key.insert(key.to_owned(), column);
-                column
-            }
-            // Another key has the same hash: the first keeps the column.
-            Some(_) => NONE,
-            None if full => NONE,
-            None => self.add(name, Some(key.to_owned())),
-        }
-    }
-
-    fn add(&mut self, name: String, key: Option<String>) -> u32 {
-        let index = u32::try_from(self.columns.len()).expect("fewer than 2^32 columns");
-        if let Some(key) = &key {
-            self.by_key.insert(key.clone(), index);
-        }
-        self.by_name.insert(name.clone(), index);
-        let usual = key.as_deref().map(usual).unwrap_or_default();
-        self.columns.push(Column { name, key, usual, next: NONE, values: Values::default(), last_bytes: 0 });
-        index
+    pub fn columns(&mut self) -> &mut Columns {
+        &mut self.columns
     }
 
     /// Writes a value of the current row; false if the row has this column already.
@@ -201,13 +73,13 @@ impl Table {
     #[inline]
     #[must_use]
     pub fn put_within(&mut self, column: u32, bytes: &[u8], length: usize) -> bool {
-        let values = &mut self.columns[column as usize].values;
+        let values = self.columns.values(column);
         if values.rows() > self.rows {
             return false;
         }
         values.push(self.rows, bytes, length);
         self.row.touched.push(column);
-        self.row.previous = Some(column);
+        self.columns.written(column);
         self.row.bytes += length;
         true
     }
@@ -216,13 +88,13 @@ impl Table {
     #[inline]
     #[must_use]
     pub fn put_null(&mut self, column: u32) -> bool {
-        let values = &mut self.columns[column as usize].values;
+        let values = self.columns.values(column);
         if values.rows() > self.rows {
             return false;
         }
         values.pad(self.rows + 1);
         self.row.touched.push(column);
-        self.row.previous = Some(column);
+        self.columns.written(column);
         true
     }
 
@@ -263,14 +135,9 @@ impl Table {
     /// The row is a reject: everything it wrote, and every column it brought, goes.
     pub fn rollback(&mut self) {
         for &column in &self.row.touched {
-            self.columns[column as usize].values.take_back(self.rows);
+            self.columns.values(column).take_back(self.rows);
         }
-        for column in self.columns.drain(self.row.columns_before..) {
-            self.by_name.remove(&column.name);
-            if let Some(key) = &column.key {
-                self.by_key.remove(key);
-            }
-        }
+        self.columns.truncate(self.row.columns_before);
         self.row.rescued = Vec::new();
         self.row.rescued_keys = HashSet::new();
         self.begin();
@@ -278,8 +145,8 @@ impl Table {
 
     fn begin(&mut self) {
         self.row.touched.clear();
-        self.row.previous = None;
-        self.row.columns_before = self.columns.len();
+        self.columns.begin_row();
+        self.row.columns_before = self.columns.count();
         self.row.bytes = 0;
     }
 
@@ -302,7 +169,7 @@ impl Table {
         let rows = std::mem::take(&mut self.rows);
         self.bytes = 0;
         let mut batch = Batch { rows, bytes, names: Vec::new(), keys: Vec::new(), columns: Vec::new() };
-        for column in &mut self.columns {
+        for column in self.columns.iter_mut() {
             let values = std::mem::take(&mut column.values);
             column.last_bytes = values.plain.len();
             batch.names.push(column.name.clone());
@@ -311,9 +178,4 @@ impl Table {
         }
         Some(batch)
     }
-}
-
-fn usual(key: &str) -> Box<[u8]> {
-    let plain = key.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\');
-    if plain { format!("\"{key}\":").into_bytes().into() } else { Box::default() }
 }
