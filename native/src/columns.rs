@@ -1,59 +1,64 @@
-//! The columns of a table: found by key, guessed from the column before, made for new keys.
+//! The columns of a table: found by key, predicted from the previous column, and added for new keys.
 
-use crate::column_values::Values;
+use crate::column_values::ColumnValues;
 use crate::names;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 
-/// A key with more bytes than this gets no column (its name and metadata would cost more than it is worth) and goes
-/// to `_rescued`, so that remembered keys cannot grow the memory either.
-pub const MAX_KEY: usize = 8192;
+/// A longer key gets no column: its name and metadata would cost more than they are worth. Its members go to `_rescued`,
+/// so that the keys that are remembered cannot use unbounded memory.
+pub const MAX_KEY_BYTES: usize = 8192;
 
-/// "No column": the start of a row for the prediction, and "not found".
-pub const NONE: u32 = u32::MAX;
+/// Not a column: a member that goes to `_rescued`, or a prediction that does not exist.
+pub const NO_COLUMN: u32 = u32::MAX;
 
 pub struct Column {
     pub name: String,
-    /// The JSON key; None for our own columns and for a hashed known name until its key is met.
+    /// The JSON key; None for a system column, and for a known column with a hashed name until its key is found.
     pub key: Option<String>,
-    /// The key as it usually stands in a line, with quotes and colon; empty if it cannot stand so.
-    usual: Box<[u8]>,
-    /// The column that followed this one when last seen: the guess that makes rows of one shape cheap.
-    next: u32,
-    pub values: Values,
+    /// The key as most lines have it, with quotes and colon; empty if the key needs escapes.
+    key_literal: Box<[u8]>,
+    /// The column that came after this one the last time.
+    successor: u32,
+    pub values: ColumnValues,
     /// Bytes of its values in the last batch.
-    pub last_bytes: usize,
+    pub last_batch_bytes: usize,
 }
 
+/// Rows of one source mostly have the same keys in the same order. So each column remembers its successor, which is the
+/// prediction for the next member: comparing bytes is cheaper than a hash table.
 pub struct Columns {
     columns: Vec<Column>,
     by_key: HashMap<String, u32, RandomState>,
     by_name: HashMap<String, u32>,
-    unbound: usize,
+    /// Known columns with a hashed name whose key is not found yet.
+    keyless_known: usize,
+    /// Maximum number of columns, system columns included.
     limit: usize,
+    /// The column that the last row started with.
     first: u32,
     /// The column of the current row that was written last.
     previous: Option<u32>,
 }
 
 impl Columns {
-    /// `known` are encoded names, valid and distinct; `own` follow them.
-    pub fn new(known: Vec<String>, own: &[&str], column_limit: usize) -> Self {
+    /// `known` are valid column names without duplicates; the system columns follow them.
+    pub fn new(known: Vec<String>, system: &[&str], column_limit: usize) -> Self {
         let mut columns = Self {
             columns: Vec::new(),
             by_key: HashMap::default(),
             by_name: HashMap::new(),
-            unbound: 0,
-            limit: column_limit.max(known.len()) + own.len(),
-            first: NONE,
+            keyless_known: 0,
+            limit: column_limit.max(known.len()) + system.len(),
+            first: NO_COLUMN,
             previous: None,
         };
         for name in known {
             let key = names::original_key(&name);
-            columns.unbound += usize::from(key.is_none());
+            columns.keyless_known += usize::from(key.is_none());
             columns.add(name, key);
         }
-        for name in own {
+        for name in system {
             columns.add((*name).to_owned(), None);
         }
         columns
@@ -68,93 +73,90 @@ impl Columns {
     }
 
     #[inline]
-    pub fn values(&mut self, column: u32) -> &mut Values {
+    pub fn values(&mut self, column: u32) -> &mut ColumnValues {
         &mut self.columns[column as usize].values
     }
 
-    /// A row begins.
     pub fn begin_row(&mut self) {
         self.previous = None;
     }
 
-    /// The column was written: the next guess goes from here.
+    /// The column of the current row that was written last: the next prediction is its successor.
     #[inline]
-    pub fn written(&mut self, column: u32) {
+    pub fn set_previous(&mut self, column: u32) {
         self.previous = Some(column);
     }
 
-    /// The column that followed the previous one last time, and its key as it usually stands in a line.
+    /// The predicted column and its key literal; None if there is no prediction, or if its key needs escapes.
     #[inline]
-    pub fn guess(&self) -> Option<(u32, &[u8])> {
-        let guess = self.successor();
-        let usual = &*self.columns.get(guess as usize)?.usual;
-        (!usual.is_empty()).then_some((guess, usual))
+    pub fn prediction(&self) -> Option<(u32, &[u8])> {
+        let predicted = self.predicted();
+        let key_literal = &*self.columns.get(predicted as usize)?.key_literal;
+        (!key_literal.is_empty()).then_some((predicted, key_literal))
     }
 
-    /// The column of a key as it stands between its quotes, if it is known and needs no escapes.
+    /// The column of the text between the quotes of a key; None if no column has this key, or if the key needs escapes.
     #[inline]
-    pub fn plain_column(&mut self, key: &str) -> Option<u32> {
+    pub fn find_unescaped(&mut self, key: &str) -> Option<u32> {
         let column = self.by_key.get(key).copied()?;
-        if self.columns[column as usize].usual.is_empty() {
+        if self.columns[column as usize].key_literal.is_empty() {
             return None;
         }
-        self.follow(column);
+        self.set_successor(column);
         Some(column)
     }
 
+    /// The column of a key, added if it is new; `NO_COLUMN` if the member goes to `_rescued`.
     #[inline]
-    fn successor(&self) -> u32 {
-        match self.previous {
-            None => self.first,
-            Some(previous) => self.columns[previous as usize].next,
-        }
-    }
-
-    /// The column of a key, found or made; `NONE` if the member belongs into `_rescued`.
-    #[inline]
-    pub fn column_of(&mut self, key: &str) -> u32 {
-        let guess = self.successor();
-        if let Some(column) = self.columns.get(guess as usize)
+    pub fn find_or_add(&mut self, key: &str) -> u32 {
+        let predicted = self.predicted();
+        if let Some(column) = self.columns.get(predicted as usize)
             && column.key.as_deref() == Some(key)
         {
-            return guess;
+            return predicted;
         }
         let found = self.by_key.get(key).copied();
-        let column = found.unwrap_or_else(|| self.meet(key));
-        if column != NONE {
-            self.follow(column);
+        let column = found.unwrap_or_else(|| self.add_key(key));
+        if column != NO_COLUMN {
+            self.set_successor(column);
         }
         column
     }
 
-    /// Remembers what followed the previous column.
     #[inline]
-    fn follow(&mut self, column: u32) {
+    fn predicted(&self) -> u32 {
         match self.previous {
-            None => self.first = column,
-            Some(previous) => self.columns[previous as usize].next = column,
+            None => self.first,
+            Some(previous) => self.columns[previous as usize].successor,
         }
     }
 
-    /// A key not seen before.
+    #[inline]
+    fn set_successor(&mut self, column: u32) {
+        match self.previous {
+            None => self.first = column,
+            Some(previous) => self.columns[previous as usize].successor = column,
+        }
+    }
+
     #[cold]
-    fn meet(&mut self, key: &str) -> u32 {
+    fn add_key(&mut self, key: &str) -> u32 {
         let full = self.columns.len() >= self.limit;
-        if key.len() > MAX_KEY || (full && self.unbound == 0) {
-            return NONE;
+        if key.len() > MAX_KEY_BYTES || (full && self.keyless_known == 0) {
+            return NO_COLUMN;
         }
         let name = names::column_name(key);
         match self.by_name.get(&name).copied() {
             Some(column) if self.columns[column as usize].key.is_none() => {
-                self.unbound -= 1;
+                self.keyless_known -= 1;
                 self.columns[column as usize].key = Some(key.to_owned());
-                self.columns[column as usize].usual = usual(key);
+                self.columns[column as usize].key_literal = key_literal(key);
                 self.by_key.insert(key.to_owned(), column);
                 column
             }
-            // Another key has the same hash: the first keeps the column.
-            Some(_) => NONE,
-            None if full => NONE,
+            // A hash collision: the column belongs to the first key.
+            Some(_) => NO_COLUMN,
+            None if full => NO_COLUMN,
             None => self.add(name, Some(key.to_owned())),
         }
     }
@@ -165,12 +167,18 @@ impl Columns {
             self.by_key.insert(key.clone(), index);
         }
         self.by_name.insert(name.clone(), index);
-        let usual = key.as_deref().map(usual).unwrap_or_default();
-        self.columns.push(Column { name, key, usual, next: NONE, values: Values::default(), last_bytes: 0 });
+        self.columns.push(Column {
+            name,
+            key_literal: key.as_deref().map(key_literal).unwrap_or_default(),
+            key,
+            successor: NO_COLUMN,
+            values: ColumnValues::default(),
+            last_batch_bytes: 0,
+        });
         index
     }
 
-    /// Forgets the columns from number `count` on.
+    /// Removes all columns but the first `count`.
     pub fn truncate(&mut self, count: usize) {
         for column in self.columns.drain(count..) {
             self.by_name.remove(&column.name);
@@ -181,7 +189,7 @@ impl Columns {
     }
 }
 
-fn usual(key: &str) -> Box<[u8]> {
-    let plain = key.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\');
-    if plain { format!("\"{key}\":").into_bytes().into() } else { Box::default() }
+fn key_literal(key: &str) -> Box<[u8]> {
+    let needs_escapes = key.bytes().any(|byte| byte < b' ' || byte == b'"' || byte == b'\\');
+    if needs_escapes { Box::default() } else { format!("\"{key}\":").into_bytes().into() }
 }

@@ -1,4 +1,6 @@
-//! NDJSON bytes in; string columns, rejects and counts out, and the columns into Parquet. It knows nothing of S3 or Spark.
+//! Reads NDJSON bytes into string columns, rejects and counts, and writes the columns to Parquet.
+//!
+//! It does not depend on S3 or Spark.
 #![forbid(unsafe_code)]
 
 pub mod column_chunk;
@@ -30,20 +32,23 @@ mod _native {
     #[pymodule_export]
     use crate::py_reader::PyReader;
     #[pymodule_export]
-    use crate::py_results::{Batch, Reject, SplitCounts, StringColumn};
+    use crate::py_results::{PyBatch, PyReject, PySplitCounts, PyStringColumn};
     use crate::{inflate::Codec, names, panic_guard::guarded, reason::Reason};
     use pyo3::{prelude::*, types::PyTuple};
 
+    /// The column name of a JSON key.
     #[pyfunction]
     fn column_name(key: &str) -> PyResult<String> {
         guarded(|| names::column_name(key))
     }
 
+    /// The JSON key of a column name.
     #[pyfunction]
     fn original_key(column: &str) -> PyResult<Option<String>> {
         guarded(|| names::original_key(column))
     }
 
+    /// The codec of a file by its first bytes.
     #[pyfunction]
     fn detect_codec(head: &[u8]) -> Option<&'static str> {
         Codec::detect(head).map(Codec::name)

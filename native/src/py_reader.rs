@@ -1,11 +1,11 @@
-//! The Python face of the reader: arguments checked, order of calls, panics caught. Nothing is decided here.
+//! The Python class `Reader`: it checks arguments and the order of calls, and releases the GIL.
 
-use crate::inflate::Limits;
+use crate::inflate::InflateLimits;
 use crate::input::Chunk;
 use crate::names;
 use crate::panic_guard::guarded;
-use crate::py_results::{Batch, Reject, SplitCounts};
-use crate::reader::{Options, Reader};
+use crate::py_results::{PyBatch, PyReject, PySplitCounts};
+use crate::reader::{Reader, ReaderOptions};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -13,9 +13,14 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use std::collections::HashSet;
 
+/// The largest `max_line_bytes` and `flush_bytes`: the last line that fills a batch must leave its columns below 2 GiB,
+/// because the offsets of Arrow's type utf8 have 32 bits.
+const MAX_BYTES: usize = i32::MAX as usize / 2;
+
+/// Turns the bytes of one or many splits into string columns.
 #[pyclass(name = "Reader", module = "ndjson_arrow")]
 pub struct PyReader {
-    /// None after a panic: what it holds cannot be trusted.
+    /// None after a panic, when its state is not known.
     reader: Option<Reader>,
 }
 
@@ -37,29 +42,30 @@ impl PyReader {
         max_expansion: u64,
         max_inflated_bytes: u64,
     ) -> PyResult<Self> {
-        let most = i32::MAX as usize / 2;
         for (name, value) in [("max_line_bytes", max_line_bytes), ("flush_bytes", flush_bytes)] {
-            if value == 0 || value > most {
-                return Err(PyValueError::new_err(format!("{name} is {value}: it must lie between 1 and {most}")));
+            if value == 0 || value > MAX_BYTES {
+                return Err(PyValueError::new_err(format!("{name} is {value}: it must be between 1 and {MAX_BYTES}")));
             }
         }
         let mut seen = HashSet::new();
         for name in &known_columns {
-            if !names::is_column_name(name) || !seen.insert(name) {
-                let message =
-                    format!("known column {name:?} is no name that column_name() gives, or stands there twice");
+            if !names::is_column_name(name) {
+                let message = format!("known column {name:?} is not a valid column name: pass column_name(key)");
                 return Err(PyValueError::new_err(message));
             }
+            if !seen.insert(name) {
+                return Err(PyValueError::new_err(format!("known column {name:?} is passed twice")));
+            }
         }
-        let options = Options {
+        let options = ReaderOptions {
             known_columns,
             column_limit,
             max_line_bytes,
             flush_bytes,
-            sample_lines: reject_sample_count,
-            sample_bytes: reject_sample_bytes,
+            reject_sample_count,
+            reject_sample_bytes,
             provenance,
-            limits: Limits { expansion: max_expansion, inflated: max_inflated_bytes },
+            inflate_limits: InflateLimits { max_expansion, max_inflated_bytes },
         };
         Ok(Self { reader: Some(guarded(|| Reader::new(options))?) })
     }
@@ -68,7 +74,7 @@ impl PyReader {
     fn open(&mut self, source: &str, start: u64, end: Option<u64>, arrived_at: Option<String>) -> PyResult<()> {
         self.run(|reader| {
             if let Some(open) = reader.split() {
-                return Err(wrong_order(&format!("{} is open: close() it first", open.source)));
+                return Err(wrong_order(&format!("{} is open: call close() first", open.source)));
             }
             reader.open(source, arrived_at, (start, end));
             Ok(())
@@ -83,7 +89,7 @@ impl PyReader {
         self.run(|reader| {
             let split = reader.split().ok_or_else(no_split)?;
             if !split.done && !split.input.needs_input() {
-                return Err(wrong_order("the bytes fed before are not read yet, or end_of_input() was called: read()"));
+                return Err(wrong_order("the last bytes are not read yet, or end_of_input() was called: call read()"));
             }
             reader.feed(bytes);
             Ok(())
@@ -97,14 +103,14 @@ impl PyReader {
         })?
     }
 
-    fn read(&mut self, py: Python<'_>) -> PyResult<Option<Batch>> {
+    fn read(&mut self, py: Python<'_>) -> PyResult<Option<PyBatch>> {
         let batch = py.detach(|| {
             self.run(|reader| {
                 reader.split().ok_or_else(no_split)?;
                 Ok::<_, PyErr>(reader.read())
             })
         })??;
-        Ok(batch.map(|batch| Batch { batch }))
+        Ok(batch.map(|batch| PyBatch { batch }))
     }
 
     #[getter]
@@ -120,26 +126,26 @@ impl PyReader {
         })?
     }
 
-    fn close(&mut self) -> PyResult<SplitCounts> {
+    fn close(&mut self) -> PyResult<PySplitCounts> {
         let split = self.run(|reader| reader.close().ok_or_else(no_split))??;
-        Ok(SplitCounts::new(split))
+        Ok(PySplitCounts::new(split))
     }
 
-    fn flush(&mut self) -> PyResult<Option<Batch>> {
-        Ok(self.run(Reader::flush)?.map(|batch| Batch { batch }))
+    fn flush(&mut self) -> PyResult<Option<PyBatch>> {
+        Ok(self.run(Reader::flush)?.map(|batch| PyBatch { batch }))
     }
 
-    fn take_rejects(&mut self) -> PyResult<Vec<Reject>> {
+    fn take_rejects(&mut self) -> PyResult<Vec<PyReject>> {
         let rejects = self.run(Reader::take_rejects)?;
-        Ok(rejects.into_iter().map(|(source, reject)| Reject::new(&source, reject)).collect())
+        Ok(rejects.into_iter().map(|(source, reject)| PyReject::new(&source, reject)).collect())
     }
 }
 
 impl PyReader {
     fn run<T>(&mut self, work: impl FnOnce(&mut Reader) -> T) -> PyResult<T> {
-        let reader = self.reader.as_mut();
-        let reader =
-            reader.ok_or_else(|| PyRuntimeError::new_err("this Reader failed inside before: make a new one"))?;
+        let reader = self.reader.as_mut().ok_or_else(|| {
+            PyRuntimeError::new_err("this Reader cannot be used after an internal error: create a new one")
+        })?;
         let outcome = guarded(|| work(reader));
         if outcome.is_err() {
             self.reader = None;

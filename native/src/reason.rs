@@ -1,4 +1,4 @@
-//! Why a line is no row: a closed list, in the order in which a line is judged.
+//! Why a line is rejected: a closed list, in the order in which the reasons are checked.
 
 use std::fmt;
 
@@ -26,6 +26,7 @@ impl Reason {
         Reason::DuplicateKey,
     ];
 
+    /// The reason as callers see it. It is data: it is stored in the quarantine and in results.
     pub fn text(self) -> &'static str {
         match self {
             Reason::LineTooLong => "line too long",

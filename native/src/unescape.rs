@@ -1,12 +1,12 @@
-//! The characters of JSON string literals.
+//! JSON string literals to text (RFC 8259, section 7).
 
-/// The characters of a valid string literal (given with its quotes); None if a surrogate stands alone.
+/// The text of a valid string literal, which includes its quotes; None if it has a lone surrogate.
 pub fn unescape(literal: &str) -> Option<String> {
     let mut text = String::new();
     unescape_into(&literal[1..literal.len() - 1], &mut text).map(|()| text)
 }
 
-/// Appends the characters of a valid string literal's inside; None if a surrogate stands alone.
+/// Appends the text of a valid string literal, given without its quotes; None if it has a lone surrogate.
 pub fn unescape_into(mut rest: &str, text: &mut String) -> Option<()> {
     while let Some(backslash) = memchr::memchr(b'\\', rest.as_bytes()) {
         text.push_str(&rest[..backslash]);
@@ -18,7 +18,8 @@ pub fn unescape_into(mut rest: &str, text: &mut String) -> Option<()> {
             b'r' => ('\r', 1),
             b't' => ('\t', 1),
             b'u' => unescape_unicode(escaped)?,
-            other => (char::from(other), 1),
+            // A quotation mark, a backslash or a slash.
+            character => (char::from(character), 1),
         };
         text.push(character);
         rest = &escaped[length..];
@@ -27,20 +28,20 @@ pub fn unescape_into(mut rest: &str, text: &mut String) -> Option<()> {
     Some(())
 }
 
-/// `escaped` starts with `uXXXX`: the character, and how many bytes of `escaped` it takes.
+/// The character of `escaped`, which starts with `uXXXX`, and how many bytes of `escaped` it takes.
 fn unescape_unicode(escaped: &str) -> Option<(char, usize)> {
-    let high = hex(escaped.get(1..5)?)?;
+    let high = parse_hex(escaped.get(1..5)?)?;
     if let Some(character) = char::from_u32(high) {
         return Some((character, 5));
     }
-    let low = hex(escaped.get(5..11)?.strip_prefix("\\u")?)?;
+    let low = parse_hex(escaped.get(5..11)?.strip_prefix("\\u")?)?;
     if !(0xD800..0xDC00).contains(&high) || !(0xDC00..0xE000).contains(&low) {
         return None;
     }
     Some((char::from_u32(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00))?, 11))
 }
 
-fn hex(digits: &str) -> Option<u32> {
+fn parse_hex(digits: &str) -> Option<u32> {
     digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16).ok())?
 }
 
@@ -49,12 +50,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pairs_of_surrogates_are_one_character() {
+    fn a_surrogate_pair_is_one_character() {
         assert_eq!(unescape(r#""\uD83D\uDE00\u0041\/""#).as_deref(), Some("\u{1F600}A/"));
         for lone in [r#""\ud83d""#, r#""\ude00""#, r#""\ud83d\u0041""#, r#""\ud83dxxxxxx""#, r#""\ud83d\ud83d\ude00""#]
         {
             assert_eq!(unescape(lone), None, "{lone}");
         }
-        assert_eq!(unescape(r#""\ud83d€€""#), None, "the window behind it ends inside of a character");
+        assert_eq!(unescape(r#""\ud83d€€""#), None, "the six bytes after the escape end inside a character");
     }
 }
