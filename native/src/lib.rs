@@ -3,27 +3,27 @@
 //! It does not depend on S3 or Spark.
 #![forbid(unsafe_code)]
 
-pub mod column_chunk;
-pub mod column_values;
-pub mod columns;
+mod column_chunk;
+mod column_values;
+mod columns;
 pub mod inflate;
-pub mod input;
-pub mod names;
-pub mod page_compressor;
-pub mod panic_guard;
-pub mod parquet_file;
-pub mod py_parquet_file;
-pub mod py_reader;
-pub mod py_results;
+mod input;
+mod names;
+mod page_compressor;
+mod panic_guard;
+mod parquet_file;
+mod py_parquet_file;
+mod py_reader;
+mod py_results;
 pub mod reader;
-pub mod reason;
-pub mod reject;
-pub mod row;
-pub mod scan;
-pub mod split;
-pub mod strict;
-pub mod table;
-pub mod unescape;
+mod reason;
+mod reject;
+mod row;
+mod scan;
+mod split;
+mod strict;
+mod table;
+mod unescape;
 
 #[pyo3::pymodule]
 mod _native {

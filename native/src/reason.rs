@@ -1,7 +1,5 @@
 //! Why a line is rejected: a closed list, in the order in which the reasons are checked.
 
-use std::fmt;
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
     LineTooLong,
@@ -38,11 +36,5 @@ impl Reason {
             Reason::LoneSurrogate => "lone surrogate",
             Reason::DuplicateKey => "duplicate key",
         }
-    }
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.text())
     }
 }
