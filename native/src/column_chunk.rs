@@ -1,42 +1,42 @@
-//! A column chunk of a Parquet file: plain pages of optional strings, each compressed as soon as it is full.
+//! A column chunk of a Parquet file: PLAIN data pages of optional strings, each compressed as soon as it is full.
 //!
-//! Page headers are the `parquet` crate's. Ours are the inside of a page (which rows have a value, the values) and the
-//! smallest and largest value.
+//! The `parquet` crate writes the page headers. This module writes what is inside a page (definition levels and values)
+//! and finds the minimum and maximum.
 
-use crate::codec::Codec;
-use crate::column::{Values, split_value};
+use crate::column_values::{ColumnValues, split_first_value};
+use crate::page_compressor::PageCompressor;
 use parquet::basic::Encoding;
 use parquet::column::page::{CompressedPage, Page, PageWriter};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 
-/// A page ends when its values take so many bytes ...
+/// A page is full when its values take this many bytes: the default of parquet-mr and Arrow.
 const PAGE_BYTES: usize = 1 << 20;
-/// ... or it has so many rows.
+/// Maximum number of rows of a page, rounded up to whole words.
 const PAGE_ROWS: usize = 1 << 20;
-/// Rows that are looked at together: one word of the bitmap.
-const WORD: usize = u64::BITS as usize;
-/// Before the values of a page, for its definition levels where they are one run: length, two bytes or more.
-const ROOM: usize = 16;
-/// A chunk whose smallest or largest value is longer tells neither: a footer of many megabytes helps nobody.
-const MAX_BOUND: usize = 4096;
+/// Rows that are processed together: one word of the validity bitmap.
+const WORD_ROWS: usize = u64::BITS as usize;
+/// Space before the values for definition levels that are a single run: they take less.
+const LEVELS_SPACE: usize = 16;
+/// Chunks with a longer minimum or maximum have neither in the footer: a footer of many megabytes is expensive to read.
+const MAX_BOUND_BYTES: usize = 4096;
 
 #[derive(Default)]
 pub struct ColumnChunk {
     page: OpenPage,
     /// Finished pages with their headers.
     pages: Vec<u8>,
-    summary: Summary,
+    summary: ChunkSummary,
 }
 
-/// What the footer says of a chunk.
+/// The metadata of a chunk in the footer.
 #[derive(Clone, Default)]
-pub struct Summary {
+pub struct ChunkSummary {
     pub rows: usize,
     pub nulls: usize,
-    pub compressed: usize,
-    pub uncompressed: usize,
-    /// The smallest and the largest value.
+    pub compressed_bytes: usize,
+    pub uncompressed_bytes: usize,
+    /// The minimum and the maximum value; None if there is no value, or if one of them is too long.
     pub bounds: Option<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -44,98 +44,99 @@ pub struct Summary {
 struct OpenPage {
     rows: usize,
     nulls: usize,
-    /// Which rows have a value, one bit each, least significant first.
-    present: Vec<u64>,
-    /// `ROOM`, then the values, each after its length; empty at first.
+    /// One bit for each row, set for a value, the least significant bit first.
+    validity: Vec<u64>,
+    /// `LEVELS_SPACE` bytes, then the values, each after its length; empty at first.
     plain: Vec<u8>,
 }
 
-/// The smallest and the largest of some values, and their first bytes as numbers, which nearly always tell enough.
+/// The minimum and maximum of some values, each after its first bytes as a number: comparing numbers is nearly always
+/// enough.
 struct Bounds<'a> {
-    least: (u64, &'a [u8]),
-    most: (u64, &'a [u8]),
+    min: (u64, &'a [u8]),
+    max: (u64, &'a [u8]),
 }
 
 impl ColumnChunk {
-    /// Rows so far.
+    /// Rows written so far.
     pub fn rows(&self) -> usize {
         self.summary.rows + self.page.rows
     }
 
-    /// Appends `rows` rows of the column; those it does not have are NULL.
-    pub fn write(&mut self, column: &Values, rows: usize, codec: &mut Codec) -> Result<()> {
+    /// Appends `rows` rows of the column. Rows that the column does not have are NULL.
+    pub fn write(&mut self, column: &ColumnValues, rows: usize, compressor: &mut PageCompressor) -> Result<()> {
         let mut bounds = None;
-        // Not yet in the page, and not yet looked at.
-        let (mut pending, mut rest) = (&*column.plain, &*column.plain);
-        for row in (0..rows).step_by(WORD) {
-            let count = WORD.min(rows - row);
-            let present = column.present(row, count);
-            self.page.push_present(present, count);
-            for _ in 0..present.count_ones() {
-                let (value, behind) = split_value(rest).expect("a value for every bit");
+        // The values that are not copied to the page yet, and those of them that are not scanned yet.
+        let (mut uncopied, mut unscanned) = (&*column.plain, &*column.plain);
+        for row in (0..rows).step_by(WORD_ROWS) {
+            let count = WORD_ROWS.min(rows - row);
+            let validity = column.validity_word(row, count);
+            self.page.push_validity(validity, count);
+            for _ in 0..validity.count_ones() {
+                let (value, next) = split_first_value(unscanned).expect("a value for every bit");
                 Bounds::widen(&mut bounds, value);
-                rest = behind;
+                unscanned = next;
             }
-            let looked_at = pending.len() - rest.len();
-            if self.page.plain.len() + looked_at >= ROOM + PAGE_BYTES || self.page.rows >= PAGE_ROWS {
-                self.page.push_values(&pending[..looked_at]);
-                pending = rest;
-                self.end_page(codec)?;
+            let scanned_bytes = uncopied.len() - unscanned.len();
+            if self.page.plain.len() + scanned_bytes >= LEVELS_SPACE + PAGE_BYTES || self.page.rows >= PAGE_ROWS {
+                self.page.push_values(&uncopied[..scanned_bytes]);
+                uncopied = unscanned;
+                self.end_page(compressor)?;
             }
         }
-        if !rest.is_empty() {
-            return Err(ParquetError::General("a column has more values than rows that have one".into()));
+        if !unscanned.is_empty() {
+            return Err(ParquetError::General("a column has more values than rows that are not NULL".into()));
         }
-        self.page.push_values(pending);
-        if let Some(Bounds { least, most }) = bounds {
-            self.summary.widen(least.1, most.1);
+        self.page.push_values(uncopied);
+        if let Some(Bounds { min, max }) = bounds {
+            self.summary.widen(min.1, max.1);
         }
         Ok(())
     }
 
-    /// Ends the chunk: its pages one after the other, and what the footer is to say of them.
-    pub fn take(&mut self, codec: &mut Codec) -> Result<(Vec<u8>, Summary)> {
+    /// Ends the chunk: its pages with their headers, and its metadata. The next chunk can begin.
+    pub fn take(&mut self, compressor: &mut PageCompressor) -> Result<(Vec<u8>, ChunkSummary)> {
         if self.page.rows > 0 {
-            self.end_page(codec)?;
+            self.end_page(compressor)?;
         }
         let pages = std::mem::take(&mut self.pages);
         let mut summary = std::mem::take(&mut self.summary);
-        summary.compressed = pages.len();
-        summary.bounds.take_if(|(least, most)| least.len().max(most.len()) > MAX_BOUND);
+        summary.compressed_bytes = pages.len();
+        summary.bounds.take_if(|(min, max)| min.len().max(max.len()) > MAX_BOUND_BYTES);
         Ok((pages, summary))
     }
 
-    fn end_page(&mut self, codec: &mut Codec) -> Result<()> {
-        let rows = u32::try_from(self.page.rows).expect("a page has few rows");
-        let plain = self.page.encode();
+    fn end_page(&mut self, compressor: &mut PageCompressor) -> Result<()> {
+        let rows = u32::try_from(self.page.rows).expect("a page has at most PAGE_ROWS rows and one word");
+        let encoded = self.page.encode();
         let page = Page::DataPage {
-            buf: codec.compress(plain)?.into(),
+            buf: compressor.compress(encoded)?.into(),
             num_values: rows,
             encoding: Encoding::PLAIN,
             def_level_encoding: Encoding::RLE,
             rep_level_encoding: Encoding::RLE,
             statistics: None,
         };
-        let page = CompressedPage::new(page, plain.len());
+        let page = CompressedPage::new(page, encoded.len());
         let mut sink = TrackedWrite::new(&mut self.pages);
         let written = SerializedPageWriter::new(&mut sink).write_page(page)?;
         sink.into_inner()?;
         self.summary.rows += self.page.rows;
         self.summary.nulls += self.page.nulls;
-        self.summary.uncompressed += written.uncompressed_size;
+        self.summary.uncompressed_bytes += written.uncompressed_size;
         self.page.clear();
         Ok(())
     }
 }
 
-impl Summary {
-    fn widen(&mut self, least: &[u8], most: &[u8]) {
-        let (smallest, largest) = self.bounds.get_or_insert_with(|| (least.to_vec(), most.to_vec()));
-        if least < smallest.as_slice() {
-            *smallest = least.to_vec();
+impl ChunkSummary {
+    fn widen(&mut self, min: &[u8], max: &[u8]) {
+        let (chunk_min, chunk_max) = self.bounds.get_or_insert_with(|| (min.to_vec(), max.to_vec()));
+        if min < chunk_min.as_slice() {
+            *chunk_min = min.to_vec();
         }
-        if most > largest.as_slice() {
-            *largest = most.to_vec();
+        if max > chunk_max.as_slice() {
+            *chunk_max = max.to_vec();
         }
     }
 }
@@ -143,36 +144,36 @@ impl Summary {
 impl<'a> Bounds<'a> {
     #[inline]
     fn widen(bounds: &mut Option<Self>, value: &'a [u8]) {
-        let next = (first_bytes(value), value);
+        let value = (first_bytes(value), value);
         match bounds {
-            None => *bounds = Some(Bounds { least: next, most: next }),
-            Some(bounds) if next < bounds.least => bounds.least = next,
-            Some(bounds) if next > bounds.most => bounds.most = next,
+            None => *bounds = Some(Bounds { min: value, max: value }),
+            Some(bounds) if value < bounds.min => bounds.min = value,
+            Some(bounds) if value > bounds.max => bounds.max = value,
             Some(_) => {}
         }
     }
 }
 
-/// The first eight bytes as a number that sorts as they do; of a shorter value, as if zeros followed.
+/// The first eight bytes as a number with the same order. A shorter value is filled with zeros.
 #[inline]
 fn first_bytes(value: &[u8]) -> u64 {
     match value.first_chunk() {
         Some(bytes) => u64::from_be_bytes(*bytes),
-        None => value.iter().enumerate().fold(0, |number, (at, &byte)| number | u64::from(byte) << (56 - 8 * at)),
+        None => value.iter().enumerate().fold(0, |number, (index, &byte)| number | u64::from(byte) << (56 - 8 * index)),
     }
 }
 
 impl OpenPage {
-    fn push_present(&mut self, word: u64, rows: usize) {
-        let filled = self.rows % WORD;
-        match self.present.last_mut() {
-            Some(last) if filled > 0 => {
-                *last |= word << filled;
-                if filled + rows > WORD {
-                    self.present.push(word >> (WORD - filled));
+    fn push_validity(&mut self, word: u64, rows: usize) {
+        let used_bits = self.rows % WORD_ROWS;
+        match self.validity.last_mut() {
+            Some(last) if used_bits > 0 => {
+                *last |= word << used_bits;
+                if used_bits + rows > WORD_ROWS {
+                    self.validity.push(word >> (WORD_ROWS - used_bits));
                 }
             }
-            _ => self.present.push(word),
+            _ => self.validity.push(word),
         }
         self.rows += rows;
         self.nulls += rows - word.count_ones() as usize;
@@ -180,12 +181,14 @@ impl OpenPage {
 
     fn push_values(&mut self, values: &[u8]) {
         if self.plain.is_empty() {
-            self.plain.resize(ROOM, 0);
+            self.plain.resize(LEVELS_SPACE, 0);
         }
         self.plain.extend_from_slice(values);
     }
 
-    /// The page as it is to be compressed: definition levels after their length, values.
+    /// The page before compression: the length of the definition levels, the levels, the values.
+    ///
+    /// Levels are in Parquet's RLE/bit-packing hybrid: a single run if all rows or none have a value, else bit-packed.
     fn encode(&mut self) -> &[u8] {
         let mut levels = vec![0; size_of::<u32>()];
         if self.nulls == 0 || self.nulls == self.rows {
@@ -195,26 +198,26 @@ impl OpenPage {
             let bytes = self.rows.div_ceil(8);
             push_varint(&mut levels, bytes << 1 | 1);
             let end = levels.len() + bytes;
-            levels.extend(self.present.iter().flat_map(|word| word.to_le_bytes()));
+            levels.extend(self.validity.iter().flat_map(|word| word.to_le_bytes()));
             levels.truncate(end);
         }
-        let length = u32::try_from(levels.len() - size_of::<u32>()).expect("a page has few rows");
+        let length = u32::try_from(levels.len() - size_of::<u32>()).expect("one bit for each of a page's rows");
         levels[..size_of::<u32>()].copy_from_slice(&length.to_le_bytes());
-        // Into the room before the values, of which there may be too little.
-        let from = ROOM.saturating_sub(levels.len());
-        self.plain.splice(from..ROOM, levels);
-        &self.plain[from..]
+        // A single run fits into the space before the values. Longer levels move the values.
+        let start = LEVELS_SPACE.saturating_sub(levels.len());
+        self.plain.splice(start..LEVELS_SPACE, levels);
+        &self.plain[start..]
     }
 
     fn clear(&mut self) {
         self.rows = 0;
         self.nulls = 0;
-        self.present.clear();
+        self.validity.clear();
         self.plain.clear();
     }
 }
 
-/// Seven bits in each byte, the lowest first.
+/// An unsigned LEB128: seven bits in each byte, the lowest first.
 fn push_varint(bytes: &mut Vec<u8>, mut value: usize) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);

@@ -1,12 +1,13 @@
-//! gzip, bzip2 and zstd, recognised by their first bytes, every member of the file, with limits on expansion.
+//! Decompression of gzip, bzip2 and zstd files with all their members, and limits against decompression bombs.
 
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
-/// As many bytes as the longest mark needs.
-pub const MARK_BYTES: usize = 4;
-/// Files below this size are never said to expand too far: repetitive logs do so honestly, and this much is no harm.
-const RATIO_APPLIES_FROM: u64 = 256 << 20;
-/// gzip with its header and trailer, largest window.
+/// Bytes of the longest magic number.
+pub const MAGIC_BYTES: usize = 4;
+/// The ratio is not limited up to this many inflated bytes: repetitive logs can have any ratio, and a file of this size
+/// does no harm.
+const MIN_BYTES_FOR_RATIO: u64 = 256 << 20;
+/// The largest window of DEFLATE, 2^15 bytes.
 const GZIP_WINDOW_BITS: u8 = 15;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,12 +18,14 @@ pub enum Codec {
 }
 
 impl Codec {
-    /// None: not compressed. No NDJSON file starts with any of these marks.
+    /// The codec by the first bytes of a file (`MAGIC_BYTES` are enough); None if it is not compressed.
+    ///
+    /// No row starts with one of these magic numbers.
     pub fn detect(head: &[u8]) -> Option<Codec> {
         match head {
             [0x1f, 0x8b, ..] => Some(Codec::Gzip),
             [b'B', b'Z', b'h', b'1'..=b'9', ..] => Some(Codec::Bzip2),
-            // A zstd frame, or a skippable one before it.
+            // A zstd frame, or a skippable frame before it.
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Codec::Zstd),
             _ => None,
         }
@@ -38,136 +41,156 @@ impl Codec {
 }
 
 #[derive(Clone, Copy)]
-pub struct Limits {
-    /// Inflated bytes per compressed byte.
-    pub expansion: u64,
+pub struct InflateLimits {
+    /// Inflated bytes per compressed byte, checked above `MIN_BYTES_FOR_RATIO` inflated bytes.
+    pub max_expansion: u64,
     /// Inflated bytes of one file.
-    pub inflated: u64,
+    pub max_inflated_bytes: u64,
 }
 
-enum Member {
+/// Decompresses one member of a file: a gzip member, a bzip2 stream or a zstd frame.
+enum Decompressor {
     Gzip(flate2::Decompress),
     Bzip2(bzip2::Decompress),
     Zstd(Decoder<'static>),
 }
 
+/// What one call of a decompressor did.
+struct Step {
+    read: usize,
+    written: usize,
+    member_ended: bool,
+}
+
 pub struct Inflater {
     codec: Codec,
-    limits: Limits,
-    member: Option<Member>,
-    members: u64,
-    consumed: u64,
-    produced: u64,
+    limits: InflateLimits,
+    /// None between two members.
+    decompressor: Option<Decompressor>,
+    finished_members: u64,
+    compressed_bytes: u64,
+    inflated_bytes: u64,
 }
 
 impl Inflater {
-    pub fn new(codec: Codec, limits: Limits) -> Self {
-        Self { codec, limits, member: None, members: 0, consumed: 0, produced: 0 }
+    pub fn new(codec: Codec, limits: InflateLimits) -> Self {
+        Self { codec, limits, decompressor: None, finished_members: 0, compressed_bytes: 0, inflated_bytes: 0 }
     }
 
     pub fn codec(&self) -> Codec {
         self.codec
     }
 
-    /// Inflates into `output` (all of it may be overwritten): the bytes taken from `input` and written to `output`.
-    /// When `output` was filled there may be more to come without new input. The error is a sentence for people.
+    /// Inflates `input` into `output`, all of which may be overwritten: the bytes read and the bytes written.
+    ///
+    /// If `output` is full, more output may follow without more input. The error is a message for the operator and final.
     pub fn inflate(&mut self, input: &[u8], output: &mut [u8]) -> Result<(usize, usize), String> {
-        let (mut taken, mut written) = (0, 0);
+        let (mut read, mut written) = (0, 0);
         while written < output.len() {
-            let rest = &input[taken..];
-            if self.member.is_none() {
+            let rest = &input[read..];
+            if self.decompressor.is_none() {
                 if rest.is_empty() {
                     break;
                 }
-                if self.members > 0 && self.codec == Codec::Gzip && rest[0] == 0 {
-                    // gzip files may be padded with zeros to a block size.
-                    taken += 1;
-                    self.consumed += 1;
+                if self.finished_members > 0 && self.codec == Codec::Gzip && rest[0] == 0 {
+                    // gzip files can be padded with zeros to a block size; gzip(1) ignores them too.
+                    read += 1;
+                    self.compressed_bytes += 1;
                     continue;
                 }
-                self.member = Some(self.open()?);
+                self.decompressor = Some(self.new_decompressor()?);
             }
-            let (read, wrote, ended) = self.step(rest, &mut output[written..])?;
-            taken += read;
-            written += wrote;
-            self.consumed += read as u64;
-            self.produced += wrote as u64;
-            if ended {
-                self.member = None;
-                self.members += 1;
-            } else if read == 0 && wrote == 0 {
+            let step = self.step(rest, &mut output[written..])?;
+            read += step.read;
+            written += step.written;
+            self.compressed_bytes += step.read as u64;
+            self.inflated_bytes += step.written as u64;
+            if step.member_ended {
+                self.decompressor = None;
+                self.finished_members += 1;
+            } else if step.read == 0 && step.written == 0 {
                 break;
             }
             self.check_limits()?;
         }
-        Ok((taken, written))
+        Ok((read, written))
     }
 
-    /// No more input exists.
+    /// The file has no more bytes; an error if it is truncated.
     pub fn finish(&self) -> Result<(), String> {
-        if self.member.is_some() || self.members == 0 {
-            return Err(format!("truncated {} at byte {}", self.codec.name(), self.consumed));
+        if self.decompressor.is_some() || self.finished_members == 0 {
+            return Err(format!("truncated {} at byte {}", self.codec.name(), self.compressed_bytes));
         }
         Ok(())
     }
 
-    fn open(&self) -> Result<Member, String> {
+    fn new_decompressor(&self) -> Result<Decompressor, String> {
         Ok(match self.codec {
-            Codec::Gzip => Member::Gzip(flate2::Decompress::new_gzip(GZIP_WINDOW_BITS)),
-            Codec::Bzip2 => Member::Bzip2(bzip2::Decompress::new(false)),
-            Codec::Zstd => Member::Zstd(Decoder::new().map_err(|error| self.corrupt(&error.to_string()))?),
+            Codec::Gzip => Decompressor::Gzip(flate2::Decompress::new_gzip(GZIP_WINDOW_BITS)),
+            Codec::Bzip2 => Decompressor::Bzip2(bzip2::Decompress::new(false)),
+            Codec::Zstd => Decompressor::Zstd(Decoder::new().map_err(|error| self.corrupt(&error.to_string()))?),
         })
     }
 
-    fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<(usize, usize, bool), String> {
-        let outcome = match self.member.as_mut() {
-            Some(Member::Gzip(member)) => gzip(member, input, output),
-            Some(Member::Bzip2(member)) => bzip2(member, input, output),
-            Some(Member::Zstd(member)) => zstd(member, input, output),
-            None => Ok((0, 0, false)),
+    fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, String> {
+        let step = match self.decompressor.as_mut() {
+            Some(Decompressor::Gzip(decompressor)) => gzip_step(decompressor, input, output),
+            Some(Decompressor::Bzip2(decompressor)) => bzip2_step(decompressor, input, output),
+            Some(Decompressor::Zstd(decompressor)) => zstd_step(decompressor, input, output),
+            None => Ok(Step { read: 0, written: 0, member_ended: false }),
         };
-        outcome.map_err(|why| self.corrupt(&why))
+        step.map_err(|cause| self.corrupt(&cause))
     }
 
     fn check_limits(&self) -> Result<(), String> {
-        let (name, read, made) = (self.codec.name(), self.consumed, self.produced);
-        if made > self.limits.inflated {
-            let limit = self.limits.inflated;
-            return Err(format!("expands too far: {name} inflates to more than {limit} bytes (at byte {read})"));
+        let (codec, compressed, inflated) = (self.codec.name(), self.compressed_bytes, self.inflated_bytes);
+        let InflateLimits { max_expansion, max_inflated_bytes } = self.limits;
+        if inflated > max_inflated_bytes {
+            return Err(format!(
+                "expands too far: {codec} inflates to more than {max_inflated_bytes} bytes (at byte {compressed})"
+            ));
         }
-        if made > RATIO_APPLIES_FROM && made / read.max(1) >= self.limits.expansion {
-            let limit = self.limits.expansion;
-            return Err(format!("expands too far: {read} bytes of {name} became {made}, more than {limit} times"));
+        if inflated > MIN_BYTES_FOR_RATIO && inflated / compressed.max(1) >= max_expansion {
+            return Err(format!(
+                "expands too far: {compressed} bytes of {codec} inflate to {inflated} bytes, \
+                 {max_expansion} times as many or more"
+            ));
         }
         Ok(())
     }
 
-    fn corrupt(&self, why: &str) -> String {
-        format!("corrupt {} at byte {}: {why}", self.codec.name(), self.consumed)
+    fn corrupt(&self, cause: &str) -> String {
+        format!("corrupt {} at byte {}: {cause}", self.codec.name(), self.compressed_bytes)
     }
 }
 
-fn gzip(member: &mut flate2::Decompress, input: &[u8], output: &mut [u8]) -> Result<(usize, usize, bool), String> {
-    let (read, wrote) = (member.total_in(), member.total_out());
-    let status = member
+fn gzip_step(decompressor: &mut flate2::Decompress, input: &[u8], output: &mut [u8]) -> Result<Step, String> {
+    let (read_before, written_before) = (decompressor.total_in(), decompressor.total_out());
+    let status = decompressor
         .decompress(input, output, flate2::FlushDecompress::None)
         .map_err(|error| error.message().unwrap_or("invalid data").to_owned())?;
-    let ended = status == flate2::Status::StreamEnd;
-    Ok(((member.total_in() - read) as usize, (member.total_out() - wrote) as usize, ended))
+    Ok(Step {
+        read: (decompressor.total_in() - read_before) as usize,
+        written: (decompressor.total_out() - written_before) as usize,
+        member_ended: status == flate2::Status::StreamEnd,
+    })
 }
 
-fn bzip2(member: &mut bzip2::Decompress, input: &[u8], output: &mut [u8]) -> Result<(usize, usize, bool), String> {
-    let (read, wrote) = (member.total_in(), member.total_out());
-    let status = member.decompress(input, output).map_err(|error| error.to_string())?;
-    let ended = status == bzip2::Status::StreamEnd;
-    Ok(((member.total_in() - read) as usize, (member.total_out() - wrote) as usize, ended))
+fn bzip2_step(decompressor: &mut bzip2::Decompress, input: &[u8], output: &mut [u8]) -> Result<Step, String> {
+    let (read_before, written_before) = (decompressor.total_in(), decompressor.total_out());
+    let status = decompressor.decompress(input, output).map_err(|error| error.to_string())?;
+    Ok(Step {
+        read: (decompressor.total_in() - read_before) as usize,
+        written: (decompressor.total_out() - written_before) as usize,
+        member_ended: status == bzip2::Status::StreamEnd,
+    })
 }
 
-fn zstd(member: &mut Decoder<'static>, input: &[u8], output: &mut [u8]) -> Result<(usize, usize, bool), String> {
+fn zstd_step(decompressor: &mut Decoder<'static>, input: &[u8], output: &mut [u8]) -> Result<Step, String> {
     let mut source = InBuffer::around(input);
     let mut target = OutBuffer::around(output);
-    let hint = member.run(&mut source, &mut target).map_err(|error| error.to_string())?;
-    Ok((source.pos(), target.pos(), hint == 0))
+    let hint = decompressor.run(&mut source, &mut target).map_err(|error| error.to_string())?;
+    Ok(Step { read: source.pos(), written: target.pos(), member_ended: hint == 0 })
 }
 
 #[cfg(test)]
@@ -175,31 +198,31 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    const LIMITS: Limits = Limits { expansion: 200, inflated: 1 << 30 };
+    const LIMITS: InflateLimits = InflateLimits { max_expansion: 200, max_inflated_bytes: 1 << 30 };
 
-    fn gzipped(text: &[u8]) -> Vec<u8> {
+    fn pack_gzip(text: &[u8]) -> Vec<u8> {
         let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
         writer.write_all(text).unwrap();
         writer.finish().unwrap()
     }
 
-    fn bzipped(text: &[u8]) -> Vec<u8> {
+    fn pack_bzip2(text: &[u8]) -> Vec<u8> {
         let mut writer = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::default());
         writer.write_all(text).unwrap();
         writer.finish().unwrap()
     }
 
-    fn inflate_in_steps(packed: &[u8], step: usize, room: usize) -> Result<Vec<u8>, String> {
+    fn inflate_in_chunks(packed: &[u8], input_bytes: usize, output_bytes: usize) -> Result<Vec<u8>, String> {
         let mut inflater = Inflater::new(Codec::detect(packed).unwrap(), LIMITS);
         let mut text = Vec::new();
-        for chunk in packed.chunks(step) {
-            let mut at = 0;
+        for chunk in packed.chunks(input_bytes) {
+            let mut position = 0;
             loop {
-                let mut room = vec![0; room];
-                let (taken, written) = inflater.inflate(&chunk[at..], &mut room)?;
-                at += taken;
-                text.extend_from_slice(&room[..written]);
-                if at == chunk.len() && written < room.len() {
+                let mut output = vec![0; output_bytes];
+                let (read, written) = inflater.inflate(&chunk[position..], &mut output)?;
+                position += read;
+                text.extend_from_slice(&output[..written]);
+                if position == chunk.len() && written < output.len() {
                     break;
                 }
             }
@@ -208,32 +231,32 @@ mod tests {
     }
 
     #[test]
-    fn every_member_is_read_whatever_the_steps() {
+    fn every_member_is_inflated_for_any_size_of_input_and_output() {
         let pack_zstd = |text: &[u8]| zstd::encode_all(text, 1).unwrap();
-        for pack in [&gzipped as &dyn Fn(&[u8]) -> Vec<u8>, &bzipped, &pack_zstd] {
+        for pack in [&pack_gzip as &dyn Fn(&[u8]) -> Vec<u8>, &pack_bzip2, &pack_zstd] {
             let packed = [pack(b"first\n"), pack(b""), pack(&[b'x'; 5000])].concat();
-            for (step, room) in [(1, 1), (1, 4096), (7, 3), (100_000, 1), (100_000, 100_000)] {
-                let text = inflate_in_steps(&packed, step, room).unwrap();
+            for (input_bytes, output_bytes) in [(1, 1), (1, 4096), (7, 3), (100_000, 1), (100_000, 100_000)] {
+                let text = inflate_in_chunks(&packed, input_bytes, output_bytes).unwrap();
                 assert_eq!(text, [&b"first\n"[..], &[b'x'; 5000]].concat());
             }
-            let cut = inflate_in_steps(&packed[..packed.len() - 1], 64, 64).unwrap_err();
-            assert!(cut.starts_with("truncated "), "{cut}");
-            let garbage = inflate_in_steps(&[&packed[..], b"garbage"].concat(), 64, 64).unwrap_err();
-            assert!(garbage.starts_with("corrupt "), "{garbage}");
+            let truncated = inflate_in_chunks(&packed[..packed.len() - 1], 64, 64).unwrap_err();
+            assert!(truncated.starts_with("truncated "), "{truncated}");
+            let corrupt = inflate_in_chunks(&[&packed[..], b"garbage"].concat(), 64, 64).unwrap_err();
+            assert!(corrupt.starts_with("corrupt "), "{corrupt}");
         }
     }
 
     #[test]
     fn zeros_after_gzip_are_padding() {
-        let packed = [gzipped(b"text"), vec![0; 1000]].concat();
-        assert_eq!(inflate_in_steps(&packed, 10, 10).unwrap(), b"text");
+        let packed = [pack_gzip(b"text"), vec![0; 1000]].concat();
+        assert_eq!(inflate_in_chunks(&packed, 10, 10).unwrap(), b"text");
     }
 
     #[test]
-    fn a_bomb_is_recognised() {
-        // Members of one file count together, so that the packed text is made only once.
-        let packed = gzipped(&vec![0; 16 << 20]).repeat(17);
-        let error = inflate_in_steps(&packed, 4096, 65536).unwrap_err();
+    fn a_decompression_bomb_is_an_error() {
+        // The members of a file are added up, so that one member, compressed once, can be repeated.
+        let packed = pack_gzip(&vec![0; 16 << 20]).repeat(17);
+        let error = inflate_in_chunks(&packed, 4096, 65536).unwrap_err();
         assert!(error.starts_with("expands too far"), "{error}");
     }
 }

@@ -1,48 +1,52 @@
-//! The bytes of one file in blocks: as they were fed, or inflated.
+//! The bytes of one file as uncompressed blocks: as they were fed, or inflated.
 
-use crate::inflate::{Codec, Inflater, Limits, MARK_BYTES};
+use crate::inflate::{Codec, InflateLimits, Inflater, MAGIC_BYTES};
 
-const INFLATED_BLOCK: usize = 256 << 10;
+const INFLATED_BLOCK_BYTES: usize = 256 << 10;
 
-/// Bytes whose owner may be a Python object.
+/// Bytes whose owner can be a Python object.
 pub type Chunk = Box<dyn AsRef<[u8]> + Send + Sync>;
 
-/// A run of plain bytes, and how much of it was read.
+/// A chunk and how many of its bytes are read.
 pub struct Block {
     pub bytes: Chunk,
-    pub at: usize,
+    pub position: usize,
 }
 
-pub enum Next {
+pub enum NextBlock {
     Block(Block),
     NeedsInput,
     End,
 }
 
 enum Stage {
-    /// The first bytes, while they are too few to tell a codec.
+    /// The first bytes, while they are too few to detect a codec.
     Head(Vec<u8>),
-    Plain,
+    Uncompressed,
     Inflating(Box<Inflater>),
 }
 
 pub struct Input {
     stage: Stage,
-    limits: Limits,
+    limits: InflateLimits,
     whole_file: bool,
+    /// The bytes fed last, as far as they are not inflated or handed out.
     fed: Option<Block>,
-    ready: Option<Block>,
-    maybe_more: bool,
+    /// A block that was handed out and put back.
+    put_back: Option<Block>,
+    /// The inflater filled its output: it may have more without more input.
+    may_have_more_output: bool,
     ended: bool,
 }
 
 impl Input {
-    /// `at_file_start`: the first byte fed is the first of the file. `whole_file`: it will be read to its end.
-    pub fn new(at_file_start: bool, whole_file: bool, limits: Limits) -> Self {
-        let stage = if at_file_start { Stage::Head(Vec::new()) } else { Stage::Plain };
-        Self { stage, limits, whole_file, fed: None, ready: None, maybe_more: false, ended: false }
+    /// `at_file_start`: the first byte fed is the first byte of the file. `whole_file`: it is read to its end.
+    pub fn new(at_file_start: bool, whole_file: bool, limits: InflateLimits) -> Self {
+        let stage = if at_file_start { Stage::Head(Vec::new()) } else { Stage::Uncompressed };
+        Self { stage, limits, whole_file, fed: None, put_back: None, may_have_more_output: false, ended: false }
     }
 
+    /// None if the file is not compressed, or if the codec is not detected yet.
     pub fn codec(&self) -> Option<Codec> {
         match &self.stage {
             Stage::Inflating(inflater) => Some(inflater.codec()),
@@ -51,83 +55,84 @@ impl Input {
     }
 
     pub fn needs_input(&self) -> bool {
-        self.fed.is_none() && self.ready.is_none() && !self.maybe_more && !self.ended
+        self.fed.is_none() && self.put_back.is_none() && !self.may_have_more_output && !self.ended
     }
 
+    /// The next bytes of the file. Call it only if `needs_input`.
     pub fn feed(&mut self, bytes: Chunk) {
-        self.fed = Some(Block { bytes, at: 0 });
+        self.fed = Some(Block { bytes, position: 0 });
     }
 
+    /// The file has no more bytes.
     pub fn end(&mut self) {
         self.ended = true;
     }
 
-    /// Hands back a block that was not read to its end.
+    /// Returns a block that was not read to its end: it is the next block again.
     pub fn put_back(&mut self, block: Block) {
-        self.ready = Some(block);
+        self.put_back = Some(block);
     }
 
-    /// The next block of plain bytes; the error is a sentence for people and final.
-    pub fn next_block(&mut self) -> Result<Next, String> {
-        if let Some(block) = self.ready.take() {
-            return Ok(Next::Block(block));
+    /// The next block of uncompressed bytes. The error is a message for the operator and final.
+    pub fn next_block(&mut self) -> Result<NextBlock, String> {
+        if let Some(block) = self.put_back.take() {
+            return Ok(NextBlock::Block(block));
         }
         if matches!(self.stage, Stage::Head(_)) {
-            self.detect()?;
+            self.detect_codec()?;
         }
         if let Stage::Inflating(inflater) = &mut self.stage {
-            let mut room = vec![0; INFLATED_BLOCK];
-            while self.fed.is_some() || self.maybe_more {
-                let input = self.fed.as_ref().map_or(&[][..], |block| &(*block.bytes).as_ref()[block.at..]);
-                let (taken, written) = inflater.inflate(input, &mut room)?;
-                let drained = taken == input.len();
-                self.maybe_more = written == room.len();
+            let mut output = vec![0; INFLATED_BLOCK_BYTES];
+            while self.fed.is_some() || self.may_have_more_output {
+                let input = self.fed.as_ref().map_or(&[][..], |block| &(*block.bytes).as_ref()[block.position..]);
+                let (read, written) = inflater.inflate(input, &mut output)?;
+                let drained = read == input.len();
+                self.may_have_more_output = written == output.len();
                 match &mut self.fed {
-                    Some(block) if !drained => block.at += taken,
+                    Some(block) if !drained => block.position += read,
                     _ => self.fed = None,
                 }
                 if written > 0 {
-                    room.truncate(written);
-                    return Ok(Next::Block(Block { bytes: Box::new(room), at: 0 }));
+                    output.truncate(written);
+                    return Ok(NextBlock::Block(Block { bytes: Box::new(output), position: 0 }));
                 }
             }
             if self.ended {
                 inflater.finish()?;
             }
-        } else if let (Stage::Plain, Some(block)) = (&self.stage, self.fed.take()) {
-            return Ok(Next::Block(block));
+        } else if let (Stage::Uncompressed, Some(block)) = (&self.stage, self.fed.take()) {
+            return Ok(NextBlock::Block(block));
         }
-        Ok(if self.ended { Next::End } else { Next::NeedsInput })
+        Ok(if self.ended { NextBlock::End } else { NextBlock::NeedsInput })
     }
 
-    /// Leaves the head stage as soon as the first bytes are there.
-    fn detect(&mut self) -> Result<(), String> {
+    /// Leaves the head stage as soon as there are enough bytes, or the file has no more.
+    fn detect_codec(&mut self) -> Result<(), String> {
         let Stage::Head(head) = &mut self.stage else { return Ok(()) };
         if let Some(block) = &mut self.fed {
             let bytes = (*block.bytes).as_ref();
-            if head.is_empty() && bytes.len() >= MARK_BYTES {
-                // The usual case, without a copy.
-            } else {
+            // Nearly always the first block is long enough and is used without a copy.
+            if !head.is_empty() || bytes.len() < MAGIC_BYTES {
                 head.extend_from_slice(bytes);
                 let joined = std::mem::take(head);
-                if joined.len() < MARK_BYTES && !self.ended {
+                if joined.len() < MAGIC_BYTES && !self.ended {
                     *head = joined;
                     self.fed = None;
                     return Ok(());
                 }
-                *block = Block { bytes: Box::new(joined), at: 0 };
+                *block = Block { bytes: Box::new(joined), position: 0 };
             }
         } else if self.ended {
-            self.fed = Some(Block { bytes: Box::new(std::mem::take(head)), at: 0 });
+            self.fed = Some(Block { bytes: Box::new(std::mem::take(head)), position: 0 });
         } else {
             return Ok(());
         }
         let codec = self.fed.as_ref().and_then(|block| Codec::detect((*block.bytes).as_ref()));
         self.stage = match codec {
-            None => Stage::Plain,
+            None => Stage::Uncompressed,
             Some(codec) if self.whole_file => Stage::Inflating(Box::new(Inflater::new(codec, self.limits))),
             Some(codec) => {
-                return Err(format!("{} file opened as a part: it can only be read whole", codec.name()));
+                return Err(format!("{} file opened in part: a compressed file can only be read whole", codec.name()));
             }
         };
         Ok(())

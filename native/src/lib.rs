@@ -1,43 +1,54 @@
-//! NDJSON bytes in; string columns, rejects and counts out, and the columns into Parquet. It knows nothing of S3 or Spark.
+//! Reads NDJSON bytes into string columns, rejects and counts, and writes the columns to Parquet.
+//!
+//! It does not depend on S3 or Spark.
 #![forbid(unsafe_code)]
 
-pub mod codec;
-pub mod column;
-pub mod column_chunk;
+mod column_chunk;
+mod column_values;
+mod columns;
 pub mod inflate;
-pub mod input;
-pub mod names;
-pub mod parquet_file;
-pub mod python;
+mod input;
+mod names;
+mod page_compressor;
+mod panic_guard;
+mod parquet_file;
+mod py_parquet_file;
+mod py_reader;
+mod py_results;
 pub mod reader;
-pub mod reason;
-pub mod reject;
-pub mod results;
-pub mod row;
-pub mod scan;
-pub mod split;
-pub mod strict;
-pub mod table;
+mod reason;
+mod reject;
+mod row;
+mod scan;
+mod split;
+mod strict;
+mod table;
+mod unescape;
 
 #[pyo3::pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::python::{PyParquetFile, PyReader};
+    use crate::py_parquet_file::PyParquetFile;
     #[pymodule_export]
-    use crate::results::{Batch, Reject, SplitCounts, StringColumn};
-    use crate::{inflate::Codec, names, python::guarded, reason::Reason};
+    use crate::py_reader::PyReader;
+    #[pymodule_export]
+    use crate::py_results::{PyBatch, PyReject, PySplitCounts, PyStringColumn};
+    use crate::{inflate::Codec, names, panic_guard::guarded, reason::Reason};
     use pyo3::{prelude::*, types::PyTuple};
 
+    /// The column name of a JSON key.
     #[pyfunction]
     fn column_name(key: &str) -> PyResult<String> {
         guarded(|| names::column_name(key))
     }
 
+    /// The JSON key of a column name.
     #[pyfunction]
     fn original_key(column: &str) -> PyResult<Option<String>> {
         guarded(|| names::original_key(column))
     }
 
+    /// The codec of a file by its first bytes.
     #[pyfunction]
     fn detect_codec(head: &[u8]) -> Option<&'static str> {
         Codec::detect(head).map(Codec::name)

@@ -1,4 +1,4 @@
-//! The reversible rule from a JSON key to a column name over `[a-z0-9_]`, and back.
+//! Column names over `[a-z0-9_]`: a JSON key is encoded, and a name is decoded to its key.
 
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -8,33 +8,34 @@ pub const SOURCE: &str = "_source";
 pub const ARRIVED_AT: &str = "_arrived_at";
 pub const OFFSET: &str = "_offset";
 
-/// Partition columns and our own columns: a key that would take one of these names gets `__` appended.
+/// Partition columns and system columns: a key whose name would be one of these gets `__` appended.
 const RESERVED: [&str; 6] = ["date", "hour", RESCUED, SOURCE, OFFSET, ARRIVED_AT];
 
-/// Names are ASCII, so characters and bytes are the same number.
-const MAX_NAME: usize = 200;
-const HASHED_HEAD: usize = 160;
+/// The column name of the empty key.
+const EMPTY_KEY_NAME: &str = "__0_";
+/// In characters, which are bytes: names are ASCII. The Glue Data Catalog allows 255 bytes for a column name.
+const MAX_NAME_LENGTH: usize = 200;
+/// A hashed name is this many characters of the encoded key, `HASH_MARK`, `HASH_DIGITS` of the key's SHA-256, `_`.
+const HASHED_PREFIX_LENGTH: usize = 160;
+const HASH_MARK: &str = "__1";
 const HASH_DIGITS: usize = 32;
 
-pub fn is_reserved(name: &str) -> bool {
-    RESERVED.contains(&name)
-}
-
+/// The column name of a key. It depends on the key alone.
 pub fn column_name(key: &str) -> String {
     if key.is_empty() {
-        return "__0_".to_owned();
+        return EMPTY_KEY_NAME.to_owned();
     }
     let mut name = encode(key);
-    if is_reserved(&name) {
+    if RESERVED.contains(&name.as_str()) {
         name.push_str("__");
     }
-    // A plain name in the shape of a hashed one is hashed as well: so the two never meet, and the shape alone tells them
-    // apart. (The head may be cut inside of an escape, which the "__1" behind it could seem to complete.)
-    if name.len() <= MAX_NAME && !is_hashed(&name) {
+    // An encoded key in the shape of a hashed name is hashed too, so that the shape alone tells hashed names from others.
+    // (The prefix may end inside an escape, which the hash mark after it seems to complete.)
+    if name.len() <= MAX_NAME_LENGTH && !is_hashed(&name) {
         return name;
     }
-    name.truncate(HASHED_HEAD);
-    name.push_str("__1");
+    name.truncate(HASHED_PREFIX_LENGTH);
+    name.push_str(HASH_MARK);
     for byte in &Sha256::digest(key.as_bytes())[..HASH_DIGITS / 2] {
         push_hex(&mut name, u32::from(*byte), 2);
     }
@@ -68,28 +69,30 @@ fn push_hex(name: &mut String, number: u32, digits: usize) {
     let _ = write!(name, "{number:0digits$x}");
 }
 
-/// The key whose name this is; None for a name that no key gives and for a hashed one.
+/// The key that this is the name of; None if no key has this name, or if the name is hashed.
 pub fn original_key(name: &str) -> Option<String> {
     let key = if is_hashed(name) { None } else { decode(name) }?;
     (column_name(&key) == name).then_some(key)
 }
 
-/// Whether some key may have this name: the key itself, or its hash stands in it.
+/// Whether a key may have this name: it can be decoded, or it has the shape of a hashed name.
 pub fn is_column_name(name: &str) -> bool {
     is_hashed(name) || original_key(name).is_some()
 }
 
 fn is_hashed(name: &str) -> bool {
     let name = name.as_bytes();
-    name.len() == HASHED_HEAD + 3 + HASH_DIGITS + 1
+    name.len() == HASHED_PREFIX_LENGTH + HASH_MARK.len() + HASH_DIGITS + 1
         && name.iter().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))
-        && &name[HASHED_HEAD..HASHED_HEAD + 3] == b"__1"
-        && name[HASHED_HEAD + 3..name.len() - 1].iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        && name[HASHED_PREFIX_LENGTH..].starts_with(HASH_MARK.as_bytes())
+        && name[HASHED_PREFIX_LENGTH + HASH_MARK.len()..name.len() - 1]
+            .iter()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
         && name.ends_with(b"_")
 }
 
 fn decode(name: &str) -> Option<String> {
-    if name == "__0_" {
+    if name == EMPTY_KEY_NAME {
         return Some(String::new());
     }
     let mut key = String::with_capacity(name.len());
@@ -122,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_clause_of_the_rule_has_its_case() {
+    fn every_clause_of_the_rule_is_encoded_and_decoded() {
         for (key, name) in [
             ("user_id", "user_id"),
             ("userId", "user__id"),
@@ -148,24 +151,24 @@ mod tests {
     }
 
     #[test]
-    fn names_that_no_key_gives_are_refused() {
+    fn a_name_that_no_key_has_is_not_decoded() {
         for name in ["Foo", "a b", "date", "a__", "__0zz_", "__0041_", "__061_", "__2", "__0", "a___", "", "__0+41_"] {
             assert_eq!(original_key(name), None, "{name:?}");
         }
     }
 
     #[test]
-    fn long_names_end_in_a_hash_and_stay_apart() {
-        let (one, other) = ("x".repeat(201), "x".repeat(202));
+    fn long_names_end_in_a_hash_and_stay_distinct() {
+        let (first, second) = ("x".repeat(201), "x".repeat(202));
         assert_eq!(column_name(&"x".repeat(200)).len(), 200);
-        assert_eq!(column_name(&one).len(), 196);
-        assert_ne!(column_name(&one), column_name(&other));
-        assert_eq!(original_key(&column_name(&one)), None);
-        assert!(is_column_name(&column_name(&one)));
+        assert_eq!(column_name(&first).len(), 196);
+        assert_ne!(column_name(&first), column_name(&second));
+        assert_eq!(original_key(&column_name(&first)), None);
+        assert!(is_column_name(&column_name(&first)));
     }
 
     #[test]
-    fn a_hashed_name_cut_inside_of_an_escape_leads_to_no_other_key() {
+    fn a_hashed_name_cut_inside_an_escape_is_not_another_key() {
         let name = column_name(&"\u{435}".repeat(40));
         assert_eq!(&name[154..163], "__0435__1");
         assert_eq!(original_key(&name), None);

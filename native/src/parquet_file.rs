@@ -1,10 +1,10 @@
-//! A Parquet file of optional string columns, written while columns are still being found.
+//! A Parquet file of optional string columns, to which columns can be added until it is closed.
 //!
-//! A row group that ended before a column was met gets that column's chunk, nothing but NULL, at the end of the file.
+//! A row group that ended before a column was added gets its chunk of this column, all NULL, at the end of the file.
 
-use crate::codec::Codec;
-use crate::column::Values;
-use crate::column_chunk::{ColumnChunk, Summary};
+use crate::column_chunk::{ChunkSummary, ColumnChunk};
+use crate::column_values::ColumnValues;
+use crate::page_compressor::PageCompressor;
 use crate::table::Batch;
 use parquet::basic::{Encoding, LogicalType, Repetition, Type as PhysicalType};
 use parquet::data_type::ByteArray;
@@ -25,74 +25,77 @@ const CREATED_BY: &str = concat!("ndjson-arrow version ", env!("CARGO_PKG_VERSIO
 
 pub struct ParquetFile {
     file: File,
-    codec: Codec,
+    compressor: PageCompressor,
     names: Vec<String>,
-    /// Of the row group under construction.
-    chunks: Vec<ColumnChunk>,
-    group_rows: usize,
-    group_bytes: usize,
-    groups: Vec<Group>,
+    /// The open row group: its chunks, rows, and bytes before encoding.
+    open_chunks: Vec<ColumnChunk>,
+    open_rows: usize,
+    open_bytes: usize,
+    row_groups: Vec<WrittenRowGroup>,
     size: u64,
 }
 
-struct Group {
+struct WrittenRowGroup {
     rows: usize,
-    at: u64,
-    chunks: Vec<(u64, Summary)>,
+    offset: u64,
+    /// The offset of each chunk in the file, and its metadata.
+    chunks: Vec<(u64, ChunkSummary)>,
 }
 
 impl ParquetFile {
-    pub fn create(path: &Path, codec: Codec) -> Result<Self> {
+    /// Creates the file, or empties the one that exists.
+    pub fn create(path: &Path, compressor: PageCompressor) -> Result<Self> {
         let mut file = File::create(path)?;
         file.write_all(MAGIC)?;
         Ok(Self {
             file,
-            codec,
+            compressor,
             names: Vec::new(),
-            chunks: Vec::new(),
-            group_rows: 0,
-            group_bytes: 0,
-            groups: Vec::new(),
+            open_chunks: Vec::new(),
+            open_rows: 0,
+            open_bytes: 0,
+            row_groups: Vec::new(),
             size: MAGIC.len() as u64,
         })
     }
 
-    /// Bytes on the disk.
+    /// Bytes written to the file so far, without the open row group.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Bytes of the columns that the row group under construction was made of.
+    /// Bytes of the batches in the open row group, before encoding and compression.
     pub fn row_group_bytes(&self) -> usize {
-        self.group_bytes
+        self.open_bytes
     }
 
-    /// Appends the rows; the columns of a batch begin with those of the batch before.
+    /// Moves the columns out of the batch and appends its rows. It must start with the columns of the previous batch.
     pub fn write(&mut self, batch: &mut Batch) -> Result<()> {
         if !batch.names.starts_with(&self.names) {
-            return Err(ParquetError::General("the columns of a batch begin with those of the batch before".into()));
+            return Err(ParquetError::General("a batch must start with the columns of the previous batch".into()));
         }
         self.names.extend_from_slice(&batch.names[self.names.len()..]);
-        self.chunks.resize_with(self.names.len(), ColumnChunk::default);
-        for (chunk, column) in self.chunks.iter_mut().zip(&mut batch.columns) {
-            let column = column.take().ok_or_else(|| ParquetError::General("a column was taken before".into()))?;
-            let missing = self.group_rows - chunk.rows();
-            chunk.write(&Values::default(), missing, &mut self.codec)?;
-            chunk.write(&column, batch.rows, &mut self.codec)?;
+        self.open_chunks.resize_with(self.names.len(), ColumnChunk::default);
+        for (index, (chunk, column)) in self.open_chunks.iter_mut().zip(&mut batch.columns).enumerate() {
+            let column = column.take();
+            let column = column.ok_or_else(|| ParquetError::General(format!("column {index} was already taken")))?;
+            let missing_rows = self.open_rows - chunk.rows();
+            chunk.write(&ColumnValues::default(), missing_rows, &mut self.compressor)?;
+            chunk.write(&column, batch.rows, &mut self.compressor)?;
         }
-        self.group_rows += batch.rows;
-        self.group_bytes += batch.bytes;
+        self.open_rows += batch.rows;
+        self.open_bytes += batch.bytes;
         Ok(())
     }
 
-    /// Writes the rows since the last row group to the file.
+    /// Writes the open row group to the file; does nothing if it has no rows.
     pub fn end_row_group(&mut self) -> Result<()> {
-        if self.group_rows == 0 {
+        if self.open_rows == 0 {
             return Ok(());
         }
-        let mut group = Group { rows: self.group_rows, at: self.size, chunks: Vec::new() };
-        for chunk in &mut self.chunks {
-            let (pages, summary) = chunk.take(&mut self.codec)?;
+        let mut group = WrittenRowGroup { rows: self.open_rows, offset: self.size, chunks: Vec::new() };
+        for chunk in &mut self.open_chunks {
+            let (pages, summary) = chunk.take(&mut self.compressor)?;
             if summary.rows != group.rows {
                 let message = format!("a column has {} rows in a row group of {}", summary.rows, group.rows);
                 return Err(ParquetError::General(message));
@@ -101,43 +104,43 @@ impl ParquetFile {
             group.chunks.push((self.size, summary));
             self.size += pages.len() as u64;
         }
-        self.groups.push(group);
-        (self.group_rows, self.group_bytes) = (0, 0);
+        self.row_groups.push(group);
+        (self.open_rows, self.open_bytes) = (0, 0);
         Ok(())
     }
 
-    /// Writes what is left and the footer.
+    /// Writes the open row group, the missing chunks and the footer with `metadata` as its key-value pairs.
     pub fn close(mut self, metadata: Vec<(String, String)>) -> Result<()> {
         self.end_row_group()?;
         self.write_missing_chunks()?;
         let schema = Arc::new(SchemaDescriptor::new(Arc::new(schema(&self.names)?)));
         let mut rows = 0;
-        let mut groups = Vec::new();
-        for group in &self.groups {
+        let mut row_groups = Vec::new();
+        for group in &self.row_groups {
             rows += group.rows as i64;
-            let mut size = 0;
+            let mut uncompressed_bytes = 0;
             let mut row_group = RowGroupMetaData::builder(Arc::clone(&schema))
                 .set_num_rows(group.rows as i64)
-                .set_file_offset(group.at as i64);
-            for (column, (at, summary)) in schema.columns().iter().zip(&group.chunks) {
-                size += summary.uncompressed as i64;
-                row_group = row_group.add_column_metadata(chunk_metadata(column, *at, summary, &self.codec)?);
+                .set_file_offset(group.offset as i64);
+            for (column, (offset, summary)) in schema.columns().iter().zip(&group.chunks) {
+                uncompressed_bytes += summary.uncompressed_bytes as i64;
+                row_group = row_group.add_column_metadata(chunk_metadata(column, *offset, summary, &self.compressor)?);
             }
-            groups.push(row_group.set_total_byte_size(size).build()?);
+            row_groups.push(row_group.set_total_byte_size(uncompressed_bytes).build()?);
         }
         let metadata = metadata.into_iter().map(|(key, value)| KeyValue::new(key, value)).collect();
         let file = FileMetaData::new(FORMAT_VERSION, rows, Some(CREATED_BY.into()), Some(metadata), schema, None);
-        ParquetMetaDataWriter::new(&mut self.file, &ParquetMetaData::new(file, groups)).finish()?;
+        ParquetMetaDataWriter::new(&mut self.file, &ParquetMetaData::new(file, row_groups)).finish()?;
         Ok(())
     }
 
     fn write_missing_chunks(&mut self) -> Result<()> {
         let mut bytes = Vec::new();
-        for group in &mut self.groups {
+        for group in &mut self.row_groups {
             for _ in group.chunks.len()..self.names.len() {
                 let mut chunk = ColumnChunk::default();
-                chunk.write(&Values::default(), group.rows, &mut self.codec)?;
-                let (pages, summary) = chunk.take(&mut self.codec)?;
+                chunk.write(&ColumnValues::default(), group.rows, &mut self.compressor)?;
+                let (pages, summary) = chunk.take(&mut self.compressor)?;
                 group.chunks.push((self.size + bytes.len() as u64, summary));
                 bytes.extend(pages);
             }
@@ -160,17 +163,22 @@ fn schema(names: &[String]) -> Result<Type> {
     Type::group_type_builder("schema").with_fields(fields).build()
 }
 
-fn chunk_metadata(column: &ColumnDescPtr, at: u64, summary: &Summary, codec: &Codec) -> Result<ColumnChunkMetaData> {
-    let (least, most) = summary.bounds.clone().unzip();
+fn chunk_metadata(
+    column: &ColumnDescPtr,
+    offset: u64,
+    summary: &ChunkSummary,
+    compressor: &PageCompressor,
+) -> Result<ColumnChunkMetaData> {
+    let (min, max) = summary.bounds.clone().unzip();
     let nulls = Some(summary.nulls as u64);
-    let statistics = ValueStatistics::new(least.map(ByteArray::from), most.map(ByteArray::from), None, nulls, false);
+    let statistics = ValueStatistics::new(min.map(ByteArray::from), max.map(ByteArray::from), None, nulls, false);
     ColumnChunkMetaData::builder(Arc::clone(column))
         .set_encodings(vec![Encoding::PLAIN, Encoding::RLE])
-        .set_compression_codec(codec.kind())
+        .set_compression_codec(compressor.codec())
         .set_num_values(summary.rows as i64)
-        .set_data_page_offset(at as i64)
-        .set_total_compressed_size(summary.compressed as i64)
-        .set_total_uncompressed_size(summary.uncompressed as i64)
+        .set_data_page_offset(offset as i64)
+        .set_total_compressed_size(summary.compressed_bytes as i64)
+        .set_total_uncompressed_size(summary.uncompressed_bytes as i64)
         .set_statistics(Statistics::ByteArray(statistics))
         .build()
 }
@@ -185,8 +193,8 @@ mod tests {
 
     fn batch(columns: &[Rows]) -> Batch {
         let rows = columns.iter().map(Vec::len).max().unwrap();
-        let columns_of_values = columns.iter().map(|values| {
-            let mut column = Values::default();
+        let values_of_columns = columns.iter().map(|values| {
+            let mut column = ColumnValues::default();
             for (row, value) in values.iter().enumerate() {
                 if let Some(value) = value {
                     column.push(row, value, value.len());
@@ -195,7 +203,7 @@ mod tests {
             Some(column)
         });
         let names: Vec<String> = (0..columns.len()).map(|column| format!("c{column}")).collect();
-        Batch { rows, bytes: rows, keys: names.clone(), names, columns: columns_of_values.collect() }
+        Batch { rows, bytes: rows, keys: names.clone(), names, columns: values_of_columns.collect() }
     }
 
     fn read_back(path: &Path) -> Vec<Rows> {
@@ -206,7 +214,7 @@ mod tests {
             let rows = group.metadata().num_rows() as usize;
             for (index, column) in columns.iter_mut().enumerate() {
                 let ColumnReader::ByteArrayColumnReader(mut reader) = group.get_column_reader(index).unwrap() else {
-                    panic!("no strings")
+                    panic!("column {index} is not a string column")
                 };
                 let (mut values, mut levels) = (Vec::new(), Vec::new());
                 let (records, ..) = reader.read_records(rows + 1, Some(&mut levels), None, &mut values).unwrap();
@@ -218,7 +226,7 @@ mod tests {
         columns
     }
 
-    /// Values of every length, NULL as often as the column number says, that need no random numbers to differ.
+    /// Different values of many lengths without random numbers; the higher the column number, the more are NULL.
     fn rows(column: usize, count: usize) -> Rows {
         let value =
             |row: usize| vec![b'a' + (row * 7 % 26) as u8; (row * (column + 3)) % 41 * (row % 97 / 96 * 900 + 1)];
@@ -226,22 +234,22 @@ mod tests {
     }
 
     #[test]
-    fn every_value_comes_back_whatever_the_columns_do() {
+    fn every_value_is_read_back_while_columns_are_added() {
         let path = std::env::temp_dir().join(format!("parquet-file-{}.parquet", std::process::id()));
         for compression in ["zstd", "snappy", "none"] {
-            let codec = Codec::named(compression).unwrap().unwrap();
-            let mut file = ParquetFile::create(&path, codec).unwrap();
+            let compressor = PageCompressor::named(compression).unwrap().unwrap();
+            let mut file = ParquetFile::create(&path, compressor).unwrap();
             let mut expected: Vec<Rows> = Vec::new();
             let mut total = 0;
             for (step, count) in [1, 63, 64, 65, 30_000, 1, 200, 7].into_iter().enumerate() {
-                // Column 17 and later ones are nothing but NULL.
+                // Column 17 and the later ones are all NULL.
                 let columns: Vec<Rows> = (0..step * 3 + 1).map(|column| rows(column, count)).collect();
                 file.write(&mut batch(&columns)).unwrap();
                 expected.resize(columns.len(), vec![None; total]);
                 total += count;
-                for (all, column) in expected.iter_mut().zip(columns) {
-                    all.resize(total - count, None);
-                    all.extend(column);
+                for (expected_rows, column) in expected.iter_mut().zip(columns) {
+                    expected_rows.resize(total - count, None);
+                    expected_rows.extend(column);
                 }
                 if step % 3 == 1 {
                     file.end_row_group().unwrap();
@@ -254,8 +262,8 @@ mod tests {
     }
 
     #[test]
-    fn columns_must_only_grow() {
-        let mut file = ParquetFile::create(Path::new("/dev/null"), Codec::None).unwrap();
+    fn a_batch_must_start_with_the_previous_columns() {
+        let mut file = ParquetFile::create(Path::new("/dev/null"), PageCompressor::None).unwrap();
         file.write(&mut batch(&[rows(0, 3), rows(1, 3)])).unwrap();
         assert!(file.write(&mut batch(&[rows(0, 3)])).is_err());
     }

@@ -1,94 +1,103 @@
-//! Splits in, batches out: ties input, lines, parser and table together.
+//! Reads splits and fills batches: it connects input, lines, parser and table.
 
-use crate::inflate::Limits;
-use crate::input::{Chunk, Next};
+use crate::inflate::InflateLimits;
+use crate::input::{Chunk, NextBlock};
 use crate::reason::Reason;
-use crate::reject::{Reject, Sample};
+use crate::reject::{Reject, RejectSample};
 use crate::row::RowParser;
-use crate::split::{Cut, Split};
+use crate::split::{NextLine, Split};
 use crate::table::{Batch, Table};
 use std::sync::Arc;
 
+/// The parameters of the Python class `Reader`.
 #[derive(Clone)]
-pub struct Options {
+pub struct ReaderOptions {
     pub known_columns: Vec<String>,
     pub column_limit: usize,
     pub max_line_bytes: usize,
     pub flush_bytes: usize,
-    pub sample_lines: usize,
-    pub sample_bytes: usize,
+    pub reject_sample_count: usize,
+    pub reject_sample_bytes: usize,
     pub provenance: bool,
-    pub limits: Limits,
+    pub inflate_limits: InflateLimits,
 }
 
 pub struct Reader {
-    options: Options,
+    options: ReaderOptions,
     table: Table,
     parser: RowParser,
     split: Option<Split>,
+    /// Sampled rejects of all splits, each with its source.
     rejects: Vec<(Arc<str>, Reject)>,
+    /// The source of the current split.
     source: Arc<str>,
 }
 
 impl Reader {
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: ReaderOptions) -> Self {
         let table = Table::new(options.known_columns.clone(), options.column_limit, options.provenance);
         Self { options, table, parser: RowParser::default(), split: None, rejects: Vec::new(), source: "".into() }
     }
 
+    /// The open split.
     pub fn split(&mut self) -> Option<&mut Split> {
         self.split.as_mut()
     }
 
-    pub fn open(&mut self, source: &str, arrived_at: Option<String>, (start, end): (u64, Option<u64>)) {
+    /// Opens a split; `range` as in `Split::new`.
+    pub fn open(&mut self, source: &str, arrived_at: Option<String>, range: (u64, Option<u64>)) {
         let options = &self.options;
-        let sample = Sample::new(options.sample_lines, options.sample_bytes);
+        let sample = RejectSample::new(options.reject_sample_count, options.reject_sample_bytes);
         self.source = source.into();
-        let (longest, limits) = (options.max_line_bytes, options.limits);
-        self.split = Some(Split::new(source.to_owned(), arrived_at, (start, end), longest, sample, limits));
+        let (max_line_bytes, limits) = (options.max_line_bytes, options.inflate_limits);
+        self.split = Some(Split::new(source.to_owned(), arrived_at, range, max_line_bytes, sample, limits));
     }
 
+    /// The next bytes of the file; ignored if the split is done.
     pub fn feed(&mut self, chunk: Chunk) {
         if let Some(split) = self.split.as_mut().filter(|split| !split.done) {
             split.input.feed(chunk);
         }
     }
 
-    /// Reads what was fed; a batch as soon as the columns are full, None when more input is needed or none is.
+    /// Reads the bytes that were fed: a batch as soon as the columns are full, None if the split is done or needs input.
     pub fn read(&mut self) -> Option<Batch> {
         let mut split = self.split.take()?;
-        let full = self.read_split(&mut split);
+        let is_full = self.read_split(&mut split);
         self.split = Some(split);
-        if full { self.table.take() } else { None }
+        if is_full { self.table.take_batch() } else { None }
     }
 
+    /// Closes the split; its rows stay in the columns.
     pub fn close(&mut self) -> Option<Split> {
         self.split.take()
     }
 
+    /// The rows that no batch has returned yet; None if there are none.
     pub fn flush(&mut self) -> Option<Batch> {
-        self.table.take()
+        self.table.take_batch()
     }
 
+    /// The sampled rejects since the last call, each with its source.
     pub fn take_rejects(&mut self) -> Vec<(Arc<str>, Reject)> {
         std::mem::take(&mut self.rejects)
     }
 
-    /// True when the columns are full.
+    /// Returns whether the columns are full.
     fn read_split(&mut self, split: &mut Split) -> bool {
         while !split.done {
-            if self.table.size() >= self.options.flush_bytes {
+            if self.is_full() {
                 return true;
             }
             match split.input.next_block() {
-                Ok(Next::Block(mut block)) => {
-                    self.read_block(split, (*block.bytes).as_ref(), &mut block.at);
-                    split.keep(block);
+                Ok(NextBlock::Block(mut block)) => {
+                    self.read_block(split, (*block.bytes).as_ref(), &mut block.position);
+                    split.keep_rest(block);
                 }
-                Ok(Next::NeedsInput) => return false,
-                Ok(Next::End) => {
-                    let cut = split.cut_last();
-                    self.judge(split, cut, false);
+                Ok(NextBlock::NeedsInput) => return false,
+                Ok(NextBlock::End) => {
+                    let line = split.last_line();
+                    self.process_next(split, line, false);
                     split.done = true;
                 }
                 Err(error) => {
@@ -97,58 +106,62 @@ impl Reader {
                 }
             }
         }
+        self.is_full()
+    }
+
+    fn is_full(&self) -> bool {
         self.table.size() >= self.options.flush_bytes
     }
 
-    fn read_block(&mut self, split: &mut Split, bytes: &[u8], at: &mut usize) {
+    fn read_block(&mut self, split: &mut Split, bytes: &[u8], position: &mut usize) {
         self.table.reserve();
-        while *at < bytes.len() && self.table.size() < self.options.flush_bytes {
+        while *position < bytes.len() && !self.is_full() {
             if split.is_past_end() {
                 split.done = true;
-                *at = bytes.len();
+                *position = bytes.len();
                 return;
             }
-            let cut = split.cut(bytes, at);
-            self.judge(split, cut, true);
+            let line = split.next_line(bytes, position);
+            self.process_next(split, line, true);
         }
         split.done = split.is_past_end();
     }
 
-    fn judge(&mut self, split: &mut Split, cut: Cut<'_>, newline: bool) {
-        match cut {
-            Cut::Nothing => {}
-            Cut::Line(line) => self.judge_line(split, line, newline),
-            Cut::Carried => {
+    fn process_next(&mut self, split: &mut Split, line: NextLine<'_>, newline: bool) {
+        match line {
+            NextLine::Nothing => {}
+            NextLine::Line(line) => self.process_line(split, line, newline),
+            NextLine::Carried => {
                 let carry = split.take_carry();
-                self.judge_line(split, &carry, newline);
-                split.give_back_carry(carry);
+                self.process_line(split, &carry, newline);
+                split.reuse_carry(carry);
             }
-            Cut::TooLong(length) => {
+            NextLine::TooLong(length) => {
                 let reject = split.reject(Reason::LineTooLong, length, None);
-                self.remember(reject);
+                self.add_to_sample(reject);
                 split.advance(length, newline);
             }
         }
     }
 
-    fn judge_line(&mut self, split: &mut Split, line: &[u8], newline: bool) {
+    fn process_line(&mut self, split: &mut Split, line: &[u8], newline: bool) {
         match split.content(line) {
             None => split.counts.blank_lines += 1,
             Some(content) => match self.parser.parse(content, &mut self.table) {
                 Ok(()) => {
-                    self.table.commit(&split.source, split.arrived_at.as_deref(), split.offset());
+                    self.table.commit(&split.source, split.arrived_at.as_deref(), split.line_offset());
                     split.counts.rows += 1;
                 }
                 Err(reason) => {
                     let reject = split.reject(reason, line.len() as u64, Some(line));
-                    self.remember(reject);
+                    self.add_to_sample(reject);
                 }
             },
         }
         split.advance(line.len() as u64, newline);
     }
 
-    fn remember(&mut self, reject: Option<Reject>) {
+    fn add_to_sample(&mut self, reject: Option<Reject>) {
         self.rejects.extend(reject.map(|reject| (Arc::clone(&self.source), reject)));
     }
 }
@@ -162,15 +175,15 @@ mod tests {
         b"\xef\xbb\xbf{\"a\":1}\n\n{\"a\":2}\r\nbroken\n{\"a\":3333333333333333333333333333}\n \t\n{\"b\":4}";
 
     fn reader() -> Reader {
-        Reader::new(Options {
+        Reader::new(ReaderOptions {
             known_columns: Vec::new(),
             column_limit: 1000,
             max_line_bytes: 20,
             flush_bytes: 1 << 20,
-            sample_lines: 100,
-            sample_bytes: 1000,
+            reject_sample_count: 100,
+            reject_sample_bytes: 1000,
             provenance: true,
-            limits: Limits { expansion: 200, inflated: 1 << 30 },
+            inflate_limits: InflateLimits { max_expansion: 200, max_inflated_bytes: 1 << 30 },
         })
     }
 
@@ -211,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_file_is_counted_by_kind() {
+    fn every_line_of_a_file_is_counted_by_its_outcome() {
         let counts = read_range(&mut reader(), 0, None, 7);
         assert_eq!((counts.lines, counts.rows, counts.blank_lines), (7, 3, 2));
         assert_eq!(counts.rejects.into_iter().collect::<Vec<_>>(), [(Reason::LineTooLong, 1), (Reason::NotJson, 1)]);

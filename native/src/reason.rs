@@ -1,6 +1,4 @@
-//! Why a line is no row: a closed list, in the order in which a line is judged.
-
-use std::fmt;
+//! Why a line is rejected: a closed list, in the order in which the reasons are checked.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
@@ -26,6 +24,7 @@ impl Reason {
         Reason::DuplicateKey,
     ];
 
+    /// The reason as callers see it. It is data: it is stored in the quarantine and in results.
     pub fn text(self) -> &'static str {
         match self {
             Reason::LineTooLong => "line too long",
@@ -37,11 +36,5 @@ impl Reason {
             Reason::LoneSurrogate => "lone surrogate",
             Reason::DuplicateKey => "duplicate key",
         }
-    }
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.text())
     }
 }

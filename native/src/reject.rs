@@ -1,35 +1,37 @@
-//! Lines that are no rows: counted by reason, and a bounded sample of them kept.
+//! Rejected lines, and the bounded sample of them that is kept.
 
 use crate::reason::Reason;
 
-/// A longer line is kept by reference: source, offset and length say where it is.
-pub const MAX_KEPT_LINE: usize = 64 << 10;
+/// The text of a longer line is not kept: source, offset and length tell where it is.
+pub const MAX_KEPT_LINE_BYTES: usize = 64 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reject {
+    /// Byte offset of the line in the (inflated) file.
     pub offset: u64,
     /// Bytes, without the "\n".
     pub length: u64,
     pub reason: Reason,
+    /// The line verbatim; None if it is not kept.
     pub line: Option<Vec<u8>>,
 }
 
-/// What is left of one split's sample.
-pub struct Sample {
-    lines: usize,
-    bytes: usize,
+/// How many more rejects of one split are kept.
+pub struct RejectSample {
+    remaining_count: usize,
+    remaining_bytes: usize,
 }
 
-impl Sample {
-    pub fn new(lines: usize, bytes: usize) -> Self {
-        Self { lines, bytes }
+impl RejectSample {
+    pub fn new(max_count: usize, max_bytes: usize) -> Self {
+        Self { remaining_count: max_count, remaining_bytes: max_bytes }
     }
 
-    /// The reject as it goes into the sample; None if the sample is full, so that it is only counted.
+    /// The reject as it is kept, with the line if it fits; None if the sample is full.
     pub fn admit(&mut self, reason: Reason, offset: u64, length: u64, line: Option<&[u8]>) -> Option<Reject> {
-        self.lines = self.lines.checked_sub(1)?;
-        let kept = line.filter(|line| line.len() <= MAX_KEPT_LINE.min(self.bytes));
-        self.bytes -= kept.map_or(0, <[u8]>::len);
+        self.remaining_count = self.remaining_count.checked_sub(1)?;
+        let kept = line.filter(|line| line.len() <= MAX_KEPT_LINE_BYTES.min(self.remaining_bytes));
+        self.remaining_bytes -= kept.map_or(0, <[u8]>::len);
         Some(Reject { offset, length, reason, line: kept.map(<[u8]>::to_vec) })
     }
 }

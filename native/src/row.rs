@@ -1,184 +1,198 @@
-//! One line into one row of the table: plain members by a look at their bytes, everything else by jiter, and what jiter
-//! refuses by the exact judge.
+//! One line into one row of the table.
+//!
+//! The fast path finds simple members by byte scans and the others by jiter. Where it does not accept the line, the
+//! strict validator decides.
 
+use crate::columns::NO_COLUMN;
 use crate::reason::Reason;
 use crate::scan;
 use crate::strict;
-use crate::table::{NONE, Table};
+use crate::table::Table;
+use crate::unescape;
 use jiter::{Jiter, JiterError};
 use std::ops::Range;
 
 #[derive(Default)]
 pub struct RowParser {
-    /// jiter's buffer for keys with escapes, kept from line to line.
+    /// jiter's buffer for keys with escapes, reused for every line.
     tape: Vec<u8>,
-    /// Ours for values with escapes.
+    /// The buffer for values with escapes, reused for every line.
     unescaped: String,
 }
 
-/// The quick way does not know what to do with this line.
-struct Unsure;
+/// The fast path does not accept the line: the strict validator has to decide.
+struct Fallback;
 
-impl From<JiterError> for Unsure {
+impl From<JiterError> for Fallback {
     fn from(_: JiterError) -> Self {
-        Unsure
+        Fallback
     }
 }
 
 impl RowParser {
-    /// Writes the row, without committing it; after an error the table is as it was before.
+    /// Writes the row without committing it. After an error the table is as it was before.
     pub fn parse(&mut self, line: &[u8], table: &mut Table) -> Result<(), Reason> {
         let line = simdutf8::basic::from_utf8(line).map_err(|_| Reason::InvalidUtf8)?;
-        if self.quick(line, table).is_ok() {
+        if self.parse_fast(line, table).is_ok() {
             return Ok(());
         }
         table.rollback();
-        exact(line, table)
+        parse_strict(line, table)
     }
 
-    fn quick(&mut self, line: &str, table: &mut Table) -> Result<(), Unsure> {
+    fn parse_fast(&mut self, line: &str, table: &mut Table) -> Result<(), Fallback> {
         let bytes = line.as_bytes();
-        let controls = bytes.iter().fold(false, |found, byte| found | (*byte < b' '));
-        let mut at = 0;
+        let control_characters = bytes.iter().fold(false, |found, byte| found | (*byte < b' '));
+        let mut position = 0;
         let mut first = true;
         loop {
-            if !first && matches!(&bytes[at..], b"}" | b"}\r") {
+            if !first && matches!(&bytes[position..], b"}" | b"}\r") {
                 return Ok(());
             }
-            let fresh = if let Some((column, value)) = plain_member(line, at, first, table) {
-                at = value;
-                match plain_value(bytes, at, controls) {
-                    Some((Plain::Value(span), behind)) => {
-                        at = behind;
-                        table.put_within(column, &bytes[span.start..], span.len())
+            let is_new = if let Some((column, value_start)) = find_simple_key(line, position, first, table) {
+                position = value_start;
+                match scan_simple_value(bytes, position, control_characters) {
+                    Some((SimpleValue::Text(span), end)) => {
+                        position = end;
+                        table.put_prefix(column, &bytes[span.start..], span.len())
                     }
-                    Some((Plain::Null, behind)) => {
-                        at = behind;
+                    Some((SimpleValue::Null, end)) => {
+                        position = end;
                         table.put_null(column)
                     }
-                    None => self.put_value(line, &mut at, table, column)?,
+                    None => self.put_next_value(line, &mut position, table, column)?,
                 }
             } else {
-                let mut jiter = Jiter::with_tape(&bytes[at..], std::mem::take(&mut self.tape));
+                let mut jiter = Jiter::with_tape(&bytes[position..], std::mem::take(&mut self.tape));
                 let Some(key) = (if first { jiter.next_object()? } else { jiter.next_key()? }) else {
                     return Ok(jiter.finish()?);
                 };
-                let column = table.column_of(key);
-                let rescued_key = (column == NONE).then(|| key.to_owned());
-                let member = at;
-                at += jiter.current_index();
+                let column = table.columns().find_or_add(key);
+                let rescued_key = (column == NO_COLUMN).then(|| key.to_owned());
+                let member_start = position;
+                position += jiter.current_index();
                 self.tape = jiter.into_tape();
                 match rescued_key {
-                    None => self.put_value(line, &mut at, table, column)?,
+                    None => self.put_next_value(line, &mut position, table, column)?,
                     Some(key) => {
-                        let raw_key = raw_key(&bytes[member..at]);
-                        table.rescue(&key, raw_key, next_value(line, &mut at)?.as_bytes())
+                        let raw_key = raw_key(&bytes[member_start..position]);
+                        table.rescue(&key, raw_key, next_value(line, &mut position)?.as_bytes())
                     }
                 }
             };
-            if !fresh {
-                return Err(Unsure);
+            if !is_new {
+                return Err(Fallback);
             }
             first = false;
         }
     }
 
-    fn put_value(&mut self, line: &str, at: &mut usize, table: &mut Table, column: u32) -> Result<bool, Unsure> {
-        put_raw(next_value(line, at)?, &mut self.unescaped, table, column).ok_or(Unsure)
+    fn put_next_value(
+        &mut self,
+        line: &str,
+        position: &mut usize,
+        table: &mut Table,
+        column: u32,
+    ) -> Result<bool, Fallback> {
+        put_raw_value(next_value(line, position)?, &mut self.unescaped, table, column).ok_or(Fallback)
     }
 }
 
-/// The value that comes next as it stands, with whatever white space before it; `at` moves behind it.
-fn next_value<'a>(line: &'a str, at: &mut usize) -> Result<&'a str, Unsure> {
-    let mut jiter = Jiter::new(&line.as_bytes()[*at..]);
+/// The next value verbatim, without the white space before it; `position` moves to its end.
+fn next_value<'a>(line: &'a str, position: &mut usize) -> Result<&'a str, Fallback> {
+    let mut jiter = Jiter::new(&line.as_bytes()[*position..]);
     let peek = jiter.peek()?;
-    let start = *at + jiter.current_index();
+    let start = *position + jiter.current_index();
     jiter.known_skip(peek)?;
-    *at += jiter.current_index();
-    Ok(&line[start..*at])
+    *position += jiter.current_index();
+    Ok(&line[start..*position])
 }
 
-/// Writes a valid value as it stands in the line; None if it is a string with a lone surrogate.
-fn put_raw(raw_value: &str, unescaped: &mut String, table: &mut Table, column: u32) -> Option<bool> {
+/// Writes a valid JSON value: `Some` of what `Table::put` returns, or None if it is a string with a lone surrogate.
+fn put_raw_value(raw_value: &str, unescaped: &mut String, table: &mut Table, column: u32) -> Option<bool> {
     if raw_value == "null" {
         return Some(table.put_null(column));
     }
-    let Some(inside) = raw_value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
+    let Some(literal) = raw_value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
         return Some(table.put(column, raw_value.as_bytes()));
     };
     unescaped.clear();
-    strict::unescape_into(inside, unescaped)?;
+    unescape::unescape_into(literal, unescaped)?;
     Some(table.put(column, unescaped.as_bytes()))
 }
 
-/// A member whose key is known and stands here as it usually does, right behind the brace or comma or one space after
-/// it: its column and where its value starts. The column that followed last time is tried first: comparing bytes costs
-/// less than finding a key, and finding one less than reading it.
+/// The column of the next member and the position after its colon, if a known key without escapes comes right after the
+/// brace or comma, or after one space.
+///
+/// It compares the predicted key first: that costs less than a hash table, and a hash table less than parsing the key.
 #[inline]
-fn plain_member(line: &str, at: usize, first: bool, table: &mut Table) -> Option<(u32, usize)> {
-    let rest = line.as_bytes()[at..].strip_prefix(if first { b"{" } else { b"," })?;
+fn find_simple_key(line: &str, position: usize, first: bool, table: &mut Table) -> Option<(u32, usize)> {
+    let rest = line.as_bytes()[position..].strip_prefix(if first { b"{" } else { b"," })?;
     let rest = rest.strip_prefix(b" ").unwrap_or(rest);
     let start = line.len() - rest.len();
-    if let Some((column, key)) = table.guess()
-        && scan::begins_with(rest, key)
+    if let Some((column, key_literal)) = table.columns().prediction()
+        && scan::starts_with_key(rest, key_literal)
     {
-        return Some((column, start + key.len()));
+        return Some((column, start + key_literal.len()));
     }
-    let inside = rest.strip_prefix(b"\"")?;
-    let length = memchr::memchr(b'"', inside)?;
-    if inside.get(length + 1) != Some(&b':') {
+    let key = rest.strip_prefix(b"\"")?;
+    let length = memchr::memchr(b'"', key)?;
+    if key.get(length + 1) != Some(&b':') {
         return None;
     }
-    let column = table.plain_column(&line[start + 1..start + 1 + length])?;
+    let column = table.columns().find_unescaped(&line[start + 1..start + 1 + length])?;
     Some((column, start + length + 3))
 }
 
-/// A value that stands right here, or one space on, and needs no unescaping.
-enum Plain {
-    /// Where its characters begin and end in the line.
-    Value(Range<usize>),
+/// A value that needs no unescaping and comes right after the colon, or after one space.
+enum SimpleValue {
+    /// The positions of its text in the line.
+    Text(Range<usize>),
     Null,
 }
 
-/// The plain value that stands here and where the line goes on behind it. On a line without control characters nothing
-/// is wrong with a string without escapes.
+/// The simple value at `position`, and the position after it.
+///
+/// A string without escapes is only valid without control characters: on a line that has any, no string is simple.
 #[inline]
-fn plain_value(line: &[u8], at: usize, controls: bool) -> Option<(Plain, usize)> {
-    let at = at + usize::from(line.get(at) == Some(&b' '));
-    let rest = line.get(at..)?;
-    let word = |length| Some((Plain::Value(at..at + length), at + length));
+fn scan_simple_value(line: &[u8], position: usize, control_characters: bool) -> Option<(SimpleValue, usize)> {
+    let position = position + usize::from(line.get(position) == Some(&b' '));
+    let rest = line.get(position..)?;
+    let text = |length| Some((SimpleValue::Text(position..position + length), position + length));
     match rest.first()? {
-        b'"' if !controls => {
-            let length = scan::quote_or_backslash(&rest[1..])?;
-            (rest[1 + length] == b'"').then_some((Plain::Value(at + 1..at + 1 + length), at + length + 2))
+        b'"' if !control_characters => {
+            let length = scan::find_quote_or_backslash(&rest[1..])?;
+            let span = position + 1..position + 1 + length;
+            (rest[1 + length] == b'"').then_some((SimpleValue::Text(span), position + length + 2))
         }
-        b'-' | b'0'..=b'9' => word(scan::number(rest)?),
-        b't' if rest.starts_with(b"true") => word(4),
-        b'f' if rest.starts_with(b"false") => word(5),
-        b'n' if rest.starts_with(b"null") => Some((Plain::Null, at + 4)),
-        b'{' | b'[' if !controls => word(strict::length_of_value(rest)?),
+        b'-' | b'0'..=b'9' => text(scan::number_length(rest)?),
+        b't' if rest.starts_with(b"true") => text(4),
+        b'f' if rest.starts_with(b"false") => text(5),
+        b'n' if rest.starts_with(b"null") => Some((SimpleValue::Null, position + 4)),
+        b'{' | b'[' if !control_characters => text(strict::value_length(rest)?),
         _ => None,
     }
 }
 
-/// `member` runs from the end of the previous member to the colon: white space, comma or brace, key, colon.
+/// The key with its quotes. `member` starts after the previous member and ends with the colon: white space, comma or
+/// brace, key, colon.
 fn raw_key(member: &[u8]) -> &[u8] {
     let start = member.iter().position(|byte| *byte == b'"').unwrap_or(0);
     let end = member.iter().rposition(|byte| *byte == b'"').unwrap_or(start);
     &member[start..=end]
 }
 
-fn exact(line: &str, table: &mut Table) -> Result<(), Reason> {
+fn parse_strict(line: &str, table: &mut Table) -> Result<(), Reason> {
     let mut unescaped = String::new();
-    for member in strict::members(line)? {
-        let raw_value = &line[member.raw_value];
-        let column = table.column_of(&member.key);
-        let fresh = if column == NONE {
-            table.rescue(&member.key, &line.as_bytes()[member.raw_key], raw_value.as_bytes())
+    for member in strict::parse_members(line)? {
+        let raw_value = &line[member.value_span];
+        let column = table.columns().find_or_add(&member.key);
+        let is_new = if column == NO_COLUMN {
+            table.rescue(&member.key, &line.as_bytes()[member.key_span], raw_value.as_bytes())
         } else {
-            put_raw(raw_value, &mut unescaped, table, column).ok_or(Reason::LoneSurrogate)?
+            put_raw_value(raw_value, &mut unescaped, table, column).ok_or(Reason::LoneSurrogate)?
         };
-        if !fresh {
+        if !is_new {
             table.rollback();
             return Err(Reason::DuplicateKey);
         }
@@ -191,20 +205,21 @@ mod tests {
     use super::*;
     use crate::table::Batch;
 
-    fn rows(lines: &[&str], exactly: bool) -> (Vec<Result<(), Reason>>, Batch) {
+    fn parse_all(lines: &[&str], strictly: bool) -> (Vec<Result<(), Reason>>, Batch) {
         let (mut parser, mut table) = (RowParser::default(), Table::new(Vec::new(), 3, false));
         let parse = |line: &&str| {
-            let outcome = if exactly { exact(line, &mut table) } else { parser.parse(line.as_bytes(), &mut table) };
+            let outcome =
+                if strictly { parse_strict(line, &mut table) } else { parser.parse(line.as_bytes(), &mut table) };
             if outcome.is_ok() {
                 table.commit("", None, 0);
             }
             outcome
         };
-        (lines.iter().map(parse).collect(), table.take().unwrap())
+        (lines.iter().map(parse).collect(), table.take_batch().unwrap())
     }
 
     #[test]
-    fn the_quick_way_and_the_exact_one_agree() {
+    fn the_fast_path_and_the_strict_validator_agree() {
         let lines = [
             r#"{"a":1,"b":"x","c":null}"#,
             r#"{"a": 1.10, "b": "\u00e9\n", "c": [1, {"d": 2}]}"#,
@@ -224,22 +239,23 @@ mod tests {
         let deep = |levels| format!("{{\"a\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
         let (deepest, too_deep) = (deep(strict::MAX_DEPTH - 1), deep(strict::MAX_DEPTH));
         let lines = [&lines[..], &[&deepest, &too_deep]].concat();
-        let ((quick, quick_batch), (exact, exact_batch)) = (rows(&lines, false), rows(&lines, true));
-        assert_eq!(quick[quick.len() - 2..], [Ok(()), Err(Reason::TooDeep)]);
-        assert_eq!(quick, exact);
-        assert_eq!(quick.iter().filter(|outcome| outcome.is_ok()).count(), quick_batch.rows);
-        assert_eq!(quick_batch.names, ["_rescued", "a", "b", "c"]);
-        assert_eq!(quick_batch.names, exact_batch.names);
-        for (one, other) in quick_batch.columns.iter().zip(&exact_batch.columns) {
-            let (one, other) = (one.as_ref().unwrap(), other.as_ref().unwrap());
-            assert_eq!((&one.plain, &one.present), (&other.plain, &other.present));
+        let (fast, fast_batch) = parse_all(&lines, false);
+        let (strict, strict_batch) = parse_all(&lines, true);
+        assert_eq!(fast[fast.len() - 2..], [Ok(()), Err(Reason::TooDeep)]);
+        assert_eq!(fast, strict);
+        assert_eq!(fast.iter().filter(|outcome| outcome.is_ok()).count(), fast_batch.rows);
+        assert_eq!(fast_batch.names, ["_rescued", "a", "b", "c"]);
+        assert_eq!(fast_batch.names, strict_batch.names);
+        for (fast, strict) in fast_batch.columns.iter().zip(&strict_batch.columns) {
+            let (fast, strict) = (fast.as_ref().unwrap(), strict.as_ref().unwrap());
+            assert_eq!((&fast.plain, &fast.validity), (&strict.plain, &strict.validity));
         }
     }
 
     #[test]
-    fn broken_utf8_is_seen_before_broken_json() {
+    fn invalid_utf8_is_found_before_invalid_json() {
         let mut table = Table::new(Vec::new(), 3, false);
         assert_eq!(RowParser::default().parse(b"{\xff", &mut table), Err(Reason::InvalidUtf8));
-        assert!(table.take().is_none());
+        assert!(table.take_batch().is_none());
     }
 }

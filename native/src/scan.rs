@@ -1,29 +1,29 @@
-//! Quick looks at bytes for the plain shapes that most of a line has. All of it answers "no" where it is not sure.
+//! Byte scans for the fast path: keys, ends of strings and numbers, without building anything.
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH_BITS: u64 = ONES << 7;
-/// Most strings end within so many bytes; what is longer is searched by wider steps, which take longer to begin.
-const NEAR: usize = 32;
+/// Strings up to this length are searched word by word. `memchr` has wider steps, but takes longer to begin.
+const SHORT_STRING_BYTES: usize = 32;
 
 #[inline]
-fn word(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(*bytes[at..].first_chunk().expect("the caller has looked at the length"))
+fn read_word(bytes: &[u8], position: usize) -> u64 {
+    u64::from_le_bytes(*bytes[position..].first_chunk().expect("the caller has checked the length"))
 }
 
-/// Marks the bytes of a word that are zero; the lowest mark is right, higher ones may not be.
+/// Sets the high bit of the zero bytes of a word. Only the lowest bit that is set is reliable.
 #[inline]
-fn zeros(word: u64) -> u64 {
+fn mark_zero_bytes(word: u64) -> u64 {
     word.wrapping_sub(ONES) & !word & HIGH_BITS
 }
 
-/// `starts_with` for keys: without a call for what is not longer than 32 bytes.
+/// `starts_with` without a function call for keys of 8 to 32 bytes.
 #[inline]
-pub fn begins_with(bytes: &[u8], key: &[u8]) -> bool {
+pub fn starts_with_key(bytes: &[u8], key: &[u8]) -> bool {
     let length = key.len();
     if bytes.len() < length {
         return false;
     }
-    let same = |at| word(bytes, at) == word(key, at);
+    let same = |position| read_word(bytes, position) == read_word(key, position);
     match length {
         8..=16 => same(0) && same(length - 8),
         17..=32 => same(0) && same(8) && same(length - 16) && same(length - 8),
@@ -31,48 +31,49 @@ pub fn begins_with(bytes: &[u8], key: &[u8]) -> bool {
     }
 }
 
-/// Where the first quotation mark or backslash is.
+/// The position of the first quotation mark or backslash.
 #[inline]
-pub fn quote_or_backslash(bytes: &[u8]) -> Option<usize> {
-    let near = &bytes[..bytes.len().min(NEAR)];
-    let mut at = 0;
-    for piece in near.chunks_exact(8) {
-        let word = word(piece, 0);
-        let found = zeros(word ^ (ONES * u64::from(b'"'))) | zeros(word ^ (ONES * u64::from(b'\\')));
+pub fn find_quote_or_backslash(bytes: &[u8]) -> Option<usize> {
+    let head = &bytes[..bytes.len().min(SHORT_STRING_BYTES)];
+    let mut position = 0;
+    for chunk in head.chunks_exact(8) {
+        let word = read_word(chunk, 0);
+        let found =
+            mark_zero_bytes(word ^ (ONES * u64::from(b'"'))) | mark_zero_bytes(word ^ (ONES * u64::from(b'\\')));
         if found != 0 {
-            return Some(at + found.trailing_zeros() as usize / 8);
+            return Some(position + found.trailing_zeros() as usize / 8);
         }
-        at += 8;
+        position += 8;
     }
-    memchr::memchr2(b'"', b'\\', &bytes[at..]).map(|length| at + length)
+    memchr::memchr2(b'"', b'\\', &bytes[position..]).map(|length| position + length)
 }
 
-/// The length of the number that begins here; None if there is none. What follows it is not looked at.
+/// The length of the JSON number at the start; None if there is none. The bytes after it are not checked.
 #[inline(always)]
-pub fn number(bytes: &[u8]) -> Option<usize> {
-    let mut at = usize::from(bytes.first() == Some(&b'-'));
-    let digits = |at: usize| bytes[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-    at += match bytes.get(at) {
-        // Nothing but a dot or an exponent can go on from here: another digit does not belong to the number.
+pub fn number_length(bytes: &[u8]) -> Option<usize> {
+    let mut position = usize::from(bytes.first() == Some(&b'-'));
+    let digits = |position: usize| bytes[position..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    position += match bytes.get(position) {
+        // RFC 8259, section 6: no leading zeros, so that another digit does not belong to the number.
         Some(b'0') => 1,
-        _ => Some(digits(at)).filter(|count| *count > 0)?,
+        _ => Some(digits(position)).filter(|count| *count > 0)?,
     };
-    if bytes.get(at) == Some(&b'.') {
-        let count = digits(at + 1);
+    if bytes.get(position) == Some(&b'.') {
+        let count = digits(position + 1);
         if count == 0 {
             return None;
         }
-        at += 1 + count;
+        position += 1 + count;
     }
-    if let Some(b'e' | b'E') = bytes.get(at) {
-        at += 1 + usize::from(matches!(bytes.get(at + 1), Some(b'+' | b'-')));
-        let count = digits(at);
+    if let Some(b'e' | b'E') = bytes.get(position) {
+        position += 1 + usize::from(matches!(bytes.get(position + 1), Some(b'+' | b'-')));
+        let count = digits(position);
         if count == 0 {
             return None;
         }
-        at += count;
+        position += count;
     }
-    Some(at)
+    Some(position)
 }
 
 #[cfg(test)]
@@ -80,31 +81,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_of_every_length_are_told_from_their_neighbours() {
+    fn keys_of_every_length_are_distinguished_from_similar_ones() {
         for length in 0..70 {
             let key: Vec<u8> = (0..length).map(|byte| b'a' + byte % 26).collect();
             let line = [key.as_slice(), b"!"].concat();
-            assert!(begins_with(&line, &key) && begins_with(&key, &key));
-            for changed in 0..key.len() {
-                let mut other = key.clone();
-                other[changed] ^= 0x80;
-                assert!(!begins_with(&line, &other), "{length} {changed}");
-                assert!(!begins_with(&key[..changed], &key));
+            assert!(starts_with_key(&line, &key) && starts_with_key(&key, &key));
+            for position in 0..key.len() {
+                let mut changed = key.clone();
+                changed[position] ^= 0x80;
+                assert!(!starts_with_key(&line, &changed), "{length} {position}");
+                assert!(!starts_with_key(&key[..position], &key));
             }
         }
     }
 
     #[test]
-    fn the_first_end_is_found_wherever_it_stands() {
+    fn the_first_quote_or_backslash_is_found_at_every_position() {
         for before in 0..80 {
             for after in 0..20 {
                 for end in [b'"', b'\\'] {
-                    for filling in [b'a', b'!', b'#', b'[', b']', 0xff, 0x80, b'"' | 0x80, b'\\' | 0x80] {
-                        let mut bytes = vec![filling; before];
-                        assert_eq!(quote_or_backslash(&bytes), None);
+                    for filler in [b'a', b'!', b'#', b'[', b']', 0xff, 0x80, b'"' | 0x80, b'\\' | 0x80] {
+                        let mut bytes = vec![filler; before];
+                        assert_eq!(find_quote_or_backslash(&bytes), None);
                         bytes.push(end);
                         bytes.extend(std::iter::repeat_n(b'"', after));
-                        assert_eq!(quote_or_backslash(&bytes), Some(before));
+                        assert_eq!(find_quote_or_backslash(&bytes), Some(before));
                     }
                 }
             }
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_end_where_the_grammar_says() {
+    fn a_number_ends_where_the_grammar_ends_it() {
         for (text, length) in [
             ("0", Some(1)),
             ("-0,", Some(2)),
@@ -131,7 +132,7 @@ mod tests {
             ("+1", None),
             ("", None),
         ] {
-            assert_eq!(number(text.as_bytes()), length, "{text}");
+            assert_eq!(number_length(text.as_bytes()), length, "{text}");
         }
     }
 }

@@ -1,62 +1,68 @@
-//! One range of lines of one file: cuts blocks into lines, owns those that start in the range, counts everything.
+//! A split: the lines of one file that start in a range of bytes. It cuts blocks into lines and counts.
 
-use crate::inflate::Limits;
+use crate::inflate::InflateLimits;
 use crate::input::{Block, Input};
 use crate::reason::Reason;
-use crate::reject::{Reject, Sample};
+use crate::reject::{Reject, RejectSample};
 use std::collections::BTreeMap;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
+/// lines = rows + blank lines + rejects.
 #[derive(Default, Debug, PartialEq, Eq)]
 pub struct Counts {
     pub lines: u64,
     pub rows: u64,
     pub blank_lines: u64,
     pub rejects: BTreeMap<Reason, u64>,
+    /// Bytes of all lines, newlines included.
     pub bytes: u64,
 }
 
 pub struct Split {
     pub source: String,
-    /// When the file arrived, for the provenance columns.
+    /// The file's time of arrival, for the provenance columns.
     pub arrived_at: Option<String>,
     pub input: Input,
     pub counts: Counts,
-    pub sample: Sample,
+    pub sample: RejectSample,
     pub first_reject: Option<Reject>,
+    /// Why the file could not be read: a message for the operator.
     pub error: Option<String>,
     pub done: bool,
     end: Option<u64>,
     max_line_bytes: usize,
-    /// Offset of the current line's first byte.
+    /// The byte offset of the current line.
     line_start: u64,
-    /// The line that ends before the range begins is somebody else's.
+    /// The current line starts before the range: it belongs to the previous split.
     skipping: bool,
-    /// The beginning of a line whose end is in a later block.
+    /// The start of a line that ends in a later block.
     carry: Vec<u8>,
-    /// Bytes of the current line that went by unkept because it is too long.
+    /// Bytes of the current line that are not kept: it is too long, or it is skipped.
     discarded: u64,
 }
 
-/// What the cutter found at the front of a block.
-pub enum Cut<'a> {
-    /// A whole line, without its "\n"; `Carried` means that it stands in `carry`.
+/// What was cut off a block.
+pub enum NextLine<'a> {
+    /// A whole line without its "\n".
     Line(&'a [u8]),
+    /// A whole line without its "\n", which is in the carry buffer.
     Carried,
+    /// A line that is longer than the limit, and its bytes.
     TooLong(u64),
-    /// Nothing to judge: part of a line, or a line of the range before.
+    /// No line of this split: the start of a line, or the end of a line that belongs to the previous split.
     Nothing,
 }
 
 impl Split {
+    /// `range` is the offset of its first byte, and the offset after its last byte; None for the end of the file.
     pub fn new(
         source: String,
         arrived_at: Option<String>,
         range: (u64, Option<u64>),
         max_line_bytes: usize,
-        sample: Sample,
-        limits: Limits,
+        sample: RejectSample,
+        limits: InflateLimits,
     ) -> Self {
         let (start, end) = range;
         Self {
@@ -77,49 +83,53 @@ impl Split {
         }
     }
 
-    /// Offset of the current line.
-    pub fn offset(&self) -> u64 {
+    /// The byte offset of the current line.
+    pub fn line_offset(&self) -> u64 {
         self.line_start
     }
 
-    /// The next line starts behind the range.
+    /// Whether the next line starts after the range.
     pub fn is_past_end(&self) -> bool {
         !self.skipping && self.end.is_some_and(|end| self.line_start >= end)
     }
 
-    /// Takes the next line, or what there is of it, off the block.
-    pub fn cut<'a>(&mut self, bytes: &'a [u8], at: &mut usize) -> Cut<'a> {
-        let rest = &bytes[*at..];
+    /// Cuts the next line, or the start of it, off the bytes from `position` on.
+    pub fn next_line<'a>(&mut self, bytes: &'a [u8], position: &mut usize) -> NextLine<'a> {
+        let rest = &bytes[*position..];
         let Some(length) = memchr::memchr(b'\n', rest) else {
-            *at = bytes.len();
-            self.hold(rest);
-            return Cut::Nothing;
+            *position = bytes.len();
+            self.carry_over(rest);
+            return NextLine::Nothing;
         };
-        *at += length + 1;
+        *position += length + 1;
         let piece = &rest[..length];
         if self.skipping {
             self.skipping = false;
             self.line_start += self.discarded + length as u64 + 1;
             self.discarded = 0;
-            return Cut::Nothing;
+            return NextLine::Nothing;
         }
         if self.carry.is_empty() && self.discarded == 0 {
-            return if length > self.max_line_bytes { Cut::TooLong(length as u64) } else { Cut::Line(piece) };
+            return if length > self.max_line_bytes { NextLine::TooLong(length as u64) } else { NextLine::Line(piece) };
         }
-        self.hold(piece);
-        self.held()
+        self.carry_over(piece);
+        self.carried_line()
     }
 
-    /// The last line of the file may lack its "\n".
-    pub fn cut_last(&mut self) -> Cut<'static> {
-        if self.skipping || (self.carry.is_empty() && self.discarded == 0) { Cut::Nothing } else { self.held() }
+    /// The line at the end of the file, which may lack its "\n".
+    pub fn last_line(&mut self) -> NextLine<'static> {
+        if self.skipping || (self.carry.is_empty() && self.discarded == 0) {
+            NextLine::Nothing
+        } else {
+            self.carried_line()
+        }
     }
 
-    fn held(&self) -> Cut<'static> {
-        if self.discarded > 0 { Cut::TooLong(self.discarded) } else { Cut::Carried }
+    fn carried_line(&self) -> NextLine<'static> {
+        if self.discarded > 0 { NextLine::TooLong(self.discarded) } else { NextLine::Carried }
     }
 
-    fn hold(&mut self, piece: &[u8]) {
+    fn carry_over(&mut self, piece: &[u8]) {
         if self.skipping || self.discarded > 0 || self.carry.len() + piece.len() > self.max_line_bytes {
             self.discarded += (self.carry.len() + piece.len()) as u64;
             self.carry = Vec::new();
@@ -132,27 +142,28 @@ impl Split {
         std::mem::take(&mut self.carry)
     }
 
-    pub fn give_back_carry(&mut self, mut carry: Vec<u8>) {
+    /// Returns the buffer of `take_carry`, so that its memory is reused.
+    pub fn reuse_carry(&mut self, mut carry: Vec<u8>) {
         carry.clear();
         self.carry = carry;
     }
 
-    /// The current line was judged: on to the next.
+    /// Counts the current line, which is processed; the next line is the current one.
     pub fn advance(&mut self, length: u64, newline: bool) {
-        let whole = length + u64::from(newline);
+        let bytes = length + u64::from(newline);
         self.counts.lines += 1;
-        self.counts.bytes += whole;
-        self.line_start += whole;
+        self.counts.bytes += bytes;
+        self.line_start += bytes;
         self.discarded = 0;
     }
 
-    /// The line as the parser sees it: without a byte order mark at the start of the file; None if it is blank.
+    /// The line without a byte order mark at the start of the file; None if it is blank.
     pub fn content<'a>(&self, line: &'a [u8]) -> Option<&'a [u8]> {
         let line = if self.line_start == 0 { line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line) } else { line };
         line.iter().any(|byte| !matches!(byte, b' ' | b'\t' | b'\r')).then_some(line)
     }
 
-    /// Counts a reject; Some if it goes into the sample.
+    /// Counts the current line as a reject; Some if it is part of the sample.
     pub fn reject(&mut self, reason: Reason, length: u64, line: Option<&[u8]>) -> Option<Reject> {
         *self.counts.rejects.entry(reason).or_default() += 1;
         let reject = self.sample.admit(reason, self.line_start, length, line);
@@ -162,9 +173,9 @@ impl Split {
         reject
     }
 
-    /// The rest of a block is for later.
-    pub fn keep(&mut self, block: Block) {
-        if block.at < (*block.bytes).as_ref().len() {
+    /// Keeps the rest of a block for the next call of `read`.
+    pub fn keep_rest(&mut self, block: Block) {
+        if block.position < (*block.bytes).as_ref().len() {
             self.input.put_back(block);
         }
     }

@@ -1,131 +1,89 @@
-//! The exact judge of a line: RFC 8259 to the letter.
+//! The strict validator: the complete grammar of RFC 8259.
 //!
-//! A line that the quick way refuses comes here, where the reason is found; a few of them are rows all the same, such as
-//! integers of more digits or nested values of more levels than jiter takes. The same grammar finds the end of nested
-//! values on the quick way.
+//! It checks the lines that the fast path does not accept and finds the reason of a reject. Some of these lines are rows:
+//! jiter limits the digits of an integer and the levels of nesting. The fast path uses the same grammar to find the end
+//! of a nested value.
 
 use crate::reason::Reason;
 use crate::scan;
+use crate::unescape::unescape;
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// Objects and arrays may be nested this deep, the row itself included. It lies above whatever jiter accepts (202), so
-/// that one limit holds for both ways.
+/// Maximum depth of nested objects and arrays, the row itself included. It is above the 202 levels that jiter accepts, so
+/// that the fast path and the strict validator have the same limit.
 pub const MAX_DEPTH: usize = 256;
 
-/// One member of the row: its key, unescaped, and where key and value stand in the line (a string with its quotes).
+/// One member of the row: its key, unescaped, and the positions of key and value in the line (a string with its quotes).
 #[derive(Debug, PartialEq, Eq)]
 pub struct Member {
     pub key: String,
-    pub raw_key: Range<usize>,
-    pub raw_value: Range<usize>,
+    pub key_span: Range<usize>,
+    pub value_span: Range<usize>,
 }
 
-/// The members of the only object on the line. The line is valid UTF-8 and not blank.
-pub fn members(line: &str) -> Result<Vec<Member>, Reason> {
-    let mut scanner = Scanner { bytes: line.as_bytes(), at: 0, controls: true, deepest: MAX_DEPTH };
-    scanner.white_space();
+/// The members of the row, if the line is exactly one object; else the first reason to reject it, in the order of `Reason`.
+/// The line is not blank.
+pub fn parse_members(line: &str) -> Result<Vec<Member>, Reason> {
+    let mut scanner = Scanner { bytes: line.as_bytes(), position: 0, control_characters: true, max_depth: MAX_DEPTH };
+    scanner.skip_white_space();
     let mut spans = Vec::new();
     let is_object = scanner.peek() == Some(b'{');
-    scanner.value(is_object.then_some(&mut spans))?;
-    scanner.white_space();
-    if scanner.at < line.len() {
+    scanner.skip_value(is_object.then_some(&mut spans))?;
+    scanner.skip_white_space();
+    if scanner.position < line.len() {
         return Err(Reason::TrailingCharacters);
     }
     if !is_object {
         return Err(Reason::NotAnObject);
     }
     let mut members = Vec::with_capacity(spans.len());
-    for (raw_key, raw_value) in spans {
-        let key = unescape(&line[raw_key.clone()]).ok_or(Reason::LoneSurrogate)?;
-        if line.as_bytes()[raw_value.start] == b'"' && unescape(&line[raw_value.clone()]).is_none() {
+    for (key_span, value_span) in spans {
+        let key = unescape(&line[key_span.clone()]).ok_or(Reason::LoneSurrogate)?;
+        if line.as_bytes()[value_span.start] == b'"' && unescape(&line[value_span.clone()]).is_none() {
             return Err(Reason::LoneSurrogate);
         }
-        members.push(Member { key, raw_key, raw_value });
+        members.push(Member { key, key_span, value_span });
     }
     let mut seen = HashSet::with_capacity(members.len());
     if members.iter().all(|member| seen.insert(member.key.as_str())) { Ok(members) } else { Err(Reason::DuplicateKey) }
 }
 
-/// The length of the member's value that begins here, on a line without control characters; None if it is not JSON or
-/// too deep.
+/// The length of the value at the start of `bytes`, which belongs to a member of the row; None if it is not JSON or too
+/// deep. The line has no control characters.
 #[inline]
-pub fn length_of_value(bytes: &[u8]) -> Option<usize> {
-    let mut scanner = Scanner { bytes, at: 0, controls: false, deepest: MAX_DEPTH - 1 };
-    scanner.value(None).ok().map(|()| scanner.at)
-}
-
-/// The characters of a valid string literal (given with its quotes); None if a surrogate stands alone.
-pub fn unescape(literal: &str) -> Option<String> {
-    let mut text = String::new();
-    unescape_into(&literal[1..literal.len() - 1], &mut text).map(|()| text)
-}
-
-/// Appends the characters of a valid string literal's inside; None if a surrogate stands alone.
-pub fn unescape_into(mut rest: &str, text: &mut String) -> Option<()> {
-    while let Some(backslash) = memchr::memchr(b'\\', rest.as_bytes()) {
-        text.push_str(&rest[..backslash]);
-        let escaped = &rest[backslash + 1..];
-        let (character, length) = match escaped.as_bytes()[0] {
-            b'b' => ('\u{8}', 1),
-            b'f' => ('\u{c}', 1),
-            b'n' => ('\n', 1),
-            b'r' => ('\r', 1),
-            b't' => ('\t', 1),
-            b'u' => unescape_unicode(escaped)?,
-            other => (char::from(other), 1),
-        };
-        text.push(character);
-        rest = &escaped[length..];
-    }
-    text.push_str(rest);
-    Some(())
-}
-
-/// `escaped` starts with `uXXXX`: the character, and how many bytes of `escaped` it takes.
-fn unescape_unicode(escaped: &str) -> Option<(char, usize)> {
-    let high = hex(escaped.get(1..5)?)?;
-    if let Some(character) = char::from_u32(high) {
-        return Some((character, 5));
-    }
-    let low = hex(escaped.get(5..11)?.strip_prefix("\\u")?)?;
-    if !(0xD800..0xDC00).contains(&high) || !(0xDC00..0xE000).contains(&low) {
-        return None;
-    }
-    Some((char::from_u32(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00))?, 11))
-}
-
-fn hex(digits: &str) -> Option<u32> {
-    digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16).ok())?
+pub fn value_length(bytes: &[u8]) -> Option<usize> {
+    let mut scanner = Scanner { bytes, position: 0, control_characters: false, max_depth: MAX_DEPTH - 1 };
+    scanner.skip_value(None).ok().map(|()| scanner.position)
 }
 
 type Spans = Vec<(Range<usize>, Range<usize>)>;
 
 struct Scanner<'a> {
     bytes: &'a [u8],
-    at: usize,
-    /// There may be control characters, which no string may hold.
-    controls: bool,
-    /// So many brackets may be open, at most `MAX_DEPTH`.
-    deepest: usize,
+    position: usize,
+    /// Whether there can be control characters, which are not valid in strings.
+    control_characters: bool,
+    /// Maximum number of open brackets, not more than `MAX_DEPTH`.
+    max_depth: usize,
 }
 
-/// The brackets that are open, innermost last: a bit each, set for an object.
+/// The open brackets, the innermost last, one bit each: set for an object.
 #[derive(Default)]
-struct Brackets {
+struct OpenBrackets {
     objects: [u64; MAX_DEPTH / 64],
     depth: usize,
 }
 
-impl Brackets {
+impl OpenBrackets {
     #[inline]
-    fn open(&mut self, object: bool) {
+    fn push(&mut self, is_object: bool) {
         let (word, bit) = (&mut self.objects[self.depth / 64], 1 << (self.depth % 64));
-        *word = if object { *word | bit } else { *word & !bit };
+        *word = if is_object { *word | bit } else { *word & !bit };
         self.depth += 1;
     }
 
-    /// Whether the innermost is an object; None if none is open.
+    /// Whether the innermost bracket belongs to an object; None if none is open.
     #[inline]
     fn innermost(&self) -> Option<bool> {
         let last = self.depth.checked_sub(1)?;
@@ -134,85 +92,87 @@ impl Brackets {
 }
 
 impl Scanner<'_> {
-    /// Passes one value of any kind. With `members`, the spans of the outermost object's members are noted.
-    /// Iterative: an attack by brackets must not eat the stack.
+    /// Skips one value of any type. With `members`, adds the spans of the outermost object's members to it.
+    ///
+    /// It does not recurse: the input must not decide how much of the stack is used.
     #[inline]
-    fn value(&mut self, mut members: Option<&mut Spans>) -> Result<(), Reason> {
-        let mut open = Brackets::default();
-        let mut key = 0..0;
-        let mut member_start = 0;
+    fn skip_value(&mut self, mut members: Option<&mut Spans>) -> Result<(), Reason> {
+        let mut open = OpenBrackets::default();
+        let mut key_span = 0..0;
+        let mut value_start = 0;
         loop {
-            self.white_space();
+            self.skip_white_space();
             if open.depth == 1 {
-                member_start = self.at;
+                value_start = self.position;
             }
-            let mut complete = match self.peek() {
+            let mut value_is_complete = match self.peek() {
                 Some(bracket @ (b'{' | b'[')) => {
-                    if open.depth == self.deepest {
+                    if open.depth == self.max_depth {
                         return Err(Reason::TooDeep);
                     }
-                    let object = bracket == b'{';
-                    open.open(object);
-                    self.at += 1;
-                    self.white_space();
-                    let empty = self.peek() == Some(closing(object));
+                    let is_object = bracket == b'{';
+                    open.push(is_object);
+                    self.position += 1;
+                    self.skip_white_space();
+                    let empty = self.peek() == Some(closing_bracket(is_object));
                     if empty {
-                        self.at += 1;
+                        self.position += 1;
                         open.depth -= 1;
-                    } else if object {
-                        let span = self.key()?;
+                    } else if is_object {
+                        let span = self.skip_key()?;
                         if open.depth == 1 {
-                            key = span;
+                            key_span = span;
                         }
                     }
                     empty
                 }
-                Some(b'"') => self.string().map(|()| true)?,
-                Some(b't') => self.word(b"true")?,
-                Some(b'f') => self.word(b"false")?,
-                Some(b'n') => self.word(b"null")?,
-                _ => self.number()?,
+                Some(b'"') => self.skip_string().map(|()| true)?,
+                Some(b't') => self.skip_word(b"true").map(|()| true)?,
+                Some(b'f') => self.skip_word(b"false").map(|()| true)?,
+                Some(b'n') => self.skip_word(b"null").map(|()| true)?,
+                _ => self.skip_number().map(|()| true)?,
             };
-            while complete {
-                let Some(object) = open.innermost() else { return Ok(()) };
+            while value_is_complete {
+                let Some(is_object) = open.innermost() else { return Ok(()) };
                 if let (1, Some(members)) = (open.depth, members.as_deref_mut()) {
-                    members.push((key.clone(), member_start..self.at));
+                    members.push((key_span.clone(), value_start..self.position));
                 }
-                self.white_space();
+                self.skip_white_space();
                 match self.next() {
                     Some(b',') => {
-                        complete = false;
-                        if object {
-                            self.white_space();
-                            let span = self.key()?;
+                        value_is_complete = false;
+                        if is_object {
+                            self.skip_white_space();
+                            let span = self.skip_key()?;
                             if open.depth == 1 {
-                                key = span;
+                                key_span = span;
                             }
                         }
                     }
-                    Some(byte) if byte == closing(object) => open.depth -= 1,
+                    Some(byte) if byte == closing_bracket(is_object) => open.depth -= 1,
                     _ => return Err(Reason::NotJson),
                 }
             }
         }
     }
 
-    fn key(&mut self) -> Result<Range<usize>, Reason> {
-        let start = self.at;
-        self.string()?;
-        let end = self.at;
-        self.white_space();
+    /// Skips a key and its colon; the span is the key's.
+    fn skip_key(&mut self) -> Result<Range<usize>, Reason> {
+        let start = self.position;
+        self.skip_string()?;
+        let end = self.position;
+        self.skip_white_space();
         if self.next() == Some(b':') { Ok(start..end) } else { Err(Reason::NotJson) }
     }
 
     #[inline(always)]
-    fn string(&mut self) -> Result<(), Reason> {
+    fn skip_string(&mut self) -> Result<(), Reason> {
         if self.next() != Some(b'"') {
             return Err(Reason::NotJson);
         }
         loop {
-            if !self.controls {
-                self.at += scan::quote_or_backslash(&self.bytes[self.at..]).ok_or(Reason::NotJson)?;
+            if !self.control_characters {
+                self.position += scan::find_quote_or_backslash(&self.bytes[self.position..]).ok_or(Reason::NotJson)?;
             }
             match self.next() {
                 Some(b'"') => return Ok(()),
@@ -233,38 +193,38 @@ impl Scanner<'_> {
         }
     }
 
-    fn number(&mut self) -> Result<bool, Reason> {
-        self.at += scan::number(&self.bytes[self.at..]).ok_or(Reason::NotJson)?;
-        Ok(true)
+    fn skip_number(&mut self) -> Result<(), Reason> {
+        self.position += scan::number_length(&self.bytes[self.position..]).ok_or(Reason::NotJson)?;
+        Ok(())
     }
 
-    fn word(&mut self, word: &[u8]) -> Result<bool, Reason> {
-        if !self.bytes[self.at..].starts_with(word) {
+    fn skip_word(&mut self, word: &[u8]) -> Result<(), Reason> {
+        if !self.bytes[self.position..].starts_with(word) {
             return Err(Reason::NotJson);
         }
-        self.at += word.len();
-        Ok(true)
+        self.position += word.len();
+        Ok(())
     }
 
-    fn white_space(&mut self) {
+    fn skip_white_space(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\r' | b'\n')) {
-            self.at += 1;
+            self.position += 1;
         }
     }
 
     fn peek(&self) -> Option<u8> {
-        self.bytes.get(self.at).copied()
+        self.bytes.get(self.position).copied()
     }
 
     fn next(&mut self) -> Option<u8> {
         let byte = self.peek()?;
-        self.at += 1;
+        self.position += 1;
         Some(byte)
     }
 }
 
-fn closing(object: bool) -> u8 {
-    if object { b'}' } else { b']' }
+fn closing_bracket(is_object: bool) -> u8 {
+    if is_object { b'}' } else { b']' }
 }
 
 #[cfg(test)]
@@ -272,18 +232,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_are_found_with_their_spans() {
+    fn members_have_their_keys_and_spans() {
         let line = r#" { "a" : [1, {"a":2}] ,"\u0062":"x\n" } "#;
-        let found = members(line).unwrap();
+        let found = parse_members(line).unwrap();
         let spans: Vec<_> = found
             .iter()
-            .map(|member| (member.key.as_str(), &line[member.raw_key.clone()], &line[member.raw_value.clone()]))
+            .map(|member| (member.key.as_str(), &line[member.key_span.clone()], &line[member.value_span.clone()]))
             .collect();
         assert_eq!(spans, [("a", r#""a""#, r#"[1, {"a":2}]"#), ("b", r#""\u0062""#, r#""x\n""#)]);
     }
 
     #[test]
-    fn the_first_reason_in_order_wins() {
+    fn the_first_reason_in_order_is_returned() {
         for (line, reason) in [
             (r#"{"a":"\ud800","a":1"#, Reason::NotJson),
             (r#"{"a":"\ud800","a":1} x"#, Reason::TrailingCharacters),
@@ -294,18 +254,8 @@ mod tests {
             ("1e", Reason::NotJson),
             ("", Reason::NotJson),
         ] {
-            assert_eq!(members(line), Err(reason), "{line}");
+            assert_eq!(parse_members(line), Err(reason), "{line}");
         }
-        assert_eq!(members(&"[".repeat(1_000_000)), Err(Reason::TooDeep));
-    }
-
-    #[test]
-    fn pairs_of_surrogates_are_one_character() {
-        assert_eq!(unescape(r#""\uD83D\uDE00\u0041\/""#).as_deref(), Some("\u{1F600}A/"));
-        for lone in [r#""\ud83d""#, r#""\ude00""#, r#""\ud83d\u0041""#, r#""\ud83dxxxxxx""#, r#""\ud83d\ud83d\ude00""#]
-        {
-            assert_eq!(unescape(lone), None, "{lone}");
-        }
-        assert_eq!(unescape(r#""\ud83d€€""#), None, "the window behind it ends inside of a character");
+        assert_eq!(parse_members(&"[".repeat(1_000_000)), Err(Reason::TooDeep));
     }
 }

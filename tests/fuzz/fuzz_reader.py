@@ -9,7 +9,7 @@ from typing import TypedDict
 
 from tests.fuzz.rounds import main
 from tests.oracle import ndjson_oracle as oracle
-from tests.unit.native.reading import assert_same, read_file
+from tests.unit.native.reader_driver import assert_same, read_file
 
 TOKENS = [
     b"{", b"}", b"[", b"]", b":", b",", b'"', b"\\", b"\\u", b"\\ud800", b"\\udc00", b"\\ud83d\\ude00", b"\\u0000",

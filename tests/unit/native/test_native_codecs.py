@@ -9,7 +9,7 @@ import pytest
 from ndjson_arrow import Reader, detect_codec
 
 from tests.oracle import ndjson_oracle as oracle
-from tests.unit.native.reading import Read, assert_same, read_file, read_split
+from tests.unit.native.reader_driver import Read, assert_same, read_file, read_split
 
 ROWS = b"".join(b'{"id":%d,"text":"line %d"}\n' % (number, number * 7919) for number in range(3000)) + b"broken\n\n"
 Pack = Callable[[bytes], bytes]
@@ -95,7 +95,7 @@ def test_a_broken_file_does_not_harm_the_next() -> None:
 def test_a_compressed_file_is_not_opened_as_a_part() -> None:
     reader, result = Reader(), Read()
     read_split(reader, result, [gzip.compress(ROWS)], "part", 0, 100)
-    assert result.counts[0].error == "gzip file opened as a part: it can only be read whole"
+    assert result.counts[0].error == "gzip file opened in part: a compressed file can only be read whole"
 
 
 def read_repeated(member: bytes, members: int) -> Read:

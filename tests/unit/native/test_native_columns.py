@@ -4,7 +4,7 @@ import pytest
 from ndjson_arrow import Reader, column_name, original_key
 
 from tests.oracle import ndjson_oracle as oracle
-from tests.unit.native.reading import Read, assert_same, read_file
+from tests.unit.native.reader_driver import Read, assert_same, read_file
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from ndjson_arrow import Reader
 
 from tests.oracle import ndjson_oracle as oracle
-from tests.unit.native.reading import Read, assert_same, read_file, read_on, read_split
+from tests.unit.native.reader_driver import Read, assert_same, read_file, read_on, read_split
 
 MEBIBYTE = 1 << 20
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from ndjson_arrow import ParquetFile, Reader
 
-from tests.unit.native.reading import batch_of
+from tests.unit.native.reader_driver import batch_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,7 +61,7 @@ def test_a_batch_is_written_once(tmp_path: Path) -> None:
     file = ParquetFile(tmp_path / "file.parquet")
     batch = batch_of(Reader(), b"{}")
     file.write(batch)
-    with pytest.raises(RuntimeError, match="taken before"):
+    with pytest.raises(RuntimeError, match="already taken"):
         file.write(batch)
     # What was half written is not to be used
     with pytest.raises(RuntimeError, match="failed before"):
@@ -71,14 +71,14 @@ def test_a_batch_is_written_once(tmp_path: Path) -> None:
 def test_a_column_taken_by_arrow_cannot_be_written(tmp_path: Path) -> None:
     batch = batch_of(Reader(), b'{"a":1}')
     assert pa.array(batch.column(1)).to_pylist() == ["1"]
-    with pytest.raises(RuntimeError, match="taken before"):
+    with pytest.raises(RuntimeError, match="already taken"):
         ParquetFile(tmp_path / "file.parquet").write(batch)
 
 
 def test_columns_may_only_grow(tmp_path: Path) -> None:
     file = ParquetFile(tmp_path / "file.parquet")
     file.write(batch_of(Reader(), b'{"a":1}'))
-    with pytest.raises(RuntimeError, match="begin with those of the batch before"):
+    with pytest.raises(RuntimeError, match="must start with the columns of the previous batch"):
         file.write(batch_of(Reader(), b'{"b":1}'))
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from ndjson_arrow import column_name, detect_codec, original_key
 
 from tests.oracle import ndjson_oracle as oracle
-from tests.unit.native.reading import assert_same, read_file
+from tests.unit.native.reader_driver import assert_same, read_file
 
 SPACE = st.sampled_from(["", "", "", " ", "\t", "\r", "  \t"])
 PLAIN = ["a", "B", "_", "0", " ", "é", "€", "😀"]

@@ -4,7 +4,7 @@ import pytest
 from ndjson_arrow import REASONS
 
 from tests.oracle import ndjson_oracle as oracle
-from tests.unit.native.reading import assert_same, read_file
+from tests.unit.native.reader_driver import assert_same, read_file
 
 ACCEPTED = [
     # section 2: structural characters and insignificant white space

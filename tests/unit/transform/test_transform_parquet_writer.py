@@ -14,7 +14,7 @@ from ndjson_arrow import Reader
 
 from lake.errors import AuditError
 from lake.settings import ConvertSettings
-from tests.unit.native.reading import batch_of
+from tests.unit.native.reader_driver import batch_of
 from transform.parquet_writer import ParquetFiles
 
 if TYPE_CHECKING:

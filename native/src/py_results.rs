@@ -1,9 +1,11 @@
-//! What Python gets to see: counts, rejects and batches.
+//! The Python classes of what a reader returns: counts, rejects, batches and their columns.
 
-use crate::column::Values;
+use crate::column_values::ColumnValues;
 use crate::inflate::Codec;
-use crate::python::guarded;
-use crate::{reject, split, table};
+use crate::panic_guard::guarded;
+use crate::reject::Reject;
+use crate::split::{Counts, Split};
+use crate::table::Batch;
 use arrow_buffer::Buffer;
 use arrow_data::ArrayData;
 use arrow_data::ffi::FFI_ArrowArray;
@@ -15,12 +17,13 @@ use pyo3::types::PyCapsule;
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 
-const SCHEMA: &CStr = c"arrow_schema";
-const ARRAY: &CStr = c"arrow_array";
+const SCHEMA_CAPSULE: &CStr = c"arrow_schema";
+const ARRAY_CAPSULE: &CStr = c"arrow_array";
 
-#[pyclass(frozen, get_all, module = "ndjson_arrow")]
+/// A rejected line.
+#[pyclass(name = "Reject", frozen, get_all, module = "ndjson_arrow")]
 #[derive(Clone)]
-pub struct Reject {
+pub struct PyReject {
     source: String,
     offset: u64,
     length: u64,
@@ -29,21 +32,22 @@ pub struct Reject {
 }
 
 #[pymethods]
-impl Reject {
+impl PyReject {
     fn __repr__(&self) -> String {
         format!("Reject({:?}, offset={}, length={}, reason={:?})", self.source, self.offset, self.length, self.reason)
     }
 }
 
-impl Reject {
-    pub fn new(source: &str, reject: reject::Reject) -> Self {
-        let reject::Reject { offset, length, reason, line } = reject;
+impl PyReject {
+    pub fn new(source: &str, reject: Reject) -> Self {
+        let Reject { offset, length, reason, line } = reject;
         Self { source: source.to_owned(), offset, length, reason: reason.text(), line }
     }
 }
 
-#[pyclass(frozen, get_all, module = "ndjson_arrow")]
-pub struct SplitCounts {
+/// The outcome of one split.
+#[pyclass(name = "SplitCounts", frozen, get_all, module = "ndjson_arrow")]
+pub struct PySplitCounts {
     source: String,
     lines: u64,
     rows: u64,
@@ -52,11 +56,11 @@ pub struct SplitCounts {
     bytes: u64,
     inflated: Option<&'static str>,
     error: Option<String>,
-    first_reject: Option<Reject>,
+    first_reject: Option<PyReject>,
 }
 
 #[pymethods]
-impl SplitCounts {
+impl PySplitCounts {
     fn __repr__(&self) -> String {
         let Self { source, lines, rows, blank_lines, rejects, bytes, error, .. } = self;
         format!(
@@ -66,12 +70,12 @@ impl SplitCounts {
     }
 }
 
-impl SplitCounts {
-    pub fn new(mut split: split::Split) -> Self {
+impl PySplitCounts {
+    pub fn new(mut split: Split) -> Self {
         if !split.done {
-            split.error = Some(format!("not read to its end: closed at byte {}", split.offset()));
+            split.error = Some(format!("not read to its end: closed at byte {}", split.line_offset()));
         }
-        let split::Counts { lines, rows, blank_lines, rejects, bytes } = split.counts;
+        let Counts { lines, rows, blank_lines, rejects, bytes } = split.counts;
         Self {
             lines,
             rows,
@@ -80,19 +84,20 @@ impl SplitCounts {
             bytes,
             inflated: split.input.codec().map(Codec::name),
             error: split.error,
-            first_reject: split.first_reject.map(|reject| Reject::new(&split.source, reject)),
+            first_reject: split.first_reject.map(|reject| PyReject::new(&split.source, reject)),
             source: split.source,
         }
     }
 }
 
-#[pyclass(module = "ndjson_arrow")]
-pub struct Batch {
-    pub batch: table::Batch,
+/// Rows as string columns.
+#[pyclass(name = "Batch", module = "ndjson_arrow")]
+pub struct PyBatch {
+    pub batch: Batch,
 }
 
 #[pymethods]
-impl Batch {
+impl PyBatch {
     #[getter]
     fn rows(&self) -> usize {
         self.batch.rows
@@ -108,14 +113,15 @@ impl Batch {
         self.batch.keys.clone()
     }
 
-    fn column(&mut self, index: usize) -> PyResult<StringColumn> {
-        let (rows, width) = (self.batch.rows, self.batch.names.len());
-        let slot = self.batch.columns.get_mut(index);
-        let slot = slot.ok_or_else(|| PyIndexError::new_err(format!("no column {index}: the batch has {width}")))?;
-        let column = slot.take().ok_or_else(|| PyValueError::new_err(format!("column {index} was taken already")))?;
-        let data = guarded(|| array_data(rows, column))?;
+    fn column(&mut self, index: usize) -> PyResult<PyStringColumn> {
+        let (rows, count) = (self.batch.rows, self.batch.names.len());
+        let values = self.batch.columns.get_mut(index);
+        let values =
+            values.ok_or_else(|| PyIndexError::new_err(format!("no column {index}: the batch has {count} columns")))?;
+        let values = values.take().ok_or_else(|| PyValueError::new_err(format!("column {index} was already taken")))?;
+        let data = guarded(|| array_data(rows, values))?;
         let data = data.map_err(|error| PyRuntimeError::new_err(format!("column {index}: {error}")))?;
-        Ok(StringColumn { data: Some(data) })
+        Ok(PyStringColumn { data: Some(data) })
     }
 
     fn __repr__(&self) -> String {
@@ -123,15 +129,16 @@ impl Batch {
     }
 }
 
-/// One column out of a batch, until Arrow takes it over.
-#[pyclass(module = "ndjson_arrow")]
-pub struct StringColumn {
+/// One column of a batch, which can be exported to Arrow once.
+#[pyclass(name = "StringColumn", module = "ndjson_arrow")]
+pub struct PyStringColumn {
+    /// None once exported.
     data: Option<ArrayData>,
 }
 
 #[pymethods]
-impl StringColumn {
-    /// The Arrow PyCapsule interface: the buffers change hands.
+impl PyStringColumn {
+    /// The Arrow PyCapsule interface: moves the buffers out without a copy.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_array__<'py>(
         &mut self,
@@ -139,31 +146,35 @@ impl StringColumn {
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
         let _always_utf8 = requested_schema;
-        let data = self.data.take().ok_or_else(|| PyValueError::new_err("the column was handed over already"))?;
-        // The lines were checked to be UTF-8 and cut at ASCII characters only: the type may say so without a second look.
+        let data = self.data.take().ok_or_else(|| PyValueError::new_err("the column was already exported"))?;
+        // The data type is Binary, the schema says utf8: both have the same layout. The values need no second validation,
+        // because the lines are valid UTF-8 and are only cut at ASCII characters.
         let schema = guarded(|| FFI_ArrowSchema::try_from(DataType::Utf8))?;
         let schema = schema.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
         let array = guarded(|| FFI_ArrowArray::new(&data))?;
-        Ok((PyCapsule::new_with_value(py, schema, SCHEMA)?, PyCapsule::new_with_value(py, array, ARRAY)?))
+        Ok((
+            PyCapsule::new_with_value(py, schema, SCHEMA_CAPSULE)?,
+            PyCapsule::new_with_value(py, array, ARRAY_CAPSULE)?,
+        ))
     }
 }
 
-/// Bytes instead of text, whose layout is the same: of these, only offsets and lengths are checked once more.
-fn array_data(rows: usize, mut column: Values) -> Result<ArrayData, ArrowError> {
+/// The column as Binary, for which Arrow checks offsets and lengths, but not UTF-8 a second time.
+fn array_data(rows: usize, mut column: ColumnValues) -> Result<ArrayData, ArrowError> {
     column.pad(rows);
     let (mut offsets, mut data) = (vec![0], Vec::with_capacity(column.plain.len()));
     let mut values = column.iter();
     for row in (0..rows).step_by(8) {
-        let present = column.present(row, 8);
+        let validity = column.validity_word(row, 8);
         for bit in 0..8.min(rows - row) {
-            if present >> bit & 1 == 1 {
+            if validity >> bit & 1 == 1 {
                 data.extend_from_slice(values.next().unwrap_or_default());
             }
-            offsets.push(i32::try_from(data.len()).expect("a batch stays below 2 GiB"));
+            offsets.push(i32::try_from(data.len()).expect("a batch is below 2 GiB"));
         }
     }
     drop(values);
-    let validity = (!column.present.is_empty()).then(|| Buffer::from_vec(column.present));
+    let validity = (!column.validity.is_empty()).then(|| Buffer::from_vec(column.validity));
     let buffers = vec![Buffer::from_vec(offsets), Buffer::from_vec(data)];
     ArrayData::try_new(DataType::Binary, rows, validity, 0, buffers, Vec::new())
 }

@@ -1,19 +1,20 @@
-//! How pages are compressed: one context for all pages of a file.
+//! The compression of Parquet pages.
 
 use parquet::basic::CompressionCodec;
 use std::io;
 
-/// zstd's quickest level that still packs as well as a level should.
+/// zstd's fastest level but the negative ones, which give up too much of the ratio (docs/performance.md).
 const ZSTD_LEVEL: i32 = 1;
 
-pub enum Codec {
+/// One compression context, which is reused for all pages of a file.
+pub enum PageCompressor {
     None,
     Snappy(Box<snap::raw::Encoder>),
     Zstd(zstd::bulk::Compressor<'static>),
 }
 
-impl Codec {
-    /// By the name that settings use; None: there is no such codec.
+impl PageCompressor {
+    /// By the name that the settings use; `Ok(None)` for an unknown name.
     pub fn named(name: &str) -> io::Result<Option<Self>> {
         Ok(match name {
             "none" => Some(Self::None),
@@ -23,8 +24,8 @@ impl Codec {
         })
     }
 
-    /// What a footer calls it.
-    pub fn kind(&self) -> CompressionCodec {
+    /// The codec as the footer has it.
+    pub fn codec(&self) -> CompressionCodec {
         match self {
             Self::None => CompressionCodec::UNCOMPRESSED,
             Self::Snappy(_) => CompressionCodec::SNAPPY,
