@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from infra.functions import RouterFunction
     from infra.jobs import Jobs
     from infra.names import Names
-    from lake.settings import ScheduleSettings, Settings
+    from lake.settings import Settings
 
 DEFINITIONS = Path(__file__).parents[1] / "statemachines"
 NESTED_RULE = "StepFunctionsGetEventsForStepFunctionsExecutionRule"
@@ -175,11 +175,6 @@ class Machines(Construct):
         rule = Stack.of(self).format_arn(service="events", resource="rule", resource_name=NESTED_RULE)
         allow(self.backfill.role, ("events:PutTargets", "events:PutRule", "events:DescribeRule"), [rule])
         self.stream_window.allow_invoke(functions["stream_control"])
-
-
-def _stop_rounds(schedule: ScheduleSettings) -> int:
-    """How often a run that should stop is looked after before it is killed."""
-    return math.ceil(schedule.stop_grace_minutes * 60 / schedule.watch_seconds)
 
 
 def _functions(functions: Mapping[str, RouterFunction], *names: str) -> dict[str, str]:
