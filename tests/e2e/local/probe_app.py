@@ -57,7 +57,7 @@ class ProbeStack(cdk.Stack):
         table.grant_read_write_data(function)
         self._jobs(bucket)
         night = self._machine(
-            "Night", HERE / "probe_night.asl.json", {"Job": "probe-batch", "Function": function.function_arn}
+            "Night", HERE / "probe_overnight.asl.json", {"Job": "probe-batch", "Function": function.function_arn}
         )
         outer = self._machine("Outer", HERE / "probe_outer.asl.json", {"Night": night.state_machine_arn})
         self._schedule(night)
