@@ -16,7 +16,7 @@ from infra.functions import NAMESPACE
 
 if TYPE_CHECKING:
     from infra.assets import Assets
-    from infra.names import Names
+    from infra.names import StackNames
     from lake.resource_names import ResourceNames
     from lake.settings import Settings
 
@@ -41,7 +41,7 @@ NO_SECURITY_CONFIGURATION = (
 class Jobs(Construct):
     """Both jobs share their code, their role's policy and their log group."""
 
-    def __init__(self, scope: Construct, name: str, settings: Settings, names: Names, assets: Assets) -> None:
+    def __init__(self, scope: Construct, name: str, settings: Settings, names: StackNames, assets: Assets) -> None:
         super().__init__(scope, name)
         stack = Stack.of(self)
         self._settings = settings

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from infra.functions import RouterFunction
     from infra.jobs import Jobs
-    from infra.names import Names
+    from infra.names import StackNames
     from lake.settings import Settings
 
 DEFINITIONS = Path(__file__).parents[1] / "statemachines"
@@ -112,7 +112,7 @@ class Machines(Construct):
         scope: Construct,
         name: str,
         settings: Settings,
-        names: Names,
+        names: StackNames,
         functions: Mapping[str, RouterFunction],
         jobs: Jobs,
         control: s3.IBucket,
@@ -123,7 +123,7 @@ class Machines(Construct):
             self,
             "Overnight",
             "overnight.asl.json",
-            names.overnight,
+            names.overnight_machine,
             {
                 **_functions(functions, "plan", "run_status", "settle", "catalog"),
                 "BatchJob": names.batch_job,
@@ -137,14 +137,14 @@ class Machines(Construct):
             self,
             "Backfill",
             "backfill.asl.json",
-            names.backfill,
+            names.backfill_machine,
             {**_functions(functions, "backfill", "plan"), "OvernightMachine": self.overnight.arn},
         )
         self.stream_window = Machine(
             self,
             "StreamWindow",
             "stream_window.asl.json",
-            names.stream_window,
+            names.stream_window_machine,
             {
                 **_functions(functions, "stream_control"),
                 "WatchSeconds": str(settings.schedule.watch_seconds),

@@ -14,7 +14,7 @@ from infra.catalog import Catalog
 from infra.functions import router_functions
 from infra.jobs import Jobs
 from infra.machines import Machines
-from infra.names import Names
+from infra.names import StackNames
 from infra.outputs import StackOutputs
 from infra.permissions import Grants, grant_functions, grant_jobs
 from infra.schedules import Schedules
@@ -40,7 +40,7 @@ class HybridRouterStack(Stack):
     def __init__(
         self, scope: Construct, settings: Settings, checkout: Path, workspace: Path, wheels: Path | None
     ) -> None:
-        names = Names.of(settings)
+        names = StackNames.of(settings)
         super().__init__(
             scope, names.stack, description="hybrid-router: NDJSON to Parquet, soon or cheaply, exactly once"
         )
@@ -48,7 +48,7 @@ class HybridRouterStack(Stack):
         storage = Storage(self, "Storage", settings)
         arrivals = Arrivals(self, "Arrivals")
         arrivals.listen_to(storage.input)
-        catalog = Catalog(self, "Catalog", names.database, storage)
+        catalog = Catalog(self, "Catalog", names.catalog_database, storage)
         resources = _resource_names(storage, names)
         jobs = Jobs(self, "Jobs", settings, names, assets)
         jobs.create(resources)
@@ -94,7 +94,7 @@ class HybridRouterStack(Stack):
             CfnOutput(self, f"Output{key}", value=value).override_logical_id(key)
 
 
-def _resource_names(storage: Storage, names: Names) -> ResourceNames:
+def _resource_names(storage: Storage, names: StackNames) -> ResourceNames:
     return ResourceNames(
         input_bucket=storage.input.bucket_name,
         lake_bucket=storage.lake.bucket_name,
@@ -103,5 +103,5 @@ def _resource_names(storage: Storage, names: Names) -> ResourceNames:
         ledger_table=storage.ledger.table_name,
         stream_job=names.stream_job,
         batch_job=names.batch_job,
-        catalog_database=names.database,
+        catalog_database=names.catalog_database,
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from infra.names import Names
+from infra.names import StackNames
 from infra.outputs import StackOutputs, output_key
 from lake.errors import InvalidInputError
 from lake.settings import Settings, dump_settings
@@ -208,8 +208,8 @@ def test_outputs_of_another_version_are_refused() -> None:
 
 
 def test_names_differ_by_stage() -> None:
-    assert Names.of(Settings(stage="a_b")).stack == "hybrid-router-a-b"
-    assert Names.of(Settings(stage="a_b")).database == "hybrid_router_a_b"
+    assert StackNames.of(Settings(stage="a_b")).stack == "hybrid-router-a-b"
+    assert StackNames.of(Settings(stage="a_b")).catalog_database == "hybrid_router_a_b"
 
 
 def _key(uri: Any) -> str:
