@@ -11,7 +11,7 @@ import pytest
 
 from infra.functions import SPECS
 from infra.job_asset import build_job_zip, job_script
-from infra.lambda_asset import COMPILED, LIBRARIES, AssetError, build_lambda_asset
+from infra.lambda_asset import COMPILED_SUFFIXES, LIBRARIES, AssetError, build_lambda_asset
 from infra.synth import CHECKOUT
 from lake.settings import Settings, load_settings
 
@@ -28,7 +28,7 @@ def test_the_functions_code_is_pure_python(assembly: Assembly) -> None:
     files = [path for path in assembly.asset_folder("Routerroute").rglob("*") if path.is_file()]
     assert len(files) > 100
     for file in files:
-        assert file.suffix not in COMPILED, file
+        assert file.suffix not in COMPILED_SUFFIXES, file
         # Time zone files are data; machine code gives itself away by its first bytes.
         assert not file.read_bytes().startswith(COMPILED_MAGIC), file
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from infra.functions import SPECS
-from infra.permissions import _GRANTS
+from infra.permissions import GRANTS_BY_FUNCTION
 from tests.unit.infra.conftest import listed
 
 if TYPE_CHECKING:
@@ -117,4 +117,4 @@ def test_every_function_has_its_handler_and_its_permissions(assembly: Assembly, 
     assert function["Handler"] == f"router.{spec.name}.handler.handler"
     source = ROOT.joinpath(*function["Handler"].split(".")[:-1]).with_suffix(".py")
     assert re.search(r"^def handler\(", source.read_text(), re.MULTILINE)
-    assert spec.name in _GRANTS
+    assert spec.name in GRANTS_BY_FUNCTION

@@ -16,14 +16,14 @@ from infra import app
 from infra.glue_wheels import (
     READER,
     REQUIREMENTS,
-    SUFFIX,
+    WHEELS_SUFFIX,
     WHEELS_ZIP,
     GlueRuntime,
     check_wheels,
     locked_versions,
     reader_fingerprint,
 )
-from infra.job_asset import PACKAGES
+from infra.job_asset import JOB_PACKAGES
 from infra.lambda_asset import AssetError
 from infra.make_wheels import JOB_LIBRARIES, check_glibc, missing_on_glue
 from infra.synth import CHECKOUT, synth
@@ -72,8 +72,8 @@ def _without_type_checking(tree: ast.Module) -> ast.Module:
 
 def test_everything_that_the_jobs_import_is_in_the_zip_or_on_glue() -> None:
     # Given the modules that are neither Python's nor ours.
-    modules = {module for package in PACKAGES for module in imported(package)}
-    foreign = modules - set(sys.stdlib_module_names) - set(PACKAGES)
+    modules = {module for package in JOB_PACKAGES for module in imported(package)}
+    foreign = modules - set(sys.stdlib_module_names) - set(JOB_PACKAGES)
     assert {"ndjson_arrow", "obstore", "pyarrow"} <= foreign
     # When they are looked up.
     owners = packages_distributions()
@@ -138,15 +138,15 @@ def test_a_deployment_without_its_wheels_is_one_sentence(
     # Then
     said = capsys.readouterr().err.strip()
     assert code == 1
-    assert "are missing: type `make wheels`" in said
+    assert "are missing: run `make wheels`" in said
     assert len(said.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
     ("pins", "fingerprint", "why"),
     [
-        ({"obstore": "0.1.0"}, "", r"hold obstore==0\.1\.0, uv\.lock says "),
-        ({"left-pad": "1"}, "", "uv.lock says nothing of it"),
+        ({"obstore": "0.1.0"}, "", r"contain obstore==0\.1\.0, uv\.lock has obstore=="),
+        ({"left-pad": "1"}, "", r"uv\.lock has no left-pad"),
         ({}, "f" * 64, "another state of native/"),
     ],
 )
@@ -162,7 +162,7 @@ def test_a_damaged_zip_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.gluewheels.zip").write_bytes(b"PK")
     with pytest.raises(AssetError, match="cannot be read"):
         check_wheels(tmp_path / "x.gluewheels.zip", CHECKOUT)
-    with pytest.raises(AssetError, match=r"has to end in \.gluewheels\.zip"):
+    with pytest.raises(AssetError, match=r"must end in \.gluewheels\.zip"):
         check_wheels(tmp_path / "x.zip", CHECKOUT)
 
 
@@ -200,5 +200,7 @@ def _without_wheels(template: dict[str, Any]) -> dict[str, Any]:
         if body["Type"] == "AWS::IAM::Policy":
             for statement in body["Properties"]["PolicyDocument"]["Statement"]:
                 if isinstance(statement["Resource"], list):
-                    statement["Resource"] = [part for part in statement["Resource"] if SUFFIX not in json.dumps(part)]
+                    statement["Resource"] = [
+                        part for part in statement["Resource"] if WHEELS_SUFFIX not in json.dumps(part)
+                    ]
     return template
