@@ -25,8 +25,9 @@ from infra.glue_wheels import (
 )
 from infra.job_asset import JOB_PACKAGES
 from infra.lambda_asset import AssetError
-from infra.make_wheels import JOB_LIBRARIES, check_glibc, missing_on_glue
+from infra.make_wheels import JOB_LIBRARIES, check_compatibility, missing_on_glue
 from infra.synth import CHECKOUT, synth
+from tests.unit.infra.small_wheels import elf_library, write_wheel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from tests.unit.infra.conftest import Assembly
 
 ARGUMENTS = ("--additional-python-modules", "--python-modules-installer-option")
+PLATFORM = "cp311-abi3-linux_x86_64"
 
 
 @pytest.fixture
@@ -116,14 +118,25 @@ def test_the_runtime_is_the_one_that_the_jobs_are_deployed_on(assembly: Assembly
 
 def test_a_wheel_that_needs_a_newer_glibc_is_refused(tmp_path: Path) -> None:
     runtime = GlueRuntime.load()
-    for version, newest in ((b"GLIBC_2.9\0GLIBC_2.34", (2, 34)), (b"nothing", (0, 0))):
-        with zipfile.ZipFile(tmp_path / "some.whl", "w") as archive:
-            archive.writestr("some/native.abi3.so", b"\x7fELF" + version)
-        assert check_glibc(tmp_path / "some.whl", runtime) == newest
-    with zipfile.ZipFile(tmp_path / "new.whl", "w") as archive:
-        archive.writestr("new/native.so", b"GLIBC_2.2.5\0GLIBC_2.35\0")
-    with pytest.raises(AssetError, match=r"new\.whl needs glibc 2\.35"):
-        check_glibc(tmp_path / "new.whl", runtime)
+    old = {"some/native.abi3.so": elf_library(["GLIBC_2.9", "GLIBC_2.34"])}
+    assert check_compatibility(write_wheel(tmp_path / f"some-1-{PLATFORM}.whl", old), runtime) == (2, 34)
+    pure = {"pure/__init__.py": b"# GLIBC_2.35"}
+    assert check_compatibility(write_wheel(tmp_path / "pure-1-py3-none-any.whl", pure), runtime) == (0, 0)
+    new = {"new/native.so": elf_library(["GLIBC_2.2.5", "GLIBC_2.35"])}
+    with pytest.raises(AssetError, match=r"new-1-.*\.whl needs glibc 2\.35, Glue 6\.0 has 2\.34"):
+        check_compatibility(write_wheel(tmp_path / f"new-1-{PLATFORM}.whl", new), runtime)
+
+
+def test_a_wheel_with_a_library_that_linux_distributions_do_not_share_is_refused(tmp_path: Path) -> None:
+    files = {"ssl/native.so": elf_library(["OPENSSL_3.0.0"], "libssl.so.3")}
+    with pytest.raises(AssetError, match=r"needs libssl\.so\.3, which no manylinux platform"):
+        check_compatibility(write_wheel(tmp_path / f"ssl-1-{PLATFORM}.whl", files), GlueRuntime.load())
+
+
+def test_a_platform_wheel_without_a_library_is_refused(tmp_path: Path) -> None:
+    damaged = write_wheel(tmp_path / f"empty-1-{PLATFORM}.whl", {"empty/native.so": b"GLIBC_2.2.5"})
+    with pytest.raises(AssetError, match=r"auditwheel cannot check empty-1"):
+        check_compatibility(damaged, GlueRuntime.load())
 
 
 def test_a_deployment_without_its_wheels_is_one_sentence(
