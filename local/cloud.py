@@ -20,7 +20,7 @@ from local import isolation, spark_jars
 from local.deploy import deploy_assembly
 from local.emulator_process import EmulatorSettings, emulator_environment
 from local.errors import LocalCloudError
-from local.processes import kill_session
+from local.processes import end_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,7 +127,7 @@ class LocalCloud:
             self._process.stdin.close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_STOP_SECONDS)
-        kill_session(self._process.pid)
+        end_session(self._process.pid)
         self._process.wait()
         self._resources.close()
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from local.errors import ConcurrentRunsExceededError
 from local.glue_launch import Fetch, GlueSettings, merged_arguments, prepare
-from local.processes import kill_session
+from local.processes import end_session, kill_session
 from local.run_log import last_error
 
 if TYPE_CHECKING:
@@ -73,6 +73,8 @@ class GlueRuns:
             processes = list(self._processes.values())
         for process in processes:
             kill_session(process.pid)
+        for process in processes:
+            end_session(process.pid)
 
     def _run(self, job: Mapping[str, Any], run: dict[str, Any]) -> None:
         log_file = self._settings.logs / str(run["JobName"]) / f"{run['Id']}.log"
@@ -112,8 +114,8 @@ class GlueRuns:
             process.wait()
             return state, f"The run was ended after {minutes} minutes."
         finally:
-            # What the script left behind ends with it: on Glue the machines are gone.
-            kill_session(process.pid)
+            # Processes that the script left behind end with it, as on Glue, where a run's machines are released.
+            end_session(process.pid)
             if process.stdin is not None:
                 process.stdin.close()
         if code == 0:

@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def eventually(condition: Callable[[], T], seconds: float = 30.0) -> T:
-    """The first truthy value of ``condition``; fails the test when there is none in time."""
+PATIENCE_SECONDS = 180.0
+"""Far more than any wait takes on an idle machine: a busy one must not fail a test."""
+
+
+def eventually(condition: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:
+    """Poll until ``condition`` returns a true value, and return it; fails the test when there is none in time."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if value := condition():
@@ -45,7 +49,7 @@ class Probe:
 
     def ended_run(self, job: str, run_id: str) -> dict[str, Any]:
         live = ("STARTING", "RUNNING", "STOPPING")
-        eventually(lambda: self.run(job, run_id)["JobRunState"] not in live, seconds=90)
+        eventually(lambda: self.run(job, run_id)["JobRunState"] not in live)
         return self.run(job, run_id)
 
     def put_json(self, key: str, value: object) -> str:
@@ -64,7 +68,7 @@ class Probe:
 
     def ended_execution(self, arn: str) -> dict[str, Any]:
         states = self.client("stepfunctions")
-        eventually(lambda: states.describe_execution(executionArn=arn)["status"] != "RUNNING", seconds=90)
+        eventually(lambda: states.describe_execution(executionArn=arn)["status"] != "RUNNING")
         return dict(states.describe_execution(executionArn=arn))
 
     def invoke(self, payload: object) -> Any:

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import io
 import zipfile
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from local_probe import eventually
 
-
-def _alive(pid: int) -> bool:
-    stat = Path(f"/proc/{pid}/stat")
-    try:
-        return stat.read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+from local.processes import has_ended
 
 
 def test_spark_job_reads_and_writes_s3_without_any_setting_of_its_own(probe):
@@ -54,7 +47,7 @@ def test_stop_kills_the_run_and_what_left_its_process_group_and_frees_its_place(
     bucket = probe.outputs["Bucket"]
     run_id = probe.start_run("probe-stream", task="hang", started=f"{bucket}/hang/stop.json")
     pids = probe.object_json("hang/stop.json")
-    assert all(map(_alive, pids))
+    assert not any(map(has_ended, pids))
     glue = probe.client("glue")
     # When it is started again, it is refused
     with pytest.raises(glue.exceptions.ConcurrentRunsExceededException):
@@ -65,18 +58,18 @@ def test_stop_kills_the_run_and_what_left_its_process_group_and_frees_its_place(
     assert [entry["JobRunId"] for entry in answer["SuccessfulSubmissions"]] == [run_id]
     assert [entry["JobRunId"] for entry in answer["Errors"]] == ["jr_unknown"]
     assert probe.ended_run("probe-stream", run_id)["JobRunState"] == "STOPPED"
-    eventually(lambda: not any(map(_alive, pids)))
+    eventually(lambda: all(map(has_ended, pids)))
     assert (
         probe.ended_run("probe-stream", probe.start_run("probe-stream", task="succeed"))["JobRunState"] == "SUCCEEDED"
     )
 
 
 def test_timeout_of_the_run_overrides_the_jobs_and_kills(probe):
-    # When a run with a timeout of its own hangs
+    # When a run with a timeout of its own hangs; the script must have started before its time is over
     run_id = probe.start_run(
-        "probe-batch", timeout=2, task="hang", started=f"{probe.outputs['Bucket']}/hang/timeout.json"
+        "probe-batch", timeout=15, task="hang", started=f"{probe.outputs['Bucket']}/hang/timeout.json"
     )
     run = probe.ended_run("probe-batch", run_id)
     # Then it ends as TIMEOUT, and nothing of it lives
     assert run["JobRunState"] == "TIMEOUT"
-    assert not any(map(_alive, probe.object_json("hang/timeout.json")))
+    assert all(map(has_ended, probe.object_json("hang/timeout.json")))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
-from pathlib import Path
 
+import psutil
 import pytest
 from local_probe import eventually
 
 from local.cloud import LocalCloud
 from local.errors import LocalCloudError
+from local.processes import has_ended
 
 _HANG = "import os, pathlib, sys, time\npathlib.Path(sys.argv[-1]).write_text(str(os.getpid()))\ntime.sleep(600)\n"
 _OWNER = """
@@ -33,14 +33,6 @@ with LocalCloud.start(Path(sys.argv[1])) as cloud:
 """
 
 
-def _gone(pid: int) -> bool:
-    stat = Path(f"/proc/{pid}/stat")
-    try:
-        return stat.read_text().rsplit(")", 1)[1].split()[0] == "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-
-
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_end_of_the_owner_ends_the_emulator_and_its_glue_runs(tmp_path, how):
     # Given a process that owns a local cloud with a running streaming job
@@ -53,7 +45,7 @@ def test_end_of_the_owner_ends_the_emulator_and_its_glue_runs(tmp_path, how):
         owner.send_signal(how)
         owner.wait(30)
     # Then nothing of it is left
-    eventually(lambda: _gone(int(emulator)) and _gone(int(pid_file.read_text())))
+    eventually(lambda: has_ended(int(emulator)) and has_ended(int(pid_file.read_text())))
 
 
 def test_death_of_the_emulator_ends_its_glue_runs(tmp_path):
@@ -63,7 +55,7 @@ def test_death_of_the_emulator_ends_its_glue_runs(tmp_path):
         _endpoint, emulator = owner.stdout.readline().split()
         eventually(lambda: pid_file.exists() and pid_file.read_text())
         os.kill(int(emulator), signal.SIGKILL)
-        eventually(lambda: _gone(int(pid_file.read_text())))
+        eventually(lambda: has_ended(int(pid_file.read_text())))
         owner.terminate()
 
 
@@ -86,11 +78,6 @@ def test_second_cloud_in_the_same_folder_is_refused_and_the_first_goes_on(tmp_pa
 def test_emulator_listens_on_loopback_only(tmp_path):
     with LocalCloud.start(tmp_path) as cloud:
         port = int(cloud.endpoint.rsplit(":", 1)[1])
-        inodes = {str(fd.readlink()) for fd in Path(f"/proc/{cloud._process.pid}/fd").iterdir() if fd.is_symlink()}
-        listening = []
-        for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-            for row in Path(table).read_text().splitlines()[1:]:
-                fields = row.split()
-                if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes:
-                    listening.append(fields[1])
-        assert listening == [f"{socket.inet_aton('127.0.0.1')[::-1].hex().upper()}:{port:04X}"]
+        connections = psutil.Process(cloud._process.pid).net_connections("inet")
+        listening = [connection.laddr for connection in connections if connection.status == psutil.CONN_LISTEN]
+        assert listening == [("127.0.0.1", port)]
