@@ -95,7 +95,7 @@ class Jobs(Construct):
             glue_version=glue.GlueVersion.V6_0,
             worker_configuration=_workers(self._settings.batch.worker_type, self._settings.batch.workers),
             max_concurrent_runs=self._settings.batch.max_runs,
-            # The state machine retries a run, after the ledger has told what is left of it.
+            # The state machine retries a run, after it has asked the ledger which manifests are open.
             max_retries=0,
             timeout=Duration.minutes(self._settings.batch.run_timeout_minutes),
             continuous_logging=self._logging(),

@@ -1,4 +1,4 @@
-"""The wheels for Glue: complete, of this checkout, and the only difference between a real and a local template."""
+"""The wheels for Glue: complete, loadable, of this checkout; the rest of the template is that of the local cloud."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PLATFORM = "cp311-abi3-linux_x86_64"
 
 @pytest.fixture
 def wheels(tmp_path: Path) -> Path:
-    """A zip as ``make wheels`` makes it for this checkout, with empty wheels."""
+    """A zip with the pins and the fingerprint that ``make wheels`` writes for this checkout, but without wheels."""
     return write_zip(tmp_path / "made.gluewheels.zip", missing_on_glue(CHECKOUT, GlueRuntime.load()))
 
 
@@ -52,7 +52,7 @@ def write_zip(path: Path, pins: dict[str, str], fingerprint: str = "") -> Path:
 
 
 def imported(package: str) -> set[str]:
-    """Top-level modules that a package's files import when they run (not only for types)."""
+    """Top-level modules that a package's files import at run time, not only for type checking."""
     found: set[str] = set()
     for file in (CHECKOUT / package).rglob("*.py"):
         for node in ast.walk(_without_type_checking(ast.parse(file.read_text()))):
@@ -73,21 +73,21 @@ def _without_type_checking(tree: ast.Module) -> ast.Module:
 
 
 def test_everything_that_the_jobs_import_is_in_the_zip_or_on_glue() -> None:
-    # Given the modules that are neither Python's nor ours.
+    # Given the modules that are neither of the standard library nor of this project.
     modules = {module for package in JOB_PACKAGES for module in imported(package)}
-    foreign = modules - set(sys.stdlib_module_names) - set(JOB_PACKAGES)
-    assert {"ndjson_arrow", "obstore", "pyarrow"} <= foreign
-    # When they are looked up.
-    owners = packages_distributions()
-    libraries = {owners.get(module, [module])[0].lower().replace("_", "-") for module in foreign}
-    # Then each is packed or provided, and the list of what is needed is complete.
+    third_party = modules - set(sys.stdlib_module_names) - set(JOB_PACKAGES)
+    assert {"ndjson_arrow", "obstore", "pyarrow"} <= third_party
+    # When their distributions are looked up.
+    distributions = packages_distributions()
+    libraries = {distributions.get(module, [module])[0].lower().replace("_", "-") for module in third_party}
+    # Then each is in the zip or on Glue, and JOB_LIBRARIES is complete.
     runtime = GlueRuntime.load()
     packed = missing_on_glue(CHECKOUT, runtime)
     assert libraries <= set(packed) | set(runtime.packages)
     assert libraries - set(runtime.packages) <= set(JOB_LIBRARIES)
 
 
-def test_the_zip_takes_locked_versions_and_nothing_that_glue_brings() -> None:
+def test_the_zip_has_locked_versions_and_nothing_that_glue_provides() -> None:
     runtime = GlueRuntime.load()
     packed = missing_on_glue(CHECKOUT, runtime)
     assert set(packed) == {READER, "obstore"}
@@ -97,7 +97,7 @@ def test_the_zip_takes_locked_versions_and_nothing_that_glue_brings() -> None:
 
 
 def test_dependencies_follow_their_markers() -> None:
-    # Given a Glue without typing-extensions: obstore asks for it before Python 3.13.
+    # Given a Glue without typing-extensions, which obstore requires before Python 3.13.
     runtime = GlueRuntime.load()
     packages = {name: version for name, version in runtime.packages.items() if name != "typing-extensions"}
     # Then
@@ -109,7 +109,7 @@ def test_dependencies_follow_their_markers() -> None:
 def test_the_runtime_is_the_one_that_the_jobs_are_deployed_on(assembly: Assembly) -> None:
     runtime = GlueRuntime.load()
     assert {job["GlueVersion"] for job in assembly.resources("AWS::Glue::Job").values()} == {runtime.glue}
-    # Spark is what the local cloud runs; the project's Python range holds Glue's.
+    # The local cloud runs the same Spark, and Glue's Python is in the project's range.
     assert runtime.packages["pyspark"] == locked_versions(CHECKOUT)["pyspark"]
     assert runtime.packages["py4j"] == locked_versions(CHECKOUT)["py4j"]
     assert runtime.python == "3.13"
@@ -142,21 +142,21 @@ def test_a_platform_wheel_without_a_library_is_refused(tmp_path: Path) -> None:
 def test_a_deployment_without_its_wheels_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Given a checkout in which nobody has made the wheels.
+    # Given a checkout without the zip of wheels.
     monkeypatch.setattr(app, "WHEELS_ZIP", tmp_path / WHEELS_ZIP)
     monkeypatch.setenv("CDK_CONTEXT_JSON", json.dumps({"stage": "dev"}))
     monkeypatch.setenv("CDK_OUTDIR", str(tmp_path / "out"))
     # When
     code = app.main()
     # Then
-    said = capsys.readouterr().err.strip()
+    printed = capsys.readouterr().err.strip()
     assert code == 1
-    assert "are missing: run `make wheels`" in said
-    assert len(said.splitlines()) == 1
+    assert "are missing: run `make wheels`" in printed
+    assert len(printed.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
-    ("pins", "fingerprint", "why"),
+    ("pins", "fingerprint", "reason"),
     [
         ({"obstore": "0.1.0"}, "", r"contain obstore==0\.1\.0, uv\.lock has obstore=="),
         ({"left-pad": "1"}, "", r"uv\.lock has no left-pad"),
@@ -164,9 +164,9 @@ def test_a_deployment_without_its_wheels_is_one_sentence(
     ],
 )
 def test_wheels_of_another_checkout_are_refused(
-    tmp_path: Path, pins: dict[str, str], fingerprint: str, why: str
+    tmp_path: Path, pins: dict[str, str], fingerprint: str, reason: str
 ) -> None:
-    with pytest.raises(AssetError, match=why) as error:
+    with pytest.raises(AssetError, match=reason) as error:
         check_wheels(write_zip(tmp_path / "x.gluewheels.zip", pins, fingerprint), CHECKOUT)
     assert "make wheels" in str(error.value)
 
@@ -189,9 +189,9 @@ def test_wheels_change_two_arguments_and_one_permission(tmp_path: Path, assembly
         assert modules.endswith(".gluewheels.zip")
         assert (real.folder / f"asset.{modules.rsplit('/', 1)[1]}").read_bytes() == wheels.read_bytes()
         assert job["DefaultArguments"]["--python-modules-installer-option"] == "--no-index"
-    # And cdk uploads it under that very name.
+    # And CDK uploads it under exactly that name.
     assets = json.loads(next(real.folder.glob("*.assets.json")).read_text())["files"]
-    keys = {place["objectKey"] for file in assets.values() for place in file["destinations"].values()}
+    keys = {target["objectKey"] for file in assets.values() for target in file["destinations"].values()}
     assert modules.rsplit("/", 1)[1] in keys
     # And the jobs' role may read it.
     granted = [
@@ -200,7 +200,7 @@ def test_wheels_change_two_arguments_and_one_permission(tmp_path: Path, assembly
         if name.startswith("JobsRole") and statement["Action"] == "s3:GetObject"
     ]
     assert any(modules.rsplit("/", 1)[1] in resources for resources in granted)
-    # And nothing else differs from what the local cloud is given.
+    # And nothing else differs from the template for the local cloud.
     assert _without_wheels(real.template) == _without_wheels(assembly.template)
     assert real.template != assembly.template
 
