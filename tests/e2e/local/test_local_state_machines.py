@@ -91,4 +91,4 @@ def test_map_feature_that_the_local_cloud_lacks_fails_loudly(probe):
     states = probe.client("stepfunctions")
     arn = states.create_state_machine(name="writing", definition=definition, roleArn="arn:aws:iam::0:role/r")
     end = probe.ended_execution(states.start_execution(stateMachineArn=arn["stateMachineArn"])["executionArn"])
-    assert (end["status"], end["cause"]) == ("FAILED", "The local cloud has no ResultWriter.")
+    assert (end["status"], end["cause"]) == ("FAILED", "The local cloud does not support ResultWriter.")
