@@ -1,4 +1,4 @@
-"""The deployed probe stack as tests use it, and waiting on a condition instead of for a time."""
+"""The deployed probe stack as tests use it, and waiting for a condition instead of a fixed time."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def eventually(condition: Callable[[], T], seconds: float = PATIENCE_SECONDS) ->
         if value := condition():
             return value
         time.sleep(0.05)
-    raise AssertionError(f"not within {seconds} seconds: {condition}")
+    raise AssertionError(f"not true within {seconds} seconds: {condition}")
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """The deployed probe stack."""
+    """The deployed probe stack and its outputs."""
 
     cloud: LocalCloud
     outputs: dict[str, str]
