@@ -1,4 +1,4 @@
-"""Who is told when something is late or broken, and one page that shows the system's day."""
+"""The alarms with the topic they publish to, and the dashboard."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from infra.functions import RouterFunction
     from infra.machines import Machine, Machines
 
-LATE_SECONDS = 900
-"""An arrival that waits so long for ``route`` is late; without a backlog it waits for the batching window only."""
-FIVE_MINUTES = Duration.minutes(5)
+LATE_ARRIVAL_SECONDS = 900
+"""An S3 event that waits this long in the queue raises the alarm; usually it waits for the batching window (20 s)."""
+METRIC_PERIOD = Duration.minutes(5)
 
 
 class AlarmTopic(Construct):
-    """The topic that people subscribe to."""
+    """The topic for alarms and failed executions; people subscribe to it after the first deployment."""
 
     def __init__(self, scope: Construct, name: str) -> None:
         super().__init__(scope, name)
@@ -31,7 +31,10 @@ class AlarmTopic(Construct):
 
 
 class Alarms(Construct):
-    """Alarms to the topic, and the dashboard."""
+    """Every alarm of the stack, each with an action to the topic, and a dashboard of the stack's metrics.
+
+    An alarm is raised after one period of 5 minutes at or above its threshold; missing data counts as good.
+    """
 
     def __init__(
         self,
@@ -47,26 +50,42 @@ class Alarms(Construct):
         super().__init__(scope, name)
         self._action = cloudwatch_actions.SnsAction(topic)
         self._alarms: list[cloudwatch.Alarm] = []
-        age = arrivals.queue.metric_approximate_age_of_oldest_message(period=FIVE_MINUTES, statistic="Maximum")
-        dead = arrivals.dead_letters.metric_approximate_number_of_messages_visible(
-            period=FIVE_MINUTES, statistic="Maximum"
+        oldest_age = arrivals.queue.metric_approximate_age_of_oldest_message(period=METRIC_PERIOD, statistic="Maximum")
+        dead_letters = arrivals.dead_letters.metric_approximate_number_of_messages_visible(
+            period=METRIC_PERIOD, statistic="Maximum"
         )
-        self._alarm("DeadLetters", dead, 1, "Events or schedules were given up: read the dead-letter queue.")
-        self._alarm("LateArrivals", age, LATE_SECONDS, "Arrivals wait for route: see its errors and throttles.")
-        for spec, function in functions.items():
-            errors = function.function.metric_errors(period=FIVE_MINUTES)
-            self._alarm(f"Errors-{spec}", errors, 1, f"The function {spec} failed: read its log.")
-        for machine in (machines.overnight, machines.backfill, machines.stream_window):
-            self._machine(machine)
-        self._dashboard(title, arrivals, functions, machines)
+        self._add_alarm(
+            "DeadLetters", dead_letters, 1, "All attempts of an event or a schedule failed: read the dead-letter queue."
+        )
+        self._add_alarm(
+            "LateArrivals",
+            oldest_age,
+            LATE_ARRIVAL_SECONDS,
+            f"Arrivals wait over {LATE_ARRIVAL_SECONDS // 60} minutes for route: check its errors and throttles.",
+        )
+        for function_name, function in functions.items():
+            errors = function.function.metric_errors(period=METRIC_PERIOD)
+            self._add_alarm(
+                f"Errors-{function_name}", errors, 1, f"The function {function_name} failed: read its log group."
+            )
+        for machine in machines.all:
+            self._add_machine_alarms(machine)
+        self._add_dashboard(title, arrivals, functions, machines)
 
-    def _machine(self, machine: Machine) -> None:
-        failed = machine.machine.metric_failed(period=FIVE_MINUTES)
-        late = machine.machine.metric_timed_out(period=FIVE_MINUTES)
-        self._alarm(f"Failed-{machine.node.id}", failed, 1, f"{machine.name} failed: its execution says why.")
-        self._alarm(f"TimedOut-{machine.node.id}", late, 1, f"{machine.name} did not end in time: see its execution.")
+    def _add_machine_alarms(self, machine: Machine) -> None:
+        failed = machine.state_machine.metric_failed(period=METRIC_PERIOD)
+        timed_out = machine.state_machine.metric_timed_out(period=METRIC_PERIOD)
+        self._add_alarm(
+            f"Failed-{machine.node.id}", failed, 1, f"An execution of {machine.name} failed: read its error and cause."
+        )
+        self._add_alarm(
+            f"TimedOut-{machine.node.id}",
+            timed_out,
+            1,
+            f"An execution of {machine.name} timed out: see in which state it was.",
+        )
 
-    def _alarm(self, name: str, metric: cloudwatch.IMetric, threshold: float, text: str) -> None:
+    def _add_alarm(self, name: str, metric: cloudwatch.IMetric, threshold: float, description: str) -> None:
         alarm = cloudwatch.Alarm(
             self,
             name,
@@ -75,16 +94,15 @@ class Alarms(Construct):
             evaluation_periods=1,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
-            alarm_description=text,
+            alarm_description=description,
         )
         alarm.add_alarm_action(self._action)
         self._alarms.append(alarm)
 
-    def _dashboard(
+    def _add_dashboard(
         self, title: str, arrivals: Arrivals, functions: Mapping[str, RouterFunction], machines: Machines
     ) -> None:
         route = functions["route"].function
-        runs = (machines.overnight, machines.backfill, machines.stream_window)
         dashboard = cloudwatch.Dashboard(self, "Dashboard", dashboard_name=title)
         dashboard.add_widgets(
             cloudwatch.AlarmStatusWidget(title="Alarms", alarms=list(self._alarms), width=24, height=3)
@@ -92,20 +110,20 @@ class Alarms(Construct):
         dashboard.add_widgets(
             cloudwatch.GraphWidget(
                 title="Arrivals",
-                left=[arrivals.queue.metric_number_of_messages_sent(period=FIVE_MINUTES, statistic="Sum")],
-                right=[arrivals.queue.metric_approximate_age_of_oldest_message(period=FIVE_MINUTES)],
+                left=[arrivals.queue.metric_number_of_messages_sent(period=METRIC_PERIOD, statistic="Sum")],
+                right=[arrivals.queue.metric_approximate_age_of_oldest_message(period=METRIC_PERIOD)],
                 width=8,
             ),
             cloudwatch.GraphWidget(
                 title="route",
-                left=[route.metric_invocations(period=FIVE_MINUTES), route.metric_errors(period=FIVE_MINUTES)],
-                right=[route.metric_duration(period=FIVE_MINUTES)],
+                left=[route.metric_invocations(period=METRIC_PERIOD), route.metric_errors(period=METRIC_PERIOD)],
+                right=[route.metric_duration(period=METRIC_PERIOD)],
                 width=8,
             ),
             cloudwatch.GraphWidget(
                 title="Executions",
-                left=[machine.machine.metric_succeeded(period=FIVE_MINUTES) for machine in runs],
-                right=[machine.machine.metric_failed(period=FIVE_MINUTES) for machine in runs],
+                left=[machine.state_machine.metric_succeeded(period=METRIC_PERIOD) for machine in machines.all],
+                right=[machine.state_machine.metric_failed(period=METRIC_PERIOD) for machine in machines.all],
                 width=8,
             ),
         )

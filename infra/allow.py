@@ -1,4 +1,4 @@
-"""Permissions: explicit actions only, and a written reason for every resource that ends in a wildcard."""
+"""Permissions: explicit actions only, and a written reason for every resource with a wildcard."""
 
 from __future__ import annotations
 
@@ -13,34 +13,56 @@ if TYPE_CHECKING:
     from constructs import Construct, IConstruct
 
 
-def allow(role: iam.Role, actions: Sequence[str], resources: Sequence[str], why: str = "") -> None:
-    """Let ``role`` do ``actions`` (no wildcards) on ``resources``; ``why`` is required where one has a wildcard."""
+def allow(role: iam.Role, actions: Sequence[str], resources: Sequence[str], reason: str = "") -> None:
+    """Let ``role`` do ``actions`` on ``resources``.
+
+    Parameters
+    ----------
+    actions
+        IAM actions such as ``s3:GetObject``, without wildcards.
+    reason
+        Why a resource needs its wildcard; required where one has it, and recorded for cdk-nag.
+
+    Raises
+    ------
+    ValueError
+        An action has a wildcard, or a resource has one without a reason.
+    """
     for action in actions:
         if "*" in action:
             raise ValueError(f"the action {action} has a wildcard: name the actions")
     statement = iam.PolicyStatement(actions=list(actions), resources=list(resources))
     role.add_to_principal_policy(statement)
-    acknowledge_wildcards(role, resources, why)
+    acknowledge_wildcards(role, resources, reason)
 
 
-def acknowledge_wildcards(scope: Construct, resources: Sequence[str], why: str) -> None:
-    """Write down why the resources with a wildcard are needed below ``scope``."""
+def acknowledge_wildcards(scope: Construct, resources: Sequence[str], reason: str) -> None:
+    """Record for cdk-nag why ``scope`` needs the resources that have a wildcard; the others are skipped.
+
+    Raises
+    ------
+    ValueError
+        A resource has a wildcard and ``reason`` is empty.
+    """
     stack = Stack.of(scope)
     for resource in resources:
-        name = _plain(stack.resolve(resource))
+        name = _nag_notation(stack.resolve(resource))
         if "*" not in name:
             continue
-        if not why:
-            raise ValueError(f"the resource {name} has a wildcard: say why")
-        acknowledge(scope, f"AwsSolutions-IAM5[Resource::{name}]", why)
+        if not reason:
+            raise ValueError(f"the resource {name} has a wildcard: pass the reason")
+        acknowledge_finding(scope, f"AwsSolutions-IAM5[Resource::{name}]", reason)
 
 
-def acknowledge(scope: IConstruct, rule: str, why: str) -> None:
-    """Accept one finding of cdk-nag below ``scope``, with the reason."""
-    Validations.of(scope).acknowledge(Acknowledgment(id=rule, reason=why))
+def acknowledge_finding(scope: IConstruct, finding: str, reason: str) -> None:
+    """Accept one finding of cdk-nag for ``scope`` and what it contains, with the reason.
+
+    ``finding`` is a rule's id (``AwsSolutions-L1``), for rules of one resource with the detail that cdk-nag prints.
+    """
+    Validations.of(scope).acknowledge(Acknowledgment(id=finding, reason=reason))
 
 
-def _plain(value: Any) -> str:  # noqa: ANN401
+def _nag_notation(value: Any) -> str:  # noqa: ANN401
     """A resolved CloudFormation value in the notation of cdk-nag's finding ids: ``<LogicalId.Arn>/*``."""
     if isinstance(value, str):
         return value
@@ -51,4 +73,4 @@ def _plain(value: Any) -> str:  # noqa: ANN401
     if "Fn::Sub" in value:
         return str(value["Fn::Sub"])
     separator, parts = value["Fn::Join"]
-    return str(separator).join(_plain(part) for part in parts)
+    return str(separator).join(_nag_notation(part) for part in parts)

@@ -1,4 +1,4 @@
-"""The CDK app: ``cdk deploy -c stage=prod`` reads settings/prod.toml, ``-c settings=<path>`` any other file."""
+"""The CDK app: ``cdk deploy -c stage=prod`` reads settings/prod.toml, ``-c settings=<path>`` another file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ DEFAULT_STAGE = "dev"
 
 
 def main() -> int:
-    """Synthesize for the CDK command line; 1 and one sentence on stderr when settings or code are wrong."""
+    """Synthesize the stack for the CDK command line; returns the exit code.
+
+    If the settings or an asset are wrong, it prints one sentence to stderr and returns 1.
+    """
     context = json.loads(os.environ.get("CDK_CONTEXT_JSON", "{}"))
     try:
         settings = load_settings(settings_file(context))
@@ -29,7 +32,7 @@ def main() -> int:
 
 
 def settings_file(context: dict[str, str]) -> Path:
-    """The settings that the context names: ``settings``, else ``stage``, else the stage ``dev``."""
+    """The settings file that CDK's context selects: by ``settings``, else by ``stage``, else that of stage ``dev``."""
     if "settings" in context:
         return Path(context["settings"])
     return CHECKOUT / "settings" / f"{context.get('stage', DEFAULT_STAGE)}.toml"

@@ -1,4 +1,4 @@
-"""How the input bucket tells ``route`` what has arrived: S3 events to a queue, with a dead-letter queue behind it."""
+"""The queue that carries the input bucket's S3 events to ``route``, and the stack's dead-letter queue."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from aws_cdk import aws_s3_notifications as s3_notifications
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from infra.allow import acknowledge
+from infra.allow import acknowledge_finding
 from infra.functions import ROUTE_TIMEOUT_SECONDS
 
 if TYPE_CHECKING:
     from aws_cdk import CfnResource
 
-RECEIVE_COUNT = 5
-HANDLER_ID = "BucketNotificationsHandler050a0587b7544547bf325f094a3db834"
+MAX_RECEIVES = 5
+"""Deliveries of one event to ``route`` before it goes to the dead-letter queue."""
+NOTIFICATIONS_HANDLER_ID = "BucketNotificationsHandler050a0587b7544547bf325f094a3db834"
 """CDK's own singleton: the function that writes a bucket's notification configuration at deploy time."""
 
 
 class Arrivals(Construct):
-    """The arrivals queue and the dead-letter queue of the whole stack."""
+    """The queue of S3 events, and the dead-letter queue for events and schedules. Both keep messages for 14 days."""
 
     def __init__(self, scope: Construct, name: str) -> None:
         super().__init__(scope, name)
@@ -39,25 +40,29 @@ class Arrivals(Construct):
             "Queue",
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,
-            # AWS asks for six times the function's timeout, so that a slow invocation's events do not come twice.
+            # AWS recommends six times the function's timeout: a slow invocation's events are not delivered again
+            # (https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html).
             visibility_timeout=Duration.seconds(6 * ROUTE_TIMEOUT_SECONDS),
             retention_period=Duration.days(14),
-            dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead_letters, max_receive_count=RECEIVE_COUNT),
+            dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead_letters, max_receive_count=MAX_RECEIVES),
         )
 
     def listen_to(self, bucket: s3.IBucket) -> None:
-        """Send every created object of the bucket; a 4 GB object arrives as CompleteMultipartUpload."""
+        """Send an event for every object that is created in ``bucket``. Call it once: CDK has one handler per stack.
+
+        All kinds of ObjectCreated events are sent: an object of 4 GB arrives as CompleteMultipartUpload, not as Put.
+        """
         bucket.add_event_notification(s3.EventType.OBJECT_CREATED, s3_notifications.SqsDestination(self.queue))
-        handler = Stack.of(self).node.find_child(HANDLER_ID)
+        handler = Stack.of(self).node.find_child(NOTIFICATIONS_HANDLER_ID)
         group = logs.LogGroup(
             self, "NotifierLogs", retention=logs.RetentionDays.ONE_MONTH, removal_policy=RemovalPolicy.DESTROY
         )
         function = cast("CfnResource", handler.node.find_child("Resource"))
         function.add_property_override("LoggingConfig.LogGroup", group.log_group_name)
         policy = "arn:<AWS::Partition>:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole"
-        acknowledge(
+        acknowledge_finding(
             handler,
             f"AwsSolutions-IAM4[Policy::{policy}]",
-            "CDK gives this policy to the function by which it writes a bucket's notifications at deploy time; it "
-            "allows nothing but writing logs.",
+            "CDK attaches this policy to the function that writes a bucket's notifications at deploy time; it only "
+            "allows writing logs.",
         )

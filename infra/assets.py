@@ -1,4 +1,4 @@
-"""What a deployment uploads: the functions' code, the jobs' code, wheels and scripts, the settings."""
+"""The files that a deployment uploads: the functions' code, the jobs' code, scripts and wheels, the settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3_assets as s3_assets
 
 from infra.allow import allow
-from infra.glue_wheels import SUFFIX, check_wheels
+from infra.glue_wheels import WHEELS_SUFFIX, check_wheels
 from infra.job_asset import build_job_zip, job_script
 from infra.lambda_asset import build_lambda_asset
 from lake.settings import dump_settings
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Assets:
-    """Uploaded by ``cdk deploy`` under the hash of their content."""
+    """``cdk deploy`` uploads each under the hash of its content."""
 
     functions: lambda_.Code
     job_code: s3_assets.Asset
@@ -37,13 +37,19 @@ class Assets:
     batch_script: s3_assets.Asset
     settings: s3_assets.Asset
     wheels: FileAssetLocation | None
-    """None: where the jobs run, their libraries are installed."""
+    """None on the local cloud: its jobs use the libraries of this environment."""
 
     @classmethod
     def build(
         cls, scope: Construct, checkout: Path, settings: Settings, workspace: Path, wheels: Path | None
     ) -> Assets:
-        """Put the assets together in ``workspace``, a folder that is needed until the stack is built."""
+        """Build the assets in ``workspace``, an existing folder that must remain until the app is synthesized.
+
+        Raises
+        ------
+        AssetError
+            The code of a function or job is incomplete, or ``wheels`` belong to another checkout.
+        """
         settings_file = workspace / "settings.json"
         settings_file.write_text(dump_settings(settings), encoding="utf-8")
         return cls(
@@ -56,7 +62,7 @@ class Assets:
         )
 
     def grant_read(self, role: iam.Role) -> None:
-        """Let a job's role read what the jobs are made of, and nothing else of the bootstrap bucket."""
+        """Let a job's role read the jobs' own assets; they are all it can read in the bootstrap bucket."""
         assets = (self.job_code, self.stream_script, self.batch_script, self.settings)
         objects = [item.bucket.arn_for_objects(item.s3_object_key) for item in assets]
         if self.wheels is not None:
@@ -65,7 +71,7 @@ class Assets:
 
 
 def glue_code(asset: s3_assets.Asset) -> glue.Code:
-    """The asset as a Glue job takes it."""
+    """The asset as an argument of a Glue job."""
     return glue.Code.from_bucket(asset.bucket, asset.s3_object_key)
 
 
@@ -74,12 +80,12 @@ def _asset(scope: Construct, name: str, path: Path) -> s3_assets.Asset:
 
 
 def _wheels(scope: Construct, zip_file: Path) -> FileAssetLocation:
-    # Glue knows a zip of wheels by its double suffix, of which an Asset would keep the last part only: so the rest of
-    # it is taken into what stands for the hash.
+    # Glue recognises a zip of wheels by its double suffix. The key of an asset is its hash and the last part of the
+    # suffix, so the first part of the suffix goes into the hash.
     stage = Stage.of(scope)
     if stage is None:
-        raise ValueError("the stack stands in no app")
-    middle, last = SUFFIX.rsplit(".", 1)
+        raise ValueError(f"{scope} has no app: create the stack in an App")
+    middle, last = WHEELS_SUFFIX.rsplit(".", 1)
     name = hashlib.sha256(zip_file.read_bytes()).hexdigest() + middle
     copy = Path(stage.asset_outdir) / f"asset.{name}.{last}"
     shutil.copyfile(zip_file, copy)

@@ -1,4 +1,7 @@
-"""The Glue database. Its tables are made and extended, add-only, by the catalog function: a deploy resets nothing."""
+"""The Glue database of the lake.
+
+The function ``catalog`` creates its tables and adds columns to them; a deployment leaves both as they are.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +24,15 @@ class Catalog(Construct):
             self,
             "Database",
             database_name=database_name,
-            description="hybrid-router: one table per dataset, made by its catalog function",
+            description="hybrid-router: one table per dataset, maintained by the function catalog",
             location_uri=storage.lake.s3_url_for_object(""),
-            # A table says nothing that the files do not; kept under its fixed name it would refuse the next deployment.
+            # Tables can be rebuilt from the files. A retained database would block the next deployment by its name.
             removal_policy=RemovalPolicy.DESTROY,
         )
         stack = Stack.of(self)
-        self.arns = [
+        self.table_arns = [
             stack.format_arn(service="glue", resource="catalog"),
             stack.format_arn(service="glue", resource="database", resource_name=database_name),
             stack.format_arn(service="glue", resource="table", resource_name=f"{database_name}/*"),
         ]
-        """What Glue checks for a table's creation or update."""
+        """The resources on which Glue checks the permission to create or update a table."""

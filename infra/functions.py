@@ -1,4 +1,4 @@
-"""The router's Lambda functions: one asset, one small role each."""
+"""The router's Lambda functions: they share one code asset; each has its own role."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from infra.allow import acknowledge
+from infra.allow import acknowledge_finding
 from infra.lambda_asset import SETTINGS_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-NAMESPACE = "hybrid-router"
+METRICS_NAMESPACE = "hybrid-router"
 ROUTE_TIMEOUT_SECONDS = 120
-ONE_PYTHON = "Python 3.13 is what Glue 6.0 runs: one version for all of the code."
-MAX_SECONDS = 900
-"""What Lambda allows."""
+SAME_PYTHON_AS_GLUE = "Glue 6.0 runs Python 3.13: functions and jobs share code, so they run the same version."
+MAX_TIMEOUT_SECONDS = 900
+"""Lambda's limit (https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,28 +30,28 @@ class FunctionSpec:
 
     name: str
     purpose: str
-    timeout: int
-    """Seconds."""
-    memory: int = 512
-    """MiB; Lambda's share of a CPU grows with it."""
+    """Completes the description "hybrid-router: ..." in the console."""
+    timeout_seconds: int
+    memory_mib: int = 512
+    """Lambda gives CPU in proportion to memory: one full vCPU at 1,769 MiB."""
 
 
 SPECS = (
     FunctionSpec("route", "decides the lane of every arrival and takes ownership", ROUTE_TIMEOUT_SECONDS, 1024),
-    FunctionSpec("plan", "packs the backlog into runs", MAX_SECONDS, 1769),
-    # Shorter than router.ownership.OWNER_GRACE, like route: an invocation that may own arrivals is over by then.
+    FunctionSpec("plan", "packs the backlog into runs", MAX_TIMEOUT_SECONDS, 1769),
+    # Like route's, shorter than OWNER_GRACE of router.ownership: after it, another invocation may take the arrivals.
     FunctionSpec("backfill", "finds older arrivals that have no owner", 240, 1024),
-    FunctionSpec("run_status", "says what is left of a run", 300),
-    FunctionSpec("settle", "gives the verdict of an execution", MAX_SECONDS, 1024),
-    FunctionSpec("sweep", "repairs what died on its way and removes its remains", MAX_SECONDS, 1024),
+    FunctionSpec("run_status", "counts what is left of a run", 300),
+    FunctionSpec("settle", "reports the outcome of an execution", MAX_TIMEOUT_SECONDS, 1024),
+    FunctionSpec("sweep", "repairs interrupted work and removes what it left behind", MAX_TIMEOUT_SECONDS, 1024),
     FunctionSpec("catalog", "creates and extends the tables", 300),
     FunctionSpec("stream_control", "starts, watches and stops the streaming job", 60),
-    FunctionSpec("promote", "moves queued files to the stream lane", MAX_SECONDS, 1024),
+    FunctionSpec("promote", "moves queued files to the stream lane", MAX_TIMEOUT_SECONDS, 1024),
 )
 
 
 class RouterFunction(Construct):
-    """A function with its log group and a role that may write this log and nothing else."""
+    """A function with its log group (30 days) and a role that can only write to that log group."""
 
     def __init__(
         self, scope: Construct, spec: FunctionSpec, code: lambda_.Code, environment: Mapping[str, str]
@@ -71,20 +71,23 @@ class RouterFunction(Construct):
             handler=f"router.{spec.name}.handler.handler",
             code=code,
             role=self.role,
-            timeout=Duration.seconds(spec.timeout),
-            memory_size=spec.memory,
+            timeout=Duration.seconds(spec.timeout_seconds),
+            memory_size=spec.memory_mib,
             log_group=group,
             environment={
                 **environment,
                 "SETTINGS_FILE": SETTINGS_FILE,
                 "POWERTOOLS_SERVICE_NAME": spec.name,
-                "POWERTOOLS_METRICS_NAMESPACE": NAMESPACE,
+                "POWERTOOLS_METRICS_NAMESPACE": METRICS_NAMESPACE,
             },
         )
-        acknowledge(self.function, "AwsSolutions-L1", ONE_PYTHON)
+        acknowledge_finding(self.function, "AwsSolutions-L1", SAME_PYTHON_AS_GLUE)
 
 
 def router_functions(scope: Construct, code: lambda_.Code, environment: Mapping[str, str]) -> dict[str, RouterFunction]:
-    """All functions by name."""
+    """Create all functions of ``SPECS``; returns them by their names.
+
+    ``environment`` goes to every function: the names of the deployment's resources.
+    """
     router = Construct(scope, "Router")
     return {spec.name: RouterFunction(router, spec, code, environment) for spec in SPECS}

@@ -1,4 +1,4 @@
-"""The two Glue jobs: a small streaming job that may run once, and a batch job that may run many times at once."""
+"""The two Glue jobs: a streaming job with at most one run at a time, and a batch job with many concurrent runs."""
 
 from __future__ import annotations
 
@@ -10,38 +10,47 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from infra.allow import acknowledge, acknowledge_wildcards, allow
+from infra.allow import acknowledge_finding, acknowledge_wildcards, allow
 from infra.assets import glue_code
-from infra.functions import NAMESPACE
+from infra.functions import METRICS_NAMESPACE
 
 if TYPE_CHECKING:
     from infra.assets import Assets
-    from infra.names import Names
+    from infra.names import StackNames
     from lake.resource_names import ResourceNames
     from lake.settings import Settings
 
 STREAM_TIMEOUT_MINUTES = 24 * 60
-"""No stream window is longer than a day; ``stream_window`` starts the job again when work is left."""
+"""A stream window lasts a day at most; ``stream_window`` starts the job again when work is left."""
 SPARK_SETTINGS = {
-    # A task on a slow or dying executor is run once more elsewhere; only the one that Spark takes is published. Tasks
-    # of one run are of about equal size: twice the median means trouble; below a minute a second copy gains nothing.
+    # Spark runs a second copy of a task on a slow or dying executor and uses the result of the first to finish; only
+    # that one is published. The tasks of a run have about equal input, so twice the median time means trouble. A second
+    # copy of a task under a minute gains nothing.
     "spark.speculation": "true",
     "spark.speculation.multiplier": "2",
     "spark.speculation.quantile": "0.75",
     "spark.speculation.minTaskRuntime": "60s",
-    # Spark's own default, said here because the protocol of an attempt counts on a task being tried again.
+    # Spark's own default; set explicitly because an attempt relies on Spark to retry its tasks.
     "spark.task.maxFailures": "4",
 }
 NO_SECURITY_CONFIGURATION = (
-    "The buckets encrypt what the job stores (SSE-S3); its logs hold ids and counts, no data, and are encrypted by "
-    "CloudWatch's own key; job bookmarks are not used: the ledger decides what is done."
+    "The buckets encrypt what the job stores (SSE-S3). Its logs hold ids and counts, no data, and are encrypted with "
+    "CloudWatch's own key. Job bookmarks are not used: the ledger records what is done."
 )
 
 
 class Jobs(Construct):
-    """Both jobs share their code, their role's policy and their log group."""
+    """Both jobs share their code, their arguments, their role and their log group."""
 
-    def __init__(self, scope: Construct, name: str, settings: Settings, names: Names, assets: Assets) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        settings: Settings,
+        names: StackNames,
+        assets: Assets,
+        resources: ResourceNames,
+    ) -> None:
         super().__init__(scope, name)
         stack = Stack.of(self)
         self._settings = settings
@@ -52,12 +61,11 @@ class Jobs(Construct):
         )
         self.stream_arn = stack.format_arn(service="glue", resource="job", resource_name=names.stream_job)
         self.batch_arn = stack.format_arn(service="glue", resource="job", resource_name=names.batch_job)
-        self.role = self._role()
+        self.role = self._create_role()
+        self._create_jobs(self._arguments(resources))
 
-    def create(self, resources: ResourceNames) -> None:
-        """Create the jobs, once every place they are told of is known."""
-        arguments = self._arguments(resources)
-        # CDK's own grants would add actions with wildcards.
+    def _create_jobs(self, arguments: dict[str, str]) -> None:
+        # CDK would add grants of its own, which have wildcards in their actions.
         role = self.role.without_policy_updates()
         streaming = glue.PySparkStreamingJob(
             self,
@@ -80,26 +88,26 @@ class Jobs(Construct):
             self,
             "Batch",
             job_name=self._names.batch_job,
-            description="hybrid-router: converts one run of the night's manifests",
+            description="hybrid-router: converts the manifests of one run of an overnight execution",
             role=role,
             script=glue_code(self._assets.batch_script),
             extra_python_files=[glue_code(self._assets.job_code)],
             glue_version=glue.GlueVersion.V6_0,
             worker_configuration=_workers(self._settings.batch.worker_type, self._settings.batch.workers),
             max_concurrent_runs=self._settings.batch.max_runs,
-            # The state machine repeats a run: it asks the ledger first what is left.
+            # The state machine retries a run, after it has asked the ledger which manifests are open.
             max_retries=0,
             timeout=Duration.minutes(self._settings.batch.run_timeout_minutes),
             continuous_logging=self._logging(),
             default_arguments=arguments,
         )
         for job in (streaming, batch):
-            acknowledge(job, "AwsSolutions-GL1", NO_SECURITY_CONFIGURATION)
-            acknowledge(job, "AwsSolutions-GL3", NO_SECURITY_CONFIGURATION)
+            acknowledge_finding(job, "AwsSolutions-GL1", NO_SECURITY_CONFIGURATION)
+            acknowledge_finding(job, "AwsSolutions-GL3", NO_SECURITY_CONFIGURATION)
 
     def _arguments(self, resources: ResourceNames) -> dict[str, str]:
         wheels = self._assets.wheels
-        # Native libraries cannot come as --extra-py-files; without an index, nothing but this zip is installed.
+        # --extra-py-files takes no native libraries. Without an index, pip can install from this zip only.
         libraries = (
             {}
             if wheels is None
@@ -114,14 +122,14 @@ class Jobs(Construct):
             "--settings": self._assets.settings.s3_object_url,
             "--enable-auto-scaling": "true",
             "--enable-job-insights": "true",
-            # Glue takes one such argument, in which further settings follow like this.
+            # Glue accepts one --conf argument; further settings follow inside its value.
             "--conf": " --conf ".join(f"{key}={value}" for key, value in SPARK_SETTINGS.items()),
         }
 
     def _logging(self) -> glue.ContinuousLoggingProps:
         return glue.ContinuousLoggingProps(enabled=True, log_group=self._logs, quiet=True)
 
-    def _role(self) -> iam.Role:
+    def _create_role(self) -> iam.Role:
         role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("glue.amazonaws.com"))
         self._assets.grant_read(role)
         self._logs.grant_write(role)
@@ -136,16 +144,16 @@ class Jobs(Construct):
                     arn_format=ArnFormat.COLON_RESOURCE_NAME,
                 )
             ],
-            "Glue names its own log groups and their streams itself, after the job and the run.",
+            "Glue itself names its log groups and streams, after the job and the run.",
         )
         role.add_to_policy(
             iam.PolicyStatement(
                 actions=["cloudwatch:PutMetricData"],
                 resources=["*"],
-                conditions={"StringEquals": {"cloudwatch:namespace": ["Glue", NAMESPACE]}},
+                conditions={"StringEquals": {"cloudwatch:namespace": ["Glue", METRICS_NAMESPACE]}},
             )
         )
-        acknowledge_wildcards(role, ["*"], "PutMetricData knows no resources; the condition names the namespaces.")
+        acknowledge_wildcards(role, ["*"], "PutMetricData has no resources; the condition limits the namespaces.")
         return role
 
 

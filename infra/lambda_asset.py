@@ -1,6 +1,6 @@
-"""The one code folder of all Lambda functions: pure Python, the same bytes on every machine.
+"""The code folder that all Lambda functions share: pure Python, with the same bytes on every machine.
 
-Pure Python makes one asset good for arm64, x86 and the local cloud; the AWS SDK comes from the Lambda runtime.
+Pure Python code runs on arm64, on x86-64 and on the local cloud alike. The AWS SDK comes from the Lambda runtime.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ LIBRARIES = {
     "typing-extensions": "typing_extensions.py",
     "tzdata": "tzdata",
 }
-"""Distribution -> what is taken of it. zoneinfo reads tzdata: the runtime's image has no time zones of its own."""
-COMPILED = frozenset({".so", ".pyd", ".dylib", ".pyc"})
+"""Distribution -> the module or package that is copied. zoneinfo needs tzdata: Lambda's image has no time zones."""
+COMPILED_SUFFIXES = frozenset({".so", ".pyd", ".dylib", ".pyc"})
 
 
 class AssetError(TerminalError):
-    """The code of a function or a job cannot be put together."""
+    """An asset of a deployment (code, wheels) cannot be built from this checkout."""
 
 
 def build_lambda_asset(checkout: Path, settings: Settings, folder: Path) -> Path:
@@ -34,18 +34,24 @@ def build_lambda_asset(checkout: Path, settings: Settings, folder: Path) -> Path
     Raises
     ------
     AssetError
-        A library is not installed, or would bring a compiled file.
+        A package is missing in the checkout, or a library is not installed or has a compiled file.
     """
     for package in OWN_PACKAGES:
-        copy_package(checkout / package, folder / package)
-    for name, part in LIBRARIES.items():
-        _copy_library(name, part, folder)
+        _copy_package(checkout / package, folder / package)
+    for name, module in LIBRARIES.items():
+        _copy_library(name, module, folder)
     (folder / SETTINGS_FILE).write_text(dump_settings(settings), encoding="utf-8")
     return folder
 
 
-def copy_package(source: Path, target: Path) -> None:
-    """Copy a package's Python sources (and ``py.typed``), nothing that a run left behind."""
+def _copy_package(source: Path, target: Path) -> None:
+    """Copy a package's Python sources and ``py.typed``; caches and other files stay out.
+
+    Raises
+    ------
+    AssetError
+        ``source`` does not exist.
+    """
     if not source.is_dir():
         raise AssetError(f"the package {source.name} is missing in {source.parent}: deploy from a complete checkout")
     for file in sorted(source.rglob("*")):
@@ -55,16 +61,16 @@ def copy_package(source: Path, target: Path) -> None:
             shutil.copyfile(file, copy)
 
 
-def _copy_library(name: str, part: str, folder: Path) -> None:
+def _copy_library(name: str, module: str, folder: Path) -> None:
     try:
         files = distribution(name).files or []
     except PackageNotFoundError as error:
         raise AssetError(f"the library {name} is not installed: run `uv sync`") from error
     for file in files:
-        if file.parts[0] != part or file.suffix == ".pyc":
+        if file.parts[0] != module or file.suffix == ".pyc":
             continue
-        if file.suffix in COMPILED:
-            raise AssetError(f"the library {name} holds the compiled file {file}: Lambda code must be pure Python")
+        if file.suffix in COMPILED_SUFFIXES:
+            raise AssetError(f"the library {name} has the compiled file {file}: Lambda code must be pure Python")
         copy = folder / Path(*file.parts)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(Path(str(file.locate())), copy)

@@ -1,4 +1,4 @@
-"""The state machines: ASL files as they are, with the stack's names put into their quoted placeholders."""
+"""The state machines: their ASL files unchanged, with CloudFormation's substitutions for the quoted placeholders."""
 
 from __future__ import annotations
 
@@ -23,18 +23,25 @@ if TYPE_CHECKING:
 
     from infra.functions import RouterFunction
     from infra.jobs import Jobs
-    from infra.names import Names
-    from lake.settings import ScheduleSettings, Settings
+    from infra.names import StackNames
+    from lake.settings import Settings
 
 DEFINITIONS = Path(__file__).parents[1] / "statemachines"
-NESTED_RULE = "StepFunctionsGetEventsForStepFunctionsExecutionRule"
-"""The EventBridge rule by which Step Functions learns of a nested execution's end; its name is AWS's."""
+NESTED_EXECUTION_RULE = "StepFunctionsGetEventsForStepFunctionsExecutionRule"
+"""The EventBridge rule that tells Step Functions of a nested execution's end; AWS fixes its name
+(https://docs.aws.amazon.com/step-functions/latest/dg/connect-stepfunctions.html).
+"""
 
 
 class Machine(Construct):
-    """One state machine with its log group and role."""
+    """One state machine with its log group and role.
 
-    def __init__(self, scope: Construct, name: str, file: str, machine_name: str, values: Mapping[str, str]) -> None:
+    ``substitutions`` maps every placeholder of the ASL file to its value.
+    """
+
+    def __init__(
+        self, scope: Construct, name: str, file: str, machine_name: str, substitutions: Mapping[str, str]
+    ) -> None:
         super().__init__(scope, name)
         self.name = machine_name
         self.arn = Stack.of(self).format_arn(
@@ -43,18 +50,19 @@ class Machine(Construct):
             resource_name=machine_name,
             arn_format=ArnFormat.COLON_RESOURCE_NAME,
         )
-        """Made of the name, so that the machine's own role can speak of it."""
+        """Built from the name: a reference to the machine in the policy of its own role would be circular."""
         self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("states.amazonaws.com"))
-        self.machine = stepfunctions.StateMachine(
+        self.state_machine = stepfunctions.StateMachine(
             self,
             "Machine",
             state_machine_name=machine_name,
             definition_body=stepfunctions.DefinitionBody.from_string((DEFINITIONS / file).read_text(encoding="utf-8")),
-            definition_substitutions=dict(values),
+            definition_substitutions=dict(substitutions),
             role=self.role.without_policy_updates(),
             tracing_enabled=True,
             logs=stepfunctions.LogOptions(
-                # Step Functions delivers only to groups of this prefix once an account has many.
+                # AWS recommends this prefix: log groups under it do not count towards the size limit of the account's
+                # resource policy for CloudWatch Logs.
                 destination=logs.LogGroup(
                     self,
                     "Logs",
@@ -68,18 +76,21 @@ class Machine(Construct):
         self._allow_logs_and_traces()
 
     def allow_invoke(self, *functions: RouterFunction) -> None:
-        """Call these functions."""
+        """Let the machine invoke these functions."""
         allow(self.role, ("lambda:InvokeFunction",), [item.function.function_arn for item in functions])
 
     def allow_executions(self, machine: Machine) -> None:
-        """Start, watch and stop executions of a machine (or its own Map Runs' children)."""
+        """Let the machine start, redrive, describe and stop executions of ``machine``.
+
+        With itself as ``machine``: the child executions of its own distributed Map.
+        """
         allow(self.role, ("states:StartExecution", "states:RedriveExecution"), [machine.arn])
         executions = machine.arn.replace(":stateMachine:", ":execution:")
         allow(
             self.role,
             ("states:DescribeExecution", "states:StopExecution", "states:RedriveExecution"),
             [f"{executions}:*", f"{executions}/*"],
-            "Executions and the children of a Map Run get their names when they start.",
+            "Executions and child executions of a Map Run get their names when they start.",
         )
 
     def _allow_logs_and_traces(self) -> None:
@@ -93,26 +104,26 @@ class Machine(Construct):
             "logs:DescribeResourcePolicies",
             "logs:DescribeLogGroups",
         )
-        why = "CloudWatch's log deliveries and X-Ray know no resources."
-        allow(self.role, deliveries, ["*"], why)
+        reason = "The actions of CloudWatch's log deliveries and of X-Ray have no resources."
+        allow(self.role, deliveries, ["*"], reason)
         traces = (
             "xray:PutTraceSegments",
             "xray:PutTelemetryRecords",
             "xray:GetSamplingRules",
             "xray:GetSamplingTargets",
         )
-        allow(self.role, traces, ["*"], why)
+        allow(self.role, traces, ["*"], reason)
 
 
 class Machines(Construct):
-    """``overnight``, ``backfill`` and ``stream_window``."""
+    """The state machines ``overnight``, ``backfill`` and ``stream_window``, with their permissions."""
 
     def __init__(
         self,
         scope: Construct,
         name: str,
         settings: Settings,
-        names: Names,
+        names: StackNames,
         functions: Mapping[str, RouterFunction],
         jobs: Jobs,
         control: s3.IBucket,
@@ -123,9 +134,9 @@ class Machines(Construct):
             self,
             "Overnight",
             "overnight.asl.json",
-            names.overnight,
+            names.overnight_machine,
             {
-                **_functions(functions, "plan", "run_status", "settle", "catalog"),
+                **_function_arns(functions, "plan", "run_status", "settle", "catalog"),
                 "BatchJob": names.batch_job,
                 "Topic": topic.topic_arn,
                 "HeldWaitSeconds": str(settings.batch.held_wait_seconds),
@@ -137,53 +148,49 @@ class Machines(Construct):
             self,
             "Backfill",
             "backfill.asl.json",
-            names.backfill,
-            {**_functions(functions, "backfill", "plan"), "OvernightMachine": self.overnight.arn},
+            names.backfill_machine,
+            {**_function_arns(functions, "backfill", "plan"), "OvernightMachine": self.overnight.arn},
         )
         self.stream_window = Machine(
             self,
             "StreamWindow",
             "stream_window.asl.json",
-            names.stream_window,
+            names.stream_window_machine,
             {
-                **_functions(functions, "stream_control"),
+                **_function_arns(functions, "stream_control"),
                 "WatchSeconds": str(settings.schedule.watch_seconds),
                 "StopRounds": str(
                     math.ceil(settings.schedule.stop_grace_minutes * 60 / settings.schedule.watch_seconds)
                 ),
             },
         )
-        self._permit(functions, jobs, control, topic)
+        self.all = (self.overnight, self.backfill, self.stream_window)
+        self._allow(functions, jobs, control, topic)
 
-    def _permit(
+    def _allow(
         self, functions: Mapping[str, RouterFunction], jobs: Jobs, control: s3.IBucket, topic: sns.ITopic
     ) -> None:
-        night = self.overnight
-        night.allow_invoke(*(functions[name] for name in ("plan", "run_status", "settle", "catalog")))
-        night.allow_executions(night)
+        overnight = self.overnight
+        overnight.allow_invoke(*(functions[name] for name in ("plan", "run_status", "settle", "catalog")))
+        overnight.allow_executions(overnight)
         runs = ("glue:StartJobRun", "glue:GetJobRun", "glue:GetJobRuns", "glue:BatchStopJobRun")
-        allow(night.role, runs, [jobs.batch_arn])
+        allow(overnight.role, runs, [jobs.batch_arn])
         allow(
-            night.role,
+            overnight.role,
             ("s3:GetObject",),
             [control.arn_for_objects(f"{layout.PLANS}*")],
-            "The Map reads the index of its own execution, which has the execution's name in its key.",
+            "The Map reads the index of its own execution, whose key contains the execution's name.",
         )
-        allow(night.role, ("sns:Publish",), [topic.topic_arn])
+        allow(overnight.role, ("sns:Publish",), [topic.topic_arn])
         self.backfill.allow_invoke(functions["backfill"], functions["plan"])
-        self.backfill.allow_executions(night)
-        rule = Stack.of(self).format_arn(service="events", resource="rule", resource_name=NESTED_RULE)
+        self.backfill.allow_executions(overnight)
+        rule = Stack.of(self).format_arn(service="events", resource="rule", resource_name=NESTED_EXECUTION_RULE)
         allow(self.backfill.role, ("events:PutTargets", "events:PutRule", "events:DescribeRule"), [rule])
         self.stream_window.allow_invoke(functions["stream_control"])
 
 
-def _stop_rounds(schedule: ScheduleSettings) -> int:
-    """How often a run that should stop is looked after before it is killed."""
-    return math.ceil(schedule.stop_grace_minutes * 60 / schedule.watch_seconds)
-
-
-def _functions(functions: Mapping[str, RouterFunction], *names: str) -> dict[str, str]:
-    """``plan`` -> the value of the placeholder ``PlanFunction``."""
+def _function_arns(functions: Mapping[str, RouterFunction], *names: str) -> dict[str, str]:
+    """Placeholder -> ARN of each named function: ``plan`` fills ``PlanFunction``."""
     return {
         f"{''.join(word.title() for word in name.split('_'))}Function": functions[name].function.function_arn
         for name in names

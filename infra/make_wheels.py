@@ -1,7 +1,11 @@
-"""Builds the zip of wheels for Glue: ``make wheels``, in the dependency group ``wheels`` (maturin, zig, pip)."""
+"""Builds the zip of wheels for Glue: ``make wheels``, in the dependency group ``wheels``.
+
+maturin and zig compile the native reader, pip downloads the other wheels, auditwheel checks all of them.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -16,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from packaging.markers import Marker
 
 from infra.glue_wheels import READER, REQUIREMENTS, WHEELS_ZIP, GlueRuntime, locked_versions, reader_fingerprint
+from infra.job_asset import ZIP_TIME
 from infra.lambda_asset import AssetError
 from lake.errors import HybridRouterError
 
@@ -25,20 +30,19 @@ if TYPE_CHECKING:
 CHECKOUT = Path(__file__).parents[1]
 JOB_LIBRARIES = ("boto3", READER, "obstore", "pyarrow", "pyspark")
 """The distributions that the jobs' packages import."""
-MANYLINUX = ("manylinux_2_28", "manylinux_2_17", "manylinux2014")
-"""The newest that our own wheel asks for first; Glue's machines take each of them."""
-TARGET = "x86_64-unknown-linux-gnu"
-_EPOCH = (1980, 1, 1, 0, 0, 0)
-_GLIBC = re.compile(rb"GLIBC_(\d+)\.(\d+)")
+MANYLINUX_TAGS = ("manylinux_2_28", "manylinux_2_17", "manylinux2014")
+"""Platforms that Glue's machines can load, newest first; the native reader is compiled for the first."""
+RUST_TARGET = "x86_64-unknown-linux-gnu"
+_AUDITED_TAG = re.compile(r"manylinux_(\d+)_(\d+)_x86_64")
 
 
-def make(checkout: Path, target: Path) -> list[str]:
+def build_wheels_zip(checkout: Path, target: Path) -> list[str]:
     """Write the zip to ``target``; returns the names of the wheels in it.
 
     Raises
     ------
     AssetError
-        cargo is missing, a build or download failed, or a wheel needs a newer glibc than Glue has.
+        cargo is missing, a build or download failed, or Glue's machines cannot load a wheel.
     """
     runtime = GlueRuntime.load()
     pins = missing_on_glue(checkout, runtime)
@@ -48,15 +52,15 @@ def make(checkout: Path, target: Path) -> list[str]:
         _download({name: version for name, version in pins.items() if name != READER}, checkout, folder, runtime)
         wheels = sorted(folder.glob("*.whl"))
         if len(wheels) != len(pins):
-            raise AssetError(f"{len(pins)} wheels are needed ({', '.join(pins)}), {len(wheels)} were made")
+            raise AssetError(f"{len(pins)} wheels are needed ({', '.join(pins)}), but {len(wheels)} were built")
         for wheel in wheels:
-            check_glibc(wheel, runtime)
+            check_compatibility(wheel, runtime)
         _write_zip(wheels, pins, reader_fingerprint(checkout), target)
     return [wheel.name for wheel in wheels]
 
 
 def missing_on_glue(checkout: Path, runtime: GlueRuntime) -> dict[str, str]:
-    """Package -> locked version of all that the jobs import, with their dependencies, and Glue does not bring."""
+    """Name -> locked version of every package that the jobs need, directly or not, and that Glue does not provide."""
     lock = tomllib.loads((checkout / "uv.lock").read_text(encoding="utf-8"))
     dependencies = {package["name"]: package.get("dependencies", []) for package in lock["package"]}
     versions = locked_versions(checkout)
@@ -71,23 +75,41 @@ def missing_on_glue(checkout: Path, runtime: GlueRuntime) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def check_glibc(wheel: Path, runtime: GlueRuntime) -> tuple[int, int]:
-    """The newest glibc version whose symbols a wheel's libraries name; (0, 0) for pure Python.
+def check_compatibility(wheel: Path, runtime: GlueRuntime) -> tuple[int, int]:
+    """The oldest glibc that can load the libraries of a wheel for Linux x86-64; (0, 0) for pure Python.
+
+    auditwheel finds it (https://github.com/pypa/auditwheel): it is the glibc of the oldest manylinux platform with all
+    symbol versions and system libraries that the wheel needs. glibc versions without a platform of their own count as
+    the next one that has one.
 
     Raises
     ------
     AssetError
-        Glue's is older.
+        Glue's glibc is older, no manylinux platform has what the wheel needs, or the wheel cannot be read.
     """
-    newest = (0, 0)
-    with zipfile.ZipFile(wheel) as archive:
-        for name in archive.namelist():
-            if ".so" in Path(name).suffixes:
-                named = ((int(major), int(minor)) for major, minor in _GLIBC.findall(archive.read(name)))
-                newest = max(newest, *named, (0, 0))
-    if newest > runtime.glibc:
-        raise AssetError(f"{wheel.name} needs glibc {newest[0]}.{newest[1]}, Glue {runtime.glue} has {runtime.glibc}")
-    return newest
+    report = _audit(wheel)
+    if report["pure"]:
+        return 0, 0
+    tag = _AUDITED_TAG.fullmatch(report["overall_tag"])
+    if tag is None:
+        libraries = ", ".join(report["external_libs"]) or "newer symbols or CPU instructions"
+        raise AssetError(f"{wheel.name} needs {libraries}, which no manylinux platform for x86-64 has")
+    glibc = int(tag[1]), int(tag[2])
+    if glibc > runtime.glibc:
+        has = ".".join(map(str, runtime.glibc))
+        raise AssetError(f"{wheel.name} needs glibc {glibc[0]}.{glibc[1]}, Glue {runtime.glue} has {has}")
+    return glibc
+
+
+def _audit(wheel: Path) -> dict[str, Any]:
+    # Without library paths, the report does not depend on the libraries of the machine that builds.
+    arguments = ["show", "--json", "--allow-pure-python-wheel", "--ldpaths="]
+    command = [sys.executable, "-m", "auditwheel", *arguments, str(wheel)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode:
+        raise AssetError(f"auditwheel cannot check {wheel.name}: {(result.stdout or result.stderr).strip()}")
+    report: dict[str, Any] = json.loads(result.stdout)
+    return report
 
 
 def _applies(dependency: Mapping[str, Any], runtime: GlueRuntime) -> bool:
@@ -107,14 +129,14 @@ def _applies(dependency: Mapping[str, Any], runtime: GlueRuntime) -> bool:
 
 def _build_reader(checkout: Path, folder: Path) -> None:
     if shutil.which("cargo") is None:
-        raise AssetError("cargo is missing: install Rust (https://rustup.rs), then type `make wheels` again")
+        raise AssetError("cargo is missing: install Rust (https://rustup.rs), then run `make wheels` again")
     arguments = ["build", "--manifest-path", str(checkout / "native" / "Cargo.toml"), "--release", "--locked", "--zig"]
-    arguments += ["--compatibility", MANYLINUX[0], "--target", TARGET]
+    arguments += ["--compatibility", MANYLINUX_TAGS[0], "--target", RUST_TARGET]
     _run("maturin", [*arguments, "--target-dir", str(checkout / "build" / "wheels"), "--out", str(folder)])
 
 
 def _download(pins: Mapping[str, str], checkout: Path, folder: Path, runtime: GlueRuntime) -> None:
-    """By exact version, and only the very files that uv.lock names."""
+    """Download the wheels of ``pins``; pip accepts only files whose hashes are in uv.lock."""
     lock = tomllib.loads((checkout / "uv.lock").read_text(encoding="utf-8"))
     hashes = {package["name"]: [wheel["hash"] for wheel in package.get("wheels", [])] for package in lock["package"]}
     lines = [
@@ -126,32 +148,35 @@ def _download(pins: Mapping[str, str], checkout: Path, folder: Path, runtime: Gl
     arguments = ["download", "--quiet", "--no-deps", "--only-binary=:all:", "--require-hashes", "--dest", str(folder)]
     arguments += ["--implementation", "cp", "--python-version", runtime.python]
     arguments += [f"--abi={abi}" for abi in ("cp" + runtime.python.replace(".", ""), "abi3", "none")]
-    arguments += [f"--platform={platform}_x86_64" for platform in MANYLINUX]
+    arguments += [f"--platform={platform}_x86_64" for platform in MANYLINUX_TAGS]
     _run("pip", [*arguments, "--requirement", str(requirements)])
 
 
 def _run(module: str, arguments: Sequence[str]) -> None:
-    # The wheel's own zip gets no times, so that the same sources give the same asset.
+    # 1980-01-01, the time of every entry in the reader's wheel: the same sources give the same asset.
     environment = {**os.environ, "SOURCE_DATE_EPOCH": "315532800"}
     result = subprocess.run([sys.executable, "-m", module, *arguments], env=environment, check=False)
     if result.returncode:
-        raise AssetError(f"{module} {arguments[0]} failed: the reason stands above")
+        raise AssetError(f"{module} {arguments[0]} failed: see its output above")
 
 
 def _write_zip(wheels: Iterable[Path], pins: Mapping[str, str], fingerprint: str, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     requirements = "".join(f"{name}=={version}\n" for name, version in pins.items()).encode()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(zipfile.ZipInfo(REQUIREMENTS, _EPOCH), requirements)
+        archive.writestr(zipfile.ZipInfo(REQUIREMENTS, ZIP_TIME), requirements)
         for wheel in wheels:
-            archive.writestr(zipfile.ZipInfo(f"wheels/{wheel.name}", _EPOCH), wheel.read_bytes())
+            archive.writestr(zipfile.ZipInfo(f"wheels/{wheel.name}", ZIP_TIME), wheel.read_bytes())
         archive.comment = fingerprint.encode()
 
 
 def main() -> int:
-    """Build, say what is in it; 1 and one sentence on stderr when it did not work."""
+    """Build the zip and print the names of its wheels; returns the exit code.
+
+    If the build fails, it prints one sentence to stderr and returns 1.
+    """
     try:
-        wheels = make(CHECKOUT, CHECKOUT / WHEELS_ZIP)
+        wheels = build_wheels_zip(CHECKOUT, CHECKOUT / WHEELS_ZIP)
     except HybridRouterError as error:
         sys.stderr.write(f"{error}\n")
         return 1

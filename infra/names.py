@@ -1,4 +1,8 @@
-"""Names of a stage's resources that must be known before they exist: a job's arguments name both jobs."""
+"""Names that the stack gives its resources itself, because others need them before the resources exist.
+
+Both jobs get each other's name as an argument, and the roles are limited to resources of exactly these names. Names
+that CloudFormation makes up (buckets, table, functions) are known after a deployment: ``infra.outputs`` has them.
+"""
 
 from __future__ import annotations
 
@@ -9,28 +13,37 @@ if TYPE_CHECKING:
     from lake.settings import Settings
 
 
+def stack_name(stage: str) -> str:
+    """The name of a stage's CloudFormation stack: letters, digits and hyphens, as CloudFormation requires.
+
+    The settings allow only lower case letters, digits and underscores in ``stage``, so two stages never share a name.
+    """
+    return f"hybrid-router-{stage.replace('_', '-')}"
+
+
 @dataclass(frozen=True, slots=True)
-class Names:
-    """Fixed names of one stage; two stages can live in one account and region."""
+class StackNames:
+    """Fixed names of one stage; several stages can share an account and region."""
 
     stack: str
     stream_job: str
     batch_job: str
-    overnight: str
-    backfill: str
-    stream_window: str
-    database: str
+    overnight_machine: str
+    backfill_machine: str
+    stream_window_machine: str
+    catalog_database: str
+    """With underscores: Athena would ask for quotes around a name with hyphens."""
 
     @classmethod
-    def of(cls, settings: Settings) -> Names:
+    def of(cls, settings: Settings) -> StackNames:
         """The names of the settings' stage."""
-        base = f"hybrid-router-{settings.stage.replace('_', '-')}"
+        stack = stack_name(settings.stage)
         return cls(
-            stack=base,
-            stream_job=f"{base}-stream",
-            batch_job=f"{base}-batch",
-            overnight=f"{base}-overnight",
-            backfill=f"{base}-backfill",
-            stream_window=f"{base}-stream-window",
-            database=base.replace("-", "_"),
+            stack=stack,
+            stream_job=f"{stack}-stream",
+            batch_job=f"{stack}-batch",
+            overnight_machine=f"{stack}-overnight",
+            backfill_machine=f"{stack}-backfill",
+            stream_window_machine=f"{stack}-stream-window",
+            catalog_database=stack.replace("-", "_"),
         )

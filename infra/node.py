@@ -1,4 +1,4 @@
-"""The Node that CDK's Python libraries run on: the one of the locked environment, whatever the machine has."""
+"""The Node that CDK's Python libraries run on: always the one of the locked environment, never the machine's."""
 
 from __future__ import annotations
 
@@ -20,5 +20,8 @@ def node_binary() -> Path:
 
 
 def use_bundled_node() -> None:
-    """Let CDK find the bundled Node; must come before the first import of ``aws_cdk``."""
+    """Make CDK use the bundled Node, through the environment of this process.
+
+    Call it before the first import of ``aws_cdk``: the import starts Node.
+    """
     os.environ["JSII_NODE"] = str(node_binary())

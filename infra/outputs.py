@@ -1,4 +1,4 @@
-"""The stack's outputs, and what they mean: also read without CDK, by the command line and the local cloud."""
+"""The stack's outputs: the stack writes them, the command line reads them. Needs no CDK."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StackOutputs:
-    """Names of one deployed stage."""
+    """What a person or the command line needs to know of one deployed stage."""
 
     resources: ResourceNames
     overnight: str
-    """ARN of the state machine."""
+    """ARN of the state machine ``overnight``."""
     backfill: str
+    """ARN of the state machine ``backfill``."""
     stream_window: str
+    """ARN of the state machine ``stream_window``."""
     overnight_schedule: str
     """Name of the EventBridge schedule."""
     stream_control: str
@@ -28,25 +30,31 @@ class StackOutputs:
     promote: str
     """Name of the function that moves queued files to the stream lane."""
     alarm_topic: str
-    """ARN of the SNS topic that alarms and failed nights go to."""
+    """ARN of the SNS topic for alarms and failed executions."""
     arrivals_queue: str
     """URL of the queue between the input bucket and ``route``."""
     dead_letters: str
     """URL of the dead-letter queue."""
 
     def to_outputs(self) -> dict[str, str]:
-        """Stack outputs: ``lake_bucket`` is the output ``LakeBucket``."""
-        own = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "resources"}
+        """Output key -> value, one for each field of this class and of ``ResourceNames``."""
+        others = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "resources"}
         resources = {item.name: getattr(self.resources, item.name) for item in fields(ResourceNames)}
-        return {output_key(name): value for name, value in {**resources, **own}.items()}
+        return {output_key(name): value for name, value in {**resources, **others}.items()}
 
     @classmethod
     def from_outputs(cls, outputs: Mapping[str, str]) -> StackOutputs:
-        """What ``to_outputs`` wrote, as ``describe_stacks`` gives it back."""
+        """The inverse of ``to_outputs``, for the outputs of a deployed stack.
+
+        Raises
+        ------
+        InvalidInputError
+            An output is missing: the stack was deployed from another version.
+        """
 
         def read(name: str) -> str:
             if output_key(name) not in outputs:
-                raise InvalidInputError(f"the stack has no output {output_key(name)}: deploy this version of it")
+                raise InvalidInputError(f"the stack has no output {output_key(name)}: deploy this version of the stack")
             return outputs[output_key(name)]
 
         resources = ResourceNames(**{item.name: read(item.name) for item in fields(ResourceNames)})
@@ -54,5 +62,5 @@ class StackOutputs:
 
 
 def output_key(field: str) -> str:
-    """``lake_bucket`` -> ``LakeBucket``."""
+    """The output's key for a field: ``lake_bucket`` -> ``LakeBucket``."""
     return "".join(word.title() for word in field.split("_"))

@@ -1,4 +1,4 @@
-"""What each function may do: the actions its code calls, on the things it calls them on."""
+"""The permissions of each function and of the jobs: the actions their code calls, on the resources it calls them on."""
 
 from __future__ import annotations
 
@@ -19,102 +19,115 @@ if TYPE_CHECKING:
     from infra.jobs import Jobs
     from infra.storage import Storage
 
-ANY_KEY = "S3 names objects only by key; every key below this prefix is the system's own."
+ANY_KEY = "The keys are made at run time; every key under this prefix belongs to the system."
 ANY_INPUT = "Every key of the input bucket can be an arrival."
-ANY_TABLE = "A table is named after its dataset, which is known when its first file arrives."
+ANY_TABLE = "A table is named after its dataset, which is unknown until its first file arrives."
 
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """Gives roles access to the stack's storage, jobs and catalog."""
+    """Gives roles access to the stack's storage, jobs and catalog; each method is one kind of access."""
 
     storage: Storage
     jobs: Jobs
     catalog: Catalog
 
-    def ledger(self, role: iam.Role) -> None:
-        """Conditional writes (transactions count as such) and consistent reads; no Scan, no delete."""
+    def use_ledger(self, role: iam.Role) -> None:
+        """Conditional writes (also in transactions) and consistent reads; no Scan, no delete."""
         table = self.storage.ledger.table_arn
         writes = ("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem")
         allow(role, ("dynamodb:GetItem", "dynamodb:Query", *writes), [table])
         allow(role, ("dynamodb:Query",), [f"{table}/index/{OPEN_INDEX}"])
 
     def read_control(self, role: iam.Role, *prefixes: str) -> None:
-        """Documents below the prefixes; listing makes a missing one "no such key" instead of "denied"."""
-        self._objects(role, ("s3:GetObject",), *prefixes)
+        """Read documents under the prefixes.
+
+        ListBucket lets S3 answer "no such key" for a missing document instead of "access denied".
+        """
+        self._allow_in_control(role, ("s3:GetObject",), *prefixes)
         allow(role, ("s3:ListBucket",), [self.storage.control.bucket_arn])
 
     def write_control(self, role: iam.Role, *prefixes: str) -> None:
-        """Documents below the prefixes."""
-        self._objects(role, ("s3:PutObject",), *prefixes)
+        """Write documents under the prefixes."""
+        self._allow_in_control(role, ("s3:PutObject",), *prefixes)
 
-    def stream_files(self, role: iam.Role) -> None:
-        """Inbox and checkpoint: Spark creates, reads, renames and removes them itself.
+    def use_stream_files(self, role: iam.Role) -> None:
+        """Inbox and checkpoint, which Spark itself creates, reads, renames and removes.
 
-        Without the slash: Hadoop's file systems mark folders beside them, and a broken checkpoint is set aside there.
+        The prefixes have no slash at their end: Hadoop's file systems put marker objects beside a folder, and a broken
+        checkpoint is moved to a key beside it.
         """
         actions = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
-        self._objects(role, actions, layout.INBOX.rstrip("/"), layout.CHECKPOINT.partition("/")[0])
+        self._allow_in_control(role, actions, layout.INBOX.rstrip("/"), layout.CHECKPOINT.partition("/")[0])
 
     def publish(self, role: iam.Role) -> None:
-        """Upload, complete, abort and withdraw objects of the lake and the quarantine."""
+        """Upload, complete, abort and delete objects of the lake and the quarantine."""
         buckets = (self.storage.lake, self.storage.quarantine)
         actions = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
         allow(role, actions, [bucket.arn_for_objects("*") for bucket in buckets], ANY_KEY)
         allow(role, ("s3:ListBucket", "s3:ListBucketMultipartUploads"), [bucket.bucket_arn for bucket in buckets])
 
     def read_input(self, role: iam.Role) -> None:
-        """Objects, pinned to their versions; listing makes a missing one "no such key" instead of "denied"."""
+        """Read objects by key and version.
+
+        ListBucket lets S3 answer "no such key" for a missing object instead of "access denied".
+        """
         arn = self.storage.input.bucket_arn
         allow(role, ("s3:GetObject", "s3:GetObjectVersion"), [f"{arn}/*"], ANY_INPUT)
         allow(role, ("s3:ListBucket",), [arn])
 
     def list_input(self, role: iam.Role) -> None:
-        """What is in the input bucket, not the objects themselves."""
+        """List the input bucket with its versions; no access to the objects."""
         allow(role, ("s3:ListBucketVersions",), [self.storage.input.bucket_arn])
 
     def find_dataset(self, role: iam.Role) -> None:
-        """Whether the input bucket has objects of a dataset that a person names and the ledger does not know."""
+        """Find out whether the input bucket has objects of a dataset that a request names and the ledger lacks."""
         allow(role, ("s3:ListBucket",), [self.storage.input.bucket_arn])
 
     def start_stream(self, role: iam.Role) -> None:
-        """Ensure that the streaming job runs."""
+        """Start a run of the streaming job."""
         allow(role, ("glue:StartJobRun",), [self.jobs.stream_arn])
 
     def watch_runs(self, role: iam.Role) -> None:
-        """State of the runs of both jobs."""
+        """Read the state of runs of both jobs."""
         allow(role, ("glue:GetJobRun", "glue:GetJobRuns"), [self.jobs.stream_arn, self.jobs.batch_arn])
 
     def stop_stream(self, role: iam.Role) -> None:
-        """Kill the streaming run."""
+        """Stop runs of the streaming job."""
         allow(role, ("glue:BatchStopJobRun",), [self.jobs.stream_arn])
 
-    def tables(self, role: iam.Role) -> None:
-        """Create and extend tables of the one database; none is dropped."""
+    def maintain_tables(self, role: iam.Role) -> None:
+        """Create and extend tables of the stack's database; no permission to drop one."""
         actions = ("glue:GetTable", "glue:CreateTable", "glue:UpdateTable")
-        allow(role, actions, self.catalog.arns, ANY_TABLE)
+        allow(role, actions, self.catalog.table_arns, ANY_TABLE)
 
-    def _objects(self, role: iam.Role, actions: tuple[str, ...], *prefixes: str) -> None:
+    def _allow_in_control(self, role: iam.Role, actions: tuple[str, ...], *prefixes: str) -> None:
         control = self.storage.control
         allow(role, actions, [control.arn_for_objects(f"{prefix}*") for prefix in prefixes], ANY_KEY)
 
 
 def grant_functions(grants: Grants, functions: Mapping[str, RouterFunction]) -> None:
-    """Give every function what it needs."""
+    """Give every function access to the ledger and to what its code uses besides.
+
+    Raises
+    ------
+    KeyError
+        A function has no entry in ``GRANTS_BY_FUNCTION``.
+    """
     for name, function in functions.items():
-        grants.ledger(function.role)
-        _GRANTS[name](grants, function.role)
+        grants.use_ledger(function.role)
+        GRANTS_BY_FUNCTION[name](grants, function.role)
 
 
 def grant_jobs(grants: Grants) -> None:
-    """The one role of both jobs: read the input, write the lake, keep the books, ask for other runs' ends."""
+    """Give the jobs' common role access to ledger, input, lake, quarantine, control documents and the state of runs."""
     role = grants.jobs.role
-    grants.ledger(role)
+    grants.use_ledger(role)
     grants.read_input(role)
     grants.publish(role)
     grants.read_control(role, layout.MANIFESTS, layout.PLANS, layout.COMMITS, layout.EXCLUSIONS)
     grants.write_control(role, layout.MANIFESTS, layout.COMMITS, layout.EXCLUSIONS, layout.RESULTS)
-    grants.stream_files(role)
+    grants.use_stream_files(role)
     grants.watch_runs(role)
 
 
@@ -156,7 +169,7 @@ def _sweep(grants: Grants, role: iam.Role) -> None:
 
 
 def _catalog(grants: Grants, role: iam.Role) -> None:
-    grants.tables(role)
+    grants.maintain_tables(role)
 
 
 def _stream_control(grants: Grants, role: iam.Role) -> None:
@@ -172,7 +185,7 @@ def _promote(grants: Grants, role: iam.Role) -> None:
     grants.start_stream(role)
 
 
-_GRANTS = {
+GRANTS_BY_FUNCTION = {
     "route": _route,
     "plan": _plan,
     "backfill": _backfill,

@@ -1,4 +1,4 @@
-"""What starts by itself, in the deployment's time zone (EventBridge rules would only know UTC)."""
+"""The schedules, in the deployment's time zone: of EventBridge Scheduler, because EventBridge rules know UTC only."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
 CATALOG_RATE = "rate(15 minutes)"
 SWEEP_RATE = "rate(15 minutes)"
-RETRIES = 10
-RETRY_SECONDS = 3600
+MAX_START_RETRIES = 10
+MAX_START_AGE_SECONDS = 3600
+"""A start that fails for this long, or that often, goes to the dead-letter queue."""
 
 
 class Schedules(Construct):
-    """The night, the stream's window, the tables and the repairs."""
+    """Starts the machines ``overnight`` and ``stream_window`` and the functions ``catalog`` and ``sweep``."""
 
     def __init__(
         self,
@@ -50,18 +51,20 @@ class Schedules(Construct):
             ),
         )
         allow(self._role, ("sqs:SendMessage",), [dead_letters.queue_arn])
-        self.overnight = self._machine("Overnight", settings.schedule.overnight, machines.overnight)
-        # Without peak hours nothing needs a window: an urgent file starts the streaming job itself.
+        self.overnight = self._start_machine("Overnight", settings.schedule.overnight, machines.overnight)
+        # Without peak hours no window is needed: ``route`` starts the streaming job for an urgent file.
         state = "ENABLED" if settings.peak.hours and settings.peak.days else "DISABLED"
-        self._machine("StreamWindow", settings.schedule.stream_start, machines.stream_window, state)
-        self._function("Catalog", CATALOG_RATE, functions["catalog"])
-        self._function("Sweep", SWEEP_RATE, functions["sweep"])
+        self._start_machine("StreamWindow", settings.schedule.stream_start, machines.stream_window, state)
+        self._invoke_function("Catalog", CATALOG_RATE, functions["catalog"])
+        self._invoke_function("Sweep", SWEEP_RATE, functions["sweep"])
 
-    def _machine(self, name: str, expression: str, machine: Machine, state: str = "ENABLED") -> scheduler.CfnSchedule:
+    def _start_machine(
+        self, name: str, expression: str, machine: Machine, state: str = "ENABLED"
+    ) -> scheduler.CfnSchedule:
         allow(self._role, ("states:StartExecution",), [machine.arn])
-        return self._schedule(name, expression, machine.machine.state_machine_arn, state)
+        return self._schedule(name, expression, machine.state_machine.state_machine_arn, state)
 
-    def _function(self, name: str, expression: str, function: RouterFunction) -> scheduler.CfnSchedule:
+    def _invoke_function(self, name: str, expression: str, function: RouterFunction) -> scheduler.CfnSchedule:
         allow(self._role, ("lambda:InvokeFunction",), [function.function.function_arn])
         return self._schedule(name, expression, function.function.function_arn)
 
@@ -78,11 +81,11 @@ class Schedules(Construct):
                 role_arn=self._role.role_arn,
                 input="{}",
                 retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
-                    maximum_retry_attempts=RETRIES, maximum_event_age_in_seconds=RETRY_SECONDS
+                    maximum_retry_attempts=MAX_START_RETRIES, maximum_event_age_in_seconds=MAX_START_AGE_SECONDS
                 ),
                 dead_letter_config=scheduler.CfnSchedule.DeadLetterConfigProperty(arn=self._dead_letters.queue_arn),
             ),
         )
-        # The role's policy, without which a schedule cannot start anything, is a resource of its own.
+        # The role's policy is a separate resource; without it the schedule could not start its target.
         schedule.node.add_dependency(self._role)
         return schedule

@@ -1,4 +1,4 @@
-"""The whole system as one stack."""
+"""The CloudFormation stack of one stage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from infra.catalog import Catalog
 from infra.functions import router_functions
 from infra.jobs import Jobs
 from infra.machines import Machines
-from infra.names import Names
+from infra.names import StackNames
 from infra.outputs import StackOutputs
 from infra.permissions import Grants, grant_functions, grant_jobs
 from infra.schedules import Schedules
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 
     from lake.settings import Settings
 
-ARRIVALS_PER_CALL = 1000
+MAX_ARRIVALS_PER_INVOCATION = 1000
 ARRIVALS_WINDOW_SECONDS = 20
-"""``route`` sees up to 1,000 arrivals at once: the more it sees, the fewer and larger the manifests."""
-ARRIVALS_CONCURRENCY = 10
+"""Lambda collects events for this time: more arrivals per invocation of ``route`` make fewer and larger manifests."""
+MAX_ROUTE_CONCURRENCY = 10
 
 
 class HybridRouterStack(Stack):
-    """Storage, router, jobs, machines, schedules, catalog, alarms of one stage; for any account and region."""
+    """Storage, functions, jobs, machines, schedules, catalog and alarms of one stage, for any account and region."""
 
     def __init__(
         self, scope: Construct, settings: Settings, checkout: Path, workspace: Path, wheels: Path | None
     ) -> None:
-        names = Names.of(settings)
+        names = StackNames.of(settings)
         super().__init__(
             scope, names.stack, description="hybrid-router: NDJSON to Parquet, soon or cheaply, exactly once"
         )
@@ -48,10 +48,9 @@ class HybridRouterStack(Stack):
         storage = Storage(self, "Storage", settings)
         arrivals = Arrivals(self, "Arrivals")
         arrivals.listen_to(storage.input)
-        catalog = Catalog(self, "Catalog", names.database, storage)
+        catalog = Catalog(self, "Catalog", names.catalog_database, storage)
         resources = _resource_names(storage, names)
-        jobs = Jobs(self, "Jobs", settings, names, assets)
-        jobs.create(resources)
+        jobs = Jobs(self, "Jobs", settings, names, assets, resources)
         functions = router_functions(self, assets.functions, resources.to_environment())
         grants = Grants(storage, jobs, catalog)
         grant_functions(grants, functions)
@@ -59,9 +58,9 @@ class HybridRouterStack(Stack):
         functions["route"].function.add_event_source(
             event_sources.SqsEventSource(
                 arrivals.queue,
-                batch_size=ARRIVALS_PER_CALL,
+                batch_size=MAX_ARRIVALS_PER_INVOCATION,
                 max_batching_window=Duration.seconds(ARRIVALS_WINDOW_SECONDS),
-                max_concurrency=ARRIVALS_CONCURRENCY,
+                max_concurrency=MAX_ROUTE_CONCURRENCY,
                 report_batch_item_failures=True,
             )
         )
@@ -79,9 +78,9 @@ class HybridRouterStack(Stack):
         )
         outputs = StackOutputs(
             resources=resources,
-            overnight=machines.overnight.machine.state_machine_arn,
-            backfill=machines.backfill.machine.state_machine_arn,
-            stream_window=machines.stream_window.machine.state_machine_arn,
+            overnight=machines.overnight.state_machine.state_machine_arn,
+            backfill=machines.backfill.state_machine.state_machine_arn,
+            stream_window=machines.stream_window.state_machine.state_machine_arn,
             overnight_schedule=schedules.overnight.ref,
             stream_control=functions["stream_control"].function.function_name,
             promote=functions["promote"].function.function_name,
@@ -90,11 +89,11 @@ class HybridRouterStack(Stack):
             dead_letters=arrivals.dead_letters.queue_url,
         )
         for key, value in outputs.to_outputs().items():
-            # Constructs and outputs share one namespace of logical ids.
+            # Constructs and outputs share one namespace of logical ids, so the construct's id differs from the key.
             CfnOutput(self, f"Output{key}", value=value).override_logical_id(key)
 
 
-def _resource_names(storage: Storage, names: Names) -> ResourceNames:
+def _resource_names(storage: Storage, names: StackNames) -> ResourceNames:
     return ResourceNames(
         input_bucket=storage.input.bucket_name,
         lake_bucket=storage.lake.bucket_name,
@@ -103,5 +102,5 @@ def _resource_names(storage: Storage, names: Names) -> ResourceNames:
         ledger_table=storage.ledger.table_name,
         stream_job=names.stream_job,
         batch_job=names.batch_job,
-        catalog_database=names.database,
+        catalog_database=names.catalog_database,
     )

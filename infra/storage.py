@@ -1,4 +1,4 @@
-"""Buckets: input (created, or an existing one), lake, quarantine, control; and the ledger's table."""
+"""The buckets for input (created, or an existing one), lake, quarantine and control, and the ledger's table."""
 
 from __future__ import annotations
 
@@ -9,22 +9,25 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from infra.allow import acknowledge
+from infra.allow import acknowledge_finding
 from lake.ledger.table import OPEN_INDEX
 
 if TYPE_CHECKING:
     from lake.settings import Settings
 
 NO_ACCESS_LOGS = (
-    "Server access logs would add a log line to every one of 300,000 objects a day and have to be stored; the ledger "
-    "says what happened to each, and CloudTrail data events are the account's own choice."
+    "Server access logs would add several log lines for each of up to 300,000 objects a day, and their storage. The "
+    "ledger records what happened to each object; CloudTrail data events are the account owner's decision."
 )
-UPLOAD_DAYS = 14
-"""Unfinished uploads expire: longer than any execution can be redriven."""
+UNFINISHED_UPLOAD_DAYS = 14
+"""Age at which S3 removes unfinished multipart uploads.
+
+AWS allows to redrive an execution for 14 days; its runs complete uploads that earlier runs began.
+"""
 
 
 class Storage(Construct):
-    """Everything that keeps data. All of it stays when the stack is deleted."""
+    """Every resource that holds data. CloudFormation retains all of them when the stack is deleted."""
 
     def __init__(self, scope: Construct, name: str, settings: Settings) -> None:
         super().__init__(scope, name)
@@ -68,10 +71,11 @@ class Storage(Construct):
             enforce_ssl=True,
             lifecycle_rules=[
                 s3.LifecycleRule(
-                    id="unfinished-uploads", abort_incomplete_multipart_upload_after=Duration.days(UPLOAD_DAYS)
+                    id="unfinished-uploads",
+                    abort_incomplete_multipart_upload_after=Duration.days(UNFINISHED_UPLOAD_DAYS),
                 )
             ],
             removal_policy=RemovalPolicy.RETAIN,
         )
-        acknowledge(bucket, "AwsSolutions-S1", NO_ACCESS_LOGS)
+        acknowledge_finding(bucket, "AwsSolutions-S1", NO_ACCESS_LOGS)
         return bucket

@@ -1,4 +1,4 @@
-"""Synthesis in-process: what ``cdk synth`` does, for the local cloud, the demo and the tests."""
+"""Synthesis in this process, for the CDK app, the local cloud, the demo and the tests."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def synth(
     checked
         Also run cdk-nag's AwsSolutions rules; a finding without a written reason makes the synthesis fail.
     checkout
-        Where the code of functions and jobs is taken from.
+        The folder with the code of functions and jobs.
     wheels
-        The zip of wheels that the jobs install on Glue; None for the local cloud, whose jobs run in this environment.
-        Nothing else of the template depends on it.
+        The zip of wheels that the jobs install on Glue; None for the local cloud, whose jobs use this environment's
+        libraries. The jobs' arguments and their permission to read the zip are the only difference in the template.
 
     Raises
     ------
     AssetError
-        The code of a function or job cannot be put together, or the wheels belong to another checkout.
+        The code of a function or job is incomplete, or the wheels belong to another checkout.
     """
     use_bundled_node()
     from aws_cdk import App, Validations  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""The local cloud: the whole of AWS that the product uses, on this machine, reachable on loopback only."""
+"""The local cloud: the AWS services that the product uses, on this machine, reachable on loopback only."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from local import isolation, spark_jars
 from local.deploy import deploy_assembly
 from local.emulator_process import EmulatorSettings, emulator_environment
 from local.errors import LocalCloudError
-from local.processes import kill_session
+from local.processes import end_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
-_OWN_FOLDERS = ("s3", "runs", "tmp", "emulator", "lambda-runtime")
-_START_SECONDS = 60
-_STOP_SECONDS = 10
-_LOG_TAIL_CHARACTERS = 4000
+_STATE_FOLDERS = ("s3", "runs", "tmp", "emulator", "lambda-runtime")
+_MAX_START_SECONDS = 60
+_MAX_STOP_SECONDS = 10
+_MAX_LOG_CHARACTERS = 4000
 
 
 class LocalCloud:
-    """A running local cloud; made by :meth:`start`, ended by leaving its ``with`` block or by :meth:`close`.
+    """A running local cloud: :meth:`start` it; it ends with its ``with`` block or by :meth:`close`.
 
-    If the owning process dies, in whatever way, everything the cloud started dies with it.
+    If the process that started it ends, even by SIGKILL, everything that the cloud started ends as well.
     """
 
     def __init__(self, state_dir: Path, port: int, process: subprocess.Popen[bytes], resources: ExitStack) -> None:
@@ -44,6 +44,7 @@ class LocalCloud:
         self.logs_dir = state_dir / "logs"
         self.endpoint = f"http://127.0.0.1:{port}"
         self.environment = isolation.isolated_environment(self.endpoint)
+        """The whole environment for a process that uses this cloud and no other."""
         self._port = port
         self._process = process
         self._resources = resources
@@ -59,27 +60,28 @@ class LocalCloud:
         glue_minute_seconds: float = 60.0,
         jars_cache: Path = spark_jars.DEFAULT_CACHE,
     ) -> LocalCloud:
-        """Start an empty local cloud on a free port, with its files below ``state_dir``.
+        """Start an empty local cloud on a free port, with its files under ``state_dir``.
 
         Parameters
         ----------
         state_dir
-            Belongs to the cloud: what an earlier one left there, apart from its logs, is removed.
+            A folder for this cloud alone. What an earlier cloud left in it is removed, except the logs.
         log
-            Gets one line per step of progress.
+            Called with one line for each step.
         glue_minute_seconds
-            How long a minute of a Glue job's timeout lasts, in seconds.
+            Seconds that a minute of a Glue job's timeout lasts; tests make it shorter.
         jars_cache
-            Where Spark's S3 jars are kept between starts.
+            The folder that keeps Spark's S3 jars between starts.
 
         Raises
         ------
         LocalCloudError
-            Another local cloud uses ``state_dir``, or the emulator did not start; the message ends with its log.
+            Another local cloud uses ``state_dir``, Spark's jars could not be downloaded, or the emulator did not start
+            within 60 seconds; the message ends with the end of its log.
         """
         state_dir = state_dir.resolve()
         with ExitStack() as resources:
-            resources.enter_context(_claimed(state_dir))
+            lock = resources.enter_context(_claim(state_dir))
             jars = spark_jars.resolve(jars_cache, log)
             _empty(state_dir)
             listener = resources.enter_context(closing(_loopback_listener()))
@@ -88,7 +90,7 @@ class LocalCloud:
             settings = EmulatorSettings(
                 listener.fileno(), port, str(state_dir), tuple(map(str, jars)), glue_minute_seconds
             )
-            cloud = cls(state_dir, port, _spawn(settings, state_dir), resources.pop_all())
+            cloud = cls(state_dir, port, _spawn(settings, state_dir, lock), resources.pop_all())
         try:
             cloud._wait_until_healthy()
         except BaseException:
@@ -98,9 +100,9 @@ class LocalCloud:
         return cloud
 
     def client(self, service: str) -> isolation.AwsClient:
-        """The boto3 client of this cloud for ``service``, whatever AWS profile or environment the person has.
+        """This cloud's boto3 client for ``service``, independent of the user's AWS profile and environment.
 
-        One per service, usable from several threads; so its exception classes are the same wherever it is asked for.
+        Every call returns the same client, which threads may share: its exception classes are the same everywhere.
         """
         with self._clients_lock:
             if service not in self._clients:
@@ -108,26 +110,29 @@ class LocalCloud:
             return self._clients[service]
 
     def deploy(self, cdk_out: Path) -> dict[str, str]:
-        """Deploy what ``cdk synth`` wrote to ``cdk_out``, unchanged; returns the outputs of its stacks.
+        """Deploy the cloud assembly in ``cdk_out`` unchanged; returns the outputs of its stacks by key.
 
         Raises
         ------
         LocalCloudError
-            A stack failed; the message names the resource and the reason.
+            ``cdk_out`` is not a cloud assembly, or a stack failed; then the message names the resource and the reason.
         """
         return deploy_assembly(self.client, cdk_out)
 
     def wait(self) -> int:
-        """Block until the emulator ends; its exit code."""
+        """Block until the emulator ends; returns its exit code."""
         return self._process.wait()
 
     def close(self) -> None:
-        """End everything that this cloud started, and only that. Safe to call twice."""
+        """End every process that this cloud started, and no other; idempotent.
+
+        On return these processes have ended, so the folder can be removed.
+        """
         if self._process.stdin is not None and not self._process.stdin.closed:
             self._process.stdin.close()
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_STOP_SECONDS)
-        kill_session(self._process.pid)
+            self._process.wait(_MAX_STOP_SECONDS)
+        end_session(self._process.pid)
         self._process.wait()
         self._resources.close()
 
@@ -140,16 +145,16 @@ class LocalCloud:
         self.close()
 
     def _wait_until_healthy(self) -> None:
-        deadline = time.monotonic() + _START_SECONDS
+        deadline = time.monotonic() + _MAX_START_SECONDS
         while not _healthy(self._port):
             if self._process.poll() is not None or time.monotonic() > deadline:
                 log_file = self.logs_dir / "emulator.log"
-                tail = log_file.read_text(errors="replace")[-_LOG_TAIL_CHARACTERS:]
-                raise LocalCloudError(f"The local cloud did not start; the end of {log_file} says:\n{tail}")
+                tail = log_file.read_text(errors="replace")[-_MAX_LOG_CHARACTERS:]
+                raise LocalCloudError(f"The local cloud did not start. The end of {log_file}:\n{tail}")
             time.sleep(0.05)
 
 
-def _claimed(state_dir: Path) -> IO[str]:
+def _claim(state_dir: Path) -> IO[str]:
     state_dir.mkdir(parents=True, exist_ok=True)
     lock = (state_dir / "lock").open("w")
     try:
@@ -157,14 +162,15 @@ def _claimed(state_dir: Path) -> IO[str]:
     except OSError:
         lock.close()
         raise LocalCloudError(
-            f"Another local cloud is running in {state_dir}: stop it, or give this one a folder of its own."
+            f"Another local cloud is running in {state_dir}: stop it, or use another folder."
         ) from None
     return lock
 
 
 def _empty(state_dir: Path) -> None:
-    for name in _OWN_FOLDERS:
-        shutil.rmtree(state_dir / name, ignore_errors=True)
+    for name in _STATE_FOLDERS:
+        if (state_dir / name).exists():
+            shutil.rmtree(state_dir / name)
         (state_dir / name).mkdir()
     (state_dir / "logs").mkdir(exist_ok=True)
 
@@ -175,7 +181,7 @@ def _loopback_listener() -> socket.socket:
     return listener
 
 
-def _spawn(settings: EmulatorSettings, state_dir: Path) -> subprocess.Popen[bytes]:
+def _spawn(settings: EmulatorSettings, state_dir: Path, lock: IO[str]) -> subprocess.Popen[bytes]:
     settings_file = state_dir / "emulator" / "settings.json"
     settings_file.write_text(json.dumps(asdict(settings)))
     with (state_dir / "logs" / "emulator.log").open("wb") as log:
@@ -186,7 +192,8 @@ def _spawn(settings: EmulatorSettings, state_dir: Path) -> subprocess.Popen[byte
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=subprocess.STDOUT,
-            pass_fds=(settings.socket,),
+            # With the lock: if the owner is killed, the folder stays claimed until the emulator has ended as well.
+            pass_fds=(settings.socket, lock.fileno()),
             start_new_session=True,
         )
 

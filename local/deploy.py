@@ -1,4 +1,4 @@
-"""Deploys what ``cdk synth`` wrote, unchanged: its file assets to the bootstrap bucket, then its stacks in order."""
+"""Deploys a cloud assembly of CDK unchanged: its file assets to the bootstrap bucket, then its stacks in order."""
 
 from __future__ import annotations
 
@@ -20,26 +20,27 @@ if TYPE_CHECKING:
 Clients = Callable[[str], AwsClient]
 
 _POLL_SECONDS = 0.2
-_STACK_TIMEOUT_SECONDS = 120
-_INLINE_TEMPLATE_BYTES = 51_200
+_MAX_STACK_SECONDS = 120
+_MAX_INLINE_TEMPLATE_BYTES = 51_200
+"""CloudFormation's limit for a template in a request; larger ones go through S3."""
 _BOOTSTRAP_VERSION = "30"
 _DONE = ("CREATE_COMPLETE", "UPDATE_COMPLETE")
 
 
 def deploy_assembly(clients: Clients, cdk_out: Path) -> dict[str, str]:
-    """Create or update every stack of the cloud assembly in ``cdk_out``; returns all their outputs by key.
+    """Create or update every stack of the cloud assembly in ``cdk_out``; returns the outputs of all by key.
+
+    ``clients`` returns the boto3 client of a service. Repeating a deployment changes nothing.
 
     Raises
     ------
     LocalCloudError
-        The folder is no cloud assembly, an asset cannot be uploaded from here, or a stack failed (with the resource
-        and the reason).
+        The folder is not a cloud assembly, an asset is neither a file nor a folder, or a stack failed or did not end
+        within 120 seconds; the message names the resource and the reason.
     """
     manifest_file = cdk_out / "manifest.json"
     if not manifest_file.is_file():
-        raise LocalCloudError(
-            f"{cdk_out} holds no manifest.json: run the CDK app with this folder as its output first."
-        )
+        raise LocalCloudError(f"{cdk_out} has no manifest.json: run the CDK app with this folder as its output first.")
     artifacts = json.loads(manifest_file.read_text())["artifacts"]
     for artifact in artifacts.values():
         if artifact["type"] == "cdk:asset-manifest":
@@ -52,12 +53,12 @@ def deploy_assembly(clients: Clients, cdk_out: Path) -> dict[str, str]:
 
 
 def _stacks_in_order(artifacts: dict[str, Any]) -> Iterator[str]:
-    waiting = [name for name, artifact in artifacts.items() if artifact["type"] == "aws:cloudformation:stack"]
-    while waiting:
+    remaining = [name for name, artifact in artifacts.items() if artifact["type"] == "aws:cloudformation:stack"]
+    while remaining:
         ready = next(
-            name for name in waiting if not set(artifacts[name].get("dependencies", ())) & (set(waiting) - {name})
+            name for name in remaining if not set(artifacts[name].get("dependencies", ())) & (set(remaining) - {name})
         )
-        waiting.remove(ready)
+        remaining.remove(ready)
         yield ready
 
 
@@ -67,24 +68,26 @@ def _upload_assets(clients: Clients, cdk_out: Path, manifest: str) -> None:
     for asset in json.loads((cdk_out / manifest).read_text())["files"].values():
         source = asset["source"]
         if "path" not in source:
-            raise LocalCloudError(f"{manifest}: asset {asset} is made by a command; only files and folders work here.")
+            raise LocalCloudError(
+                f"{manifest}: asset {asset} is built by a command: the local cloud supports files and folders only."
+            )
         path = cdk_out / source["path"]
-        content = _zipped(path) if source.get("packaging") == "zip" else path.read_bytes()
+        content = _zip(path) if source.get("packaging") == "zip" else path.read_bytes()
         for destination in asset["destinations"].values():
-            bucket = _resolved(destination["bucketName"])
+            bucket = _resolve_placeholders(destination["bucketName"])
             if bucket not in buckets:
                 s3.create_bucket(Bucket=bucket)
                 buckets.add(bucket)
-            s3.put_object(Bucket=bucket, Key=_resolved(destination["objectKey"]), Body=content)
+            s3.put_object(Bucket=bucket, Key=_resolve_placeholders(destination["objectKey"]), Body=content)
 
 
-def _resolved(text: str) -> str:
+def _resolve_placeholders(text: str) -> str:
     return (
         text.replace("${AWS::AccountId}", ACCOUNT).replace("${AWS::Region}", REGION).replace("${AWS::Partition}", "aws")
     )
 
 
-def _zipped(path: Path) -> bytes:
+def _zip(path: Path) -> bytes:
     if path.is_file():
         return path.read_bytes()
     buffer = io.BytesIO()
@@ -98,29 +101,29 @@ def _zipped(path: Path) -> bytes:
 def _deploy_stack(clients: Clients, name: str, template_file: Path) -> dict[str, str]:
     cloudformation = clients("cloudformation")
     template = template_file.read_text()
-    _bootstrap(clients, json.loads(template))
+    _put_bootstrap_version(clients, json.loads(template))
     request = {"StackName": name, "Capabilities": ["CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"]}
     request |= _template_argument(clients, name, template)
     try:
-        if _describe(cloudformation, name) is None:
+        if _describe_stack(cloudformation, name) is None:
             cloudformation.create_stack(**request)
         else:
             cloudformation.update_stack(**request)
     except ClientError as error:
         if "No updates are to be performed" not in str(error):
-            raise LocalCloudError(f"Stack {name} was refused: {error.response['Error']['Message']}") from error
-    stack = _wait(cloudformation, name)
+            raise LocalCloudError(f"Stack {name} was rejected: {error.response['Error']['Message']}") from error
+    stack = _wait_for_stack(cloudformation, name)
     return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
 
 
-def _bootstrap(clients: Clients, template: dict[str, Any]) -> None:
+def _put_bootstrap_version(clients: Clients, template: dict[str, Any]) -> None:
     default = template.get("Parameters", {}).get("BootstrapVersion", {}).get("Default")
     if default:
         clients("ssm").put_parameter(Name=default, Value=_BOOTSTRAP_VERSION, Type="String", Overwrite=True)
 
 
 def _template_argument(clients: Clients, name: str, template: str) -> dict[str, str]:
-    if len(template.encode()) <= _INLINE_TEMPLATE_BYTES:
+    if len(template.encode()) <= _MAX_INLINE_TEMPLATE_BYTES:
         return {"TemplateBody": template}
     s3 = clients("s3")
     bucket, key = f"cdk-hnb659fds-assets-{ACCOUNT}-{REGION}", f"{name}.template.json"
@@ -129,7 +132,7 @@ def _template_argument(clients: Clients, name: str, template: str) -> dict[str, 
     return {"TemplateURL": f"{s3.meta.endpoint_url}/{bucket}/{key}"}
 
 
-def _describe(cloudformation: AwsClient, name: str) -> dict[str, Any] | None:
+def _describe_stack(cloudformation: AwsClient, name: str) -> dict[str, Any] | None:
     try:
         stack: dict[str, Any] = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
     except ClientError:
@@ -137,10 +140,10 @@ def _describe(cloudformation: AwsClient, name: str) -> dict[str, Any] | None:
     return None if stack["StackStatus"] == "DELETE_COMPLETE" else stack
 
 
-def _wait(cloudformation: AwsClient, name: str) -> dict[str, Any]:
-    deadline = time.monotonic() + _STACK_TIMEOUT_SECONDS
+def _wait_for_stack(cloudformation: AwsClient, name: str) -> dict[str, Any]:
+    deadline = time.monotonic() + _MAX_STACK_SECONDS
     while True:
-        stack = _describe(cloudformation, name)
+        stack = _describe_stack(cloudformation, name)
         status = "DELETED" if stack is None else stack["StackStatus"]
         if stack is not None and status in _DONE:
             return stack
@@ -148,7 +151,7 @@ def _wait(cloudformation: AwsClient, name: str) -> dict[str, Any]:
             raise LocalCloudError(f"Stack {name} ended as {status}: {_first_failure(cloudformation, name)}")
         if time.monotonic() > deadline:
             raise LocalCloudError(
-                f"Stack {name} is still {status} after {_STACK_TIMEOUT_SECONDS} seconds: the logs may say why."
+                f"Stack {name} is still {status} after {_MAX_STACK_SECONDS} seconds: read the emulator's log."
             )
         time.sleep(_POLL_SECONDS)
 
@@ -157,7 +160,7 @@ def _first_failure(cloudformation: AwsClient, name: str) -> str:
     events = cloudformation.describe_stack_events(StackName=name)["StackEvents"]
     failed = [event for event in reversed(events) if event["ResourceStatus"].endswith("_FAILED")]
     if not failed:
-        return "no resource reported a reason; see the emulator's log."
+        return "no resource reported a reason: read the emulator's log."
     return (
         f"{failed[0]['LogicalResourceId']} ({failed[0]['ResourceType']}): {failed[0].get('ResourceStatusReason', '')}"
     )

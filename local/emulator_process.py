@@ -1,7 +1,7 @@
-"""The emulator's process: ``python -m local.emulator_process`` with the settings as a JSON file.
+"""The emulator's process: ``python -m local.emulator_process`` with the path of a JSON file with its settings.
 
-Its standard input is a pipe held by the process that started the local cloud. End of file there (a clean stop, Ctrl-C,
-or the death of that process in any way) ends this process and everything it started.
+Its standard input is a pipe that the owner, the process that started the local cloud, holds open. At its end of file
+(the owner closed the cloud, or ended in any way) this process ends itself and everything it started.
 """
 
 from __future__ import annotations
@@ -23,13 +23,17 @@ from local.processes import kill_session
 
 @dataclass(frozen=True, slots=True)
 class EmulatorSettings:
-    """What the child needs to know. ``socket`` is an inherited, bound listening socket's descriptor."""
+    """The settings of the emulator's process, as JSON can hold them."""
 
     socket: int
+    """Descriptor of an inherited socket that is bound to ``port``."""
     port: int
     state: str
+    """The folder for all files of the cloud."""
     jars: tuple[str, ...]
+    """Paths of Spark's S3 jars."""
     glue_minute_seconds: float
+    """Seconds that a minute of a Glue job's timeout lasts."""
 
     @property
     def endpoint(self) -> str:
@@ -38,7 +42,7 @@ class EmulatorSettings:
 
 
 def emulator_environment(port: int, state: Path) -> dict[str, str]:
-    """The child's whole environment: isolated, state on disk below ``state``, no listener beside the one port."""
+    """The whole environment of the emulator: isolated, with its files under ``state`` and one listening port."""
     return isolation.isolated_environment(f"http://127.0.0.1:{port}") | {
         "GATEWAY_PORT": str(port),
         "BIND_HOST": "127.0.0.1",
@@ -51,14 +55,14 @@ def emulator_environment(port: int, state: Path) -> dict[str, str]:
         "TMPDIR": str(state / "tmp"),
         "SFTP_ENABLED": "0",
         "IOT_MTLS_ENABLED": "0",
-        # The emulator tidies up containers at start; whatever containers this machine has are not ours.
+        # The emulator removes containers at start; it must not find those of this machine.
         "DOCKER_HOST": f"unix://{state}/no-docker",
         "LOG_LEVEL": "INFO",
     }
 
 
 def main(settings_file: Path) -> None:
-    """Serve until standard input ends."""
+    """Serve until standard input ends; does not return."""
     raw = json.loads(settings_file.read_text())
     settings = EmulatorSettings(**{**raw, "jars": tuple(raw["jars"])})
     state = Path(settings.state)
@@ -72,7 +76,7 @@ def main(settings_file: Path) -> None:
         ),
         lambda bucket, key, target: isolation.client("s3", settings.endpoint).download_file(bucket, key, str(target)),
     )
-    threading.Thread(target=_end_with_the_owner, args=(runs,), daemon=True).start()
+    threading.Thread(target=_end_with_owner, args=(runs,), daemon=True).start()
 
     from local import emulator_patches  # noqa: PLC0415  (the emulator reads the environment when it is imported)
 
@@ -92,8 +96,8 @@ async def _serve(socket: int) -> None:
     await serve(app, config)
 
 
-def _end_with_the_owner(runs: GlueRuns) -> None:
-    # Not sys.stdin: its buffer's lock, held by this thread, would abort the interpreter's regular end.
+def _end_with_owner(runs: GlueRuns) -> None:
+    # Not sys.stdin: this thread would hold the lock of its buffer, and the interpreter could not finish.
     while os.read(0, 1):
         pass
     runs.kill_all()

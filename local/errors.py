@@ -1,4 +1,4 @@
-"""What can go wrong with the local cloud itself, as opposed to with what runs on it."""
+"""Errors of the local cloud itself, not of the code that runs on it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from lake.errors import TerminalError
 
 
 class LocalCloudError(TerminalError):
-    """The local cloud could not start or deploy; the message says what to look at next."""
+    """The local cloud could not start or deploy; the message says what to do next."""
 
 
 class ConcurrentRunsExceededError(TerminalError):

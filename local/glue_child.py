@@ -1,7 +1,7 @@
-"""The first process of a local Glue run: runs the job's script, and ends all of it when the emulator is gone.
+"""The first process of a local Glue run: it runs the job's script, and ends the run when the emulator ends.
 
-It leads the run's session, so that killing the session is killing the run. Its standard input is a pipe that the
-emulator holds: end of file means that the emulator died, even by SIGKILL.
+It leads the run's session, so killing the session kills the run. Its standard input is a pipe that the emulator holds
+open: end of file means that the emulator has ended, even by SIGKILL.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from local.processes import kill_session
 
 
 def main(launch_file: Path) -> int:
-    """Run what ``launch_file`` says; the exit code of the script, or 128 + the signal that killed it."""
+    """Run the command of ``launch_file``; returns its exit code, or 128 + the signal that killed it."""
     launch = json.loads(launch_file.read_text())
-    threading.Thread(target=_end_with_the_emulator, daemon=True).start()
+    threading.Thread(target=_end_with_emulator, daemon=True).start()
     code = subprocess.run(
         launch["command"], env=launch["environment"], cwd=launch["folder"], stdin=subprocess.DEVNULL, check=False
     ).returncode
     return code if code >= 0 else 128 - code
 
 
-def _end_with_the_emulator() -> None:
-    # Not sys.stdin: its buffer's lock, held by this thread, would abort the interpreter's regular end.
+def _end_with_emulator() -> None:
+    # Not sys.stdin: this thread would hold the lock of its buffer, and the interpreter could not finish.
     while os.read(0, 1):
         pass
     kill_session(os.getpid())

@@ -1,7 +1,7 @@
-"""What a Glue run's process gets: its script and modules as deployed, its arguments, its Spark configuration.
+"""Prepares a Glue run: its script and modules as deployed, its arguments, its Spark configuration.
 
-A job written for Glue finds here what it finds there: ``SparkSession.builder.getOrCreate()`` needs no setting, and only
-the deployed script and ``--extra-py-files`` are importable beside the installed packages, never this checkout.
+A job finds the same as on Glue: ``SparkSession.builder.getOrCreate()`` needs no setting, and it can import the deployed
+script, ``--extra-py-files`` and the installed packages, but not this checkout.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 from local.isolation import ACCESS_KEY, REGION, SECRET_KEY, isolated_environment
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
-# An editable install puts the checkout on sys.path of every Python here; on Glue there is no checkout.
-_HIDE_CHECKOUT = "import sys\nsys.path[:] = [entry for entry in sys.path if entry != {checkout!r}]\n"
-_LOGGING = """rootLogger.level = warn
+# An editable install puts the checkout on the sys.path of every Python process; on Glue there is no checkout.
+_HIDE_CHECKOUT_SCRIPT = "import sys\nsys.path[:] = [entry for entry in sys.path if entry != {checkout!r}]\n"
+_LOG4J_PROPERTIES = """rootLogger.level = warn
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
 appender.stderr.name = stderr
@@ -29,32 +29,38 @@ appender.stderr.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
 """
 
 Fetch = Callable[[str, str, Path], None]
+"""``fetch(bucket, key, target)`` downloads one object to a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class GlueSettings:
-    """Where Glue runs live and what they need.
-
-    ``minute_seconds`` is how long a minute of a job's timeout lasts (60; tests make it shorter).
-    """
+    """Folders and settings of all Glue runs of a local cloud."""
 
     endpoint: str
+    """URL of the emulator."""
     runs: Path
+    """Each run has a folder in it, named after the run's id."""
     logs: Path
+    """Each run has its log in it: ``<job>/<run id>.log``."""
     jars: tuple[Path, ...]
+    """Spark's S3 jars."""
     minute_seconds: float = 60.0
+    """Seconds that a minute of a job's timeout lasts; tests make it shorter."""
 
 
 def merged_arguments(job: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, str]:
-    """The run's arguments as Glue merges them: the job's defaults, then the run's, then what cannot be overridden."""
+    """The run's arguments as Glue merges them: NonOverridableArguments win over the run's, those over the defaults."""
     layers = (job.get("DefaultArguments"), request.get("Arguments"), job.get("NonOverridableArguments"))
     return {str(key): str(value) for layer in layers for key, value in (layer or {}).items()}
 
 
 def prepare(settings: GlueSettings, folder: Path, job: Mapping[str, Any], run: Mapping[str, Any], fetch: Fetch) -> Path:
-    """Fill ``folder`` with everything the run needs and return the launch file for ``local.glue_child``.
+    """Fill the existing, empty ``folder`` with the run's files; returns the launch file for ``local.glue_child``.
 
-    ``fetch(bucket, key, target)`` downloads one object; what it raises ends the run before its script starts.
+    Raises
+    ------
+    Exception
+        Whatever ``fetch`` raises, for example because the script does not exist.
     """
     arguments: dict[str, str] = run["Arguments"]
     script = _fetch_uri(job["Command"]["ScriptLocation"], folder / "script", fetch)
@@ -63,11 +69,12 @@ def prepare(settings: GlueSettings, folder: Path, job: Mapping[str, Any], run: M
         for index, uri in enumerate(arguments.get("--extra-py-files", "").split(","))
         if uri.strip()
     ]
-    hook = folder / "start" / "sitecustomize.py"
-    hook.parent.mkdir(parents=True)
-    hook.write_text(_HIDE_CHECKOUT.format(checkout=str(_CHECKOUT)))
+    # Python runs a module of this name at its start.
+    start_module = folder / "start" / "sitecustomize.py"
+    start_module.parent.mkdir(parents=True)
+    start_module.write_text(_HIDE_CHECKOUT_SCRIPT.format(checkout=str(_CHECKOUT)))
     conf = _write_spark_conf(settings, folder, arguments.get("--conf", ""))
-    python_path = [hook.parent, *(module.parent if module.suffix == ".py" else module for module in modules)]
+    python_path = [start_module.parent, *(module.parent if module.suffix == ".py" else module for module in modules)]
     environment = isolated_environment(settings.endpoint) | {
         "PYTHONPATH": ":".join(str(entry) for entry in python_path),
         "PYSPARK_PYTHON": sys.executable,
@@ -94,10 +101,10 @@ def _fetch_uri(uri: str, folder: Path, fetch: Fetch) -> Path:
     return target
 
 
-def _write_spark_conf(settings: GlueSettings, folder: Path, from_job: str) -> Path:
+def _write_spark_conf(settings: GlueSettings, folder: Path, job_conf: str) -> Path:
     conf = folder / "conf"
     conf.mkdir()
-    lines = {
+    properties = {
         "spark.master": "local[2]",
         "spark.jars": ",".join(str(jar) for jar in settings.jars),
         "spark.driver.memory": "1500m",
@@ -117,9 +124,9 @@ def _write_spark_conf(settings: GlueSettings, folder: Path, from_job: str) -> Pa
         "spark.hadoop.fs.s3a.secret.key": SECRET_KEY,
         "spark.hadoop.fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
     }
-    # Glue's one --conf argument holds several settings as "a=1 --conf b=2".
-    settings_of_job = (part.strip().partition("=") for part in from_job.split("--conf") if "=" in part)
-    lines |= {key: value for key, _, value in settings_of_job}
-    (conf / "spark-defaults.conf").write_text("".join(f"{key} {value}\n" for key, value in lines.items()))
-    (conf / "log4j2.properties").write_text(_LOGGING)
+    # The value of Glue's only --conf argument holds several settings as "a=1 --conf b=2".
+    job_properties = (part.strip().partition("=") for part in job_conf.split("--conf") if "=" in part)
+    properties |= {key: value for key, _, value in job_properties}
+    (conf / "spark-defaults.conf").write_text("".join(f"{key} {value}\n" for key, value in properties.items()))
+    (conf / "log4j2.properties").write_text(_LOG4J_PROPERTIES)
     return conf

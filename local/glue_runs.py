@@ -1,7 +1,7 @@
-"""Glue job runs on this machine: one real process a run, with Glue's states, limits and kills.
+"""Glue job runs on this machine: each is a real process, with Glue's states, limits and ways to end.
 
-It is never kinder than Glue: StopJobRun, the timeout and the end of a streaming run's life are SIGKILL for everything
-the run started, at once.
+It is never more permissive than Glue: at StopJobRun, at the timeout and at the end of a streaming run's life, every
+process of the run gets SIGKILL at once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from local.errors import ConcurrentRunsExceededError
 from local.glue_launch import Fetch, GlueSettings, merged_arguments, prepare
-from local.processes import kill_session
+from local.processes import end_session, kill_session
 from local.run_log import last_error
 
 if TYPE_CHECKING:
@@ -26,12 +26,17 @@ if TYPE_CHECKING:
 LIVE_STATES = frozenset({"STARTING", "RUNNING", "STOPPING", "WAITING"})
 SUCCEEDED = "SUCCEEDED"
 _BATCH_TIMEOUT_MINUTES = 480
-_STREAM_LIFE_MINUTES = 14 * 24 * 60
+"""Glue's default since version 5.0 (https://docs.aws.amazon.com/glue/latest/dg/aws-glue-api-jobs-job.html)."""
+_MAX_STREAM_MINUTES = 14 * 24 * 60
+"""Glue ends a streaming run after 14 days (https://docs.aws.amazon.com/glue/latest/dg/glue-streaming-maintenance.html)."""
 _CHECKOUT = Path(__file__).resolve().parents[1]
 
 
 class GlueRuns:
-    """Starts, watches and ends runs. The run records are plain Glue ``JobRun`` dicts, changed in place."""
+    """Starts, watches and ends runs; its methods may be called from several threads.
+
+    A run's record is a dict like Glue's ``JobRun``, which is updated in place until the run has ended.
+    """
 
     def __init__(self, settings: GlueSettings, fetch: Fetch) -> None:
         self._settings = settings
@@ -57,7 +62,10 @@ class GlueRuns:
         return run
 
     def stop(self, run: dict[str, Any]) -> bool:
-        """Kill the run (STOPPING, then STOPPED); False if it is not STARTING or RUNNING."""
+        """Kill the run: it becomes STOPPING, and STOPPED when its processes have ended.
+
+        Returns False and does nothing if the run is neither STARTING nor RUNNING.
+        """
         with self._lock:
             if run["JobRunState"] not in ("STARTING", "RUNNING"):
                 return False
@@ -68,11 +76,13 @@ class GlueRuns:
         return True
 
     def kill_all(self) -> None:
-        """Kill every live run, as the end of the local cloud."""
+        """Kill every live run and wait for the end of its processes; the local cloud ends with it."""
         with self._lock:
             processes = list(self._processes.values())
         for process in processes:
             kill_session(process.pid)
+        for process in processes:
+            end_session(process.pid)
 
     def _run(self, job: Mapping[str, Any], run: dict[str, Any]) -> None:
         log_file = self._settings.logs / str(run["JobName"]) / f"{run['Id']}.log"
@@ -82,7 +92,7 @@ class GlueRuns:
             folder.mkdir(parents=True)
             launch_file = prepare(self._settings, folder, job, run, self._fetch)
             state, message = self._watch(self._launch(run, launch_file, log_file), run, log_file)
-        except Exception as error:  # a run must end in a state whatever happens: the waiting state machine polls it
+        except Exception as error:  # a state machine polls the run: it must reach a final state after any error
             state, message = "FAILED", f"LAUNCH ERROR | {type(error).__name__}: {error}"
         self._finish(run, state, message)
 
@@ -104,7 +114,7 @@ class GlueRuns:
     def _watch(self, process: subprocess.Popen[bytes], run: dict[str, Any], log_file: Path) -> tuple[str, str]:
         if run["JobRunState"] == "STOPPING":
             kill_session(process.pid)
-        minutes, state = _end_of_life(run)
+        minutes, state = _max_minutes(run)
         try:
             code = process.wait(timeout=minutes * self._settings.minute_seconds)
         except subprocess.TimeoutExpired:
@@ -112,8 +122,8 @@ class GlueRuns:
             process.wait()
             return state, f"The run was ended after {minutes} minutes."
         finally:
-            # What the script left behind ends with it: on Glue the machines are gone.
-            kill_session(process.pid)
+            # Processes that the script left behind end with it, as on Glue, where a run's machines are released.
+            end_session(process.pid)
             if process.stdin is not None:
                 process.stdin.close()
         if code == 0:
@@ -128,20 +138,20 @@ class GlueRuns:
             run["CompletedOn"] = run["LastModifiedOn"] = round(now, 3)
             run["ExecutionTime"] = int(now - run["StartedOn"])
             run["ErrorMessage"] = "" if stopped else message
-            # Last, because whoever polls the state reads the rest once it is final.
+            # Last: a caller that sees a final state reads the other fields.
             run["JobRunState"] = "STOPPED" if stopped else state
 
 
 def find_run(runs: Sequence[dict[str, Any]], run_id: str) -> dict[str, Any] | None:
-    """The record of one run, or None."""
+    """The record of the run with this id, or None."""
     return next((run for run in runs if run["Id"] == run_id), None)
 
 
-def _end_of_life(run: Mapping[str, Any]) -> tuple[int, str]:
+def _max_minutes(run: Mapping[str, Any]) -> tuple[int, str]:
     timeout = run.get("Timeout")
     if timeout:
         return int(timeout), "TIMEOUT"
-    return _STREAM_LIFE_MINUTES, "EXPIRED"
+    return _MAX_STREAM_MINUTES, "EXPIRED"
 
 
 def _new_record(job: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
@@ -163,7 +173,7 @@ def _new_record(job: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str,
     }
     if timeout:
         record["Timeout"] = int(timeout)
-    given = itertools.chain.from_iterable(
+    settings = itertools.chain.from_iterable(
         ((key, source[key]) for key in copied if source.get(key)) for source in (job, request)
     )
-    return record | dict(given)
+    return record | dict(settings)

@@ -1,7 +1,7 @@
 """The environment and the clients of the local cloud: they can reach the emulator on loopback and nothing else.
 
-Children get an environment built from a short list of harmless variables, never the person's own one, so no profile,
-credential, endpoint, proxy, Spark or Java setting of the person can lead out of the machine.
+A child process gets an environment of a few harmless variables, never the user's own environment. So no profile,
+credential, endpoint, proxy, Spark or Java setting of the user can direct a request to another machine.
 """
 
 from __future__ import annotations
@@ -19,23 +19,33 @@ if TYPE_CHECKING:
 ACCOUNT = "000000000000"
 REGION = "us-east-1"
 ACCESS_KEY = "test"
-SECRET_KEY = "test"  # noqa: S105  (a fake one: the emulator accepts any)
+SECRET_KEY = "test"  # noqa: S105  (not a secret: the emulator accepts every key)
 
-# boto3 makes the methods of its clients at run time.
+# boto3 creates the methods of its clients at run time.
 AwsClient = Any
 
-_KEPT = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "JAVA_HOME", "LD_LIBRARY_PATH")
+_KEPT_VARIABLES = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_CTYPE",
+    "JAVA_HOME",
+    "LD_LIBRARY_PATH",
+)
 _NOWHERE = os.devnull
 
 
-def isolated_environment(endpoint: str, person: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The whole environment of a child process that may talk to ``endpoint`` only.
+def isolated_environment(endpoint: str, base: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The whole environment of a child process that may use ``endpoint`` only.
 
-    ``person`` is the environment to start from (default: this process's own); of it only what programs need to start
-    at all is kept.
+    From ``base`` (default: the environment of this process) it keeps only what programs need to start.
     """
-    source = os.environ if person is None else person
-    return {name: source[name] for name in _KEPT if name in source} | {
+    source = os.environ if base is None else base
+    return {name: source[name] for name in _KEPT_VARIABLES if name in source} | {
         "AWS_ACCESS_KEY_ID": ACCESS_KEY,
         "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
         "AWS_REGION": REGION,
@@ -54,7 +64,7 @@ def isolated_environment(endpoint: str, person: Mapping[str, str] | None = None)
 
 
 def session() -> boto3.Session:
-    """A boto3 session that reads no file and no variable of the person; pair it with an explicit endpoint."""
+    """A boto3 session that reads no file and no variable of the user; use it with an explicit endpoint."""
     core = botocore.session.Session(
         session_vars={
             "profile": (None, None, None, None),
@@ -69,7 +79,7 @@ def session() -> boto3.Session:
 
 
 def client_config() -> Config:
-    """How every client of the local cloud talks: through no proxy, path style, three tries."""
+    """The configuration of every client of the local cloud: no proxy, path-style addresses, three attempts."""
     return Config(
         proxies={},
         use_fips_endpoint=False,
@@ -82,6 +92,6 @@ def client_config() -> Config:
 
 
 def client(service: str, endpoint: str) -> AwsClient:
-    """A boto3 client of ``service`` that talks to ``endpoint`` with fake credentials and through no proxy."""
+    """A new boto3 client of ``service`` that uses ``endpoint`` with fake credentials and without a proxy."""
     connect: Any = session().client
     return connect(service, endpoint_url=endpoint, config=client_config(), verify=True)

@@ -4,36 +4,61 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from contextlib import suppress
-from pathlib import Path
 
-_PROC = Path("/proc")
-_ROUNDS = 3
+import psutil
+
+_KILL_ROUNDS = 3
+_MAX_WAIT_SECONDS = 5.0
+_POLL_SECONDS = 0.01
 
 
 def kill_session(leader: int) -> None:
-    """SIGKILL every process of the session that ``leader`` opened, the leader last.
+    """SIGKILL every process of the session that ``leader`` opened, the leader last; does not wait for their end.
 
-    The group alone would not do: Spark's Python workers leave it. Repeated, because a process can fork while its
-    siblings are being killed. Without /proc only the leader's process group is killed.
+    The session holds all descendants that did not open one of their own, also those whose parent has ended. The process
+    group would not do: Spark's Python workers leave it. Several rounds, because a process can fork while its siblings
+    are being killed.
     """
-    for _ in range(_ROUNDS):
-        members = [pid for pid in _session_members(leader) if pid != leader]
-        for pid in members:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+    for _ in range(_KILL_ROUNDS):
+        members = [process for process in _live_members(leader) if process.pid != leader]
+        for process in members:
+            with suppress(psutil.Error):
+                process.kill()
         if not members:
             break
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
 
 
-def _session_members(leader: int) -> list[int]:
+def end_session(leader: int) -> None:
+    """``kill_session``, then wait until all of its processes have ended, at most 5 seconds.
+
+    Afterwards no process of the session writes files: a process that is being killed can still finish a system call.
+    A process must not call it for its own session: it would be killed before it could wait.
+    """
+    kill_session(leader)
+    deadline = time.monotonic() + _MAX_WAIT_SECONDS
+    while _live_members(leader) and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+
+
+def has_ended(pid: int) -> bool:
+    """Whether no thread of the process runs any more. Its parent may still have to read its exit code."""
+    try:
+        process = psutil.Process(pid)
+        # A zombie with several threads is a main thread that ended before the others.
+        return process.status() == psutil.STATUS_ZOMBIE and process.num_threads() <= 1
+    except psutil.NoSuchProcess:
+        return True
+
+
+def _live_members(leader: int) -> list[psutil.Process]:
     members = []
-    for stat in _PROC.glob("[0-9]*/stat"):
-        with suppress(OSError, ValueError, IndexError):
-            # The command name, in brackets, may itself hold spaces and brackets.
-            state, _parent, _group, session, *_ = stat.read_text().rsplit(")", 1)[1].split()
-            if int(session) == leader and state != "Z":
-                members.append(int(stat.parent.name))
+    for pid in psutil.pids():
+        with suppress(ProcessLookupError, PermissionError, psutil.Error):
+            # 0 is the kernel; for getsid it would be this process.
+            if pid != 0 and os.getsid(pid) == leader and not has_ended(pid):
+                members.append(psutil.Process(pid))
     return members

@@ -1,7 +1,7 @@
-"""The S3A jars that Spark on this machine needs beside its own, resolved once into the project's cache folder.
+"""The S3A jars that Spark on this machine needs in addition to its own, downloaded once into the project's cache.
 
-Ivy (it comes with pyspark) gets its own settings and its own folder, so that nothing in the person's ~/.m2 or ~/.ivy2
-can break the resolution or be changed by it. Later calls need neither Ivy nor a network.
+Ivy, which is part of pyspark, gets its own settings and folder: files in the user's ~/.m2 or ~/.ivy2 can neither break
+the download nor change. Later calls need neither Ivy nor a network.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 DEFAULT_CACHE = Path(__file__).resolve().parents[1] / ".cache" / "spark-jars"
 
-_SETTINGS = """<ivysettings>
+_IVY_SETTINGS = """<ivysettings>
   <settings defaultResolver="central"/>
   <resolvers><ibiblio name="central" m2compatible="true"/></resolvers>
 </ivysettings>
 """
-# Spark brings its own Netty and logging; the SDK "bundle" would be 600 MB of services that nobody here calls.
-_MODULE = """<ivy-module version="2.0">
+# Spark has its own Netty and logging; the "bundle" of the SDK would be 600 MB of services that are not used here.
+_IVY_MODULE = """<ivy-module version="2.0">
   <info organisation="hybrid-router" module="spark-jars"/>
   <configurations><conf name="default"/></configurations>
   <dependencies>
@@ -42,48 +42,55 @@ _MODULE = """<ivy-module version="2.0">
   </dependencies>
 </ivy-module>
 """
-_NEEDED = ("hadoop-aws-3.4.2.jar", "s3-2.29.52.jar", "s3-transfer-manager-2.29.52.jar")
-_TIMEOUT_SECONDS = 600
+_REQUIRED_JARS = ("hadoop-aws-3.4.2.jar", "s3-2.29.52.jar", "s3-transfer-manager-2.29.52.jar")
+_MAX_DOWNLOAD_SECONDS = 600
 
 
 def resolve(cache: Path = DEFAULT_CACHE, log: Callable[[str], None] = lambda _: None) -> tuple[Path, ...]:
-    """The jars, sorted by name; downloads them (about 13 MB) if this exact list is not in ``cache`` yet.
+    """The jars, sorted by name; downloads them (about 13 MB) if ``cache`` does not have exactly these jars.
 
-    Safe to call from several processes at once. A folder under its final name is always complete: it is filled under
-    another name and renamed.
+    Several processes may call it at once. A folder with its final name is always complete: it is filled under another
+    name and renamed. ``log`` is called before a download.
 
     Raises
     ------
     LocalCloudError
-        The download failed (no network, no Java); nothing half-done is left behind.
+        The download failed (no network, no Java) or took more than 10 minutes; ``cache`` has no incomplete set.
     """
-    wanted = cache / hashlib.sha256((_SETTINGS + _MODULE).encode()).hexdigest()[:16]
-    if not wanted.is_dir():
+    folder = cache / hashlib.sha256((_IVY_SETTINGS + _IVY_MODULE).encode()).hexdigest()[:16]
+    if not folder.is_dir():
         cache.mkdir(parents=True, exist_ok=True)
         with (cache / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not wanted.is_dir():
-                log("fetching Spark's S3 jars (13 MB, once)")
-                _download(cache / "ivy", wanted)
-    return tuple(sorted(wanted.glob("*.jar")))
+            if not folder.is_dir():
+                log("downloading Spark's S3 jars (13 MB, only once)")
+                _download(cache / "ivy", folder)
+    return tuple(sorted(folder.glob("*.jar")))
 
 
-def _download(work: Path, wanted: Path) -> None:
-    shutil.rmtree(work, ignore_errors=True)
+def _download(work: Path, target: Path) -> None:
+    if work.exists():
+        shutil.rmtree(work)
     work.mkdir()
-    (work / "settings.xml").write_text(_SETTINGS)
-    (work / "ivy.xml").write_text(_MODULE)
-    result = subprocess.run(
-        _ivy_command(work), cwd=work, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
-    )
-    # Ivy counts a module without its own jar as resolved, so its exit code is not enough.
-    missing = [name for name in _NEEDED if not (work / "jars" / name).is_file()]
+    (work / "settings.xml").write_text(_IVY_SETTINGS)
+    (work / "ivy.xml").write_text(_IVY_MODULE)
+    try:
+        result = subprocess.run(
+            _ivy_command(work), cwd=work, capture_output=True, text=True, timeout=_MAX_DOWNLOAD_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise LocalCloudError(
+            f"Spark's S3 jars were not downloaded from Maven Central within {_MAX_DOWNLOAD_SECONDS} seconds: check the "
+            "network and try again."
+        ) from error
+    # For Ivy, a module without its jar is resolved as well, so its exit code is not enough.
+    missing = [name for name in _REQUIRED_JARS if not (work / "jars" / name).is_file()]
     if result.returncode != 0 or missing:
         reason = (result.stdout + result.stderr).strip()[-2000:]
         raise LocalCloudError(
-            f"Spark's S3 jars could not be fetched from Maven Central: check the network and try again.\n{reason}"
+            f"Spark's S3 jars could not be downloaded from Maven Central: check the network and try again.\n{reason}"
         )
-    (work / "jars").rename(wanted)
+    (work / "jars").rename(target)
     shutil.rmtree(work, ignore_errors=True)
 
 
@@ -111,7 +118,7 @@ def _java_home_bin() -> list[str]:
 
 
 def _ivy_jar() -> Path:
-    import pyspark  # noqa: PLC0415  (slow to import, and needed only once in the life of a checkout)
+    import pyspark  # noqa: PLC0415  (a slow import that only a download needs)
 
     return next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
 

@@ -1,13 +1,13 @@
-"""Every place where the emulator (ministack) is changed, because it would otherwise be kinder than AWS or do nothing.
+"""All changes to the emulator (ministack): without them it would be more permissive than AWS, or ignore a setting.
 
-All patch points are private names of one exact version; tests/e2e/local/test_emulator_contract.py fails when a new
-version changes what is relied on here. The functions keep the emulator's own signatures.
+The patches replace private functions of one exact version and keep their signatures.
+tests/e2e/local/test_emulator_contract.py fails if another version changes what they rely on.
 """
 
 from __future__ import annotations
 
 from importlib import metadata
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from local.errors import LocalCloudError
 
@@ -18,9 +18,21 @@ if TYPE_CHECKING:
 
 PINNED_VERSION = "1.5.33"
 
+EmulatorValue = Any
+"""A record, request or response of the emulator, which has no types."""
+
 
 def install(runs: GlueRuns, *, lambda_logs: Path, runtime_dir: Path) -> None:
-    """Patch the emulator, before it serves. Importing it reads the environment, so nothing here does that earlier.
+    """Apply all patches; call it before the emulator serves, and after its environment is set, which its import reads.
+
+    Parameters
+    ----------
+    runs
+        Starts and ends the Glue runs.
+    lambda_logs
+        The folder for the functions' logs.
+    runtime_dir
+        An existing, empty folder for the packages that functions may import.
 
     Raises
     ------
@@ -29,7 +41,7 @@ def install(runs: GlueRuns, *, lambda_logs: Path, runtime_dir: Path) -> None:
     """
     version = metadata.version("ministack")
     if version != PINNED_VERSION:
-        raise LocalCloudError(f"ministack {version} is installed, {PINNED_VERSION} is needed: run uv sync.")
+        raise LocalCloudError(f"ministack {version} is installed, {PINNED_VERSION} is required: run uv sync.")
     from local.emulator_patches import glue_jobs, lambda_functions, objects, schedules, state_machines  # noqa: PLC0415
 
     glue_jobs.patch(runs)

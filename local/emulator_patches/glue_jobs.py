@@ -1,4 +1,4 @@
-"""Glue: StartJobRun and BatchStopJobRun act on real processes; the jobs' limits count."""
+"""Glue: StartJobRun and BatchStopJobRun control real processes, and the jobs' limits are enforced."""
 
 from __future__ import annotations
 
@@ -13,32 +13,31 @@ from local.glue_runs import GlueRuns, find_run
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# The emulator is untyped; its records and responses are passed through as they are.
-Foreign = Any
+    from local.emulator_patches import EmulatorValue
 
 
 def patch(runs: GlueRuns) -> None:
-    """StartJobRun and BatchStopJobRun act on real processes; MaxConcurrentRuns counts, through CloudFormation too."""
+    """Apply the patches of this file. MaxConcurrentRuns and Timeout also come through CloudFormation."""
     create, update, fields = glue._create_job, glue._update_job, provisioners._glue_job_fields
 
-    def keep_limits(name: str, given: Mapping[str, Any]) -> None:
+    def keep_limits(name: str, properties: Mapping[str, Any]) -> None:
         job = glue._jobs[name]
         job.setdefault("ExecutionProperty", {"MaxConcurrentRuns": 1})
-        if given.get("ExecutionProperty"):
-            job["ExecutionProperty"] = {"MaxConcurrentRuns": int(given["ExecutionProperty"]["MaxConcurrentRuns"])}
+        if properties.get("ExecutionProperty"):
+            job["ExecutionProperty"] = {"MaxConcurrentRuns": int(properties["ExecutionProperty"]["MaxConcurrentRuns"])}
         job.pop("Timeout", None)
-        if given.get("Timeout"):
-            job["Timeout"] = int(given["Timeout"])
-        if given.get("ExecutionClass"):
-            job["ExecutionClass"] = given["ExecutionClass"]
+        if properties.get("Timeout"):
+            job["Timeout"] = int(properties["Timeout"])
+        if properties.get("ExecutionClass"):
+            job["ExecutionClass"] = properties["ExecutionClass"]
 
-    def create_job(data: dict[str, Any]) -> Foreign:
+    def create_job(data: dict[str, Any]) -> EmulatorValue:
         response = create(data)
         if response[0] == 200:
             keep_limits(data["Name"], data)
         return response
 
-    def update_job(data: dict[str, Any]) -> Foreign:
+    def update_job(data: dict[str, Any]) -> EmulatorValue:
         response = update(data)
         if response[0] == 200:
             keep_limits(data["JobName"], data.get("JobUpdate", {}))
@@ -48,7 +47,7 @@ def patch(runs: GlueRuns) -> None:
         extra = {key: properties[key] for key in ("ExecutionProperty", "ExecutionClass") if key in properties}
         return {**fields(properties), **extra}
 
-    def start_job_run(data: dict[str, Any]) -> Foreign:
+    def start_job_run(data: dict[str, Any]) -> EmulatorValue:
         name = data.get("JobName")
         if name not in glue._jobs:
             return glue.error_response_json("EntityNotFoundException", f"Job {name} not found", 400)
@@ -58,7 +57,7 @@ def patch(runs: GlueRuns) -> None:
             return glue.error_response_json("ConcurrentRunsExceededException", str(error), 400)
         return glue.json_response({"JobRunId": run["Id"]})
 
-    def batch_stop_job_run(data: dict[str, Any]) -> Foreign:
+    def batch_stop_job_run(data: dict[str, Any]) -> EmulatorValue:
         name, stopped, errors = data.get("JobName"), [], []
         for run_id in data.get("JobRunIds", []):
             run = find_run(glue._job_runs.get(name, []), run_id)

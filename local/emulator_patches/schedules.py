@@ -1,19 +1,20 @@
-"""EventBridge Scheduler: schedules follow their time zone, and are looked at every second."""
+"""EventBridge Scheduler: schedules follow their time zone and are checked every second."""
 
 from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from ministack.services import eventbridge, scheduler  # type: ignore[import-untyped]
 from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
 
-# The emulator is untyped; its records and responses are passed through as they are.
-Foreign = Any
+if TYPE_CHECKING:
+    from local.emulator_patches import EmulatorValue
+
 _TICK_SECONDS = 1
-_LOST_BY_CLOUDFORMATION = ("ScheduleExpressionTimezone", "StartDate", "EndDate")
+_IGNORED_BY_CLOUDFORMATION = ("ScheduleExpressionTimezone", "StartDate", "EndDate")
 
 
 class _ZonedExpression(str):
@@ -25,7 +26,7 @@ class _ZonedFields(tuple[Any, ...]):
 
 
 def patch() -> None:
-    """Apply all patches of this file."""
+    """Apply the patches of this file."""
     _patch_cloudformation()
     _patch_tick()
     _patch_time_zones()
@@ -35,16 +36,16 @@ def _patch_cloudformation() -> None:
     handlers = provisioners._RESOURCE_HANDLERS["AWS::Scheduler::Schedule"]
     create, update = handlers["create"], handlers["update"]
 
-    def keep(name: str, properties: Foreign) -> None:
+    def keep(name: str, properties: EmulatorValue) -> None:
         schedule = scheduler._schedules[f"{properties.get('GroupName', 'default')}/{name}"]
-        schedule.update({key: properties[key] for key in _LOST_BY_CLOUDFORMATION if key in properties})
+        schedule.update({key: properties[key] for key in _IGNORED_BY_CLOUDFORMATION if key in properties})
 
-    def create_schedule(logical_id: str, properties: Foreign, stack_name: str) -> Foreign:
+    def create_schedule(logical_id: str, properties: EmulatorValue, stack_name: str) -> EmulatorValue:
         name, attributes = create(logical_id, properties, stack_name)
         keep(name, properties)
         return name, attributes
 
-    def update_schedule(physical_id: str, old: Foreign, new: Foreign, stack_name: str) -> Foreign:
+    def update_schedule(physical_id: str, old: EmulatorValue, new: EmulatorValue, stack_name: str) -> EmulatorValue:
         name, attributes = update(physical_id, old, new, stack_name)
         keep(name, new)
         return name, attributes
@@ -53,7 +54,7 @@ def _patch_cloudformation() -> None:
 
 
 def _patch_tick() -> None:
-    """A schedule that was created or updated counts from then; an at() in place of a cron() fires."""
+    """A created or updated schedule is due from that moment on; an at() that replaces a cron() fires."""
     tick = scheduler._tick_schedules
 
     def tick_schedules() -> None:
@@ -73,7 +74,7 @@ def _patch_tick() -> None:
 
 
 def _patch_time_zones() -> None:
-    """Schedules follow their ScheduleExpressionTimezone; a time in the missing spring hour is skipped."""
+    """Schedules follow their ScheduleExpressionTimezone; a time in the hour that is missing in spring is skipped."""
     at, parse, following = scheduler._at_time_epoch, eventbridge._parse_cron_fields, eventbridge._cron_next_fire
 
     def at_time_epoch(expression: str) -> float | None:
@@ -82,7 +83,7 @@ def _patch_time_zones() -> None:
             return epoch
         return datetime.fromtimestamp(epoch, UTC).replace(tzinfo=expression.zone).timestamp()
 
-    def parse_cron_fields(expression: str) -> Foreign:
+    def parse_cron_fields(expression: str) -> EmulatorValue:
         fields = parse(expression)
         if fields is None or not isinstance(expression, _ZonedExpression):
             return fields
@@ -90,7 +91,7 @@ def _patch_time_zones() -> None:
         zoned.zone = expression.zone
         return zoned
 
-    def cron_next_fire(fields: Foreign, after: datetime) -> datetime | None:
+    def cron_next_fire(fields: EmulatorValue, after: datetime) -> datetime | None:
         zone = fields.zone if isinstance(fields, _ZonedFields) else UTC
         local: datetime | None = after.astimezone(zone)
         while True:

@@ -1,4 +1,4 @@
-"""Step Functions: the Glue integration, stops and timeouts that end runs, JSONata in distributed Maps."""
+"""Step Functions: the integration with Glue, stops and timeouts that end Glue runs, JSONata in distributed Maps."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from local.glue_runs import LIVE_STATES, SUCCEEDED, GlueRuns, find_run
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# The emulator is untyped; its records and responses are passed through as they are.
-Foreign = Any
+    from local.emulator_patches import EmulatorValue
+
 _POLL_SECONDS = 0.1
 
 _execution: contextvars.ContextVar[Mapping[str, Any] | None] = contextvars.ContextVar("execution", default=None)
@@ -24,14 +24,14 @@ _abandoned: contextvars.ContextVar[threading.Event | None] = contextvars.Context
 
 
 def patch(runs: GlueRuns) -> None:
-    """Apply all patches of this file."""
+    """Apply the patches of this file."""
     _patch_glue_in_states(runs)
     _patch_abort_and_timeout()
     _patch_distributed_map()
 
 
 def _patch_glue_in_states(runs: GlueRuns) -> None:
-    """The integration ``glue:startJobRun``, with and without ``.sync``; the emulator has none."""
+    """The integration ``glue:startJobRun``, with and without ``.sync``; the emulator lacks both."""
 
     def start_job_run(resource: str, data: dict[str, Any]) -> dict[str, Any]:
         status, _, body = glue._start_job_run(data)
@@ -45,7 +45,7 @@ def _patch_glue_in_states(runs: GlueRuns) -> None:
         run = find_run(glue._job_runs[data["JobName"]], answer["JobRunId"])
         assert run is not None
         while run["JobRunState"] in LIVE_STATES:
-            if _given_up():
+            if _is_abandoned():
                 runs.stop(run)
             time.sleep(_POLL_SECONDS)
         _check_not_stopped(_execution.get())
@@ -56,13 +56,13 @@ def _patch_glue_in_states(runs: GlueRuns) -> None:
     stepfunctions._SERVICE_DISPATCH["arn:aws:states:::glue:startJobRun"] = start_job_run
 
 
-def _given_up() -> bool:
-    """Whether the state that this thread works for was aborted with its execution, or has timed out."""
+def _is_abandoned() -> bool:
+    """Whether this thread's state has timed out or its execution was stopped."""
     abandoned = _abandoned.get()
-    return _aborted(_execution.get()) or (abandoned is not None and abandoned.is_set())
+    return _is_aborted(_execution.get()) or (abandoned is not None and abandoned.is_set())
 
 
-def _aborted(execution: Mapping[str, Any] | None) -> bool:
+def _is_aborted(execution: Mapping[str, Any] | None) -> bool:
     while execution is not None:
         if execution.get("status") == "ABORTED":
             return True
@@ -72,15 +72,17 @@ def _aborted(execution: Mapping[str, Any] | None) -> bool:
 
 
 def _check_not_stopped(execution: Mapping[str, Any] | None) -> None:
-    if _aborted(execution):
+    if _is_aborted(execution):
         raise stepfunctions._ExecutionError("States.Aborted", "The execution was stopped.")
 
 
 def _patch_abort_and_timeout() -> None:
-    """StopExecution and a task's TimeoutSeconds end the Glue run, as AWS does, and no further task is started."""
+    """As on AWS, StopExecution and a task's TimeoutSeconds end the Glue run, and no further task starts."""
     task, with_timeout = stepfunctions._execute_task, stepfunctions._invoke_resource_with_timeout
 
-    def execute_task(state: Foreign, raw_input: Foreign, execution: Foreign, context: Foreign) -> Foreign:
+    def execute_task(
+        state: EmulatorValue, raw_input: EmulatorValue, execution: EmulatorValue, context: EmulatorValue
+    ) -> EmulatorValue:
         _check_not_stopped(execution)
         token = _execution.set(execution)
         try:
@@ -88,7 +90,7 @@ def _patch_abort_and_timeout() -> None:
         finally:
             _execution.reset(token)
 
-    def invoke_with_timeout(resource: str, data: Foreign, timeout: float) -> Foreign:
+    def invoke_with_timeout(resource: str, data: EmulatorValue, timeout: float) -> EmulatorValue:
         abandoned = threading.Event()
         token = _abandoned.set(abandoned)
         try:
@@ -105,20 +107,27 @@ def _patch_abort_and_timeout() -> None:
 
 
 def _patch_distributed_map() -> None:
-    """JSONata in a distributed Map: its reader, items, selector, limits, Output and Assign are evaluated."""
+    """Evaluates JSONata in a distributed Map: in reader, items, selector, limits, Output and Assign."""
     original = stepfunctions._run_distributed_map
-    ours = {"ItemReader", "Items", "ItemSelector", "Output", "Assign"}
+    evaluated_here = {"ItemReader", "Items", "ItemSelector", "Output", "Assign"}
 
     def run(
-        state: Foreign, raw_input: Foreign, effective: Foreign, iterator: Foreign, execution: Foreign, context: Foreign
-    ) -> Foreign:
-        missing = {"ItemBatcher", "ResultWriter"} & set(state)
-        if missing:
-            raise stepfunctions._ExecutionError("States.Runtime", f"The local cloud has no {' and no '.join(missing)}.")
+        state: EmulatorValue,
+        raw_input: EmulatorValue,
+        effective: EmulatorValue,
+        iterator: EmulatorValue,
+        execution: EmulatorValue,
+        context: EmulatorValue,
+    ) -> EmulatorValue:
+        unsupported = {"ItemBatcher", "ResultWriter"} & set(state)
+        if unsupported:
+            raise stepfunctions._ExecutionError(
+                "States.Runtime", f"The local cloud does not support {' and '.join(sorted(unsupported))}."
+            )
         if stepfunctions._state_query_language(state, context) != "JSONata":
             return original(state, raw_input, effective, iterator, execution, context)
 
-        def evaluated(value: Foreign, in_context: Foreign = context) -> Foreign:
+        def evaluated(value: EmulatorValue, in_context: EmulatorValue = context) -> EmulatorValue:
             return stepfunctions._apply_jsonata_template(value, raw_input, in_context)
 
         if "ItemReader" in state:
@@ -132,9 +141,9 @@ def _patch_distributed_map() -> None:
             for index, item in enumerate(items)
         ]
         limits = ("MaxConcurrency", "ToleratedFailurePercentage", "ToleratedFailureCount")
-        inner = {key: value for key, value in state.items() if key not in ours}
+        inner = {key: value for key, value in state.items() if key not in evaluated_here}
         inner |= {key: evaluated(state[key]) for key in limits if key in state}
-        # On AWS a child cannot see the variables of the execution that started it.
+        # On AWS, a child execution does not see the variables of its parent.
         results, following = original(inner, raw_input, inputs, iterator, execution, {**context, "variables": {}})
         output = stepfunctions._apply_jsonata_output(state, raw_input, context, result=results, default=results)
         stepfunctions._apply_state_assign(state, raw_input, context, result=results)

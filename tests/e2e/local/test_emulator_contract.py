@@ -1,4 +1,4 @@
-"""What the product relies on in the emulator: a new version that behaves differently fails here."""
+"""The properties of the emulator that product and patches rely on: a version that differs fails here."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_put_reaches_the_function_and_a_partial_failure_ends_in_the_dead_letter_
     s3, bucket = probe.client("s3"), probe.outputs["Bucket"]
     for key in ("in/good ü+%.json", "in/bad.json"):
         s3.put_object(Bucket=bucket, Key=key, Body=b"{}")
-    # Then the good one is recorded once, and the bad one is in the dead letter queue after two attempts
+    # Then the good one is recorded, and the bad one is in the dead-letter queue after two attempts
     table = probe.client("dynamodb")
     eventually(
         lambda: table.get_item(TableName=probe.outputs["Table"], Key={"pk": {"S": "in/good ü+%.json"}}).get("Item")
@@ -74,7 +74,7 @@ def test_put_reaches_the_function_and_a_partial_failure_ends_in_the_dead_letter_
     assert "saw in/bad.json" in next((probe.cloud.logs_dir / "lambda").glob("Probe-Route*.log")).read_text()
 
 
-def test_multipart_upload_is_invisible_until_completed_and_spent_afterwards(probe):
+def test_multipart_upload_is_invisible_until_completed_and_can_complete_only_once(probe):
     # Given an upload with its one part
     s3, bucket, key = probe.client("s3"), probe.outputs["Bucket"], "lake/part.parquet"
     upload = s3.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"]
@@ -139,7 +139,7 @@ def test_schedule_fires_at_the_local_time_of_its_zone(probe):
     scheduler, states = probe.client("scheduler"), probe.client("stepfunctions")
     schedule = scheduler.get_schedule(Name="nightly")
     assert schedule["ScheduleExpressionTimezone"] == "Europe/Berlin"
-    # When it is moved to a moment just ahead, in local time
+    # When it is moved to a few seconds from now, in local time
     soon = (datetime.now(UTC) + timedelta(seconds=2)).astimezone(ZoneInfo("Europe/Berlin"))
     key = probe.put_json("items/scheduled.json", [])
     target = {
@@ -156,7 +156,7 @@ def test_schedule_fires_at_the_local_time_of_its_zone(probe):
 
     # Then the machine has run with the schedule's input
     def started():
-        executions = states.list_executions(stateMachineArn=probe.outputs["Night"])["executions"]
+        executions = states.list_executions(stateMachineArn=probe.outputs["Overnight"])["executions"]
         described = (states.describe_execution(executionArn=entry["executionArn"]) for entry in executions)
         return [each for each in described if json.loads(each["input"]).get("by") == "schedule"]
 

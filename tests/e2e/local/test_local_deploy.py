@@ -1,4 +1,4 @@
-"""Cloud assemblies are deployed unchanged, again and again."""
+"""Cloud assemblies are deployed unchanged; deployments can be repeated."""
 
 from __future__ import annotations
 
@@ -63,6 +63,6 @@ def test_failed_stack_names_the_resource_and_the_reason(probe, tmp_path):
         probe.cloud.deploy(_assembly(tmp_path / "out", {"Failing": template}))
 
 
-def test_folder_that_is_no_assembly_is_refused_with_what_to_do(probe, tmp_path):
-    with pytest.raises(LocalCloudError, match=r"holds no manifest\.json: run the CDK app"):
+def test_folder_without_an_assembly_is_refused_with_advice(probe, tmp_path):
+    with pytest.raises(LocalCloudError, match=r"has no manifest\.json: run the CDK app"):
         probe.cloud.deploy(tmp_path)

@@ -1,26 +1,19 @@
-"""Glue runs on the local cloud: real processes with Glue's states, limits and kills."""
+"""Glue runs on the local cloud: real processes with Glue's states and limits, ended as Glue ends them."""
 
 from __future__ import annotations
 
 import io
 import zipfile
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from local_probe import eventually
 
-
-def _alive(pid: int) -> bool:
-    stat = Path(f"/proc/{pid}/stat")
-    try:
-        return stat.read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+from local.processes import has_ended
 
 
 def test_spark_job_reads_and_writes_s3_without_any_setting_of_its_own(probe):
-    # Given a file, and a module in a zip beside the job
+    # Given a file, and a zip with a module for the job
     s3, bucket = probe.client("s3"), probe.outputs["Bucket"]
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as modules:
@@ -44,39 +37,39 @@ def test_failed_script_gives_its_exception_as_the_error_message_and_leaves_a_log
     # When a script raises
     run_id = probe.start_run("probe-batch", task="fail")
     run = probe.ended_run("probe-batch", run_id)
-    # Then the run says so, and the log has the rest
+    # Then the run's record has the message, and the log has the stack trace
     assert (run["JobRunState"], run["ErrorMessage"]) == ("FAILED", "ValueError: asked to fail")
     assert "Traceback" in (probe.cloud.logs_dir / "probe-batch" / f"{run_id}.log").read_text()
 
 
-def test_stop_kills_the_run_and_what_left_its_process_group_and_frees_its_place(probe):
+def test_stop_ends_all_processes_of_the_run_and_allows_another_run(probe):
     # Given a streaming run that hangs, with a child in a process group of its own
     bucket = probe.outputs["Bucket"]
     run_id = probe.start_run("probe-stream", task="hang", started=f"{bucket}/hang/stop.json")
     pids = probe.object_json("hang/stop.json")
-    assert all(map(_alive, pids))
+    assert not any(map(has_ended, pids))
     glue = probe.client("glue")
-    # When it is started again, it is refused
+    # When the job is started again, then it is refused
     with pytest.raises(glue.exceptions.ConcurrentRunsExceededException):
         probe.start_run("probe-stream", task="succeed")
-    # When it is stopped
+    # When the run is stopped
     answer = glue.batch_stop_job_run(JobName="probe-stream", JobRunIds=[run_id, "jr_unknown"])
-    # Then all of it dies, and another one can start
+    # Then all of its processes end, and another run can start
     assert [entry["JobRunId"] for entry in answer["SuccessfulSubmissions"]] == [run_id]
     assert [entry["JobRunId"] for entry in answer["Errors"]] == ["jr_unknown"]
     assert probe.ended_run("probe-stream", run_id)["JobRunState"] == "STOPPED"
-    eventually(lambda: not any(map(_alive, pids)))
+    eventually(lambda: all(map(has_ended, pids)))
     assert (
         probe.ended_run("probe-stream", probe.start_run("probe-stream", task="succeed"))["JobRunState"] == "SUCCEEDED"
     )
 
 
 def test_timeout_of_the_run_overrides_the_jobs_and_kills(probe):
-    # When a run with a timeout of its own hangs
+    # When a run with a timeout of its own hangs; the script must have started before its time is over
     run_id = probe.start_run(
-        "probe-batch", timeout=2, task="hang", started=f"{probe.outputs['Bucket']}/hang/timeout.json"
+        "probe-batch", timeout=15, task="hang", started=f"{probe.outputs['Bucket']}/hang/timeout.json"
     )
     run = probe.ended_run("probe-batch", run_id)
-    # Then it ends as TIMEOUT, and nothing of it lives
+    # Then it ends as TIMEOUT, and all of its processes have ended
     assert run["JobRunState"] == "TIMEOUT"
-    assert not any(map(_alive, probe.object_json("hang/timeout.json")))
+    assert all(map(has_ended, probe.object_json("hang/timeout.json")))

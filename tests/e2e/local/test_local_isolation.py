@@ -1,4 +1,4 @@
-"""Nothing can reach a real AWS account from the local cloud, whatever the person's machine is set to."""
+"""No process of the local cloud can reach a real AWS account, whatever the user's machine is configured for."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ s3 =
 
 @pytest.fixture
 def trap():
-    """A listener that plays the proxy and the foreign endpoint, and notes who comes."""
+    """A listener in the place of proxy and endpoint; yields its URL and the list of its clients."""
     visitors: list[object] = []
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
 
@@ -50,7 +50,7 @@ def trap():
 
 @pytest.fixture
 def hostile_machine(monkeypatch, tmp_path, trap):
-    """A person's home and environment in which every AWS setting leads away; returns the witness of a leak."""
+    """Home and environment of a user whose AWS settings all lead to the trap; returns the witnesses of a leak."""
     url, visitors = trap
     witness = tmp_path / "credential-process-ran"
     config = tmp_path / "home" / ".aws" / "config"

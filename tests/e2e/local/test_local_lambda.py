@@ -1,4 +1,4 @@
-"""Lambda functions on the local cloud see what they see on AWS."""
+"""Lambda functions on the local cloud can import what they can import on AWS, and report errors as on AWS."""
 
 from __future__ import annotations
 

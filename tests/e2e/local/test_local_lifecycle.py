@@ -1,25 +1,26 @@
-"""The local cloud starts on loopback, beside others, and takes everything it started with it."""
+"""The local cloud starts on loopback, next to others, and ends everything it started."""
 
 from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
-from pathlib import Path
+from contextlib import suppress
 
+import psutil
 import pytest
 from local_probe import eventually
 
-from local.cloud import LocalCloud
+from local.cloud import LocalCloud, _claim
 from local.errors import LocalCloudError
+from local.processes import has_ended
 
 _HANG = "import os, pathlib, sys, time\npathlib.Path(sys.argv[-1]).write_text(str(os.getpid()))\ntime.sleep(600)\n"
 _OWNER = """
 import sys, time
 from pathlib import Path
-from local.cloud import LocalCloud
+from local.cloud import LocalCloud, _claim
 
 with LocalCloud.start(Path(sys.argv[1])) as cloud:
     s3, glue = cloud.client("s3"), cloud.client("glue")
@@ -33,14 +34,6 @@ with LocalCloud.start(Path(sys.argv[1])) as cloud:
 """
 
 
-def _gone(pid: int) -> bool:
-    stat = Path(f"/proc/{pid}/stat")
-    try:
-        return stat.read_text().rsplit(")", 1)[1].split()[0] == "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-
-
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_end_of_the_owner_ends_the_emulator_and_its_glue_runs(tmp_path, how):
     # Given a process that owns a local cloud with a running streaming job
@@ -52,8 +45,8 @@ def test_end_of_the_owner_ends_the_emulator_and_its_glue_runs(tmp_path, how):
         # When the owner ends
         owner.send_signal(how)
         owner.wait(30)
-    # Then nothing of it is left
-    eventually(lambda: _gone(int(emulator)) and _gone(int(pid_file.read_text())))
+    # Then emulator and job end as well
+    eventually(lambda: has_ended(int(emulator)) and has_ended(int(pid_file.read_text())))
 
 
 def test_death_of_the_emulator_ends_its_glue_runs(tmp_path):
@@ -63,15 +56,34 @@ def test_death_of_the_emulator_ends_its_glue_runs(tmp_path):
         _endpoint, emulator = owner.stdout.readline().split()
         eventually(lambda: pid_file.exists() and pid_file.read_text())
         os.kill(int(emulator), signal.SIGKILL)
-        eventually(lambda: _gone(int(pid_file.read_text())))
+        eventually(lambda: has_ended(int(pid_file.read_text())))
         owner.terminate()
 
 
-def test_two_clouds_run_side_by_side_with_their_own_data(tmp_path):
-    with LocalCloud.start(tmp_path / "a") as one, LocalCloud.start(tmp_path / "b") as other:
-        one.client("s3").create_bucket(Bucket="only-here")
-        assert [each["Name"] for each in one.client("s3").list_buckets()["Buckets"]] == ["only-here"]
-        assert other.client("s3").list_buckets()["Buckets"] == []
+def test_folder_of_a_killed_owner_is_claimed_until_its_processes_have_ended(tmp_path):
+    # Given a cloud with a running streaming job, whose owner is killed
+    pid_file = tmp_path / "pid"
+    command = [sys.executable, "-c", _OWNER, str(tmp_path / "cloud"), _HANG, str(pid_file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as owner:
+        _endpoint, emulator = owner.stdout.readline().split()
+        eventually(lambda: pid_file.exists() and pid_file.read_text())
+        owner.kill()
+
+    def claim():
+        with suppress(LocalCloudError):
+            return _claim(tmp_path / "cloud")
+
+    # When another cloud can claim the folder, then no process of the first writes into it any more
+    with eventually(claim):
+        assert has_ended(int(emulator))
+        assert has_ended(int(pid_file.read_text()))
+
+
+def test_two_clouds_run_at_once_with_their_own_data(tmp_path):
+    with LocalCloud.start(tmp_path / "a") as first, LocalCloud.start(tmp_path / "b") as second:
+        first.client("s3").create_bucket(Bucket="only-here")
+        assert [each["Name"] for each in first.client("s3").list_buckets()["Buckets"]] == ["only-here"]
+        assert second.client("s3").list_buckets()["Buckets"] == []
 
 
 def test_second_cloud_in_the_same_folder_is_refused_and_the_first_goes_on(tmp_path):
@@ -86,11 +98,6 @@ def test_second_cloud_in_the_same_folder_is_refused_and_the_first_goes_on(tmp_pa
 def test_emulator_listens_on_loopback_only(tmp_path):
     with LocalCloud.start(tmp_path) as cloud:
         port = int(cloud.endpoint.rsplit(":", 1)[1])
-        inodes = {str(fd.readlink()) for fd in Path(f"/proc/{cloud._process.pid}/fd").iterdir() if fd.is_symlink()}
-        listening = []
-        for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-            for row in Path(table).read_text().splitlines()[1:]:
-                fields = row.split()
-                if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes:
-                    listening.append(fields[1])
-        assert listening == [f"{socket.inet_aton('127.0.0.1')[::-1].hex().upper()}:{port:04X}"]
+        connections = psutil.Process(cloud._process.pid).net_connections("inet")
+        listening = [connection.laddr for connection in connections if connection.status == psutil.CONN_LISTEN]
+        assert listening == [("127.0.0.1", port)]

@@ -1,4 +1,4 @@
-"""State machines on the local cloud are really interpreted, with Glue runs as their tasks."""
+"""The local cloud interprets state machines, with Glue runs as their tasks."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ def test_distributed_map_over_a_list_on_s3_runs_one_glue_run_each(probe):
     # Given a list of three items, one of which fails
     key = probe.put_json("items/three.json", [{"mode": "succeed"}, {"mode": "fail"}, {"mode": "succeed"}])
     # When the machine runs over it
-    end = probe.ended_execution(probe.execute("Night", {"bucket": probe.outputs["Bucket"], "key": key, "started": "-"}))
-    # Then each item has its own outcome, in order
+    end = probe.ended_execution(
+        probe.execute("Overnight", {"bucket": probe.outputs["Bucket"], "key": key, "started": "-"})
+    )
+    # Then each item has its own outcome, in the order of the list
     assert end["status"] == "SUCCEEDED", end
     failed = {"state": "FAILED", "cause": "ValueError: asked to fail"}
     assert json.loads(end["output"]) == {"states": [{"state": "SUCCEEDED"}, failed, {"state": "SUCCEEDED"}]}
@@ -29,17 +31,17 @@ def test_failed_function_is_caught_by_its_exceptions_class_name(probe):
     # Given no items, and a last step whose function raises ProbeError
     key = probe.put_json("items/none.json", [])
     given = {"bucket": probe.outputs["Bucket"], "key": key, "fail": True}
-    end = probe.ended_execution(probe.execute("Night", given))
-    # Then the Catch for ProbeError took it
+    end = probe.ended_execution(probe.execute("Overnight", given))
+    # Then the Catch for ProbeError handled it
     assert json.loads(end["output"]) == {"caught": "ProbeError"}
 
 
 def test_stopped_execution_stops_its_glue_runs_and_starts_no_more(probe):
-    # Given an execution with two runs hanging and one more waiting for its turn
+    # Given an execution with two hanging runs and one that waits for a free slot
     bucket, states = probe.outputs["Bucket"], probe.client("stepfunctions")
     started = f"{bucket}/hang/aborted.json"
     key = probe.put_json("items/hang.json", [{"mode": "hang"}] * 3)
-    arn = probe.execute("Night", {"bucket": bucket, "key": key, "started": started})
+    arn = probe.execute("Overnight", {"bucket": bucket, "key": key, "started": started})
 
     def run_states():
         runs = probe.client("glue").get_job_runs(JobName="probe-batch")["JobRuns"]
@@ -48,7 +50,7 @@ def test_stopped_execution_stops_its_glue_runs_and_starts_no_more(probe):
     eventually(lambda: run_states() == ["RUNNING", "RUNNING"])
     # When it is stopped
     states.stop_execution(executionArn=arn)
-    # Then its runs are stopped, and the third item ends without ever having had one
+    # Then its runs are stopped, and the third item ends without a run
     eventually(lambda: run_states() == ["STOPPED", "STOPPED"])
     (map_run,) = [entry["mapRunArn"] for entry in states.list_map_runs(executionArn=arn)["mapRuns"]]
     eventually(lambda: states.describe_map_run(mapRunArn=map_run)["itemCounts"]["failed"] == 3)
@@ -56,7 +58,7 @@ def test_stopped_execution_stops_its_glue_runs_and_starts_no_more(probe):
 
 
 def test_task_that_times_out_stops_its_glue_run(probe):
-    # Given a machine whose only state gives a hanging run two seconds
+    # Given a machine whose only state limits a hanging run to two seconds
     started = f"{probe.outputs['Bucket']}/hang/task-timeout.json"
     task = {
         "Type": "Task",
@@ -69,7 +71,7 @@ def test_task_that_times_out_stops_its_glue_run(probe):
     states = probe.client("stepfunctions")
     arn = states.create_state_machine(name="impatient", definition=definition, roleArn="arn:aws:iam::0:role/r")
     execution = states.start_execution(stateMachineArn=arn["stateMachineArn"])["executionArn"]
-    # When the time is over, then the execution fails and the run is gone
+    # When the time is over, then the execution fails and the run is stopped
     end = probe.ended_execution(execution)
     assert (end["status"], end["error"]) == ("FAILED", "States.Timeout")
 
@@ -91,4 +93,4 @@ def test_map_feature_that_the_local_cloud_lacks_fails_loudly(probe):
     states = probe.client("stepfunctions")
     arn = states.create_state_machine(name="writing", definition=definition, roleArn="arn:aws:iam::0:role/r")
     end = probe.ended_execution(states.start_execution(stateMachineArn=arn["stateMachineArn"])["executionArn"])
-    assert (end["status"], end["cause"]) == ("FAILED", "The local cloud has no ResultWriter.")
+    assert (end["status"], end["cause"]) == ("FAILED", "The local cloud does not support ResultWriter.")

@@ -95,7 +95,7 @@ def test_a_job_that_fails_without_progress_is_not_paid_for_again_and_again(stage
     end = stage.run("overnight", {})
     # Then it ran max_attempts times; the ledger's verdict fails the execution, and people are told.
     assert len(stage.calls("job")) == 2
-    assert (end["status"], end["error"]) == ("FAILED", "NightFAILED")
+    assert (end["status"], end["error"]) == ("FAILED", "OvernightFAILED")
     assert end["cause"] == "1 manifests are not done. See s3://control/verdict.json"
     assert stage.notified() == [end["cause"]]
 
@@ -126,7 +126,7 @@ def test_no_verdict_while_a_lease_is_live(stage: Stage) -> None:
 def test_a_lease_that_never_ends_fails_the_night(stage: Stage) -> None:
     stage.answers("stub-settle", verdict("OPEN", "still worked on"))
     end = stage.run("overnight", {})
-    assert (end["status"], end["error"]) == ("FAILED", "NightOPEN")
+    assert (end["status"], end["error"]) == ("FAILED", "OvernightOPEN")
     assert len(stage.calls("stub-settle")) == 3
 
 
@@ -134,7 +134,7 @@ def test_an_index_that_cannot_be_read_is_judged_by_the_ledger(stage: Stage) -> N
     stage.answers("stub-plan", {"runs": 1, "maxConcurrency": 1, "index": {"bucket": "stubs", "key": "missing.json"}})
     stage.answers("stub-settle", verdict("FAILED", "nothing was converted"))
     end = stage.run("overnight", {})
-    assert (end["status"], end["error"]) == ("FAILED", "NightFAILED")
+    assert (end["status"], end["error"]) == ("FAILED", "OvernightFAILED")
 
 
 def test_the_tables_do_not_change_the_verdict(stage: Stage) -> None:
@@ -162,7 +162,7 @@ def test_backfill_finds_everything_and_does_a_nights_work(stage: Stage) -> None:
         "to": "2026-11-02T23",
     }
     assert result["search"] == TOTALS
-    assert result["night"]["verdict"] == "SUCCEEDED"
+    assert result["overnight"]["verdict"] == "SUCCEEDED"
 
 
 def test_a_dry_backfill_only_plans(stage: Stage) -> None:
@@ -188,7 +188,7 @@ def test_a_backfill_fails_with_the_nights_reason(stage: Stage) -> None:
     stage.answers("stub-backfill", REQUEST, {**TOTALS, "token": None})
     stage.answers("stub-settle", verdict("FAILED", "1 manifests failed"))
     end = stage.run("backfill", {})
-    assert (end["status"], end["error"]) == ("FAILED", "NightFailed")
+    assert (end["status"], end["error"]) == ("FAILED", "BackfillFailed")
     assert end["cause"]
 
 

@@ -1,4 +1,4 @@
-"""One checked synthesis for all tests of the template."""
+"""Two syntheses, checked by cdk-nag, for all tests of the template."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Assembly:
-    """What ``cdk synth`` has written."""
+    """A cloud assembly: what ``cdk synth`` writes."""
 
     folder: Path
     settings: Settings
@@ -36,9 +36,9 @@ class Assembly:
         }
 
     def one(self, kind: str, part: str) -> dict[str, Any]:
-        """Properties of the one resource of a type whose logical id contains ``part``."""
+        """Properties of the only resource of a type whose logical id contains ``part``."""
         found = [body for name, body in self.resources(kind).items() if part in name]
-        assert len(found) == 1, f"{len(found)} resources {kind} are called {part}"
+        assert len(found) == 1, f"{len(found)} resources of type {kind} have {part} in their id"
         return found[0]
 
     def statements(self) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -60,13 +60,13 @@ class Assembly:
 
 
 def listed(value: Any) -> list[Any]:
-    """CloudFormation writes lists of one as the one."""
+    """The value as a list: CloudFormation writes a list of one element as this element."""
     return value if isinstance(value, list) else [value]
 
 
 @pytest.fixture(scope="session")
 def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """A stage of its own: flex, in New York. Synthesized with cdk-nag, so every finding has a written reason."""
+    """A stage with Flex in New York's time zone. Its synthesis fails if a finding of cdk-nag has no reason."""
     settings = Settings(
         stage="test_ny",
         time_zone="America/New_York",
@@ -78,7 +78,7 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
 
 @pytest.fixture(scope="session")
 def other_assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """What the other settings change: an existing input bucket, no flex, no peak hours."""
+    """A stage with an existing input bucket, without Flex and without peak hours."""
     settings = Settings(
         stage="other",
         input=InputSettings(bucket="landing-zone-1"),

@@ -1,4 +1,4 @@
-"""docs/deploy.md says every settings key with the default that the code has."""
+"""docs/deploy.md lists every settings key with the code's default, and counts what the stack creates."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def defaults(settings: Any = Settings, where: str = "") -> Iterator[tuple[str, A
             yield where + item.name, item.default
 
 
-def shown(value: Any) -> str:
+def formatted(value: Any) -> str:
     """A default as the page writes it."""
     if value is MISSING:
         return "required"
@@ -56,7 +56,7 @@ def shown(value: Any) -> str:
 
 def test_every_key_is_on_the_page_with_its_default() -> None:
     written = {key: default for key, default, _ in ROW.findall(PAGE.read_text())}
-    assert written == {key: shown(default) for key, default in defaults()}
+    assert written == {key: formatted(default) for key, default in defaults()}
 
 
 def test_the_page_counts_what_the_stack_creates(assembly: Assembly) -> None:

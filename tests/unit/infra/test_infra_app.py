@@ -1,4 +1,4 @@
-"""``cdk synth`` as a person meets it: the right file, or one sentence."""
+"""The CDK app reads the right settings file; wrong settings end it with one sentence."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def test_wrong_settings_are_one_sentence(
     # When the app runs.
     code = main()
     # Then it fails, and names the key and the value in one line.
-    said = capsys.readouterr().err
+    printed = capsys.readouterr().err
     assert code == 1
-    assert len(said.splitlines()) == 1
-    assert key in said
-    assert value in said
+    assert len(printed.splitlines()) == 1
+    assert key in printed
+    assert value in printed
 
 
 def test_the_command_of_cdk_json_fails_without_a_stack_trace(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_the_command_of_cdk_json_fails_without_a_stack_trace(tmp_path: Path) -> 
         check=False,
         env={**os.environ, "CDK_CONTEXT_JSON": context, "CDK_OUTDIR": str(tmp_path)},
     )
-    # Then it says which file is missing, and nothing else.
+    # Then it prints which file is missing, and nothing else.
     assert result.returncode == 1
     assert "nowhere.toml" in result.stderr
     assert "Traceback" not in result.stderr

@@ -1,4 +1,4 @@
-"""What is uploaded: pure Python, the same bytes every time, complete enough to be imported."""
+"""The uploaded code is pure Python, complete, and has the same bytes every time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from infra.functions import SPECS
 from infra.job_asset import build_job_zip, job_script
-from infra.lambda_asset import COMPILED, LIBRARIES, AssetError, build_lambda_asset
+from infra.lambda_asset import COMPILED_SUFFIXES, LIBRARIES, AssetError, build_lambda_asset
 from infra.synth import CHECKOUT
 from lake.settings import Settings, load_settings
 
@@ -28,8 +28,8 @@ def test_the_functions_code_is_pure_python(assembly: Assembly) -> None:
     files = [path for path in assembly.asset_folder("Routerroute").rglob("*") if path.is_file()]
     assert len(files) > 100
     for file in files:
-        assert file.suffix not in COMPILED, file
-        # Time zone files are data; machine code gives itself away by its first bytes.
+        assert file.suffix not in COMPILED_SUFFIXES, file
+        # By content as well: time zone files have no suffix either, but are data.
         assert not file.read_bytes().startswith(COMPILED_MAGIC), file
 
 
@@ -39,14 +39,14 @@ def test_all_functions_share_one_asset(assembly: Assembly) -> None:
     assert len(router) == 1
 
 
-def test_the_settings_are_baked_in(assembly: Assembly) -> None:
+def test_the_settings_are_in_the_asset(assembly: Assembly) -> None:
     folder = assembly.asset_folder("Routerroute")
     name = assembly.one("AWS::Lambda::Function", "Routerroute")["Environment"]["Variables"]["SETTINGS_FILE"]
     assert load_settings(folder / name) == assembly.settings
 
 
 def test_every_handler_can_be_imported_from_the_asset_and_boto3_alone(assembly: Assembly) -> None:
-    # Given the asset, the standard library and what the Lambda runtime brings: boto3 and what it depends on.
+    # Given the asset, the standard library and the packages of the Lambda runtime: boto3 and its dependencies.
     runtime = ("boto3", "botocore", "s3transfer", "dateutil", "six", "urllib3", "jmespath")
     program = f"""
 import importlib, sys
@@ -88,7 +88,7 @@ def test_the_same_checkout_gives_the_same_bytes(tmp_path: Path) -> None:
     assert zips[0] == zips[1]
 
 
-def test_leftovers_of_runs_stay_out(tmp_path: Path) -> None:
+def test_caches_and_other_files_are_not_uploaded(tmp_path: Path) -> None:
     checkout = _small_checkout(tmp_path)
     (checkout / "lake" / "__pycache__").mkdir()
     (checkout / "lake" / "__pycache__" / "a.cpython-311.pyc").write_bytes(b"")

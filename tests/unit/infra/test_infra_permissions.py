@@ -1,4 +1,4 @@
-"""Nobody may do more than the code does."""
+"""Every role has exactly the permissions that the code uses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from infra.functions import SPECS
-from infra.permissions import _GRANTS
+from infra.permissions import GRANTS_BY_FUNCTION
 from tests.unit.infra.conftest import listed
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ ROOT = Path(__file__).parents[3]
 CODE = ("batch_job", "lake", "router", "streaming_job", "transform")
 CALL = re.compile(r"\b(?:s3|glue)\.([a-z][a-z0-9_]+)\(")
 PAGES = re.compile(r"get_paginator\(\"([a-z0-9_]+)\"")
-NO_CALLS = {"get_paginator"}
-NEEDS = {
+NOT_REQUESTS = {"get_paginator"}
+ACTIONS_BY_CALL = {
     "abort_multipart_upload": {"s3:AbortMultipartUpload"},
     "batch_stop_job_run": {"glue:BatchStopJobRun"},
     "complete_multipart_upload": {"s3:PutObject"},
@@ -41,41 +41,41 @@ NEEDS = {
     "update_table": {"glue:UpdateTable"},
     "upload_part": {"s3:PutObject"},
 }
-"""What AWS asks for each call that the code makes."""
+"""The permissions that AWS requires for each call of the code."""
 
 
 def test_no_statement_allows_an_action_by_wildcard(assembly: Assembly, other_assembly: Assembly) -> None:
     for name, statement in [*assembly.statements(), *other_assembly.statements()]:
         if statement["Effect"] == "Allow":
-            wild = [action for action in listed(statement["Action"]) if "*" in action]
-            assert not wild, f"{name} allows {wild}"
+            wildcards = [action for action in listed(statement["Action"]) if "*" in action]
+            assert not wildcards, f"{name} allows {wildcards}"
             assert "NotAction" not in statement
 
 
-def test_only_refusals_of_plain_http_name_all_actions(assembly: Assembly) -> None:
+def test_every_deny_refuses_plain_http(assembly: Assembly) -> None:
     for name, statement in assembly.statements():
         if statement["Effect"] == "Deny":
             assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}, name
 
 
-def test_everything_is_allowed_only_where_aws_knows_no_resource(assembly: Assembly) -> None:
-    free = {
+def test_all_resources_are_allowed_only_for_actions_without_resources(assembly: Assembly) -> None:
+    actions = {
         action
         for _, statement in assembly.statements()
         if statement["Effect"] == "Allow" and "*" in listed(statement.get("Resource", []))
         for action in listed(statement["Action"])
     }
-    assert {action.split(":")[0] for action in free} == {"logs", "xray", "cloudwatch"}
-    assert not free & {"logs:PutLogEvents", "logs:CreateLogGroup"}
+    assert {action.split(":")[0] for action in actions} == {"logs", "xray", "cloudwatch"}
+    assert not actions & {"logs:PutLogEvents", "logs:CreateLogGroup"}
 
 
-def test_the_ledger_is_never_scanned_nor_emptied(assembly: Assembly) -> None:
+def test_no_role_may_scan_the_ledger_or_delete_from_it(assembly: Assembly) -> None:
     actions = {action for _, statement in assembly.statements() for action in listed(statement["Action"])}
     assert "dynamodb:GetItem" in actions
     assert not actions & {"dynamodb:Scan", "dynamodb:DeleteItem", "dynamodb:DeleteTable", "dynamodb:BatchWriteItem"}
 
 
-def test_only_the_jobs_and_the_sweep_touch_the_lake(assembly: Assembly) -> None:
+def test_only_the_jobs_and_the_sweep_have_access_to_the_lake(assembly: Assembly) -> None:
     writers = {
         name
         for name, statement in assembly.statements()
@@ -86,29 +86,29 @@ def test_only_the_jobs_and_the_sweep_touch_the_lake(assembly: Assembly) -> None:
 
 def test_every_call_of_the_code_is_allowed_and_nothing_more(assembly: Assembly) -> None:
     sources = [path.read_text() for package in CODE for path in (ROOT / package).rglob("*.py")]
-    calls = {name for source in sources for pattern in (CALL, PAGES) for name in pattern.findall(source)} - NO_CALLS
-    # Given the calls, each of which this table has to know.
-    assert calls <= set(NEEDS), f"say what AWS asks for {calls - set(NEEDS)}"
-    needed = {action for name in calls for action in NEEDS[name]}
-    ours = re.compile(r"Router.*|JobsRole.*")
+    calls = {name for source in sources for pattern in (CALL, PAGES) for name in pattern.findall(source)} - NOT_REQUESTS
+    # Given the calls of the code, all of them in the table.
+    assert calls <= set(ACTIONS_BY_CALL), f"add the permissions for {calls - set(ACTIONS_BY_CALL)}"
+    needed = {action for name in calls for action in ACTIONS_BY_CALL[name]}
+    own_roles = re.compile(r"Router.*|JobsRole.*")
     allowed = {
         action
         for name, statement in assembly.statements()
-        if ours.match(name)
+        if own_roles.match(name)
         for action in listed(statement["Action"])
         if action.startswith(("s3:", "glue:"))
     }
-    # Then our functions and jobs together may do this and nothing else.
+    # Then functions and jobs together are allowed these actions and no others.
     assert allowed == needed
 
 
-def test_whoever_takes_a_selection_may_look_for_its_dataset_in_the_input(assembly: Assembly) -> None:
-    lookers = {
+def test_only_jobs_and_functions_with_a_selection_may_list_the_input(assembly: Assembly) -> None:
+    allowed = {
         re.sub(r"RoleDefaultPolicy\w+", "", name)
         for name, statement in assembly.statements()
         if "s3:ListBucket" in listed(statement["Action"]) and "StorageInput" in str(statement.get("Resource"))
     }
-    assert lookers == {"Routerplan", "Routerbackfill", "Routerpromote", "Jobs"}
+    assert allowed == {"Routerplan", "Routerbackfill", "Routerpromote", "Jobs"}
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
@@ -117,4 +117,4 @@ def test_every_function_has_its_handler_and_its_permissions(assembly: Assembly, 
     assert function["Handler"] == f"router.{spec.name}.handler.handler"
     source = ROOT.joinpath(*function["Handler"].split(".")[:-1]).with_suffix(".py")
     assert re.search(r"^def handler\(", source.read_text(), re.MULTILINE)
-    assert spec.name in _GRANTS
+    assert spec.name in GRANTS_BY_FUNCTION

@@ -1,4 +1,4 @@
-"""The template has what the system's promises need."""
+"""The template has the properties that the system's promises rely on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from infra.names import Names
+from infra.names import StackNames
 from infra.outputs import StackOutputs, output_key
 from lake.errors import InvalidInputError
 from lake.settings import Settings, dump_settings
@@ -55,7 +55,7 @@ def test_every_created_object_reaches_the_queue(assembly: Assembly) -> None:
     assert "Filter" not in queue
 
 
-def test_a_slow_route_does_not_see_its_events_twice(assembly: Assembly) -> None:
+def test_events_of_a_slow_route_are_not_redelivered_to_it(assembly: Assembly) -> None:
     route = assembly.one("AWS::Lambda::Function", "Routerroute")
     queue = assembly.one("AWS::SQS::Queue", "ArrivalsQueue")
     assert queue["VisibilityTimeout"] >= 6 * route["Timeout"]
@@ -66,7 +66,7 @@ def test_a_slow_route_does_not_see_its_events_twice(assembly: Assembly) -> None:
 
 
 @pytest.mark.parametrize("part", ["Routerroute", "Routerbackfill"])
-def test_functions_that_own_arrivals_end_before_they_are_given_up(assembly: Assembly, part: str) -> None:
+def test_functions_that_own_arrivals_end_before_they_are_presumed_dead(assembly: Assembly, part: str) -> None:
     from router.ownership import OWNER_GRACE
 
     assert assembly.one("AWS::Lambda::Function", part)["Timeout"] < OWNER_GRACE.total_seconds()
@@ -117,7 +117,7 @@ def test_a_slow_or_dead_executor_does_not_hold_a_run(assembly: Assembly, part: s
     assert int(settings["spark.task.maxFailures"]) == 4
 
 
-def test_jobs_and_functions_are_told_the_same_places(assembly: Assembly) -> None:
+def test_jobs_and_functions_get_the_same_resource_names(assembly: Assembly) -> None:
     arguments = assembly.one(JOB, "JobsBatch")["DefaultArguments"]
     environment = assembly.one("AWS::Lambda::Function", "Routersettle")["Environment"]["Variables"]
     outputs = assembly.template["Outputs"]
@@ -130,7 +130,7 @@ def test_the_jobs_find_settings_code_and_script(assembly: Assembly) -> None:
 
     job = assembly.one(JOB, "JobsStream")
     arguments = job["DefaultArguments"]
-    # Then what they are told exists among the assets.
+    # Then settings, script and code of their arguments are among the assets.
     settings = assembly.folder / f"asset.{_key(arguments['--settings'])}"
     assert settings.read_text() == dump_settings(assembly.settings)
     script = assembly.folder / f"asset.{_key(job['Command']['ScriptLocation'])}"
@@ -143,9 +143,9 @@ def test_the_jobs_find_settings_code_and_script(assembly: Assembly) -> None:
 def test_schedules_follow_the_deployments_time_zone(assembly: Assembly) -> None:
     schedules = assembly.resources("AWS::Scheduler::Schedule")
     assert {body["ScheduleExpressionTimezone"] for body in schedules.values()} == {"America/New_York"}
-    night = assembly.one("AWS::Scheduler::Schedule", "Overnight")
-    assert night["ScheduleExpression"] == "cron(30 21 * * ? *)"
-    assert night["Target"]["Input"] == "{}"
+    overnight = assembly.one("AWS::Scheduler::Schedule", "Overnight")
+    assert overnight["ScheduleExpression"] == "cron(30 21 * * ? *)"
+    assert overnight["Target"]["Input"] == "{}"
     assert all("DeadLetterConfig" in body["Target"] for body in schedules.values())
     for part in ("Catalog", "Sweep"):
         assert assembly.one("AWS::Scheduler::Schedule", part)["ScheduleExpression"] == "rate(15 minutes)"
@@ -158,11 +158,11 @@ def test_a_stream_window_opens_only_where_there_are_peak_hours(assembly: Assembl
     assert other_assembly.one(kind, "Overnight")["State"] == "ENABLED"
 
 
-def test_every_log_group_forgets(assembly: Assembly) -> None:
+def test_every_log_group_has_a_retention_time(assembly: Assembly) -> None:
     groups = assembly.resources("AWS::Logs::LogGroup")
     assert {name: body.get("RetentionInDays") for name, body in groups.items()} == dict.fromkeys(groups, 30)
     for name, function in assembly.resources("AWS::Lambda::Function").items():
-        assert "LogGroup" in function.get("LoggingConfig", {}), f"{name} writes into a group that never forgets"
+        assert "LogGroup" in function.get("LoggingConfig", {}), f"{name} writes logs without a retention time"
 
 
 @pytest.mark.parametrize("metric", ["ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage", "Errors"])
@@ -173,7 +173,7 @@ def test_alarms_reach_the_topic(assembly: Assembly, metric: str) -> None:
     assert all(alarm["AlarmActions"] == [{"Ref": topic}] for alarm in alarms)
 
 
-def test_a_failed_night_is_an_alarm(assembly: Assembly) -> None:
+def test_a_failed_overnight_execution_raises_an_alarm(assembly: Assembly) -> None:
     alarm = assembly.one("AWS::CloudWatch::Alarm", "FailedOvernight")
     assert (alarm["MetricName"], alarm["Threshold"]) == ("ExecutionsFailed", 1)
     assert alarm["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
@@ -185,7 +185,7 @@ def test_an_existing_bucket_is_used_and_not_created(other_assembly: Assembly) ->
     assert not any("Input" in name for name in names)
     notification = next(iter(other_assembly.resources("Custom::S3BucketNotifications").values()))
     assert notification["BucketName"] == "landing-zone-1"
-    # Then the configuration that others gave it stays.
+    # Then its existing notifications stay.
     assert notification["Managed"] is False
 
 
@@ -208,11 +208,11 @@ def test_outputs_of_another_version_are_refused() -> None:
 
 
 def test_names_differ_by_stage() -> None:
-    assert Names.of(Settings(stage="a_b")).stack == "hybrid-router-a-b"
-    assert Names.of(Settings(stage="a_b")).database == "hybrid_router_a_b"
+    assert StackNames.of(Settings(stage="a_b")).stack == "hybrid-router-a-b"
+    assert StackNames.of(Settings(stage="a_b")).catalog_database == "hybrid_router_a_b"
 
 
 def _key(uri: Any) -> str:
-    """The object's key in an ``s3://`` address that CloudFormation puts together."""
+    """The object's name in an ``s3://`` URI that CloudFormation builds."""
     text = uri.get("Fn::Sub") or "".join(part for part in uri.get("Fn::Join", ["", []])[1] if isinstance(part, str))
     return str(text).rsplit("/", 1)[-1]

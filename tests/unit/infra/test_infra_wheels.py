@@ -1,4 +1,4 @@
-"""The wheels for Glue: complete, of this checkout, and the only difference between a real and a local template."""
+"""The wheels for Glue: complete, loadable, of this checkout; the rest of the template is that of the local cloud."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from infra import app
 from infra.glue_wheels import (
     READER,
     REQUIREMENTS,
-    SUFFIX,
+    WHEELS_SUFFIX,
     WHEELS_ZIP,
     GlueRuntime,
     check_wheels,
     locked_versions,
     reader_fingerprint,
 )
-from infra.job_asset import PACKAGES
+from infra.job_asset import JOB_PACKAGES
 from infra.lambda_asset import AssetError
-from infra.make_wheels import JOB_LIBRARIES, check_glibc, missing_on_glue
+from infra.make_wheels import JOB_LIBRARIES, check_compatibility, missing_on_glue
 from infra.synth import CHECKOUT, synth
+from tests.unit.infra.small_wheels import elf_library, write_wheel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,11 +35,12 @@ if TYPE_CHECKING:
     from tests.unit.infra.conftest import Assembly
 
 ARGUMENTS = ("--additional-python-modules", "--python-modules-installer-option")
+PLATFORM = "cp311-abi3-linux_x86_64"
 
 
 @pytest.fixture
 def wheels(tmp_path: Path) -> Path:
-    """A zip as ``make wheels`` makes it for this checkout, with empty wheels."""
+    """A zip with the pins and the fingerprint that ``make wheels`` writes for this checkout, but without wheels."""
     return write_zip(tmp_path / "made.gluewheels.zip", missing_on_glue(CHECKOUT, GlueRuntime.load()))
 
 
@@ -50,7 +52,7 @@ def write_zip(path: Path, pins: dict[str, str], fingerprint: str = "") -> Path:
 
 
 def imported(package: str) -> set[str]:
-    """Top-level modules that a package's files import when they run (not only for types)."""
+    """Top-level modules that a package's files import at run time, not only for type checking."""
     found: set[str] = set()
     for file in (CHECKOUT / package).rglob("*.py"):
         for node in ast.walk(_without_type_checking(ast.parse(file.read_text()))):
@@ -71,21 +73,21 @@ def _without_type_checking(tree: ast.Module) -> ast.Module:
 
 
 def test_everything_that_the_jobs_import_is_in_the_zip_or_on_glue() -> None:
-    # Given the modules that are neither Python's nor ours.
-    modules = {module for package in PACKAGES for module in imported(package)}
-    foreign = modules - set(sys.stdlib_module_names) - set(PACKAGES)
-    assert {"ndjson_arrow", "obstore", "pyarrow"} <= foreign
-    # When they are looked up.
-    owners = packages_distributions()
-    libraries = {owners.get(module, [module])[0].lower().replace("_", "-") for module in foreign}
-    # Then each is packed or provided, and the list of what is needed is complete.
+    # Given the modules that are neither of the standard library nor of this project.
+    modules = {module for package in JOB_PACKAGES for module in imported(package)}
+    third_party = modules - set(sys.stdlib_module_names) - set(JOB_PACKAGES)
+    assert {"ndjson_arrow", "obstore", "pyarrow"} <= third_party
+    # When their distributions are looked up.
+    distributions = packages_distributions()
+    libraries = {distributions.get(module, [module])[0].lower().replace("_", "-") for module in third_party}
+    # Then each is in the zip or on Glue, and JOB_LIBRARIES is complete.
     runtime = GlueRuntime.load()
     packed = missing_on_glue(CHECKOUT, runtime)
     assert libraries <= set(packed) | set(runtime.packages)
     assert libraries - set(runtime.packages) <= set(JOB_LIBRARIES)
 
 
-def test_the_zip_takes_locked_versions_and_nothing_that_glue_brings() -> None:
+def test_the_zip_has_locked_versions_and_nothing_that_glue_provides() -> None:
     runtime = GlueRuntime.load()
     packed = missing_on_glue(CHECKOUT, runtime)
     assert set(packed) == {READER, "obstore"}
@@ -95,7 +97,7 @@ def test_the_zip_takes_locked_versions_and_nothing_that_glue_brings() -> None:
 
 
 def test_dependencies_follow_their_markers() -> None:
-    # Given a Glue without typing-extensions: obstore asks for it before Python 3.13.
+    # Given a Glue without typing-extensions, which obstore requires before Python 3.13.
     runtime = GlueRuntime.load()
     packages = {name: version for name, version in runtime.packages.items() if name != "typing-extensions"}
     # Then
@@ -107,7 +109,7 @@ def test_dependencies_follow_their_markers() -> None:
 def test_the_runtime_is_the_one_that_the_jobs_are_deployed_on(assembly: Assembly) -> None:
     runtime = GlueRuntime.load()
     assert {job["GlueVersion"] for job in assembly.resources("AWS::Glue::Job").values()} == {runtime.glue}
-    # Spark is what the local cloud runs; the project's Python range holds Glue's.
+    # The local cloud runs the same Spark, and Glue's Python is in the project's range.
     assert runtime.packages["pyspark"] == locked_versions(CHECKOUT)["pyspark"]
     assert runtime.packages["py4j"] == locked_versions(CHECKOUT)["py4j"]
     assert runtime.python == "3.13"
@@ -116,44 +118,55 @@ def test_the_runtime_is_the_one_that_the_jobs_are_deployed_on(assembly: Assembly
 
 def test_a_wheel_that_needs_a_newer_glibc_is_refused(tmp_path: Path) -> None:
     runtime = GlueRuntime.load()
-    for version, newest in ((b"GLIBC_2.9\0GLIBC_2.34", (2, 34)), (b"nothing", (0, 0))):
-        with zipfile.ZipFile(tmp_path / "some.whl", "w") as archive:
-            archive.writestr("some/native.abi3.so", b"\x7fELF" + version)
-        assert check_glibc(tmp_path / "some.whl", runtime) == newest
-    with zipfile.ZipFile(tmp_path / "new.whl", "w") as archive:
-        archive.writestr("new/native.so", b"GLIBC_2.2.5\0GLIBC_2.35\0")
-    with pytest.raises(AssetError, match=r"new\.whl needs glibc 2\.35"):
-        check_glibc(tmp_path / "new.whl", runtime)
+    old = {"some/native.abi3.so": elf_library(["GLIBC_2.9", "GLIBC_2.34"])}
+    assert check_compatibility(write_wheel(tmp_path / f"some-1-{PLATFORM}.whl", old), runtime) == (2, 34)
+    pure = {"pure/__init__.py": b"# GLIBC_2.35"}
+    assert check_compatibility(write_wheel(tmp_path / "pure-1-py3-none-any.whl", pure), runtime) == (0, 0)
+    new = {"new/native.so": elf_library(["GLIBC_2.2.5", "GLIBC_2.35"])}
+    with pytest.raises(AssetError, match=r"new-1-.*\.whl needs glibc 2\.35, Glue 6\.0 has 2\.34"):
+        check_compatibility(write_wheel(tmp_path / f"new-1-{PLATFORM}.whl", new), runtime)
+
+
+def test_a_wheel_with_a_library_that_linux_distributions_do_not_share_is_refused(tmp_path: Path) -> None:
+    files = {"ssl/native.so": elf_library(["OPENSSL_3.0.0"], "libssl.so.3")}
+    with pytest.raises(AssetError, match=r"needs libssl\.so\.3, which no manylinux platform"):
+        check_compatibility(write_wheel(tmp_path / f"ssl-1-{PLATFORM}.whl", files), GlueRuntime.load())
+
+
+def test_a_platform_wheel_without_a_library_is_refused(tmp_path: Path) -> None:
+    damaged = write_wheel(tmp_path / f"empty-1-{PLATFORM}.whl", {"empty/native.so": b"GLIBC_2.2.5"})
+    with pytest.raises(AssetError, match=r"auditwheel cannot check empty-1"):
+        check_compatibility(damaged, GlueRuntime.load())
 
 
 def test_a_deployment_without_its_wheels_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Given a checkout in which nobody has made the wheels.
+    # Given a checkout without the zip of wheels.
     monkeypatch.setattr(app, "WHEELS_ZIP", tmp_path / WHEELS_ZIP)
     monkeypatch.setenv("CDK_CONTEXT_JSON", json.dumps({"stage": "dev"}))
     monkeypatch.setenv("CDK_OUTDIR", str(tmp_path / "out"))
     # When
     code = app.main()
     # Then
-    said = capsys.readouterr().err.strip()
+    printed = capsys.readouterr().err.strip()
     assert code == 1
-    assert "are missing: type `make wheels`" in said
-    assert len(said.splitlines()) == 1
+    assert "are missing: run `make wheels`" in printed
+    assert len(printed.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
-    ("pins", "fingerprint", "why"),
+    ("pins", "fingerprint", "reason"),
     [
-        ({"obstore": "0.1.0"}, "", r"hold obstore==0\.1\.0, uv\.lock says "),
-        ({"left-pad": "1"}, "", "uv.lock says nothing of it"),
+        ({"obstore": "0.1.0"}, "", r"contain obstore==0\.1\.0, uv\.lock has obstore=="),
+        ({"left-pad": "1"}, "", r"uv\.lock has no left-pad"),
         ({}, "f" * 64, "another state of native/"),
     ],
 )
 def test_wheels_of_another_checkout_are_refused(
-    tmp_path: Path, pins: dict[str, str], fingerprint: str, why: str
+    tmp_path: Path, pins: dict[str, str], fingerprint: str, reason: str
 ) -> None:
-    with pytest.raises(AssetError, match=why) as error:
+    with pytest.raises(AssetError, match=reason) as error:
         check_wheels(write_zip(tmp_path / "x.gluewheels.zip", pins, fingerprint), CHECKOUT)
     assert "make wheels" in str(error.value)
 
@@ -162,7 +175,7 @@ def test_a_damaged_zip_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.gluewheels.zip").write_bytes(b"PK")
     with pytest.raises(AssetError, match="cannot be read"):
         check_wheels(tmp_path / "x.gluewheels.zip", CHECKOUT)
-    with pytest.raises(AssetError, match=r"has to end in \.gluewheels\.zip"):
+    with pytest.raises(AssetError, match=r"must end in \.gluewheels\.zip"):
         check_wheels(tmp_path / "x.zip", CHECKOUT)
 
 
@@ -176,9 +189,9 @@ def test_wheels_change_two_arguments_and_one_permission(tmp_path: Path, assembly
         assert modules.endswith(".gluewheels.zip")
         assert (real.folder / f"asset.{modules.rsplit('/', 1)[1]}").read_bytes() == wheels.read_bytes()
         assert job["DefaultArguments"]["--python-modules-installer-option"] == "--no-index"
-    # And cdk uploads it under that very name.
+    # And CDK uploads it under exactly that name.
     assets = json.loads(next(real.folder.glob("*.assets.json")).read_text())["files"]
-    keys = {place["objectKey"] for file in assets.values() for place in file["destinations"].values()}
+    keys = {target["objectKey"] for file in assets.values() for target in file["destinations"].values()}
     assert modules.rsplit("/", 1)[1] in keys
     # And the jobs' role may read it.
     granted = [
@@ -187,7 +200,7 @@ def test_wheels_change_two_arguments_and_one_permission(tmp_path: Path, assembly
         if name.startswith("JobsRole") and statement["Action"] == "s3:GetObject"
     ]
     assert any(modules.rsplit("/", 1)[1] in resources for resources in granted)
-    # And nothing else differs from what the local cloud is given.
+    # And nothing else differs from the template for the local cloud.
     assert _without_wheels(real.template) == _without_wheels(assembly.template)
     assert real.template != assembly.template
 
@@ -200,5 +213,7 @@ def _without_wheels(template: dict[str, Any]) -> dict[str, Any]:
         if body["Type"] == "AWS::IAM::Policy":
             for statement in body["Properties"]["PolicyDocument"]["Statement"]:
                 if isinstance(statement["Resource"], list):
-                    statement["Resource"] = [part for part in statement["Resource"] if SUFFIX not in json.dumps(part)]
+                    statement["Resource"] = [
+                        part for part in statement["Resource"] if WHEELS_SUFFIX not in json.dumps(part)
+                    ]
     return template

@@ -1,4 +1,4 @@
-"""The machines' files: every state is reachable, every retry is named, jittered and bounded, all can be filled in."""
+"""The state machines' files: reachable and described states, retries by name, placeholders that the stack fills."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from tests.unit.infra.conftest import Assembly
 
-FILES = sorted((Path(__file__).parents[3] / "statemachines").glob("*.asl.json"))
+MACHINES = Path(__file__).parents[3] / "statemachines"
+FILES = sorted(MACHINES.glob("*.asl.json"))
 PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
 LAMBDA_ERRORS = {
     "Lambda.ServiceException",
@@ -42,7 +43,7 @@ machine_files = pytest.mark.parametrize("file", FILES, ids=lambda file: file.nam
 
 
 def subclasses(root: type[BaseException]) -> set[str]:
-    """Names of a class and all that derive from it in its own module: whatever else a test run has imported."""
+    """Names of a class and of its subclasses in the same module; other tests may have defined more."""
     children = [child for child in root.__subclasses__() if child.__module__ == root.__module__]
     return {root.__name__}.union(*(subclasses(child) for child in children))
 
@@ -56,7 +57,7 @@ def graphs(machine: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def states(machine: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """All states with their names, those inside Map states too."""
+    """(name, state) of all states, also of those inside Map states."""
     for graph in graphs(machine):
         yield from graph["States"].items()
 
@@ -86,6 +87,15 @@ def test_every_state_is_reachable_and_leads_somewhere(file: Path) -> None:
             ends = state.get("End") is True or state["Type"] in ("Fail", "Succeed")
             assert ends or {"Next", "Default"} & set(state), f"{name} leads nowhere"
         assert reached == set(graph["States"])
+
+
+@machine_files
+def test_every_state_tells_the_operator_what_it_does(file: Path) -> None:
+    comments = {name: state.get("Comment", "") for name, state in states(read(file))}
+    for name, text in comments.items():
+        assert 20 < len(text) < 220, f"{name} has no comment, or one too long for the console"
+        assert text.endswith("."), name
+    assert len(set(comments.values())) == len(comments)
 
 
 @machine_files
@@ -132,11 +142,20 @@ def test_lambda_calls_retry_every_transient_error_and_no_terminal_one(file: Path
 
 
 @machine_files
+def test_every_lambda_call_has_the_retry_of_the_one_source(file: Path) -> None:
+    source = json.loads((MACHINES / "lambda_retry.json").read_text(encoding="utf-8"))
+    calls = {name: state for name, state in states(read(file)) if state.get("Resource", "").endswith("lambda:invoke")}
+    assert calls
+    for name, state in calls.items():
+        assert state["Retry"] == source, f"{name} of {file.name}: copy statemachines/lambda_retry.json into its Retry"
+
+
+@machine_files
 def test_the_first_state_tells_a_person_what_was_wrong_with_the_input(file: Path) -> None:
     machine = read(file)
     first = machine["States"][machine["StartAt"]]
     if file.name == "stream_window.asl.json":
-        # Its input is not looked at.
+        # It ignores its input.
         assert "$states.input" not in json.dumps(first)
         return
     caught = first["Catch"][0]
@@ -148,7 +167,7 @@ def test_the_first_state_tells_a_person_what_was_wrong_with_the_input(file: Path
 @machine_files
 def test_placeholders_are_quoted_and_only_values_are_filled_in(file: Path) -> None:
     text = file.read_text(encoding="utf-8")
-    # It is JSON as it stands, so every placeholder is inside a text.
+    # The file is valid JSON before the substitution, so every placeholder is inside a string.
     machine = json.loads(text)
     assert PLACEHOLDER.search(text)
     assert not [key for key in _keys(machine) if PLACEHOLDER.search(key)]
@@ -165,25 +184,25 @@ def test_the_stack_fills_in_every_placeholder_and_no_other(file: Path, assembly:
 
 
 def test_numbers_come_from_the_settings(assembly: Assembly) -> None:
-    night = assembly.one("AWS::StepFunctions::StateMachine", "MachinesOvernight")["DefinitionSubstitutions"]
-    assert night["HeldRounds"] == str(assembly.settings.batch.held_rounds)
-    assert night["HeldWaitSeconds"] == str(assembly.settings.batch.held_wait_seconds)
+    overnight = assembly.one("AWS::StepFunctions::StateMachine", "MachinesOvernight")["DefinitionSubstitutions"]
+    assert overnight["HeldRounds"] == str(assembly.settings.batch.held_rounds)
+    assert overnight["HeldWaitSeconds"] == str(assembly.settings.batch.held_wait_seconds)
     window = assembly.one("AWS::StepFunctions::StateMachine", "MachinesStreamWindow")["DefinitionSubstitutions"]
-    # One minute of grace, looked after every 40 seconds.
+    # One minute of grace, checked every 40 seconds.
     assert (window["WatchSeconds"], window["StopRounds"]) == ("40", "2")
 
 
-def test_a_night_outlasts_the_longest_run_and_a_backfill_the_longest_night() -> None:
+def test_overnight_outlasts_the_longest_run_and_backfill_outlasts_overnight() -> None:
     overnight, backfill = (
         read(next(file for file in FILES if file.name.startswith(name))) for name in ("overnight", "backfill")
     )
-    longest_run = 10_080 * 60
+    max_run_seconds = 10_080 * 60
     run = overnight["States"]["Runs"]["ItemProcessor"]["States"]["RunJob"]
-    assert longest_run < run["TimeoutSeconds"] < overnight["TimeoutSeconds"]
+    assert max_run_seconds < run["TimeoutSeconds"] < overnight["TimeoutSeconds"]
     assert overnight["TimeoutSeconds"] < backfill["States"]["Overnight"]["TimeoutSeconds"]
 
 
-def test_runs_are_children_of_their_own_and_none_stops_the_others() -> None:
+def test_every_run_is_a_child_execution_and_stops_no_other() -> None:
     machine = read(next(file for file in FILES if file.name.startswith("overnight")))
     runs = machine["States"]["Runs"]
     assert runs["ItemProcessor"]["ProcessorConfig"] == {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"}

@@ -1,4 +1,4 @@
-"""npm's asl-validator over every machine: schema, state names, JSONata, paths and ARNs."""
+"""npm's asl-validator accepts every state machine: schema, state names, JSONata, paths and ARNs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PACKAGE = Path(__file__).parent / "asl_validator"
 FILES = sorted((ROOT / "statemachines").glob("*.asl.json"))
 BROKEN = {
     "a state that does not exist": lambda machine: machine["States"]["Settle"].update(Next="Nowhere"),
-    "a resource that is no ARN": lambda machine: machine["States"]["Settle"].update(Resource="lambda"),
+    "a resource that is not an ARN": lambda machine: machine["States"]["Settle"].update(Resource="lambda"),
     "an expression that does not parse": lambda machine: machine["States"]["WaitForLease"].update(Seconds="{% 1 + %}"),
     "a field of another state type": lambda machine: machine["States"]["Refused"].update(Next="Settle"),
     "no start": lambda machine: machine.pop("StartAt"),
@@ -29,7 +29,7 @@ BROKEN = {
 
 @pytest.fixture(scope="session")
 def validator() -> Path:
-    """The validator's program, installed once below .cache by the bundled Node's npm."""
+    """The validator's program, installed once in .cache by the bundled Node's npm."""
     lock = (PACKAGE / "package-lock.json").read_bytes()
     folder = ROOT / ".cache" / f"asl-validator-{hashlib.sha256(lock).hexdigest()[:12]}"
     program = folder / "node_modules" / "asl-validator" / "dist" / "bin" / "asl-validator.js"
@@ -38,15 +38,15 @@ def validator() -> Path:
         shutil.copytree(PACKAGE, unfinished)
         npm = node_folder() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
         command = [str(node_binary()), str(npm), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-        # Node has certificate authorities of its own; a company's network needs those that the machine trusts.
+        # Node has its own certificate authorities; a company's network needs those that the machine trusts.
         trusted = os.environ.get("NODE_EXTRA_CA_CERTS") or ssl.get_default_verify_paths().cafile or ""
         environment = {**os.environ, "NODE_EXTRA_CA_CERTS": trusted}
         result = subprocess.run(command, cwd=unfinished, capture_output=True, text=True, check=False, env=environment)
         if result.returncode:
             shutil.rmtree(unfinished)
             pytest.fail(
-                f"asl-validator could not be installed: give this machine a route to an npm registry once "
-                f"(npm config get registry), then run the test again; npm said: {result.stderr[-600:]}"
+                f"asl-validator could not be installed: give this machine access to an npm registry once "
+                f"(npm config get registry), then run the test again; npm's error: {result.stderr[-600:]}"
             )
         shutil.rmtree(folder, ignore_errors=True)
         unfinished.rename(folder)
@@ -65,7 +65,7 @@ def test_the_validator_accepts_the_machine(validator: Path, file: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", BROKEN)
-def test_the_validator_would_find(validator: Path, tmp_path: Path, fault: str) -> None:
+def test_the_validator_finds_a_fault(validator: Path, tmp_path: Path, fault: str) -> None:
     machine = json.loads((ROOT / "statemachines" / "overnight.asl.json").read_text(encoding="utf-8"))
     BROKEN[fault](machine)
     file = tmp_path / "broken.asl.json"

@@ -1,4 +1,4 @@
-"""Glue's rules for runs, on real processes but without an emulator."""
+"""Glue runs follow Glue's rules: real processes, without the emulator."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Bench:
-    """Runs whose scripts are files in a folder that plays the bucket."""
+class GlueHarness:
+    """Glue runs with scripts from a folder that takes the place of a bucket."""
 
     def __init__(self, folder: Path, minute_seconds: float = 60.0) -> None:
         self.folder = folder
@@ -29,17 +29,17 @@ class Bench:
     def _fetch(self, bucket: str, key: str, target: Path) -> None:
         shutil.copy(self.folder / bucket / key, target)
 
-    def job(self, script: str, **more) -> dict:
+    def job(self, script: str, **properties) -> dict:
         (self.folder / "code").mkdir(exist_ok=True)
         (self.folder / "code" / "job.py").write_text(script)
-        command = {"Name": more.pop("kind", "glueetl"), "ScriptLocation": "s3://code/job.py"}
-        return {"Name": "job", "Command": command, **more}
+        command = {"Name": properties.pop("kind", "glueetl"), "ScriptLocation": "s3://code/job.py"}
+        return {"Name": "job", "Command": command, **properties}
 
-    def ended(self, job: dict, **request) -> dict:
-        return self.end_of(self.runs.start(job, request, self.records))
+    def run_to_end(self, job: dict, **request) -> dict:
+        return self.wait_for_end(self.runs.start(job, request, self.records))
 
-    def end_of(self, run: dict) -> dict:
-        deadline = time.monotonic() + 30
+    def wait_for_end(self, run: dict) -> dict:
+        deadline = time.monotonic() + 180
         while run["JobRunState"] in LIVE_STATES:
             assert time.monotonic() < deadline, run
             time.sleep(0.02)
@@ -47,22 +47,22 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path):
-    made = Bench(tmp_path)
-    yield made
-    made.runs.kill_all()
+def glue(tmp_path):
+    harness = GlueHarness(tmp_path)
+    yield harness
+    harness.runs.kill_all()
 
 
-def test_run_gets_glues_arguments_and_ends_succeeded(bench):
-    # When a job with defaults is run with an argument of its own
-    job = bench.job("import sys, json; print(json.dumps(sys.argv[1:]))", DefaultArguments={"--a": "1", "--b": "2"})
-    run = bench.ended(job, Arguments={"--b": "3 4"})
-    # Then its script got both, and the run has all its times
-    log = (bench.settings.logs / "job" / f"{run['Id']}.log").read_text()
+def test_run_gets_glues_arguments_and_ends_succeeded(glue):
+    # When a job with default arguments runs with an argument of the run
+    job = glue.job("import sys, json; print(json.dumps(sys.argv[1:]))", DefaultArguments={"--a": "1", "--b": "2"})
+    run = glue.run_to_end(job, Arguments={"--b": "3 4"})
+    # Then its script got both, and the run's record has all of its times
+    log = (glue.settings.logs / "job" / f"{run['Id']}.log").read_text()
     assert json.loads(log) == ["--JOB_NAME", "job", "--JOB_RUN_ID", run["Id"], "--a", "1", "--b", "3 4"]
     assert (run["JobRunState"], run["ErrorMessage"]) == ("SUCCEEDED", "")
     assert run["CompletedOn"] >= run["StartedOn"]
-    assert find_run(bench.records, run["Id"]) is run
+    assert find_run(glue.records, run["Id"]) is run
 
 
 @pytest.mark.parametrize(
@@ -76,33 +76,33 @@ def test_run_gets_glues_arguments_and_ends_succeeded(bench):
         ("def f(:", "SyntaxError: "),
     ],
 )
-def test_failed_run_says_why_in_one_line(bench, script, message):
-    run = bench.ended(bench.job(script))
+def test_failed_run_has_its_reason_in_one_line(glue, script, message):
+    run = glue.run_to_end(glue.job(script))
     assert run["JobRunState"] == "FAILED"
     assert run["ErrorMessage"].startswith(message)
 
 
-def test_missing_script_fails_the_run_with_the_reason(bench):
-    job = bench.job("")
-    (bench.folder / "code" / "job.py").unlink()
-    run = bench.ended(job)
+def test_missing_script_fails_the_run_with_the_reason(glue):
+    job = glue.job("")
+    (glue.folder / "code" / "job.py").unlink()
+    run = glue.run_to_end(job)
     assert run["JobRunState"] == "FAILED"
     assert "LAUNCH ERROR | FileNotFoundError" in run["ErrorMessage"]
 
 
-def test_run_beyond_max_concurrent_runs_is_refused_until_one_has_ended(bench):
-    job = bench.job("import time; time.sleep(600)", ExecutionProperty={"MaxConcurrentRuns": 2})
-    first, _second = (bench.runs.start(job, {}, bench.records) for _ in range(2))
+def test_run_beyond_max_concurrent_runs_is_refused_until_one_has_ended(glue):
+    job = glue.job("import time; time.sleep(600)", ExecutionProperty={"MaxConcurrentRuns": 2})
+    first, _second = (glue.runs.start(job, {}, glue.records) for _ in range(2))
     with pytest.raises(ConcurrentRunsExceededError):
-        bench.runs.start(job, {}, bench.records)
-    assert bench.runs.stop(first)
-    assert bench.end_of(first)["JobRunState"] == "STOPPED"
-    assert bench.runs.start(job, {}, bench.records)["JobRunState"] in LIVE_STATES
+        glue.runs.start(job, {}, glue.records)
+    assert glue.runs.stop(first)
+    assert glue.wait_for_end(first)["JobRunState"] == "STOPPED"
+    assert glue.runs.start(job, {}, glue.records)["JobRunState"] in LIVE_STATES
 
 
-def test_ended_run_cannot_be_stopped(bench):
-    run = bench.ended(bench.job(""))
-    assert not bench.runs.stop(run)
+def test_ended_run_cannot_be_stopped(glue):
+    run = glue.run_to_end(glue.job(""))
+    assert not glue.runs.stop(run)
     assert run["JobRunState"] == "SUCCEEDED"
 
 
@@ -116,8 +116,8 @@ def test_ended_run_cannot_be_stopped(bench):
     ],
 )
 def test_run_is_killed_at_the_end_of_its_life(tmp_path, kind, of_job, of_run, minute_seconds, state):
-    bench = Bench(tmp_path, minute_seconds)
-    run = bench.ended(bench.job("import time; time.sleep(600)", kind=kind, **of_job), **of_run)
+    glue = GlueHarness(tmp_path, minute_seconds)
+    run = glue.run_to_end(glue.job("import time; time.sleep(600)", kind=kind, **of_job), **of_run)
     assert run["JobRunState"] == state
 
 
@@ -126,18 +126,18 @@ def test_arguments_that_cannot_be_overridden_win():
     assert merged_arguments(job, {"Arguments": {"--a": "run", "--b": "run"}}) == {"--a": "run", "--b": "fixed"}
 
 
-def test_script_sees_its_deployed_modules_and_not_the_checkout(bench):
-    job = bench.job(
+def test_script_sees_its_deployed_modules_and_not_the_checkout(glue):
+    job = glue.job(
         "import helper\nprint(helper.WORD)\nimport lake", DefaultArguments={"--extra-py-files": "s3://code/helper.py"}
     )
-    (bench.folder / "code" / "helper.py").write_text("WORD = 'deployed'")
-    run = bench.ended(job)
-    assert (bench.settings.logs / "job" / f"{run['Id']}.log").read_text().startswith("deployed\n")
+    (glue.folder / "code" / "helper.py").write_text("WORD = 'deployed'")
+    run = glue.run_to_end(job)
+    assert (glue.settings.logs / "job" / f"{run['Id']}.log").read_text().startswith("deployed\n")
     assert run["ErrorMessage"] == "ModuleNotFoundError: No module named 'lake'"
 
 
-def test_spark_settings_of_the_job_come_after_those_of_the_local_cloud(bench):
-    run = bench.ended(bench.job("", DefaultArguments={"--conf": "spark.a=1 --conf spark.master=local[1]"}))
-    conf = (bench.settings.runs / run["Id"] / "conf" / "spark-defaults.conf").read_text().splitlines()
+def test_spark_settings_of_the_job_come_after_those_of_the_local_cloud(glue):
+    run = glue.run_to_end(glue.job("", DefaultArguments={"--conf": "spark.a=1 --conf spark.master=local[1]"}))
+    conf = (glue.settings.runs / run["Id"] / "conf" / "spark-defaults.conf").read_text().splitlines()
     assert {"spark.a 1", "spark.master local[1]"} <= set(conf)
     assert "spark.master local[2]" not in conf

@@ -1,4 +1,4 @@
-"""The environment of children is built from nothing, not from the person's."""
+"""The environment of child processes is built from scratch, not from the user's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ ENDPOINT = "http://127.0.0.1:1"
 
 
 def test_only_what_programs_need_to_start_is_kept():
-    person = {
+    users_environment = {
         "PATH": "/bin",
         "HOME": "/home/someone",
         "AWS_PROFILE": "work",
@@ -19,7 +19,7 @@ def test_only_what_programs_need_to_start_is_kept():
         "PYTHONPATH": "/somewhere",
         "ANYTHING": "else",
     }
-    environment = isolated_environment(ENDPOINT, person)
+    environment = isolated_environment(ENDPOINT, users_environment)
     assert {name for name in environment if not name.startswith(("AWS_", "PYTHON"))} == {
         "PATH",
         "HOME",

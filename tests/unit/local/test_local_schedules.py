@@ -1,4 +1,4 @@
-"""Schedules follow their time zone through both changes of the clock."""
+"""Schedules follow their time zone at both changes of the clock."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def _zoned(text: str) -> schedules._ZonedExpression:
     [
         ("2026-07-01T02:30:00+02:00", "2026-07-02T02:30:00+02:00"),
         ("2026-12-31T23:00:00+00:00", "2027-01-01T02:30:00+01:00"),
-        # 02:30 does not exist on the day the clock goes forward: that night is skipped.
+        # 02:30 does not exist on the day when the clock is set forward: this run is skipped.
         ("2027-03-27T12:00:00+01:00", "2027-03-29T02:30:00+02:00"),
-        # 02:30 comes twice on the day it goes back: the first one counts, and only it.
+        # 02:30 occurs twice on the day when it is set back: only the first one fires.
         ("2026-10-24T12:00:00+02:00", "2026-10-25T02:30:00+02:00"),
         ("2026-10-25T02:30:01+02:00", "2026-10-26T02:30:00+01:00"),
     ],

@@ -1,4 +1,4 @@
-"""Spark's S3 jars: resolved once, complete or not at all. A stub plays Java and Ivy."""
+"""Spark's S3 jars are downloaded once, completely or not at all. A stub takes the place of Java and Ivy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ exit {code}
 
 @pytest.fixture
 def java(tmp_path, monkeypatch):
-    """Puts a stub of java in front of the real one; returns a function that says what it does."""
+    """Puts a stub of java first on the PATH; returns a function that sets the stub's behaviour."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
@@ -39,7 +39,7 @@ def _calls(tmp_path):
     return (tmp_path / "calls").read_text().count("started")
 
 
-def test_jars_are_fetched_once_even_by_concurrent_callers(java, tmp_path):
+def test_jars_are_downloaded_once_even_by_concurrent_callers(java, tmp_path):
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: resolve(tmp_path / "cache"), range(8)))
     assert {tuple(jar.name for jar in jars) for jars in found} == {
@@ -50,17 +50,17 @@ def test_jars_are_fetched_once_even_by_concurrent_callers(java, tmp_path):
 
 
 @pytest.mark.parametrize("failure", [{"code": 1}, {"complete": False}])
-def test_failed_download_is_not_taken_for_a_whole_one(java, tmp_path, failure):
-    # Given a download that fails, or silently leaves out a jar
+def test_failed_download_is_not_taken_for_a_complete_one(java, tmp_path, failure):
+    # Given a download that fails, or that lacks a jar without an error
     java(**failure)
-    with pytest.raises(LocalCloudError, match="could not be fetched"):
+    with pytest.raises(LocalCloudError, match="could not be downloaded"):
         resolve(tmp_path / "cache")
-    # When it works the next time, then the jars are there
+    # When the next download works, then the jars are there
     java()
     assert len(resolve(tmp_path / "cache")) == 3
 
 
-def test_persons_maven_and_ivy_folders_are_not_consulted(java, tmp_path, monkeypatch):
+def test_maven_and_ivy_folders_of_the_user_are_not_used(java, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     resolve(tmp_path / "cache")
     assert not (tmp_path / "home").exists()

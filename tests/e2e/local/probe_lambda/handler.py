@@ -1,4 +1,4 @@
-"""Writes what it got to the table; fails on command."""
+"""Writes the keys of S3 events to the table; other events make it fail, import a package or report its environment."""
 
 import json
 import os

@@ -1,0 +1,90 @@
+"""Ending a session ends all of its processes and no other."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from local.processes import end_session, has_ended, kill_session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FAMILY = """
+import json, os, sys, time
+
+def child(prepare):
+    pid = os.fork()
+    if pid == 0:
+        prepare()
+        time.sleep(600)
+    return pid
+
+def orphan():
+    # Its parent ends at once, so the leader does not have it among its descendants.
+    read, write = os.pipe()
+    parent = os.fork()
+    if parent == 0:
+        os.write(write, str(child(lambda: None)).encode())
+        os._exit(0)
+    os.waitpid(parent, 0)
+    return int(os.read(read, 20))
+
+plain = child(lambda: None)
+group = child(lambda: os.setpgid(0, 0))
+print(json.dumps({"plain": plain, "group": group, "orphan": orphan()}), flush=True)
+time.sleep(600)
+"""
+"""A process with three children: one beside it, one in its own process group, one whose parent has ended."""
+
+
+@pytest.fixture
+def family() -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
+    """The leader of a session, and the ids of all other processes of the session."""
+    with subprocess.Popen(
+        [sys.executable, "-c", FAMILY], stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as leader:
+        assert leader.stdout is not None
+        yield leader, list(json.loads(leader.stdout.readline()).values())
+        kill_session(leader.pid)
+
+
+def test_end_of_a_session_is_the_end_of_all_its_processes(family: tuple[subprocess.Popen[str], list[int]]) -> None:
+    # Given a session with processes that left its process group or lost their parent
+    leader, others = family
+    assert not any(has_ended(pid) for pid in (leader.pid, *others))
+    # When it is ended, then none of them runs any more on return
+    end_session(leader.pid)
+    assert all(has_ended(pid) for pid in (leader.pid, *others))
+    # And the exit code is still there for the one who started it
+    assert leader.wait() == -9
+
+
+def test_processes_that_outlive_their_leader_are_ended(family: tuple[subprocess.Popen[str], list[int]]) -> None:
+    leader, others = family
+    leader.kill()
+    leader.wait()
+    end_session(leader.pid)
+    assert all(has_ended(pid) for pid in others)
+
+
+def test_other_sessions_go_on(family: tuple[subprocess.Popen[str], list[int]]) -> None:
+    # Given a process in its own session, started by the same process as the session that ends
+    leader, _others = family
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True) as other:
+        end_session(leader.pid)
+        assert not has_ended(other.pid)
+        assert not has_ended(os.getpid())
+        other.communicate(b"\n")
+        assert other.returncode == 0
+
+
+def test_a_process_that_never_existed_has_ended() -> None:
+    # 2**22 is the largest process id that Linux gives.
+    assert has_ended(2**22 + 1)
+    end_session(2**22 + 1)
