@@ -11,10 +11,10 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench.data import Recipe, prepare
-from bench.report import put_between
+from bench.input_files import Recipe, prepare
+from bench.markdown_tables import put_between
 from bench.results import Results
-from bench.rounds import CHECKOUT, Figure, Rounds
+from bench.runner import CHECKOUT, Figure, Rounds
 
 STARTED = time.monotonic()
 CORES = 2

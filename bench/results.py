@@ -8,15 +8,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.goals import goals
-from bench.report import dollar_table, goal_table, output_table, parts_table, speed_table, whole
-from bench.rounds import WAYS
+from bench.markdown_tables import dollar_table, goal_table, output_table, parts_table, speed_table, whole
+from bench.runner import WAYS
+from bench.targets import goals
 from lake.settings import PriceSettings
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from bench.rounds import Figure
+    from bench.runner import Figure
 
 CPU_INFO = Path("/proc/cpuinfo")
 PACKAGES = ("pyspark", "pyarrow", "duckdb", "polars")

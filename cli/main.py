@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cli.output import guarded
+from cli.error_output import guarded
 
 app = typer.Typer(
     no_args_is_help=True,

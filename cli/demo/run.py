@@ -113,7 +113,7 @@ def _report(
     console: DemoConsole,
     seconds: float,
 ) -> int:
-    from cli.demo import report
+    from cli.demo import summary as report
     from cli.demo.proof import prove
 
     console.say("proof: counting every line of the input and every row of the lake again")

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from local.cloud import LocalCloud
 from tests.chaos.workers import lead_to
-from tests.load.control import with_old_manifests
+from tests.load.control_plane import with_old_manifests
 from tests.load.lanes import batch_load, stream_load
-from tests.load.large import large_file
-from tests.load.night import night
+from tests.load.large_file import large_file
+from tests.load.overnight import night
 
 PARTS = ("stream", "old", "batch", "manifest", "backlog", "large")
 TARGET_MEGABYTES = 196

@@ -12,7 +12,7 @@ from datetime import datetime
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from bench.data import Recipe, generate
+from bench.input_files import Recipe, generate
 from lake.settings import BatchSettings, DatasetRule, PeakSettings, Settings, StreamSettings
 from tests.chaos.glue_world import OVER, GlueWorld
 from tests.chaos.inputs import Body

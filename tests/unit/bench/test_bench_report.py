@@ -4,10 +4,10 @@ import sys
 
 import pytest
 
-from bench.dollars import Service, cost
-from bench.goals import goals
-from bench.report import BEGIN, END, parts_table, put_between
-from bench.rounds import CHECKOUT, WAYS, Figure
+from bench.aws_costs import Service, cost
+from bench.markdown_tables import BEGIN, END, parts_table, put_between
+from bench.runner import CHECKOUT, WAYS, Figure
+from bench.targets import goals
 from lake.settings import PriceSettings
 
 

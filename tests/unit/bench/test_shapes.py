@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.data import Recipe, generate, prepare
+from bench.input_files import Recipe, generate, prepare
 from bench.shapes import SHAPES
 
 MEMBERS = {"flat": 16, "nested": 46, "random_order": 16, "sparse": 20, "wide": 1000, "tiny": 16, "gzip": 16}

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bench.dollars import DAY_BYTES, TERABYTE, WORKERS, cost, services
-from bench.rounds import WAYS
+from bench.aws_costs import DAY_BYTES, TERABYTE, WORKERS, cost, services
+from bench.runner import WAYS
 from bench.shapes import SHAPES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from bench.goals import Goal
-    from bench.rounds import Figure
+    from bench.runner import Figure
+    from bench.targets import Goal
     from lake.settings import PriceSettings
 
 BEGIN = "<!-- figures: written by make bench -->"

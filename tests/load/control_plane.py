@@ -16,7 +16,7 @@ from tests.chaos.inputs import Body
 from tests.chaos.processes import clients
 from tests.chaos.world import World
 from tests.load.lanes import settings
-from tests.load.requests import counted
+from tests.load.request_counts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,8 +16,8 @@ from tests.chaos import patches
 from tests.chaos.inputs import Body
 from tests.chaos.processes import clients
 from tests.chaos.world import World
-from tests.load.control import with_old_manifests
-from tests.load.requests import counted
+from tests.load.control_plane import with_old_manifests
+from tests.load.request_counts import counted
 
 if TYPE_CHECKING:
     from collections import Counter

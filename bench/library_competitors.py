@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.measure import peak_bytes
+from bench.measurement import peak_bytes
 
 if TYPE_CHECKING:
-    from bench.data import Data
+    from bench.input_files import Data
 
 
 def duckdb_way(data: Data, output: Path, threads: int) -> int:

@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.data import Data
-from bench.measure import timed
+from bench.input_files import Data
+from bench.measurement import timed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 def spark_ways(cores: int, scratch: Path) -> dict[str, Way]:
     """Everything that runs in one Spark session of so many cores."""
-    from bench.ours import convert_by_spark  # noqa: PLC0415
-    from bench.spark_ways import obvious, one_pass, open_session  # noqa: PLC0415
+    from bench.product_competitor import convert_by_spark  # noqa: PLC0415
+    from bench.spark_competitors import obvious, one_pass, open_session  # noqa: PLC0415
     from lake.settings import ConvertSettings  # noqa: PLC0415
 
     session = open_session(cores, scratch)
@@ -35,7 +35,7 @@ def spark_ways(cores: int, scratch: Path) -> dict[str, Way]:
 
 def engine_ways(threads: int) -> dict[str, Way]:
     """Engines that are one process with threads."""
-    from bench.engines import duckdb_way, polars_way  # noqa: PLC0415
+    from bench.library_competitors import duckdb_way, polars_way  # noqa: PLC0415
 
     return {"duckdb": partial(duckdb_way, threads=threads), "polars": partial(polars_way, threads=threads)}
 
@@ -44,7 +44,7 @@ def answer(ways: dict[str, Way], request: dict[str, Any], scratch: Path) -> dict
     """Measure what one request asks for."""
     data = Data(**{**request["data"], "names": tuple(request["data"]["names"]), "keys": tuple(request["data"]["keys"])})
     if request["way"] == "parts":
-        from bench.parts import measure_parts  # noqa: PLC0415
+        from bench.conversion_steps import measure_parts  # noqa: PLC0415
 
         return dict(measure_parts(data.paths, scratch))
     return asdict(timed(ways[request["way"]], data, scratch / "output", check=request["check"]))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from local.cloud import LocalCloud
 
 WRITERS = 16
-STUB = Path(__file__).with_name("stub_job.py")
+STUB = Path(__file__).with_name("stub_batch_job.py")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from bench.data import Data
+    from bench.input_files import Data
 
 FILES = 4
 """Output files: two for each core, so that nobody waits for the last one."""

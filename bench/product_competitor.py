@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.local_objects import LocalSink, local_source, local_version
-from bench.measure import forget_peak, peak_bytes
+from bench.measurement import forget_peak, peak_bytes
 from lake.partition import Partition
 from transform.job import WORKER_ENVIRONMENT
 from transform.run_task import forget_zip_importers, run_task
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark import SparkContext
 
-    from bench.data import Data
+    from bench.input_files import Data
     from lake.settings import ConvertSettings
 
 TASKS = 2

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from bench.data import Data
+    from bench.input_files import Data
 
 STATUS = Path("/proc/self/status")
 CLEAR_PEAK = Path("/proc/self/clear_refs")

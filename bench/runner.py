@@ -20,7 +20,7 @@ from transform.job import WORKER_ENVIRONMENT
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from bench.data import Data
+    from bench.input_files import Data
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 MEGABYTE = 1_000_000
@@ -86,7 +86,7 @@ class Child:
             "PYSPARK_PYTHON": sys.executable,
             "POLARS_MAX_THREADS": str(cores),
         }
-        command = [sys.executable, "-m", "bench.child", kind, str(cores), str(scratch)]
+        command = [sys.executable, "-m", "bench.measurement_server", kind, str(cores), str(scratch)]
         self._log = scratch.with_suffix(".log")
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bench.rounds import MAIN, Figure
+from bench.runner import MAIN, Figure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
