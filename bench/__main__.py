@@ -13,8 +13,9 @@ from pathlib import Path
 
 from bench.input_files import Recipe, prepare
 from bench.markdown_tables import put_between
+from bench.measuring_process import CHECKOUT
 from bench.results import Results
-from bench.runner import CHECKOUT, Figure, Rounds
+from bench.runner import Figure, Rounds
 
 STARTED = time.monotonic()
 CORES = 2

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import mmap
 import os
 import shutil
 import statistics
-import subprocess
 import sys
 from collections import defaultdict
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
+from bench.measuring_process import CHECKOUT, MeasuringProcess
 from transform.job import WORKER_ENVIRONMENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from bench.input_files import Data
 
-CHECKOUT = Path(__file__).resolve().parents[1]
 MEGABYTE = 1_000_000
 
 
@@ -71,54 +69,17 @@ class Figure:
     """The highest of all rounds."""
 
 
-class ChildFailedError(Exception):
-    """A measuring process ended without an answer; what it said stands above."""
-
-
-class Child:
-    """A measuring process."""
-
-    def __init__(self, kind: str, cores: int, scratch: Path, settings: Mapping[str, str] | None = None) -> None:
-        environment = {
-            **os.environ,
-            **(settings or {}),
-            "PYTHONPATH": str(CHECKOUT),
-            "PYSPARK_PYTHON": sys.executable,
-            "POLARS_MAX_THREADS": str(cores),
-        }
-        command = [sys.executable, "-m", "bench.measurement_server", kind, str(cores), str(scratch)]
-        self._log = scratch.with_suffix(".log")
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment, text=True
-            )
-        self._read_answer()
-
-    def ask(self, way: str, data: Data, *, check: bool = True) -> dict[str, Any]:
-        """One measurement."""
-        request = json.dumps({"way": way, "data": asdict(data), "check": check})
-        print(request, file=_pipe(self._process.stdin), flush=True)
-        return self._read_answer()
-
-    def _read_answer(self) -> dict[str, Any]:
-        line = _pipe(self._process.stdout).readline()
-        if not line:
-            raise ChildFailedError(f"a measuring process ended, its last words are in {self._log}")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        _pipe(self._process.stdin).close()
-        self._process.wait()
-        _pipe(self._process.stdout).close()
-
-
-def _pipe(pipe: IO[str] | None) -> IO[str]:
-    assert pipe is not None
-    return pipe
+def start_process(kind: str, cores: int, scratch: Path, settings: Mapping[str, str] | None = None) -> MeasuringProcess:
+    """A measuring process of one kind with the given cores; its files are under ``scratch``, its log is beside it."""
+    environment = {
+        **os.environ,
+        **(settings or {}),
+        "PYTHONPATH": str(CHECKOUT),
+        "PYSPARK_PYTHON": sys.executable,
+        "POLARS_MAX_THREADS": str(cores),
+    }
+    command = [sys.executable, "-m", "bench.measurement_server", kind, str(cores), str(scratch)]
+    return MeasuringProcess(command, environment, scratch.with_suffix(".log"))
 
 
 class Rounds:
@@ -128,13 +89,13 @@ class Rounds:
         self._scratch = scratch
         self._say = say
         self._stack = ExitStack()
-        self._spark: dict[int, Child] = {}
+        self._spark: dict[int, MeasuringProcess] = {}
 
     def __enter__(self) -> Self:
         shutil.rmtree(self._scratch, ignore_errors=True)
         self._scratch.mkdir(parents=True)
         for cores in sorted({way.cores for way in WAYS if way.kind == "spark"}):
-            child = Child("spark", cores, self._scratch / f"spark-{cores}")
+            child = start_process("spark", cores, self._scratch / f"spark-{cores}")
             self._spark[cores] = self._stack.enter_context(child)
         return self
 
@@ -152,8 +113,8 @@ class Rounds:
                     answers[way.name].append(self._ask(way, data))
             if data.shape in PARTS:
                 first = data.first(1)
-                with Child("engine", 1, self._scratch / "parts", WORKER_ENVIRONMENT) as child:
-                    for name, seconds in child.ask("parts", first).items():
+                with start_process("engine", 1, self._scratch / "parts", WORKER_ENVIRONMENT) as child:
+                    for name, seconds in _ask(child, "parts", first).items():
                         parts[name].append(data.bytes / len(data.names) / MEGABYTE / seconds)
             self._say(f"{data.shape}, round {number + 1} of {rounds}")
         figures = [_figure(way, data, answers[way.name]) for way in WAYS]
@@ -165,19 +126,23 @@ class Rounds:
             path.read_bytes()
         if way.kind == "spark":
             return _warm_answer(self._spark[way.cores], way, data)
-        with Child(way.kind, way.cores, self._scratch / way.name) as child:
+        with start_process(way.kind, way.cores, self._scratch / way.name) as child:
             return _warm_answer(child, way, data)
 
 
-def _warm_answer(child: Child, way: Way, data: Data) -> dict[str, Any]:
+def _ask(child: MeasuringProcess, way: str, data: Data, *, check: bool = True) -> dict[str, Any]:
+    return child.request({"way": way, "data": asdict(data), "check": check})
+
+
+def _warm_answer(child: MeasuringProcess, way: Way, data: Data) -> dict[str, Any]:
     """The first files unmeasured, two for each core, then the measurement.
 
     Compilers have then seen this kind of data, threads and Python workers have been started (Spark ends workers that
     were idle for a minute) and have their memory: a job that runs for an hour does all of this once.
     """
-    child.ask(way.method, data.first(2 * way.cores), check=False)
+    _ask(child, way.method, data.first(2 * way.cores), check=False)
     _take_back_memory(data.bytes // 2)
-    return child.ask(way.method, data)
+    return _ask(child, way.method, data)
 
 
 def _take_back_memory(size: int) -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from bench.aws_costs import Service, cost
 from bench.markdown_tables import BEGIN, END, parts_table, put_between
-from bench.runner import CHECKOUT, WAYS, Figure
+from bench.measuring_process import CHECKOUT
+from bench.runner import WAYS, Figure
 from bench.targets import goals
 from lake.settings import PriceSettings
 
