@@ -90,7 +90,8 @@ def prepare(recipe: Recipe, cache: Path, workers: int) -> Data:
 
 
 def _make(recipe: Recipe, folder: Path, counts: Path, workers: int) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        shutil.rmtree(folder)
     folder.mkdir(parents=True)
     with ProcessPoolExecutor(workers) as pool:
         jobs = [pool.submit(_write, recipe, number, folder) for number in range(recipe.files)]

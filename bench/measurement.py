@@ -36,11 +36,10 @@ class WrongRowsError(Exception):
 
 
 def timed(convert: Callable[[Data, Path], int | None], data: Data, output: Path, *, check: bool = True) -> Measure:
-    """Run ``convert`` into the empty folder ``output``, look at what it wrote, and remove it; only it is timed.
+    """Run ``convert`` into the new folder ``output``, look at what it wrote, and remove it; only it is timed.
 
     ``convert`` answers its peak memory in bytes.
     """
-    shutil.rmtree(output, ignore_errors=True)
     output.mkdir(parents=True)
     started = time.perf_counter()
     peak = convert(data, output)

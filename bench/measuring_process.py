@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
@@ -11,40 +14,94 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 CHECKOUT = Path(__file__).resolve().parents[1]
+END_SECONDS = 60
+"""Twice the time that Hadoop gives the shutdown hooks of Spark's JVM (hadoop.service.shutdown.timeout, 30 s)."""
 
 
 class MeasuringProcessError(Exception):
-    """A measuring process ended without a result; the message names its log."""
+    """A measuring process ended without a result, or left a process behind; the message names its log."""
 
 
 class MeasuringProcess:
-    """Runs a command that answers each JSON line on its input by a JSON line on its output.
+    """Runs a command that answers each JSON line on its input with a JSON line on its output.
 
-    The command writes one line more before the first request, when it is ready.
+    The command writes one more line before the first request, when it is ready. It ends at the end of its input.
+
+    A context manager: after the block the process and every process that it started have ended, so the caller can
+    remove the files of all of them.
+
+    Parameters
+    ----------
+    command
+        The program and its arguments.
+    environment
+        The whole environment of the process.
+    log_file
+        Receives what the process and the processes that it starts write to their standard error.
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], log_file: Path) -> None:
+        self._command = command
+        self._environment = environment
         self._log_file = log_file
-        with log_file.open("ab") as log:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment, text=True
-            )
-        self._read_line()
 
     def request(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Send one request; returns the answer."""
-        print(json.dumps(fields), file=_pipe(self._process.stdin), flush=True)
-        return self._read_line()
+        """Send one request; returns the answer.
+
+        Raises
+        ------
+        MeasuringProcessError
+            The process ended before it answered.
+        """
+        with suppress(BrokenPipeError):
+            print(json.dumps(fields), file=_pipe(self._process.stdin), flush=True)
+        return self._read_answer()
 
     def __enter__(self) -> Self:
+        # Every process that this one starts inherits its standard error, Spark's JVM as well. So this pipe reaches
+        # its end when the last of them has ended: the JVM outlives the Python process and then removes its folders.
+        source, stderr = os.pipe()
+        try:
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                env=self._environment,
+                text=True,
+            )
+        finally:
+            os.close(stderr)
+        self._log_copier = threading.Thread(target=self._copy_log, args=(source,), daemon=True)
+        self._log_copier.start()
+        try:
+            self._read_answer()
+        except BaseException:
+            self._end()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        _pipe(self._process.stdin).close()
+        self._end()
+
+    def _end(self) -> None:
+        with suppress(BrokenPipeError):
+            _pipe(self._process.stdin).close()
         self._process.wait()
         _pipe(self._process.stdout).close()
+        self._log_copier.join(END_SECONDS)
+        if self._log_copier.is_alive():
+            raise MeasuringProcessError(
+                f"a process that a measuring process started still runs {END_SECONDS} s after its end: "
+                f"see {self._log_file}"
+            )
 
-    def _read_line(self) -> dict[str, Any]:
+    def _copy_log(self, source: int) -> None:
+        with open(source, "rb") as lines, self._log_file.open("ab", buffering=0) as log:
+            for line in lines:
+                log.write(line)
+
+    def _read_answer(self) -> dict[str, Any]:
         line = _pipe(self._process.stdout).readline()
         if not line:
             raise MeasuringProcessError(f"a measuring process ended without a result: see {self._log_file}")

@@ -92,11 +92,14 @@ class Rounds:
         self._spark: dict[int, MeasuringProcess] = {}
 
     def __enter__(self) -> Self:
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        if self._scratch.exists():
+            shutil.rmtree(self._scratch)
         self._scratch.mkdir(parents=True)
-        for cores in sorted({way.cores for way in WAYS if way.kind == "spark"}):
-            child = start_process("spark", cores, self._scratch / f"spark-{cores}")
-            self._spark[cores] = self._stack.enter_context(child)
+        with ExitStack() as stack:
+            for cores in sorted({way.cores for way in WAYS if way.kind == "spark"}):
+                child = start_process("spark", cores, self._scratch / f"spark-{cores}")
+                self._spark[cores] = stack.enter_context(child)
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
