@@ -1,41 +1,47 @@
-"""Engines without Spark, with the keys known beforehand; order of rows given up where that makes them quicker."""
+"""DuckDB and Polars, in this process. They are given the keys, and they may change the order of rows: it is faster."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.measurement import peak_bytes
+from bench.peak_memory import peak_bytes
 
 if TYPE_CHECKING:
-    from bench.input_files import Data
+    from bench.input_files import InputFiles
 
 
-def duckdb_way(data: Data, output: Path, threads: int) -> int:
-    """All columns VARCHAR, one file per thread."""
+def convert_by_duckdb(files: InputFiles, output: Path, threads: int) -> int:
+    """All columns VARCHAR, one output file for each thread; returns the peak memory of this process in bytes."""
     import duckdb  # noqa: PLC0415
 
-    columns = ", ".join(f"'{key}': 'VARCHAR'" for key in data.keys)
+    columns = ", ".join(f"'{key}': 'VARCHAR'" for key in files.keys)
     with duckdb.connect() as connection:
         connection.execute(f"SET threads = {threads}")
         connection.execute("SET preserve_insertion_order = false")
         connection.execute(
-            f"COPY (SELECT * FROM read_json('{_files(data)}', format = 'newline_delimited', columns = {{{columns}}})) "  # noqa: S608
+            f"COPY (SELECT * FROM read_json('{_glob(files)}', format = 'newline_delimited', columns = {{{columns}}})) "  # noqa: S608
             f"TO '{output / 'out'}' (FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, PER_THREAD_OUTPUT true)"
         )
     return peak_bytes()
 
 
-def polars_way(data: Data, output: Path, threads: int) -> int:
-    """The streaming engine, all columns String; POLARS_MAX_THREADS is set by whoever starts the process."""
+def convert_by_polars(files: InputFiles, output: Path, threads: int) -> int:
+    """The streaming engine, all columns String; returns the peak memory of this process in bytes.
+
+    Raises
+    ------
+    ValueError
+        ``POLARS_MAX_THREADS`` is another number: Polars reads it once, when it is imported.
+    """
     import polars as pl  # noqa: PLC0415
 
     if pl.thread_pool_size() != threads:
         raise ValueError(f"POLARS_MAX_THREADS is not {threads}")
-    frame = pl.scan_ndjson(_files(data), schema=dict.fromkeys(data.keys, pl.String))
+    frame = pl.scan_ndjson(_glob(files), schema=dict.fromkeys(files.keys, pl.String))
     frame.sink_parquet(output / "out.parquet", compression="zstd", compression_level=1, maintain_order=False)
     return peak_bytes()
 
 
-def _files(data: Data) -> str:
-    return f"{data.location}/*" if Path(data.location).is_dir() else data.location
+def _glob(files: InputFiles) -> str:
+    return f"{files.location}/*" if Path(files.location).is_dir() else files.location

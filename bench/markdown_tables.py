@@ -1,26 +1,26 @@
-"""The figures as tables, for a terminal and for the documentation."""
+"""The figures as Markdown tables, for a terminal and for docs/performance.md."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bench.aws_costs import DAY_BYTES, TERABYTE, WORKERS, cost, services
-from bench.runner import WAYS
+from bench.aws_costs import DAY_BYTES, TERABYTE, WORKERS, calculate_cost, compute_services
+from bench.competitors import COMPETITORS, MAIN_SHAPES, PRODUCT
 from bench.shapes import SHAPES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from bench.runner import Figure
-    from bench.targets import Goal
+    from bench.figure import Figure
+    from bench.targets import Target
     from lake.settings import PriceSettings
 
 BEGIN = "<!-- figures: written by make bench -->"
 END = "<!-- end of figures -->"
-PART_NAMES = {
+STEP_NAMES = {
     "read": "read the file (page cache)",
     "parse_columns": "parse into columns",
-    "write_none": "write Parquet, not compressed",
+    "write_none": "write Parquet, uncompressed",
     "write_snappy": "write Parquet, snappy",
     "write_zstd": "write Parquet, zstd-1",
     "inflate_parse_columns": "inflate gzip, parse into columns",
@@ -28,78 +28,84 @@ PART_NAMES = {
 
 
 def speed_table(figures: Sequence[Figure]) -> list[str]:
-    """MB of NDJSON per second and core, a row for each shape."""
-    lines = _table("MB/s per core", *[way.name for way in WAYS])
+    """MB of NDJSON per second and core: a row for each shape, a column for each competitor."""
+    lines = _table("MB/s per core", *[competitor.name for competitor in COMPETITORS])
     for shape in _shapes(figures):
         row = [f"{figure.mb_per_second_per_core:.0f}" for figure in figures if figure.shape == shape]
-        lines.append(_row(f"{shape} ({SHAPES[shape].about})", *row))
+        lines.append(_row(f"{shape} ({SHAPES[shape].description})", *row))
     return lines
 
 
 def output_table(figures: Sequence[Figure]) -> list[str]:
-    """Output size and memory."""
-    lines = _table("output MB (memory MB)", *[way.name for way in WAYS])
+    """Output size and peak memory, both in MB: a row for each shape, a column for each competitor."""
+    lines = _table("output MB (memory MB)", *[competitor.name for competitor in COMPETITORS])
     for shape in _shapes(figures):
         row = [_output(figure) for figure in figures if figure.shape == shape]
         lines.append(_row(shape, *row))
     return lines
 
 
-def parts_table(parts: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """MB of NDJSON per second of one thread, part by part."""
-    shapes = [shape for shape in parts if parts[shape]]
-    lines = _table("part alone, one thread, MB/s", *shapes)
-    for name, words in PART_NAMES.items():
-        cells = [f"{parts[shape][name]:.0f}" if name in parts[shape] else "" for shape in shapes]
+def steps_table(steps: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Each step alone on one thread; ``steps`` are MB of NDJSON per second, by shape and step.
+
+    The speed of a step that cannot run alone is the difference of two measurements.
+    """
+    shapes = [shape for shape in steps if steps[shape]]
+    lines = _table("step alone, one thread, MB/s", *shapes)
+    for step, name in STEP_NAMES.items():
+        cells = [f"{steps[shape][step]:.0f}" if step in steps[shape] else "" for shape in shapes]
         if any(cells):
-            lines.append(_row(words, *cells))
+            lines.append(_row(name, *cells))
     compress = {
-        shape: _by_difference(parts[shape]["write_zstd"], parts[shape]["write_none"])
+        shape: _by_difference(steps[shape]["write_zstd"], steps[shape]["write_none"])
         for shape in shapes
-        if "write_zstd" in parts[shape]
+        if "write_zstd" in steps[shape]
     }
     if compress:
         lines.append(_row("compress, zstd-1 (by difference)", *[compress.get(shape, "") for shape in shapes]))
-    if "gzip" in parts and "flat" in parts:
-        inflate = _by_difference(parts["gzip"]["inflate_parse_columns"], parts["flat"]["parse_columns"])
-        lines.append(_row("inflate gzip (by difference)", *[inflate if s == "gzip" else "" for s in shapes]))
+    if "gzip" in steps and "flat" in steps:
+        inflate = _by_difference(steps["gzip"]["inflate_parse_columns"], steps["flat"]["parse_columns"])
+        cells = [inflate if shape == "gzip" else "" for shape in shapes]
+        lines.append(_row("inflate gzip (by difference)", *cells))
     return lines
 
 
-def goal_table(goals: Sequence[Goal]) -> list[str]:
-    """What was asked for."""
-    lines = _table("asked for", "measured", "wanted", "")
-    return lines + [_row(g.what, g.measured, g.wanted, "reached" if g.reached else "NOT reached") for g in goals]
+def targets_table(targets: Sequence[Target]) -> list[str]:
+    """Each metric with its target."""
+    lines = _table("metric", "measured", "target", "result")
+    for target in targets:
+        lines.append(_row(target.metric, target.measured, target.target, "met" if target.met else "NOT met"))
+    return lines
 
 
-def dollar_table(figures: Sequence[Figure], price: PriceSettings) -> list[str]:
-    """Calculated costs by both bounds."""
+def costs_table(figures: Sequence[Figure], price: PriceSettings) -> list[str]:
+    """Calculated costs of hybrid-router on the main shapes, as limited by the CPU and by the network."""
     network = price.mb_per_second_per_core
     lines = [
-        f"Calculated, not run on AWS: a vCPU converts what a core did here (CPU), or gets {network:g} MB/s of input",
-        "(network; assumed, the setting `price.mb_per_second_per_core`); the forecast is the larger. Of "
-        f"{WORKERS} workers one is the driver: paid for, converting nothing.",
+        "Calculated, not measured on AWS. CPU: a vCPU converts as fast as a core did here. Network: a vCPU reads",
+        f"{network:g} MB/s of input (assumed: the setting `price.mb_per_second_per_core`). The forecast is the larger",
+        f"of both. One of {WORKERS} workers is the driver: it is billed and converts nothing.",
         "",
         *_table("calculated, US dollars", "CPU", "network", "forecast"),
     ]
     for figure in figures:
-        if figure.way != "ours" or figure.shape not in ("flat", "nested"):
+        if figure.competitor != PRODUCT or figure.shape not in MAIN_SHAPES:
             continue
-        for size, words in ((TERABYTE, "1 TB"), (DAY_BYTES, "a day of 338,000 files of 4 GB")):
-            for service in services(price):
-                bill = cost(size, figure.mb_per_second_per_core, network, service)
-                cells = [_dollars(value) for value in (bill.cpu, bill.network, bill.forecast)]
-                lines.append(_row(f"{figure.shape}, {words}, {service.name}", *cells))
+        for size, amount in ((TERABYTE, "1 TB"), (DAY_BYTES, "a day of 338,000 files of 4 GB")):
+            for service in compute_services(price):
+                cost = calculate_cost(size, figure.mb_per_second_per_core, network, service)
+                cells = [_dollars(value) for value in (cost.cpu, cost.network, cost.forecast)]
+                lines.append(_row(f"{figure.shape}, {amount}, {service.name}", *cells))
     return lines
 
 
-def whole(sections: Sequence[Sequence[str]]) -> str:
-    """Sections with a blank line between them."""
+def join_sections(sections: Sequence[Sequence[str]]) -> str:
+    """Sections of lines with a blank line between them."""
     return "\n\n".join("\n".join(section) for section in sections)
 
 
-def put_between(document: str, text: str) -> str:
-    """The document with ``text`` in place of what stood between its markers.
+def replace_figures(document: str, text: str) -> str:
+    """The document with ``text`` between its two markers, instead of what was there.
 
     Raises
     ------
@@ -109,13 +115,13 @@ def put_between(document: str, text: str) -> str:
     head, begin, rest = document.partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not begin or not end:
-        raise ValueError(f"the document lacks the lines {BEGIN} and {END}: put them where the figures belong")
+        raise ValueError(f"the document lacks the lines {BEGIN} and {END}: add them where the figures belong")
     return f"{head}{BEGIN}\n\n{text}\n\n{END}{tail}"
 
 
-def _by_difference(both: float, one: float) -> str:
-    """The speed of the rest of what has the speed ``both``, of which a part has the speed ``one``."""
-    return f"{1 / (1 / both - 1 / one):.0f}" if both < one else "inf"
+def _by_difference(both: float, first: float) -> str:
+    """The speed of the second of two steps, from the speed of ``both`` together and of the ``first`` alone."""
+    return f"{1 / (1 / both - 1 / first):.0f}" if both < first else "inf"
 
 
 def _output(figure: Figure) -> str:
@@ -135,5 +141,5 @@ def _row(*cells: str) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _table(*heads: str) -> list[str]:
-    return [_row(*heads), "|---" + "|---:" * (len(heads) - 1) + "|"]
+def _table(*headings: str) -> list[str]:
+    return [_row(*headings), "|---" + "|---:" * (len(headings) - 1) + "|"]

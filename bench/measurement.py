@@ -1,67 +1,54 @@
-"""One measured conversion, and how much memory it took."""
+"""One measured conversion."""
 
 from __future__ import annotations
 
-import resource
 import shutil
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from bench.input_files import InputFiles
 
-    from bench.input_files import Data
-
-STATUS = Path("/proc/self/status")
-CLEAR_PEAK = Path("/proc/self/clear_refs")
+Convert = Callable[[InputFiles, Path], int | None]
+"""Converts files into Parquet under a folder; returns its peak resident memory in bytes, None if it is not measured."""
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
-    """What one way did with one shape."""
+class Measurement:
+    """What one competitor took for one shape, and what it wrote."""
 
     seconds: float
     output_bytes: int
     output_files: int
     peak_bytes: int | None
-    """Resident memory at its highest: of a task's Python worker, or of the whole process of a way without tasks."""
+    """Peak resident memory: of a task's Python worker, or of the whole process of a competitor without tasks."""
 
 
 class WrongRowsError(Exception):
-    """A way lost or doubled rows: its speed is of no interest."""
+    """A competitor lost or duplicated rows: its speed means nothing."""
 
 
-def timed(convert: Callable[[Data, Path], int | None], data: Data, output: Path, *, check: bool = True) -> Measure:
-    """Run ``convert`` into the new folder ``output``, look at what it wrote, and remove it; only it is timed.
+def measure_conversion(convert: Convert, files: InputFiles, output: Path, *, check: bool = True) -> Measurement:
+    """Run ``convert`` into the new folder ``output``, read the sizes of what it wrote, and remove the folder.
 
-    ``convert`` answers its peak memory in bytes.
+    Only ``convert`` is timed.
+
+    Raises
+    ------
+    WrongRowsError
+        ``check`` is set, and the number of rows written is not that of the input.
     """
     output.mkdir(parents=True)
     started = time.perf_counter()
-    peak = convert(data, output)
+    peak = convert(files, output)
     seconds = time.perf_counter() - started
-    files = [path for path in output.rglob("*.parquet") if path.is_file()]
-    rows = sum(pq.read_metadata(path).num_rows for path in files)
-    size = sum(path.stat().st_size for path in files)
+    written = [path for path in output.rglob("*.parquet") if path.is_file()]
+    rows = sum(pq.read_metadata(path).num_rows for path in written)
+    size = sum(path.stat().st_size for path in written)
     shutil.rmtree(output)
-    if check and rows != data.rows:
-        raise WrongRowsError(f"{data.shape}: {rows} rows were written, {data.rows} are in the data")
-    return Measure(seconds, size, len(files), peak)
-
-
-def forget_peak() -> None:
-    """Begin anew with the highest resident memory of this process, where the system can (Linux)."""
-    if CLEAR_PEAK.exists():
-        CLEAR_PEAK.write_text("5")
-
-
-def peak_bytes() -> int:
-    """The highest resident memory of this process since ``forget_peak``."""
-    if STATUS.exists():
-        line = next(line for line in STATUS.read_text().splitlines() if line.startswith("VmHWM:"))
-        return int(line.split()[1]) * 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if check and rows != files.rows:
+        raise WrongRowsError(f"{files.shape}: {rows} rows were written, the input has {files.rows}")
+    return Measurement(seconds, size, len(written), peak)

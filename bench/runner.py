@@ -1,4 +1,4 @@
-"""All ways over all shapes, interleaved round by round, and the medians."""
+"""Runs all measurements: all competitors on all shapes, interleaved round by round."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import statistics
 import sys
 from collections import defaultdict
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self
 
+from bench.competitors import COMPETITORS, MAIN_SHAPES, SLOWEST, STEP_SHAPES
+from bench.figure import MEGABYTE, Figure
 from bench.measuring_process import CHECKOUT, MeasuringProcess
 from transform.job import WORKER_ENVIRONMENT
 
@@ -19,58 +21,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from bench.input_files import Data
+    from bench.competitors import Competitor
+    from bench.input_files import InputFiles
 
-MEGABYTE = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """One contestant."""
-
-    name: str
-    kind: str
-    """``spark`` lives for the whole run, as a job does; every measurement of an ``engine`` is a new process."""
-    method: str
-    cores: int
-    about: str
-
-
-WAYS = (
-    Way("ours", "spark", "ours", 2, "ours, Spark local[2]"),
-    Way("ours_1", "spark", "ours", 1, "ours, Spark local[1]"),
-    Way("one_pass", "spark", "one_pass", 2, "Spark, one pass, all-string schema given, dictionary off"),
-    Way("obvious", "spark", "obvious", 2, "Spark, the obvious job: infer, cast, count, coalesce, write"),
-    Way("duckdb", "engine", "duckdb", 2, "DuckDB, 2 threads, columns given"),
-    Way("polars", "engine", "polars", 2, "Polars, 2 threads, columns given"),
-)
-MAIN = ("flat", "nested")
-"""Shapes on which ours is compared with every way."""
-SLOWEST = "obvious"
-"""On other shapes it is measured in the first round only: it takes as long as all the others together."""
-PARTS = ("flat", "nested", "gzip")
-"""Shapes whose parts are measured alone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One way on one shape: medians over the rounds."""
-
-    way: str
-    shape: str
-    cores: int
-    seconds: float
-    all_seconds: tuple[float, ...]
-    mb_per_second: float
-    mb_per_second_per_core: float
-    output_bytes: int
-    output_files: int
-    peak_bytes: int | None
-    """The highest of all rounds."""
+WARM_UP_FILES_PER_CORE = 2
 
 
 def start_process(kind: str, cores: int, scratch: Path, settings: Mapping[str, str] | None = None) -> MeasuringProcess:
-    """A measuring process of one kind with the given cores; its files are under ``scratch``, its log is beside it."""
+    """A measuring process for competitors of one kind; its files are under ``scratch``, its log is beside it.
+
+    ``settings`` are added to the environment of this process.
+    """
     environment = {
         **os.environ,
         **(settings or {}),
@@ -82,12 +43,12 @@ def start_process(kind: str, cores: int, scratch: Path, settings: Mapping[str, s
     return MeasuringProcess(command, environment, scratch.with_suffix(".log"))
 
 
-class Rounds:
-    """Runs all measurements; a context that ends its processes."""
+class BenchmarkRunner:
+    """A context manager: its Spark processes run inside the block; after it, all measuring processes have ended."""
 
-    def __init__(self, scratch: Path, say: Callable[[str], None]) -> None:
+    def __init__(self, scratch: Path, log: Callable[[str], None]) -> None:
         self._scratch = scratch
-        self._say = say
+        self._log = log
         self._stack = ExitStack()
         self._spark: dict[int, MeasuringProcess] = {}
 
@@ -96,83 +57,75 @@ class Rounds:
             shutil.rmtree(self._scratch)
         self._scratch.mkdir(parents=True)
         with ExitStack() as stack:
-            for cores in sorted({way.cores for way in WAYS if way.kind == "spark"}):
-                child = start_process("spark", cores, self._scratch / f"spark-{cores}")
-                self._spark[cores] = stack.enter_context(child)
+            for cores in sorted({competitor.cores for competitor in COMPETITORS if competitor.kind == "spark"}):
+                process = start_process("spark", cores, self._scratch / f"spark-{cores}")
+                self._spark[cores] = stack.enter_context(process)
             self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def shape(self, data: Data, rounds: int) -> tuple[list[Figure], dict[str, float]]:
-        """The figures of all ways, and the MB/s of the parts."""
-        answers: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        parts: dict[str, list[float]] = defaultdict(list)
+    def measure_shape(self, files: InputFiles, rounds: int) -> tuple[list[Figure], dict[str, float]]:
+        """The figures of all competitors, and the MB/s of each step of the conversion alone.
+
+        Raises
+        ------
+        MeasuringProcessError
+            A measuring process ended without a result.
+        """
+        measurements: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        steps: dict[str, list[float]] = defaultdict(list)
         for number in range(rounds):
-            turn = number % len(WAYS)
-            for way in (*WAYS[turn:], *WAYS[:turn]):
-                if number == 0 or way.name != SLOWEST or data.shape in MAIN:
-                    answers[way.name].append(self._ask(way, data))
-            if data.shape in PARTS:
-                first = data.first(1)
-                with start_process("engine", 1, self._scratch / "parts", WORKER_ENVIRONMENT) as child:
-                    for name, seconds in _ask(child, "parts", first).items():
-                        parts[name].append(data.bytes / len(data.names) / MEGABYTE / seconds)
-            self._say(f"{data.shape}, round {number + 1} of {rounds}")
-        figures = [_figure(way, data, answers[way.name]) for way in WAYS]
-        return figures, {name: statistics.median(speeds) for name, speeds in parts.items()}
+            start = number % len(COMPETITORS)
+            for competitor in (*COMPETITORS[start:], *COMPETITORS[:start]):
+                if number == 0 or competitor.name != SLOWEST or files.shape in MAIN_SHAPES:
+                    measurements[competitor.name].append(self._measure(competitor, files))
+            if files.shape in STEP_SHAPES:
+                for step, speed in self._measure_steps(files).items():
+                    steps[step].append(speed)
+            self._log(f"{files.shape}, round {number + 1} of {rounds}")
+        figures = [Figure.of(competitor, files, measurements[competitor.name]) for competitor in COMPETITORS]
+        return figures, {step: statistics.median(speeds) for step, speeds in steps.items()}
 
-    def _ask(self, way: Way, data: Data) -> dict[str, Any]:
-        # Into the page cache: what was not used for a while may be gone from there.
-        for path in data.paths:
+    def _measure(self, competitor: Competitor, files: InputFiles) -> dict[str, Any]:
+        # Into the page cache: the system may have dropped files that no process has read for a while.
+        for path in files.paths:
             path.read_bytes()
-        if way.kind == "spark":
-            return _warm_answer(self._spark[way.cores], way, data)
-        with start_process(way.kind, way.cores, self._scratch / way.name) as child:
-            return _warm_answer(child, way, data)
+        if competitor.kind == "spark":
+            return _measure_warm(self._spark[competitor.cores], competitor, files)
+        with start_process(competitor.kind, competitor.cores, self._scratch / competitor.name) as process:
+            return _measure_warm(process, competitor, files)
+
+    def _measure_steps(self, files: InputFiles) -> dict[str, float]:
+        file_bytes = files.bytes / len(files.names)
+        with start_process("library", 1, self._scratch / "steps", WORKER_ENVIRONMENT) as process:
+            seconds = _request(process, "steps", files.first_files(1))
+        return {step: file_bytes / MEGABYTE / value for step, value in seconds.items()}
 
 
-def _ask(child: MeasuringProcess, way: str, data: Data, *, check: bool = True) -> dict[str, Any]:
-    return child.request({"way": way, "data": asdict(data), "check": check})
+def _request(process: MeasuringProcess, method: str, files: InputFiles, *, check: bool = True) -> dict[str, Any]:
+    return process.request({"method": method, "files": asdict(files), "check": check})
 
 
-def _warm_answer(child: MeasuringProcess, way: Way, data: Data) -> dict[str, Any]:
-    """The first files unmeasured, two for each core, then the measurement.
+def _measure_warm(process: MeasuringProcess, competitor: Competitor, files: InputFiles) -> dict[str, Any]:
+    """Convert the first files unmeasured, then measure.
 
-    Compilers have then seen this kind of data, threads and Python workers have been started (Spark ends workers that
-    were idle for a minute) and have their memory: a job that runs for an hour does all of this once.
+    The compilers have then seen this kind of data. Threads and Python workers have been started (Spark ends workers
+    that were idle for a minute) and have their memory. A job that runs for an hour pays for all of this once.
     """
-    _ask(child, way.method, data.first(2 * way.cores), check=False)
-    _take_back_memory(data.bytes // 2)
-    return _ask(child, way.method, data)
+    warm_up = files.first_files(WARM_UP_FILES_PER_CORE * competitor.cores)
+    _request(process, competitor.method, warm_up, check=False)
+    _touch_memory(files.bytes // 2)
+    return _request(process, competitor.method, files)
 
 
-def _take_back_memory(size: int) -> None:
-    """Have so many bytes for a moment: more than the output, which every way writes to the page cache.
+def _touch_memory(size: int) -> None:
+    """Use ``size`` bytes of memory once and free them: more than the output, which goes to the page cache.
 
-    A virtual machine gives free memory back to its host. The first to use it again waits for the host page by page,
-    ten times as long as for memory that is there: half a second for the output of a large shape.
+    A virtual machine gives free memory back to its host. The first process that uses it again waits for the host page
+    by page, ten times as long as for memory that the machine still has: half a second for the output of a large shape.
     """
     with mmap.mmap(-1, size) as memory:
         for page in range(0, size, mmap.PAGESIZE):
             memory[page] = 1
-
-
-def _figure(way: Way, data: Data, answers: list[dict[str, Any]]) -> Figure:
-    seconds = [float(answer["seconds"]) for answer in answers]
-    median = statistics.median(seconds)
-    speed = data.bytes / MEGABYTE / median
-    peaks = [answer["peak_bytes"] for answer in answers if answer["peak_bytes"] is not None]
-    return Figure(
-        way.name,
-        data.shape,
-        way.cores,
-        median,
-        tuple(seconds),
-        speed,
-        speed / way.cores,
-        answers[-1]["output_bytes"],
-        answers[-1]["output_files"],
-        max(peaks) if peaks else None,
-    )
