@@ -48,4 +48,5 @@ def local_up(settings_file: Path) -> None:
     finally:
         if state_file.is_file() and json.loads(state_file.read_text(encoding="utf-8"))["pid"] == os.getpid():
             state_file.unlink()
-        shutil.rmtree(state_dir, ignore_errors=True)
+        if state_dir.exists():
+            shutil.rmtree(state_dir)

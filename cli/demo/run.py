@@ -61,7 +61,8 @@ def run_demo(data: Path | None, output: Path, state: Path) -> int:
         from cli.demo.sample_data import sample_files
 
         console.log("generating sample NDJSON: nested values, mixed types, non-ASCII text, broken lines, gzip")
-        shutil.rmtree(output / "input", ignore_errors=True)
+        if (output / "input").exists():
+            shutil.rmtree(output / "input")
         files = sample_files(output / "input")
     else:
         files, skipped = user_files(data)

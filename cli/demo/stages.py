@@ -178,7 +178,8 @@ def export(stack: DeployedStack, output: Path, console: DemoConsole) -> None:
     """Copy the lake and the quarantine to ``output/lake`` and ``output/quarantine``, which are replaced."""
     for name, bucket in zip(("lake", "quarantine"), stack.resources.output_buckets, strict=True):
         folder = output / name
-        shutil.rmtree(folder, ignore_errors=True)
+        if folder.exists():
+            shutil.rmtree(folder)
         folder.mkdir(parents=True)
         pages = stack.s3.get_paginator("list_objects_v2").paginate(Bucket=bucket)
         keys = [item["Key"] for page in pages for item in page.get("Contents", [])]
