@@ -1,4 +1,4 @@
-"""What old manifests cost the control plane: the same round of work in an empty ledger and in a full one."""
+"""The cost of old manifests for the control plane: the same rounds of work in an empty ledger and in a full one."""
 
 from __future__ import annotations
 
@@ -15,91 +15,95 @@ from router.sweep.handler import sweep
 from tests.chaos.inputs import Body
 from tests.chaos.processes import clients
 from tests.chaos.world import World
-from tests.load.lanes import settings
-from tests.load.request_counts import counted
+from tests.load.lanes import load_test_settings
+from tests.load.request_counts import counted_requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-BATCH_WRITE = 25
+BATCH_WRITE_ITEMS = 25
+"""The maximum of BatchWriteItem."""
 WRITERS = 16
 ROUNDS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """Median seconds of one call; those of S3 and DynamoDB, which are the emulator's, are in them."""
+    """Median seconds of one call, including the requests to the emulator's S3 and DynamoDB."""
 
     route: float
     micro_batch: float
     plan: float
     sweep: float
-    micro_batch_processor: float
-    """Of the micro-batch, this process's own part: seconds of its processor."""
+    micro_batch_cpu: float
+    """CPU seconds of this process in one micro-batch."""
     requests: int
-    """Sent by all rounds of all four: the measure that a busy machine does not change."""
+    """Sent by all rounds of all four; other load on the machine does not change this number."""
 
 
-def with_old_manifests(count: int, rounds: int = ROUNDS) -> tuple[Timings, Timings]:
-    """The same work in an empty ledger, and beside ``count`` manifests that are DONE, in turn."""
-    empty, full = (_Measured(World.create(clients(), Random(0), settings(), versions=True)) for _ in range(2))
-    _add_old(full.world, count)
+def compare_with_old_manifests(count: int, rounds: int = ROUNDS) -> tuple[Timings, Timings]:
+    """The same work in an empty ledger and in one with ``count`` manifests that are DONE; timings of both."""
+    empty, full = (
+        _MeasuredWorld(World.create(clients(), Random(0), load_test_settings(), versions=True)) for _ in range(2)
+    )
+    _add_old_manifests(full.world, count)
     for measured in (empty, full):
         _round(measured.world, 0, defaultdict(list))
     for number in range(1, rounds + 1):
-        # Who goes first changes: what else this machine does then falls on both.
+        # The order changes with each round, so that other load on this machine affects both.
         for measured in (empty, full) if number % 2 else (full, empty):
             measured.round(number)
     return empty.timings(), full.timings()
 
 
 @dataclass(slots=True)
-class _Measured:
+class _MeasuredWorld:
     world: World
-    taken: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    seconds: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     requests: int = 0
 
     def round(self, number: int) -> None:
-        with counted() as counts:
-            _round(self.world, number, self.taken)
+        with counted_requests() as counts:
+            _round(self.world, number, self.seconds)
         self.requests += sum(count for operation, count in counts.items() if operation != "write units")
 
     def timings(self) -> Timings:
-        return Timings(**{key: statistics.median(values) for key, values in self.taken.items()}, requests=self.requests)
+        medians = {key: statistics.median(values) for key, values in self.seconds.items()}
+        return Timings(**medians, requests=self.requests)
 
 
-def _round(world: World, number: int, taken: dict[str, list[float]]) -> None:
+def _round(world: World, number: int, seconds: dict[str, list[float]]) -> None:
     for folder in ("orders/urgent", "orders"):
         _, message, event = world.put(f"{folder}/{number}.ndjson", Body(b'{"a":1}\n', (), ()))
         world.queue[message] = event
-    taken["route"].append(_timed(lambda: world.route(list(world.queue))))
-    processor = time.process_time()
-    taken["micro_batch"].append(_timed(lambda: world.stream(100)))
-    taken["micro_batch_processor"].append(time.process_time() - processor)
-    taken["plan"].append(_timed(lambda: plan({"execution": f"night-{number}"}, world.router())))
-    taken["sweep"].append(_timed(lambda: sweep(world.router())))
+    seconds["route"].append(_seconds_of(lambda: world.route(list(world.queue))))
+    cpu_before = time.process_time()
+    seconds["micro_batch"].append(_seconds_of(lambda: world.stream(100)))
+    seconds["micro_batch_cpu"].append(time.process_time() - cpu_before)
+    seconds["plan"].append(_seconds_of(lambda: plan({"execution": f"execution-{number}"}, world.router())))
+    seconds["sweep"].append(_seconds_of(lambda: sweep(world.router())))
 
 
-def _timed(work: Callable[[], Any]) -> float:
+def _seconds_of(work: Callable[[], Any]) -> float:
     started = time.monotonic()
     work()
     return time.monotonic() - started
 
 
-def _add_old(world: World, count: int) -> None:
-    """Rows as ``finish`` leaves them."""
+def _add_old_manifests(world: World, count: int) -> None:
+    """Put rows as the ledger's ``finish`` leaves them."""
 
     def item(number: int) -> dict[str, Any]:
         name = f"20250101T000000{number:020x}"
         row = {"pk": f"manifest#{name}", "sk": "manifest", "id": name, "state": "DONE", "lane": "stream"}
         times = {"created_at": "2025-01-01T00:00:00.000+00:00", "changed_at": "2025-01-01T00:01:00.000+00:00"}
-        more = {"partition": "orders#2025-01-01T00", "bytes": 1, "files": 1, "generation": 1, "attempt": 1}
+        counts = {"partition": "orders#2025-01-01T00", "bytes": 1, "files": 1, "generation": 1, "attempt": 1}
         document = {"published_generation": 1, "published_key": f"commits/{name}", "published_sha256": "0" * 64}
-        return {**row, **times, **more, **document, "base_attempt": 0}
+        return {**row, **times, **counts, **document, "base_attempt": 0}
 
     def write(first: int) -> None:
-        items = [{"PutRequest": {"Item": item(n)}} for n in range(first, min(first + BATCH_WRITE, count))]
+        items = [{"PutRequest": {"Item": item(n)}} for n in range(first, min(first + BATCH_WRITE_ITEMS, count))]
         world.clients.dynamodb.batch_write_item(RequestItems={world.resources.ledger_table: items})
 
     with ThreadPoolExecutor(WRITERS) as pool:
-        list(pool.map(write, range(0, count, BATCH_WRITE)))
+        list(pool.map(write, range(0, count, BATCH_WRITE_ITEMS)))
