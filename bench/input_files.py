@@ -53,7 +53,7 @@ class InputFiles:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> InputFiles:
-        """What ``dataclasses.asdict`` made, after a way through JSON, which has no tuples."""
+        """The inverse of ``dataclasses.asdict``, also after a conversion to JSON, which has no tuples."""
         return cls(**{**fields, "names": tuple(fields["names"]), "keys": tuple(fields["keys"])})
 
     @property

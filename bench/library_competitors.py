@@ -1,4 +1,4 @@
-"""DuckDB and Polars, in this process. They are given the keys, and they may change the order of rows: it is faster."""
+"""DuckDB and Polars, in this process. They know all keys, and they may change the order of rows, which is faster."""
 
 from __future__ import annotations
 

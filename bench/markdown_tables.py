@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from bench.targets import Target
     from lake.settings import PriceSettings
 
-BEGIN = "<!-- figures: written by make bench -->"
-END = "<!-- end of figures -->"
+BEGIN_MARKER = "<!-- figures: written by make bench -->"
+END_MARKER = "<!-- end of figures -->"
 STEP_NAMES = {
     "read": "read the file (page cache)",
     "parse_columns": "parse into columns",
@@ -112,11 +112,13 @@ def replace_figures(document: str, text: str) -> str:
     ValueError
         A marker is missing.
     """
-    head, begin, rest = document.partition(BEGIN)
-    _, end, tail = rest.partition(END)
+    head, begin, rest = document.partition(BEGIN_MARKER)
+    _, end, tail = rest.partition(END_MARKER)
     if not begin or not end:
-        raise ValueError(f"the document lacks the lines {BEGIN} and {END}: add them where the figures belong")
-    return f"{head}{BEGIN}\n\n{text}\n\n{END}{tail}"
+        raise ValueError(
+            f"the document lacks the lines {BEGIN_MARKER} and {END_MARKER}: add them where the figures belong"
+        )
+    return f"{head}{BEGIN_MARKER}\n\n{text}\n\n{END_MARKER}{tail}"
 
 
 def _by_difference(both: float, first: float) -> str:

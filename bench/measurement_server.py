@@ -1,4 +1,4 @@
-"""The program of a measuring process: JSON lines in are requests, JSON lines out are answers, logs go to stderr."""
+"""The program of a measuring process: reads requests, writes responses, both as lines of JSON; logs go to stderr."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def library_methods(threads: int) -> dict[str, Convert]:
     }
 
 
-def answer(methods: dict[str, Convert], request: dict[str, Any], scratch: Path) -> dict[str, Any]:
+def respond(methods: dict[str, Convert], request: dict[str, Any], scratch: Path) -> dict[str, Any]:
     """Measure what one request names: a competitor's method or ``steps``."""
     files = InputFiles.from_dict(request["files"])
     if request["method"] == "steps":
@@ -53,14 +53,14 @@ def answer(methods: dict[str, Convert], request: dict[str, Any], scratch: Path) 
 
 def main(kind: str, cores: int, scratch: Path) -> None:
     """Serve requests until the end of the input."""
-    # Spark's JVM and others write to the standard output: answers get a descriptor of their own.
-    answers = os.fdopen(os.dup(1), "w")
+    # Spark's JVM and libraries write to the standard output: responses get a descriptor of their own.
+    responses = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     scratch.mkdir(parents=True, exist_ok=True)
     methods = spark_methods(cores, scratch) if kind == "spark" else library_methods(cores)
-    print(json.dumps({"ready": True}), file=answers, flush=True)
+    print(json.dumps({"ready": True}), file=responses, flush=True)
     for line in sys.stdin:
-        print(json.dumps(answer(methods, json.loads(line), scratch)), file=answers, flush=True)
+        print(json.dumps(respond(methods, json.loads(line), scratch)), file=responses, flush=True)
 
 
 if __name__ == "__main__":

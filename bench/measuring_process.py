@@ -1,4 +1,4 @@
-"""A process that measures conversions, as the process that needs the measurements sees it."""
+"""The handle of a process that measures conversions: starts it, sends it requests, and waits for its end."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class MeasuringProcessError(Exception):
 
 
 class MeasuringProcess:
-    """Runs a command that answers each JSON line on its input with a JSON line on its output.
+    """Runs a command whose input are requests and whose output are responses, each of them a line of JSON.
 
-    The command writes one more line before the first request, when it is ready. It ends at the end of its input.
+    The command writes a first line when it is ready, before any request. It ends at the end of its input.
 
     A context manager: after the block the process and every process that it started have ended, so the caller can
     remove the files of all of them.
@@ -46,16 +46,16 @@ class MeasuringProcess:
         self._log_file = log_file
 
     def request(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Send one request; returns the answer.
+        """Send one request; returns the response.
 
         Raises
         ------
         MeasuringProcessError
-            The process ended before it answered.
+            The process ended before it responded.
         """
         with suppress(BrokenPipeError):
             print(json.dumps(fields), file=_pipe(self._process.stdin), flush=True)
-        return self._read_answer()
+        return self._read_response()
 
     def __enter__(self) -> Self:
         # Every process that this one starts inherits its standard error, Spark's JVM as well. So this pipe reaches
@@ -75,7 +75,7 @@ class MeasuringProcess:
         self._log_copier = threading.Thread(target=self._copy_log, args=(source,), daemon=True)
         self._log_copier.start()
         try:
-            self._read_answer()
+            self._read_response()
         except BaseException:
             self._end()
             raise
@@ -101,12 +101,12 @@ class MeasuringProcess:
             for line in lines:
                 log.write(line)
 
-    def _read_answer(self) -> dict[str, Any]:
+    def _read_response(self) -> dict[str, Any]:
         line = _pipe(self._process.stdout).readline()
         if not line:
             raise MeasuringProcessError(f"a measuring process ended without a result: see {self._log_file}")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        response: dict[str, Any] = json.loads(line)
+        return response
 
 
 def _pipe(pipe: IO[str] | None) -> IO[str]:

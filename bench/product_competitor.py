@@ -49,7 +49,7 @@ def convert_by_spark(context: SparkContext, settings: ConvertSettings, files: In
 
 
 def convert_tasks(output: str, tasks: Iterable[Task]) -> Iterator[int]:
-    """As ``transform.run_task.run_partition``, over local files; yields each task's peak memory in bytes.
+    """The counterpart of ``transform.run_task.run_partition`` for local files; yields each task's peak memory in bytes.
 
     Raises
     ------

@@ -26,7 +26,7 @@ def connect_to_stage(stage: str, local: bool) -> DeployedStack:
     Raises
     ------
     InvalidInputError
-        There is no such stack, or AWS cannot be asked; the message says what to run.
+        There is no such stack, or the request to AWS failed; the message says what to run.
     """
     if local:
         state = LOCAL_STATE / f"{stage}.json"

@@ -107,9 +107,9 @@ class DeployedStack:
         return self._invoke("promote", self.outputs.promote, fields)
 
     def _invoke(self, name: str, function: str, event: Mapping[str, Any]) -> dict[str, Any]:
-        answer = self.functions.invoke(FunctionName=function, Payload=json.dumps(event))
-        body: dict[str, Any] = json.loads(answer["Payload"].read())
-        if answer.get("FunctionError"):
+        response = self.functions.invoke(FunctionName=function, Payload=json.dumps(event))
+        body: dict[str, Any] = json.loads(response["Payload"].read())
+        if response.get("FunctionError"):
             message = body.get("errorMessage", body)
             refused = body.get("errorType") == InvalidInputError.__name__
             raise InvalidInputError(str(message) if refused else f"{name} failed: {message}; see its log")

@@ -41,20 +41,20 @@ def promote_files(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: 
     fields = {name: value for name, value in options.items() if value is not None}
     if ("files" in fields) == bool(fields.keys() - {"files"}):
         raise InvalidInputError(f"promote needs either files or a selection of the backlog: {EXAMPLES}")
-    answer = stack.promote({**fields, "dryRun": dry_run})
-    for message in answer["messages"]:
+    response = stack.promote({**fields, "dryRun": dry_run})
+    for message in response["messages"]:
         typer.echo(message)
-    if answer["omitted"]:
-        typer.echo(f"... and {answer['omitted']:,} more")
-    typer.echo(_summary(answer))
-    refused = answer["unknown"] + answer["ignored"]
-    return 1 if refused and refused == sum(answer[name] for name in ("promoted", *UNPROMOTED_LABELS)) else 0
+    if response["omitted"]:
+        typer.echo(f"... and {response['omitted']:,} more")
+    typer.echo(_summary(response))
+    refused = response["unknown"] + response["ignored"]
+    return 1 if refused and refused == sum(response[name] for name in ("promoted", *UNPROMOTED_LABELS)) else 0
 
 
-def _summary(answer: Mapping[str, Any]) -> str:
-    unpromoted = [f"{answer[name]:,} {label}" for name, label in UNPROMOTED_LABELS.items() if answer[name]]
-    if not answer["promoted"] and not unpromoted:
+def _summary(response: Mapping[str, Any]) -> str:
+    unpromoted = [f"{response[name]:,} {label}" for name, label in UNPROMOTED_LABELS.items() if response[name]]
+    if not response["promoted"] and not unpromoted:
         return "nothing to promote: no file of this selection is queued"
-    action = "dry run, nothing was done; to be promoted" if answer["dryRun"] else "promoted"
-    manifests = f" (new manifests: {answer['manifests']:,})" if answer["manifests"] else ""
-    return ", ".join([f"{action}: {answer['promoted']:,}{manifests}", *unpromoted])
+    action = "dry run, nothing was done; to be promoted" if response["dryRun"] else "promoted"
+    manifests = f" (new manifests: {response['manifests']:,})" if response["manifests"] else ""
+    return ", ".join([f"{action}: {response['promoted']:,}{manifests}", *unpromoted])

@@ -61,12 +61,12 @@ def _object(text: str, at: int) -> tuple[list[tuple[str, str | None]], int]:
         if text[at] == '"':
             value, at = scanstring(text, at + 1, True)
         else:
-            begin = at
+            start = at
             try:
-                _, at = DECODER.raw_decode(text, begin)
+                _, at = DECODER.raw_decode(text, start)
             except StopIteration as error:
                 raise ValueError("a value is missing") from error
-            value = text[begin:at]
+            value = text[start:at]
             if value[0] in "[{" and _depth(value) + 1 > MAX_DEPTH:
                 raise ValueError("too deep")
             value = None if value == "null" else value
@@ -80,14 +80,14 @@ def _object(text: str, at: int) -> tuple[list[tuple[str, str | None]], int]:
 
 
 def _depth(value: str) -> int:
-    deepest = level = 0
+    max_level = level = 0
     for mark in BRACKETS.findall(value):
         if mark in "[{":
             level += 1
-            deepest = max(deepest, level)
+            max_level = max(max_level, level)
         elif mark in "]}":
             level -= 1
-    return deepest
+    return max_level
 
 
 def row_checksum(pairs: Iterable[tuple[str, str]]) -> int:

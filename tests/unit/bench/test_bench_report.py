@@ -9,7 +9,7 @@ import pytest
 from bench.aws_costs import ComputeService, calculate_cost
 from bench.competitors import COMPETITORS
 from bench.figure import Figure
-from bench.markdown_tables import BEGIN, END, replace_figures, steps_table
+from bench.markdown_tables import BEGIN_MARKER, END_MARKER, replace_figures, steps_table
 from bench.measuring_process import CHECKOUT
 from bench.results import Results
 from bench.shapes import SHAPES
@@ -65,14 +65,17 @@ def test_a_step_that_cannot_run_alone_is_the_difference_of_two_measurements():
 
 
 def test_figures_replace_the_text_between_the_markers():
-    assert replace_figures(f"a\n{BEGIN}\nold\n{END}\nz\n", "new") == f"a\n{BEGIN}\n\nnew\n\n{END}\nz\n"
+    assert (
+        replace_figures(f"a\n{BEGIN_MARKER}\nold\n{END_MARKER}\nz\n", "new")
+        == f"a\n{BEGIN_MARKER}\n\nnew\n\n{END_MARKER}\nz\n"
+    )
     with pytest.raises(ValueError, match="lacks the lines"):
         replace_figures("nothing here", "new")
 
 
 def test_the_document_has_one_pair_of_markers():
     text = (CHECKOUT / "docs" / "performance.md").read_text()
-    assert text.count(BEGIN) == text.count(END) == 1
+    assert text.count(BEGIN_MARKER) == text.count(END_MARKER) == 1
 
 
 def test_the_document_has_the_words_of_the_generator():
@@ -87,7 +90,7 @@ def test_the_document_has_the_words_of_the_generator():
 
     # Then the competitors and the headings and rows of every table are those of the document
     text = (CHECKOUT / "docs" / "performance.md").read_text()
-    document = text.partition(BEGIN)[2].partition(END)[0]
+    document = text.partition(BEGIN_MARKER)[2].partition(END_MARKER)[0]
     assert words_of(generated) <= words_of(document)
     assert headings_of(generated) == headings_of(document)
 

@@ -1,4 +1,4 @@
-"""A measuring process: its answers, its log, and the end of everything it started."""
+"""A measuring process: its responses, its log, and the end of every process that it started."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ for path in pathlib.Path(sys.argv[1]).iterdir():
     time.sleep(0.01)
     path.unlink()
 """
-"""As the shutdown hooks of Spark's JVM do it: only after the end of the Python process that started it."""
+"""As the shutdown hooks of Spark's JVM: it starts after the end of the Python process that started it."""
 
 
 def test_the_end_of_the_block_is_the_end_of_all_processes(tmp_path: Path) -> None:
@@ -44,14 +44,14 @@ def test_the_end_of_the_block_is_the_end_of_all_processes(tmp_path: Path) -> Non
     shutil.rmtree(scratch)
 
 
-def test_a_process_that_ends_without_an_answer_is_an_error_that_names_its_log(tmp_path: Path) -> None:
+def test_a_process_that_ends_without_a_response_is_an_error_that_names_its_log(tmp_path: Path) -> None:
     # Given a process that writes to its log and ends, before it is ready or at its first request
     log = tmp_path / "process.log"
     dies = "import sys; print('out of memory', file=sys.stderr)"
     for program in (dies, f"{READY}{dies}"):
         log.unlink(missing_ok=True)
 
-        # When it is started and asked
+        # When it is started and gets a request
         with (
             pytest.raises(MeasuringProcessError, match=r"ended without a result: see .*process\.log"),
             MeasuringProcess([sys.executable, "-c", program], os.environ, log) as process,
@@ -75,6 +75,6 @@ def test_a_process_that_is_left_behind_is_an_error(tmp_path: Path, monkeypatch: 
     with pytest.raises(MeasuringProcessError, match=r"still runs 0\.1 s after its end: see .*process\.log"), process:
         pass
 
-    # Then the other process still runs, and ends when it may
+    # Then the other process was still running: it ends now
     pipe.write_text("end")
     process._log_copier.join()

@@ -18,7 +18,7 @@ OUTPUTS = {output_key(name): name for name in (*NAMES, "arrivals_queue", "dead_l
 
 
 class FakeLambda:
-    """Returns the same answer to every invocation."""
+    """Returns the same response to every invocation."""
 
     def __init__(self, body: dict[str, Any], error: bool = False) -> None:
         self.requests: list[tuple[str, dict[str, Any]]] = []
@@ -26,8 +26,8 @@ class FakeLambda:
 
     def invoke(self, FunctionName: str, Payload: str) -> dict[str, Any]:  # noqa: N803
         self.requests.append((FunctionName, json.loads(Payload)))
-        answer: dict[str, Any] = {"Payload": io.BytesIO(json.dumps(self._body).encode())}
-        return {**answer, "FunctionError": "Unhandled"} if self._error else answer
+        response: dict[str, Any] = {"Payload": io.BytesIO(json.dumps(self._body).encode())}
+        return {**response, "FunctionError": "Unhandled"} if self._error else response
 
 
 def stack_with(functions: FakeLambda) -> DeployedStack:
@@ -37,21 +37,21 @@ def stack_with(functions: FakeLambda) -> DeployedStack:
     return DeployedStack(outputs, unused, unused, unused, unused, functions, unused)
 
 
-def answer(**counts: Any) -> dict[str, Any]:
+def response(**counts: Any) -> dict[str, Any]:
     return {"dryRun": False, **dict.fromkeys(COUNTS, 0), "messages": [], "omitted": 0, **counts}
 
 
 @pytest.mark.parametrize(
     ("body", "code", "summary"),
     [
-        (answer(promoted=3, manifests=2), 0, "promoted: 3 (new manifests: 2)"),
-        (answer(promoted=1, manifests=1, unknown=1), 0, "promoted: 1 (new manifests: 1), 1 unknown"),
-        (answer(dryRun=True, promoted=1, manifests=1), 0, "dry run, nothing was done; to be promoted: 1 (new manife"),
-        (answer(inStream=2), 0, "promoted: 0, 2 already in the stream lane"),
-        (answer(tooLate=1, unknown=1), 0, "promoted: 0, 1 too late, 1 unknown"),
-        (answer(unknown=2), 1, "promoted: 0, 2 unknown"),
-        (answer(ignored=1), 1, "promoted: 0, 1 ignored"),
-        (answer(), 0, "nothing to promote: no file of this selection is queued"),
+        (response(promoted=3, manifests=2), 0, "promoted: 3 (new manifests: 2)"),
+        (response(promoted=1, manifests=1, unknown=1), 0, "promoted: 1 (new manifests: 1), 1 unknown"),
+        (response(dryRun=True, promoted=1, manifests=1), 0, "dry run, nothing was done; to be promoted: 1 (new manife"),
+        (response(inStream=2), 0, "promoted: 0, 2 already in the stream lane"),
+        (response(tooLate=1, unknown=1), 0, "promoted: 0, 1 too late, 1 unknown"),
+        (response(unknown=2), 1, "promoted: 0, 2 unknown"),
+        (response(ignored=1), 1, "promoted: 0, 1 ignored"),
+        (response(), 0, "nothing to promote: no file of this selection is queued"),
     ],
 )
 def test_the_exit_code_is_1_only_if_every_file_is_unknown_or_ignored(
@@ -62,7 +62,7 @@ def test_the_exit_code_is_1_only_if_every_file_is_unknown_or_ignored(
 
 
 def test_only_the_given_options_are_sent_and_every_message_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    functions = FakeLambda(answer(promoted=2, manifests=1, messages=["one", "two"], omitted=1234))
+    functions = FakeLambda(response(promoted=2, manifests=1, messages=["one", "two"], omitted=1234))
     options = {"files": None, "dataset": "orders", "from": "2026-11-20", "to": None}
     assert promote_files(stack_with(functions), options, dry_run=True) == 0
     assert functions.requests == [("promote", {"dataset": "orders", "from": "2026-11-20", "dryRun": True})]
@@ -82,7 +82,7 @@ def test_a_refusal_of_the_function_is_passed_on_verbatim(kind: str, sentence: st
 
 @pytest.mark.parametrize("options", [{}, {"files": None}, {"files": ["s3://b/k"], "to": "2026-11-20"}])
 def test_neither_files_nor_a_selection_or_both_is_refused_with_examples(options: dict[str, Any]) -> None:
-    functions = FakeLambda(answer())
+    functions = FakeLambda(response())
     with pytest.raises(InvalidInputError, match="run hybrid-router promote s3://bucket/key, or hybrid-router promote"):
         promote_files(stack_with(functions), options, dry_run=False)
     assert functions.requests == []
