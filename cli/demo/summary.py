@@ -63,11 +63,11 @@ def row_differences(records: Sequence[dict[str, Any]]) -> list[str]:
 def print_files(console: Console, records: Sequence[dict[str, Any]]) -> None:
     """Print the table of all files."""
     table = Table(title="What happened to every file", title_justify="left", header_style="bold")
-    for name in ("file", "lane", "why"):
+    for name in ("file", "lane", "reason"):
         table.add_column(name, overflow="fold")
     for name in ("rows in", "rows out", "quarantined", "parquet", "seconds"):
         table.add_column(name, justify="right")
-    table.add_column("first reason", overflow="fold")
+    table.add_column("first error", overflow="fold")
     for item in records:
         whole = item["quarantined_whole"]
         table.add_row(
