@@ -1,1 +1,1 @@
-"""Figures that a sceptic can repeat: the conversion, and what else a person could use, on the same seeded data."""
+"""The benchmark: hybrid-router's conversion and other tools on the same seeded data; anyone can repeat it."""

@@ -1,4 +1,4 @@
-"""``make bench``: generate, measure, tell what was reached."""
+"""``make bench``: generate the input, measure all competitors, write the tables."""
 
 from __future__ import annotations
 
@@ -10,15 +10,20 @@ import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from bench.data import Recipe, prepare
-from bench.report import put_between
+from bench.input_files import Recipe, prepare
+from bench.markdown_tables import replace_figures
+from bench.measuring_process import CHECKOUT
 from bench.results import Results
-from bench.rounds import CHECKOUT, Figure, Rounds
+from bench.runner import BenchmarkRunner
+
+if TYPE_CHECKING:
+    from bench.figure import Figure
 
 STARTED = time.monotonic()
 CORES = 2
-FULL = (
+FULL_RECIPES = (
     Recipe("flat", 12, 80_000_000),
     Recipe("nested", 12, 80_000_000),
     Recipe("random_order", 8, 24_000_000),
@@ -27,62 +32,69 @@ FULL = (
     Recipe("tiny", 5000, 3500),
     Recipe("gzip", 8, 24_000_000),
 )
-QUICK = tuple(Recipe(recipe.shape, min(recipe.files, 40), min(recipe.file_bytes, 300_000)) for recipe in FULL)
+QUICK_RECIPES = tuple(
+    Recipe(recipe.shape, min(recipe.files, 40), min(recipe.file_bytes, 300_000)) for recipe in FULL_RECIPES
+)
 DOCUMENT = CHECKOUT / "docs" / "performance.md"
 CACHE = CHECKOUT / ".cache" / "bench"
 OUTPUT = CHECKOUT / "build" / "bench"
 
 
 def main() -> None:
-    """Parse the arguments and do it."""
-    parser = argparse.ArgumentParser(prog="bench", description="how fast the conversion is, beside other ways")
-    parser.add_argument(
-        "--quick", action="store_true", help="a minute on small data: shows that it works, not how fast"
+    """The command line: results go to the output folder and to the standard output, progress to stderr."""
+    parser = argparse.ArgumentParser(
+        prog="bench", description="Measure the speed of the conversion and compare it with other tools."
     )
-    parser.add_argument("--rounds", type=int, help="measurements of which the median is taken (3; quick: 1)")
     parser.add_argument(
-        "--shapes",
-        nargs="*",
-        choices=[recipe.shape for recipe in FULL],
-        help="only these",
+        "--quick", action="store_true", help="small inputs, a minute or two: shows that it works, not how fast it is"
+    )
+    parser.add_argument("--rounds", type=int, help="measurements per figure, which is their median (3; quick: 1)")
+    parser.add_argument(
+        "--shapes", nargs="*", choices=[recipe.shape for recipe in FULL_RECIPES], help="only these shapes of data"
     )
     parser.add_argument("--output", type=Path, default=OUTPUT, help="folder for results.json, results.md and scratch")
     parser.add_argument("--document", action="store_true", help="write the tables into docs/performance.md")
     options = parser.parse_args()
-    recipes = [r for r in (QUICK if options.quick else FULL) if not options.shapes or r.shape in options.shapes]
-    rounds = options.rounds or (1 if options.quick else 3)
-    results = measure(recipes, rounds, options.output)
-    options.output.mkdir(parents=True, exist_ok=True)
+    recipes = [
+        recipe
+        for recipe in (QUICK_RECIPES if options.quick else FULL_RECIPES)
+        if not options.shapes or recipe.shape in options.shapes
+    ]
+    results = run_benchmark(recipes, options.rounds or (1 if options.quick else 3), options.output)
     (options.output / "results.json").write_text(json.dumps(results.as_json(), indent=1) + "\n")
-    text = results.as_text()
+    text = results.as_markdown()
     (options.output / "results.md").write_text(text + "\n")
     print(text)
     if options.document:
-        DOCUMENT.write_text(put_between(DOCUMENT.read_text(), text))
+        DOCUMENT.write_text(replace_figures(DOCUMENT.read_text(), text))
 
 
-def measure(recipes: list[Recipe], rounds: int, output: Path) -> Results:
-    """Make the data, then run all rounds."""
+def run_benchmark(recipes: list[Recipe], rounds: int, output: Path) -> Results:
+    """Generate the input, then measure everything; ``output`` holds the scratch folder meanwhile.
+
+    Raises
+    ------
+    MeasuringProcessError
+        A competitor failed; the scratch folder stays, with the log that the message names.
+    """
     started, load = datetime.now(UTC), os.getloadavg()[0]
     figures: list[Figure] = []
-    parts: dict[str, dict[str, float]] = {}
-    sizes: dict[str, int] = {}
-    data = []
+    steps: dict[str, dict[str, float]] = {}
+    inputs = []
     for recipe in recipes:
-        data.append(prepare(recipe, CACHE, CORES))
-        say(f"{recipe.shape}: {data[-1].bytes / 1e6:.0f} MB in {len(data[-1].names)} files")
-    with Rounds(output / "scratch", say) as measuring:
-        for item in data:
-            found, parts[item.shape] = measuring.shape(item, rounds)
-            figures += found
-            sizes[item.shape] = item.bytes
+        inputs.append(prepare(recipe, CACHE, CORES))
+        log(f"{recipe.shape}: {inputs[-1].bytes / 1e6:.0f} MB in {len(inputs[-1].names)} files")
+    with BenchmarkRunner(output / "scratch", log) as runner:
+        for files in inputs:
+            figures_of_shape, steps[files.shape] = runner.measure_shape(files, rounds)
+            figures += figures_of_shape
     shutil.rmtree(output / "scratch")
-    return Results(figures, parts, sizes, rounds, started, load, CORES)
+    return Results(figures, steps, {files.shape: files.bytes for files in inputs}, rounds, started, load, CORES)
 
 
-def say(words: str) -> None:
-    """Progress."""
-    print(f"[bench {time.monotonic() - STARTED:4.0f} s] {words}", file=sys.stderr, flush=True)
+def log(message: str) -> None:
+    """One line of progress."""
+    print(f"[bench {time.monotonic() - STARTED:4.0f} s] {message}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""S3 as far as a task needs it, on the local disk: what stands in for the network when the conversion is measured."""
+"""What a task needs of S3, on the local disk: it replaces the network while the conversion is measured."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ if TYPE_CHECKING:
 
 
 def local_source() -> Source:
-    """The product's own source over folders: a bucket is a folder, an object a file of it."""
+    """The product's own source over folders: a bucket is a folder, an object is a file in it."""
     return Source(open_store=lambda folder: cast("S3Store", LocalStore(folder)))
 
 
 def local_version(path: Path) -> ObjectVersion:
-    """A file as an object version. The version is not looked at: a folder has only one."""
+    """A file as an object version. No reader looks at the version: a folder has only one."""
     return ObjectVersion(str(path.parent), path.name, "", path.stat().st_size, "2026-03-17T00:00:00.000Z", "1")
 
 
 class LocalSink:
-    """Takes uploads of one part: reads them to their end, as sending would, and gives the file its final name.
+    """Accepts uploads of one part: reads each to its end, as a network client would, and links it to its final name.
 
-    So our output is written to the disk once, as that of the other ways is.
+    So hybrid-router's output is written to the disk once, as the output of every other competitor is.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def as_client(self) -> S3Client:
-        """For those who ask for the real one."""
+        """This sink, for functions whose parameter is an S3 client."""
         return cast("S3Client", self)
 
     def create_multipart_upload(self, **request: str) -> dict[str, str]:
-        """The key's last part is the id."""
+        """The upload's id is the last part of the key."""
         return {"UploadId": request["Key"].rpartition("/")[2]}
 
     def upload_part(self, *, UploadId: str, Body: IO[bytes], ContentMD5: str, **_: object) -> dict[str, str]:  # noqa: N803
-        """The body must be a file on the same disk; the MD5 was calculated by the caller, as for S3."""
+        """The body must be a file on the same disk; the caller has calculated the MD5, as for S3."""
         while Body.read(1 << 20):
             pass
         os.link(Body.name, self._folder / UploadId)

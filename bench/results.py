@@ -1,4 +1,4 @@
-"""Everything one run of the benchmark has found, for machines and for people."""
+"""The results of one run of the benchmark, for machines and for people."""
 
 from __future__ import annotations
 
@@ -8,29 +8,36 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.goals import goals
-from bench.report import dollar_table, goal_table, output_table, parts_table, speed_table, whole
-from bench.rounds import WAYS
+from bench.competitors import COMPETITORS
+from bench.markdown_tables import (
+    costs_table,
+    join_sections,
+    output_table,
+    speed_table,
+    steps_table,
+    targets_table,
+)
+from bench.targets import check_targets
 from lake.settings import PriceSettings
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from bench.rounds import Figure
+    from bench.figure import Figure
 
 CPU_INFO = Path("/proc/cpuinfo")
 PACKAGES = ("pyspark", "pyarrow", "duckdb", "polars")
-BUSY = 0.5
-"""A load average above this before the start: others were using the machine."""
+BUSY_LOAD = 0.5
+"""A load average above this before the start means that other processes used the machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Medians, and under what circumstances they were measured."""
+    """Figures, and the circumstances under which they were measured."""
 
     figures: list[Figure]
-    parts: dict[str, dict[str, float]]
-    """MB/s by shape and part."""
+    steps: dict[str, dict[str, float]]
+    """MB/s by shape and step."""
     sizes: dict[str, int]
     """NDJSON bytes by shape."""
     rounds: int
@@ -40,27 +47,27 @@ class Results:
     cores: int
 
     def as_json(self) -> dict[str, object]:
-        """For machines."""
+        """The contents of results.json."""
         return {
             "about": self._about(),
             "load_before": self.load,
             "ndjson_bytes": self.sizes,
             "figures": [asdict(figure) for figure in self.figures],
-            "parts_mb_per_second": self.parts,
-            "goals": [asdict(goal) for goal in goals(self.figures)],
+            "steps_mb_per_second": self.steps,
+            "targets": [asdict(target) for target in check_targets(self.figures)],
         }
 
-    def as_text(self) -> str:
-        """For people: Markdown."""
-        return whole(
+    def as_markdown(self) -> str:
+        """For people: all tables."""
+        return join_sections(
             [
                 self._about(),
-                [f"- `{way.name}`: {way.about}" for way in WAYS],
+                [f"- `{competitor.name}`: {competitor.description}" for competitor in COMPETITORS],
                 speed_table(self.figures),
                 output_table(self.figures),
-                parts_table(self.parts),
-                goal_table(goals(self.figures)),
-                dollar_table(self.figures, PriceSettings()),
+                steps_table(self.steps),
+                targets_table(check_targets(self.figures)),
+                costs_table(self.figures, PriceSettings()),
             ]
         )
 
@@ -72,8 +79,8 @@ class Results:
             f"Python {platform.python_version()}, {versions}.",
             f"Medians of {self.rounds} rounds; MB of NDJSON: {sizes}.",
             *(
-                [f"Load average before the start: {self.load:.1f}; others used the machine."]
-                if self.load > BUSY
+                [f"Load average before the start: {self.load:.1f}. Other processes used the machine."]
+                if self.load > BUSY_LOAD
                 else []
             ),
         ]

@@ -1,4 +1,4 @@
-"""Finds a deployed stack: on AWS by its stage, on this machine by what ``local up`` wrote down."""
+"""Finds a deployed stack by its stage: on AWS, or in the local cloud by the file that ``local up`` writes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cli.deployed_stack import Deployment
+from cli.deployed_stack import DeployedStack
 from lake.errors import InvalidInputError
 from local import isolation
 
@@ -16,31 +16,35 @@ LOCAL_STATE = Path(".cache") / "local"
 
 
 def stack_name(stage: str) -> str:
-    """CloudFormation's name of a stage's stack."""
+    """The CloudFormation name of a stage's stack."""
     return f"hybrid-router-{stage.replace('_', '-')}"
 
 
-def connect(stage: str, local: bool) -> Deployment:
-    """The deployment of a stage.
+def connect_to_stage(stage: str, local: bool) -> DeployedStack:
+    """The stack of a stage, on AWS or (``local``) on this machine.
 
     Raises
     ------
     InvalidInputError
-        There is none; the message says what to type.
+        There is no such stack, or the request to AWS failed; the message says what to run.
     """
     if local:
         state = LOCAL_STATE / f"{stage}.json"
         if not state.is_file():
-            raise InvalidInputError(f"no local cloud of stage {stage} runs here: type 'hybrid-router local up'")
-        known = json.loads(state.read_text(encoding="utf-8"))
-        return Deployment.connect(known["outputs"], isolation.session(), known["endpoint"], isolation.client_config())
+            raise InvalidInputError(
+                f"no local cloud of stage {stage} is running on this machine: run 'hybrid-router local up'"
+            )
+        cloud = json.loads(state.read_text(encoding="utf-8"))
+        return DeployedStack.connect(
+            cloud["outputs"], isolation.session(), cloud["endpoint"], isolation.client_config()
+        )
     session = boto3.Session()
     try:
         stacks = session.client("cloudformation").describe_stacks(StackName=stack_name(stage))["Stacks"]
     except (BotoCoreError, ClientError) as error:
         raise InvalidInputError(
-            f"no stack {stack_name(stage)} in this account and region ({error}): type 'cdk deploy -c stage={stage}', "
+            f"no stack {stack_name(stage)} in this account and region ({error}): run 'cdk deploy -c stage={stage}', "
             "or add --local for the cloud on this machine"
         ) from error
     outputs = {item["OutputKey"]: item["OutputValue"] for item in stacks[0].get("Outputs", [])}
-    return Deployment.connect(outputs, session)
+    return DeployedStack.connect(outputs, session)

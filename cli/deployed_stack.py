@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from lake.resource_names import ResourceNames
 
 
-INVOKE_SECONDS = 910
-"""Longer than any function may run."""
+INVOKE_TIMEOUT_SECONDS = 910
+"""Longer than the maximum timeout of a Lambda function, 900 s."""
 
 
 @dataclass(frozen=True, slots=True)
-class Deployment:
+class DeployedStack:
     """Names and clients of one stack."""
 
     outputs: StackOutputs
@@ -35,6 +35,7 @@ class Deployment:
     sfn: Any
     sqs: Any
     functions: Any
+    """The Lambda client."""
     glue: Any
 
     @property
@@ -49,37 +50,66 @@ class Deployment:
         session: boto3.Session,
         endpoint: str | None = None,
         config: Config | None = None,
-    ) -> Deployment:
-        """Clients for a stack's outputs."""
+    ) -> DeployedStack:
+        """Clients for the stack with these outputs; no request is sent.
+
+        Parameters
+        ----------
+        outputs
+            Keys and values as CloudFormation returns them.
+        session
+            Credentials and region of all clients.
+        endpoint
+            URL of the local cloud; None: AWS.
+        config
+            Applies to all clients.
+
+        Raises
+        ------
+        InvalidInputError
+            An output is missing: the stack is of another version.
+        """
 
         def client(service: str, settings: Config | None = config) -> Any:  # noqa: ANN401
             make: Any = session.client
             return make(service, endpoint_url=endpoint, config=settings)
 
-        known = StackOutputs.from_outputs(outputs)
+        stack_outputs = StackOutputs.from_outputs(outputs)
         dynamodb = session.resource("dynamodb", endpoint_url=endpoint, config=config)
         return cls(
-            outputs=known,
+            outputs=stack_outputs,
             s3=client("s3"),
-            ledger=Ledger.over(dynamodb.meta.client, known.resources.ledger_table),
+            ledger=Ledger.over(dynamodb.meta.client, stack_outputs.resources.ledger_table),
             sfn=client("stepfunctions"),
             sqs=client("sqs"),
-            functions=client("lambda", (config or Config()).merge(Config(read_timeout=INVOKE_SECONDS))),
+            functions=client("lambda", (config or Config()).merge(Config(read_timeout=INVOKE_TIMEOUT_SECONDS))),
             glue=client("glue"),
         )
 
     def control_stream(self, action: str) -> dict[str, Any]:
-        """Invoke ``stream_control``: start, watch, stop or kill."""
+        """Invoke ``stream_control``: start, watch, stop or kill.
+
+        Raises
+        ------
+        InvalidInputError
+            The function failed; the message is the function's.
+        """
         return self._invoke("stream_control", self.outputs.stream_control, {"action": action})
 
     def promote(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Invoke ``promote``."""
+        """Invoke ``promote``.
+
+        Raises
+        ------
+        InvalidInputError
+            The function failed, or it refused the input; the message is the function's.
+        """
         return self._invoke("promote", self.outputs.promote, fields)
 
     def _invoke(self, name: str, function: str, event: Mapping[str, Any]) -> dict[str, Any]:
-        answer = self.functions.invoke(FunctionName=function, Payload=json.dumps(event))
-        body: dict[str, Any] = json.loads(answer["Payload"].read())
-        if answer.get("FunctionError"):
+        response = self.functions.invoke(FunctionName=function, Payload=json.dumps(event))
+        body: dict[str, Any] = json.loads(response["Payload"].read())
+        if response.get("FunctionError"):
             message = body.get("errorMessage", body)
             refused = body.get("errorType") == InvalidInputError.__name__
             raise InvalidInputError(str(message) if refused else f"{name} failed: {message}; see its log")

@@ -1,4 +1,4 @@
-"""``hybrid-router explain s3://...``: the operator's answer to "where is my file?"."""
+"""``hybrid-router explain s3://...``: where a file is, and why it is there."""
 
 from __future__ import annotations
 
@@ -6,31 +6,37 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from cli.trace import trace
+from cli.trace import trace_arrival
 from lake.errors import InvalidInputError
 from router.s3_uri import format_unknown_file, parse_s3_uri
 
 if TYPE_CHECKING:
-    from cli.deployed_stack import Deployment
+    from cli.deployed_stack import DeployedStack
     from cli.trace import Trace
 
 
-def print_explanation(deployment: Deployment, uri: str) -> None:
-    """Every recorded version of the key, its lane and reason, its manifests and what came of it."""
+def print_explanation(stack: DeployedStack, uri: str) -> None:
+    """Print every recorded version of the key: its lane and the reason, its manifests and its result.
+
+    Raises
+    ------
+    InvalidInputError
+        ``uri`` is not an S3 URI, or the ledger has no arrival of this key.
+    """
     name = parse_s3_uri(uri)
-    arrivals = deployment.ledger.arrivals.versions(name.bucket, name.key)
+    arrivals = stack.ledger.arrivals.versions(name.bucket, name.key)
     if not arrivals:
         raise InvalidInputError(format_unknown_file(uri))
     for arrival in sorted(arrivals, key=lambda item: item.recorded_at):
-        _print(trace(deployment.s3, deployment.ledger, deployment.resources, arrival))
+        _print(trace_arrival(stack.s3, stack.ledger, stack.resources, arrival))
 
 
-def _print(view: Trace) -> None:
-    arrival = view.arrival
+def _print(trace: Trace) -> None:
+    arrival = trace.arrival
     typer.echo(f"{arrival.file.uri}  version {arrival.file.version}  {arrival.file.size:,} bytes")
     typer.echo(f"  arrived   {arrival.file.arrived_at}, recorded {arrival.recorded_at}")
     typer.echo(f"  lane      {arrival.lane or 'none'}: {arrival.reason}")
-    for row in view.chain:
+    for row in trace.manifests:
         typer.echo(
             f"  manifest  {row.id}  {row.state}  {row.lane} lane  {row.partition}  generation {row.generation}, "
             f"attempt {row.attempt}" + (f", owner {row.owner}" if row.owner else "")
@@ -39,14 +45,14 @@ def _print(view: Trace) -> None:
             typer.echo(f"            earlier attempts by {', '.join(row.earlier_owners)}")
         if row.reason:
             typer.echo(f"            {row.reason}")
-    source = view.source
+    source = trace.source
     if source is None:
-        typer.echo(f"  state     {view.state}: nothing is published yet" if view.chain else f"  state     {view.state}")
+        typer.echo(f"  state     {trace.state}" + (": nothing is published yet" if trace.manifests else ""))
         return
     rejects = sum(source["rejects"].values())
     typer.echo(f"  result    {source['rows']:,} rows, {rejects:,} quarantined, {source['blank_lines']:,} blank lines")
     for reason in (source["failed"], source["first_reject"]):
         if reason:
             typer.echo(f"            {reason}")
-    for item in (view.result or {}).get("files", []):
+    for item in (trace.result or {}).get("files", []):
         typer.echo(f"  parquet   {item['key']}  {item['rows']:,} rows, {item['size']:,} bytes")

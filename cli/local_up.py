@@ -19,13 +19,23 @@ if TYPE_CHECKING:
 
 
 def local_up(settings_file: Path) -> None:
-    """Start, deploy, say how to reach it, and stay until Ctrl-C. Several may run at once."""
+    """Start the local cloud, deploy the stack, print how to reach it, and stay until Ctrl-C.
+
+    Several may run at once, with different stages.
+
+    Raises
+    ------
+    InvalidSettingsError
+        The settings file holds a wrong value.
+    LocalCloudError
+        The local cloud did not start, or the deployment failed.
+    """
     settings = load_settings(settings_file)
     state_dir = LOCAL_STATE / f"{settings.stage}-{os.getpid()}"
     state_file = LOCAL_STATE / f"{settings.stage}.json"
     try:
         with LocalCloud.start(state_dir, log=typer.echo) as cloud:
-            typer.echo("cdk synth, deploying the template unchanged")
+            typer.echo("running cdk synth and deploying its template unchanged")
             outputs = cloud.deploy(synth(settings, state_dir / "cdk.out"))
             state = {"endpoint": cloud.endpoint, "outputs": outputs, "pid": os.getpid()}
             state_file.write_text(json.dumps(state), encoding="utf-8")
@@ -33,9 +43,10 @@ def local_up(settings_file: Path) -> None:
             for name, value in sorted(outputs.items()):
                 typer.echo(f"{name:<22} {value}")
             typer.echo(f"logs      {cloud.logs_dir}")
-            typer.echo("\nput files into the input bucket; hybrid-router status --local; Ctrl-C ends everything")
+            typer.echo("\nPut files into the input bucket; run hybrid-router status --local; Ctrl-C ends everything.")
             cloud.wait()
     finally:
         if state_file.is_file() and json.loads(state_file.read_text(encoding="utf-8"))["pid"] == os.getpid():
             state_file.unlink()
-        shutil.rmtree(state_dir, ignore_errors=True)
+        if state_dir.exists():
+            shutil.rmtree(state_dir)

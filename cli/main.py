@@ -8,20 +8,20 @@ from typing import Annotated
 
 import typer
 
-from cli.output import guarded
+from cli.error_output import errors_on_stderr
 
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Routes NDJSON to Parquet, exactly once.",
+    help="Route NDJSON files to a stream or a batch lane and convert them to Parquet exactly once.",
 )
 local_app = typer.Typer(no_args_is_help=True, help="The whole cloud on this machine.")
 settings_app = typer.Typer(no_args_is_help=True, help="Settings files.")
 app.add_typer(local_app, name="local")
 app.add_typer(settings_app, name="settings")
 
-Local = Annotated[bool, typer.Option("--local", help="Talk to the cloud that `local up` runs on this machine.")]
+Local = Annotated[bool, typer.Option("--local", help="Use the cloud that `local up` runs on this machine.")]
 Stage = Annotated[str, typer.Option(help="Stage of the stack.")]
 SettingsFile = Annotated[Path, typer.Option("--settings", help="Settings file of the stage.")]
 
@@ -29,7 +29,7 @@ SettingsFile = Annotated[Path, typer.Option("--settings", help="Settings file of
 @app.command()
 def demo(
     data: Annotated[Path | None, typer.Option(help="Your own NDJSON: a file or a folder.")] = None,
-    output: Annotated[Path, typer.Option(help="Where lake, quarantine and summary are put.")] = Path("demo-output"),
+    output: Annotated[Path, typer.Option(help="Folder for lake, quarantine and summary.")] = Path("demo-output"),
 ) -> None:
     """Send files through both lanes on this machine and prove that nothing was lost."""
     from cli.demo.run import run_demo
@@ -39,7 +39,7 @@ def demo(
 
 @local_app.command()
 def up(settings: SettingsFile = Path("settings/dev.toml")) -> None:
-    """Run the cloud on this machine until Ctrl-C, with the stack of a settings file deployed."""
+    """Run the whole cloud on this machine until Ctrl-C and deploy the stack of a settings file to it."""
     from cli.local_up import local_up
 
     local_up(settings)
@@ -47,52 +47,52 @@ def up(settings: SettingsFile = Path("settings/dev.toml")) -> None:
 
 @app.command()
 def status(stage: Stage = "dev", local: Local = False) -> None:
-    """Open manifests by lane and state, their ages, and the stream's health."""
-    from cli.connect import connect
+    """Show open manifests by lane and state, their ages, and the stream's health."""
+    from cli.connect import connect_to_stage
     from cli.status import print_status
 
-    print_status(connect(stage, local))
+    print_status(connect_to_stage(stage, local))
 
 
 @app.command()
 def explain(uri: str, stage: Stage = "dev", local: Local = False) -> None:
-    """Where is my file? Everything the ledger knows of s3://bucket/key."""
-    from cli.connect import connect
+    """Show where a file is: everything that the ledger knows about s3://bucket/key."""
+    from cli.connect import connect_to_stage
     from cli.explain import print_explanation
 
-    print_explanation(connect(stage, local), uri)
+    print_explanation(connect_to_stage(stage, local), uri)
 
 
 @app.command()
 def promote(
     uris: Annotated[list[str] | None, typer.Argument(help="Files: s3://bucket/key.")] = None,
-    dataset: Annotated[str | None, typer.Option(help="Instead of files: this dataset's.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Instead of files: the queued files of this dataset.")] = None,
     first: Annotated[str | None, typer.Option("--from", help="UTC day or hour, such as 2026-11-21T08.")] = None,
     last: Annotated[str | None, typer.Option("--to", help="UTC day or hour, inclusive.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would happen; change nothing.")] = False,
     stage: Stage = "dev",
     local: Local = False,
 ) -> None:
     """Make queued files urgent: they go from the batch lane to the stream lane."""
-    from cli.connect import connect
+    from cli.connect import connect_to_stage
     from cli.promote import promote_files
 
-    given = {"files": uris or None, "dataset": dataset, "from": first, "to": last}
-    raise typer.Exit(promote_files(connect(stage, local), given, dry_run=dry_run))
+    fields = {"files": uris or None, "dataset": dataset, "from": first, "to": last}
+    raise typer.Exit(promote_files(connect_to_stage(stage, local), fields, dry_run=dry_run))
 
 
 @settings_app.command()
 def check(path: Path) -> None:
-    """Read a settings file; a wrong value is named with its key."""
+    """Print all settings of a file, or the key and the value that is wrong."""
     from lake.settings import dump_settings, load_settings
 
     typer.echo(dump_settings(load_settings(path)))
 
 
 def run() -> None:
-    """Entry point: deliberate errors are one sentence and exit code 1; ``--debug`` shows the stack trace."""
+    """Entry point: an error is one sentence on stderr and a non-zero exit code; ``--debug`` shows the stack trace."""
     debug = "--debug" in sys.argv
     if debug:
         sys.argv.remove("--debug")
-    with guarded(debug):
+    with errors_on_stderr(debug):
         app()

@@ -1,4 +1,4 @@
-"""``hybrid-router promote``: queued files become urgent by hand."""
+"""``hybrid-router promote``: a person makes queued files urgent."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from lake.errors import InvalidInputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cli.deployed_stack import Deployment
+    from cli.deployed_stack import DeployedStack
 
-LABELS = {
-    "inStream": "in the stream lane already",
+UNPROMOTED_LABELS = {
+    "inStream": "already in the stream lane",
     "tooLate": "too late",
     "notMoved": "not moved",
     "ignored": "ignored",
@@ -22,33 +22,39 @@ LABELS = {
     "unknown": "unknown",
 }
 EXAMPLES = (
-    "type hybrid-router promote s3://bucket/key, or hybrid-router promote --dataset orders --from 2026-11-21T08 "
+    "run hybrid-router promote s3://bucket/key, or hybrid-router promote --dataset orders --from 2026-11-21T08 "
     "--to 2026-11-21T09"
 )
 
 
-def promote_files(deployment: Deployment, given: Mapping[str, Any], *, dry_run: bool) -> int:
-    """Ask for it and say what happened; the exit code: 1 when every name is one that nobody knows or wants.
+def promote_files(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: bool) -> int:
+    """Invoke the function ``promote`` and print what it did.
 
-    ``given`` are the function's fields, None where nothing was typed.
+    ``options`` are the fields of its input, None for each option that was not given. Returns the exit code: 1 when
+    every file is unknown or ignored.
+
+    Raises
+    ------
+    InvalidInputError
+        ``options`` hold neither files nor a selection, or both; or the function refused them.
     """
-    fields = {name: value for name, value in given.items() if value is not None}
+    fields = {name: value for name, value in options.items() if value is not None}
     if ("files" in fields) == bool(fields.keys() - {"files"}):
-        raise InvalidInputError(f"promote takes files or a part of the backlog, one of both: {EXAMPLES}")
-    answer = deployment.promote({**fields, "dryRun": dry_run})
-    for message in answer["messages"]:
+        raise InvalidInputError(f"promote needs either files or a selection of the backlog: {EXAMPLES}")
+    response = stack.promote({**fields, "dryRun": dry_run})
+    for message in response["messages"]:
         typer.echo(message)
-    if answer["omitted"]:
-        typer.echo(f"... and {answer['omitted']:,} more")
-    typer.echo(_summary(answer))
-    wrong = answer["unknown"] + answer["ignored"]
-    return 1 if wrong and wrong == sum(answer[name] for name in ("promoted", *LABELS)) else 0
+    if response["omitted"]:
+        typer.echo(f"... and {response['omitted']:,} more")
+    typer.echo(_summary(response))
+    refused = response["unknown"] + response["ignored"]
+    return 1 if refused and refused == sum(response[name] for name in ("promoted", *UNPROMOTED_LABELS)) else 0
 
 
-def _summary(answer: Mapping[str, Any]) -> str:
-    others = [f"{answer[name]:,} {label}" for name, label in LABELS.items() if answer[name]]
-    if not answer["promoted"] and not others:
-        return "nothing is queued there"
-    did = "dry run, nothing was done; to be promoted" if answer["dryRun"] else "promoted"
-    into = f" (new manifests: {answer['manifests']:,})" if answer["manifests"] else ""
-    return ", ".join([f"{did}: {answer['promoted']:,}{into}", *others])
+def _summary(response: Mapping[str, Any]) -> str:
+    unpromoted = [f"{response[name]:,} {label}" for name, label in UNPROMOTED_LABELS.items() if response[name]]
+    if not response["promoted"] and not unpromoted:
+        return "nothing to promote: no file of this selection is queued"
+    action = "dry run, nothing was done; to be promoted" if response["dryRun"] else "promoted"
+    manifests = f" (new manifests: {response['manifests']:,})" if response["manifests"] else ""
+    return ", ".join([f"{action}: {response['promoted']:,}{manifests}", *unpromoted])

@@ -1,4 +1,4 @@
-"""``hybrid-router status``."""
+"""``hybrid-router status``: the backlog of each lane and the stream's health."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from lake.ledger import State
 from lake.manifest import Lane
 
 if TYPE_CHECKING:
-    from cli.deployed_stack import Deployment
+    from cli.deployed_stack import DeployedStack
 
 
-def print_status(deployment: Deployment) -> None:
-    """Open manifests per lane and state: how many, how much, how old; then the stream."""
+def print_status(stack: DeployedStack) -> None:
+    """Print open manifests by lane and state with their number, size and age; then the stream's health."""
     console = Console(highlight=False)
     table = Table(title="Open manifests", title_justify="left", header_style="bold")
     table.add_column("lane")
@@ -26,7 +26,7 @@ def print_status(deployment: Deployment) -> None:
     now = datetime.now(UTC)
     for lane in Lane:
         for state in (State.QUEUED, State.RUNNING, State.PUBLISHING):
-            rows = list(deployment.ledger.manifests.open(lane, state))
+            rows = list(stack.ledger.manifests.open(lane, state))
             oldest = (now - datetime.fromisoformat(rows[0].created_at)).total_seconds() / 60 if rows else 0
             table.add_row(
                 lane,
@@ -37,9 +37,9 @@ def print_status(deployment: Deployment) -> None:
                 f"{oldest:,.1f}" if rows else "",
             )
     console.print(table)
-    stream = deployment.ledger.stream.get()
-    alive = f"alive at {stream.heartbeat_at}" if stream.heartbeat_at else "not running"
+    stream = stack.ledger.stream.get()
+    health = f"last heartbeat {stream.heartbeat_at}" if stream.heartbeat_at else "not running"
     console.print(
-        f"stream: {alive}{', stop requested' if stream.stop_requested else ''}"
+        f"stream: {health}{', stop requested' if stream.stop_requested else ''}"
         f"{', spilling to the batch lane' if stream.spilling else ''}"
     )

@@ -1,4 +1,4 @@
-"""Where is my file? An arrival followed through the ledger to its published rows."""
+"""Follows an arrival through the ledger to its published rows."""
 
 from __future__ import annotations
 
@@ -19,42 +19,48 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One object version, its lane, its manifests and what came of it."""
+    """One object version: its lane, its manifests and its result."""
 
     arrival: ArrivalRow
-    chain: tuple[ManifestRow, ...]
-    """The manifest that took it first, then those it was superseded by; the last one holds it now."""
+    manifests: tuple[ManifestRow, ...]
+    """The first manifest of the file and its successors, oldest first; the last one is its current manifest."""
     result: dict[str, Any] | None
-    """Result document of the published generation; None while nothing is published."""
+    """The result document of the published generation; None while nothing is published."""
 
     @property
     def state(self) -> str:
-        """State of the manifest that holds it now, or IGNORED."""
-        return self.chain[-1].state if self.chain else "IGNORED"
+        """The state of the current manifest; IGNORED if the file has none."""
+        return self.manifests[-1].state if self.manifests else "IGNORED"
 
     @property
     def source(self) -> dict[str, Any] | None:
-        """The file's own counts in the result document."""
+        """The file's own counts in the result document; None while nothing is published."""
         if self.result is None:
             return None
-        wanted = (self.arrival.file.uri, self.arrival.file.version)
-        sources = (item for item in self.result["sources"] if (item["uri"], item["version"]) == wanted)
+        own = (self.arrival.file.uri, self.arrival.file.version)
+        sources = (item for item in self.result["sources"] if (item["uri"], item["version"]) == own)
         return next(sources, None)
 
 
-def trace(s3: S3Client, ledger: Ledger, resources: ResourceNames, arrival: ArrivalRow) -> Trace:
-    """Follow an arrival through ``SUPERSEDED(by ...)`` to the manifest that holds it now."""
-    chain: list[ManifestRow] = []
-    manifest = arrival.manifest
-    while manifest is not None:
-        row = ledger.manifests.get(manifest)
+def trace_arrival(s3: S3Client, ledger: Ledger, resources: ResourceNames, arrival: ArrivalRow) -> Trace:
+    """Follow an arrival from its first manifest to its current one, through every superseded manifest.
+
+    Raises
+    ------
+    InvalidDocumentError
+        No successor of a superseded manifest lists the file.
+    """
+    manifests: list[ManifestRow] = []
+    manifest_id = arrival.manifest
+    while manifest_id is not None:
+        row = ledger.manifests.get(manifest_id)
         if row is None:
             break
-        chain.append(row)
+        manifests.append(row)
         superseded = row.state == State.SUPERSEDED
-        manifest = next(iter(files_by_successor(s3, resources, row, [arrival.file]))) if superseded else None
+        manifest_id = next(iter(files_by_successor(s3, resources, row, [arrival.file]))) if superseded else None
     result = None
-    if chain and chain[-1].published is not None:
-        key = result_key(chain[-1].id, chain[-1].published.generation)
+    if manifests and manifests[-1].published is not None:
+        key = result_key(manifests[-1].id, manifests[-1].published.generation)
         result = json.loads(s3.get_object(Bucket=resources.control_bucket, Key=key)["Body"].read())
-    return Trace(arrival, tuple(chain), result)
+    return Trace(arrival, tuple(manifests), result)

@@ -1,4 +1,4 @@
-"""Progress a person can follow: live bars on a terminal, plain lines elsewhere."""
+"""The demo's progress: live bars on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 PLAIN_WIDTH = 160
-"""Characters of a line where there is no terminal to ask."""
+"""Characters per line when the output is not a terminal."""
 
 
 class DemoConsole:
-    """Where the demo talks to."""
+    """Where the demo prints."""
 
     def __init__(self) -> None:
         self.console = Console(highlight=False, soft_wrap=True)
@@ -25,8 +25,8 @@ class DemoConsole:
             self.console.width = PLAIN_WIDTH
         self._started = time.monotonic()
 
-    def say(self, text: str) -> None:
-        """One line."""
+    def log(self, text: str) -> None:
+        """Print one line; without a terminal, with the seconds since the start."""
         if self.console.is_terminal:
             self.console.print(text)
         else:
@@ -34,17 +34,18 @@ class DemoConsole:
 
     @contextmanager
     def stage(self, title: str, total: int) -> Iterator[Callable[[int, str], None]]:
-        """A stage of ``total`` steps; the yielded function takes how many are done, and a word about it."""
-        begun = time.monotonic()
+        """A stage of ``total`` steps; the yielded function takes the number of steps done and a short note."""
+        stage_started = time.monotonic()
         if not self.console.is_terminal:
-            last = [-1]
+            last_done = -1
 
-            def report(done: int, note: str = "") -> None:
-                if done != last[0]:
-                    last[0] = done
-                    self.say(f"{title}: {done}/{total} {note}".rstrip())
+            def log_progress(done: int, note: str = "") -> None:
+                nonlocal last_done
+                if done != last_done:
+                    last_done = done
+                    self.log(f"{title}: {done}/{total} {note}".rstrip())
 
-            yield report
+            yield log_progress
             return
         columns = (
             SpinnerColumn(finished_text="[green]✓[/]"),
@@ -57,8 +58,8 @@ class DemoConsole:
         with Progress(*columns, console=self.console) as progress:
             task = progress.add_task(title, total=max(total, 1), note="")
 
-            def move(done: int, note: str = "") -> None:
+            def update_bar(done: int, note: str = "") -> None:
                 progress.update(task, completed=done if total else 1, note=note)
 
-            yield move
-            progress.update(task, completed=max(total, 1), note=f"{time.monotonic() - begun:.0f} s")
+            yield update_bar
+            progress.update(task, completed=max(total, 1), note=f"{time.monotonic() - stage_started:.0f} s")

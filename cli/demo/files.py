@@ -1,4 +1,4 @@
-"""Which files the demo sends, under which keys, and which way each is meant to go."""
+"""Which files the demo sends, under which keys, and which case of the product each of them shows."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ INPUT = InputSettings()
 """The demo deploys with the default suffixes."""
 
 
-class Way(StrEnum):
-    """How a demo file is meant to reach the lake."""
+class DemoCase(StrEnum):
+    """How a demo file reaches the lake: URGENT and PEAK by the stream lane, the others by the batch lane."""
 
     URGENT = "urgent"
     PEAK = "peak"
@@ -33,24 +33,24 @@ class DemoFile:
     path: Path
     dataset: str
     key: str
-    way: Way
+    case: DemoCase
     duplicate_event: bool = False
 
     @property
     def size(self) -> int:
-        """Bytes as stored."""
+        """Bytes on the disk."""
         return self.path.stat().st_size
 
 
-def own_files(data: Path) -> tuple[list[DemoFile], list[Path]]:
-    """The person's files, one dataset each, and the files left out because of their suffix.
+def user_files(data: Path) -> tuple[list[DemoFile], list[Path]]:
+    """The user's own files, each one a dataset, and the files that are skipped because of their suffix.
 
-    They take turns: urgent, overnight, and from the third file on backfill as well.
+    The first file is urgent, the second waits for the overnight run, the third for a backfill, and so on in turn.
 
     Raises
     ------
     InvalidInputError
-        When there is nothing to take.
+        ``data`` does not exist, or holds no file with an NDJSON suffix.
     """
     if not data.exists():
         raise InvalidInputError(f"{data} does not exist: give DATA a file or a folder that holds NDJSON files")
@@ -63,11 +63,11 @@ def own_files(data: Path) -> tuple[list[DemoFile], list[Path]]:
     files: list[DemoFile] = []
     names: set[str] = set()
     for index, path in enumerate(taken):
-        way = (Way.URGENT, Way.OVERNIGHT, Way.BACKFILL)[index % 3]
+        case = (DemoCase.URGENT, DemoCase.OVERNIGHT, DemoCase.BACKFILL)[index % 3]
         dataset = _dataset_name(path, names)
         names.add(dataset)
-        folder = f"{dataset}/urgent/" if way == Way.URGENT else f"{dataset}/"
-        files.append(DemoFile(path, dataset, folder + path.name, way))
+        folder = f"{dataset}/urgent/" if case == DemoCase.URGENT else f"{dataset}/"
+        files.append(DemoFile(path, dataset, folder + path.name, case))
     return files, [path for path in found if path not in set(taken)]
 
 

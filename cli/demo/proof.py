@@ -1,8 +1,9 @@
-"""The independent proof: shares no code with the product, trusts nothing it says.
+"""The independent proof: it shares no code with the product and uses no figure that the product reports.
 
 It reads the input files with Python's standard library (zstd with pyarrow), the published Parquet with pyarrow and the
-quarantine as JSON lines. Per file: lines = rows + quarantined + blank lines. Per dataset: as many rows, and the same
-order-free checksum over (key, value) of every row, in the lake as in the input.
+quarantine as JSON lines. For each file: lines = rows + quarantined + blank lines. For each dataset: the lake and the
+input have the same number of rows and the same checksum, which covers every (key, value) of every row and does not
+depend on their order.
 """
 
 from __future__ import annotations
@@ -25,31 +26,32 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MODULUS = 1 << 128
-MAX_LINE = 16 << 20
+MAX_LINE_BYTES = 16 << 20
+"""The default of the setting convert.max_line_bytes: the product quarantines longer lines."""
 
 
 @dataclass(slots=True)
 class InputCount:
-    """What stands in one input file."""
+    """The lines of one input file."""
 
     uri: str
     dataset: str
     lines: int = 0
     blank: int = 0
     rows: int = 0
-    bad: int = 0
+    invalid: int = 0
     unreadable: str | None = None
-    """Why the file cannot be read to its end."""
+    """The reason why the file cannot be read to its end."""
 
 
 @dataclass(slots=True)
 class Proof:
-    """Inputs, what was found, and every difference as a sentence."""
+    """The counts of inputs, lake and quarantine, and every difference as a sentence."""
 
     inputs: dict[str, InputCount]
     lake_rows: dict[str, int]
     checksums: dict[str, tuple[int, int]]
-    """Dataset -> (of the input, of the lake)."""
+    """Dataset -> checksum of the input, checksum of the lake."""
     quarantined: dict[str, int]
     """Input URI -> rejected lines in the quarantine."""
     whole_files: dict[str, str]
@@ -70,9 +72,9 @@ def count_input(path: Path, uri: str, dataset: str) -> tuple[InputCount, int]:
             if not body.strip(b" \t\r"):
                 count.blank += 1
                 continue
-            pairs = None if len(body) > MAX_LINE else pairs_of(body)
+            pairs = None if len(body) > MAX_LINE_BYTES else pairs_of(body)
             if pairs is None:
-                count.bad += 1
+                count.invalid += 1
             else:
                 count.rows += 1
                 total += row_checksum(pairs)
@@ -99,12 +101,12 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def count_lake(folder: Path) -> tuple[int, int]:
-    """Rows and the sum of their checksums in all Parquet files below a dataset's folder."""
+    """Rows and the sum of their checksums in all Parquet files under a dataset's folder."""
     rows = total = 0
     for path in sorted(folder.rglob("*.parquet")):
         with pq.ParquetFile(path) as file:
             schema = file.schema_arrow
-            keys = [_original(schema.field(index)) for index in range(len(schema))]
+            keys = [_original_key(schema.field(index)) for index in range(len(schema))]
             for batch in file.iter_batches(batch_size=4096):
                 columns = [column.to_pylist() for column in batch.columns]
                 rows += batch.num_rows
@@ -113,7 +115,7 @@ def count_lake(folder: Path) -> tuple[int, int]:
     return rows, total % MODULUS
 
 
-def _original(item: Any) -> str:  # noqa: ANN401
+def _original_key(item: Any) -> str:  # noqa: ANN401
     metadata = item.metadata or {}
     return metadata[b"original_key"].decode() if b"original_key" in metadata else f"\0{item.name}"
 
@@ -145,7 +147,7 @@ def count_quarantine(folder: Path) -> tuple[Counter[str], dict[str, str]]:
 
 
 def prove(inputs: Iterable[tuple[Path, str, str]], output: Path) -> Proof:
-    """Hold (path, URI, dataset) of every input against ``output/lake`` and ``output/quarantine``."""
+    """Compare every input, given as (path, URI, dataset), with ``output/lake`` and ``output/quarantine``."""
     quarantined, whole = count_quarantine(output / "quarantine")
     counts: dict[str, InputCount] = {}
     expected: dict[str, int] = defaultdict(int)
@@ -158,11 +160,11 @@ def prove(inputs: Iterable[tuple[Path, str, str]], output: Path) -> Proof:
         if uri in whole:
             continue
         if count.unreadable:
-            proof.differences.append(f"{uri}: cannot be read ({count.unreadable}), but the quarantine does not name it")
+            proof.differences.append(f"{uri}: cannot be read ({count.unreadable}), but it is not in the quarantine")
         expected[dataset] = (expected[dataset] + total) % MODULUS
         expected_rows[dataset] += count.rows
-        if count.bad != quarantined[uri]:
-            proof.differences.append(f"{uri}: {count.bad} lines are no rows, the quarantine has {quarantined[uri]}")
+        if count.invalid != quarantined[uri]:
+            proof.differences.append(f"{uri}: {count.invalid} invalid lines, but {quarantined[uri]} in the quarantine")
     for dataset, checksum in sorted(expected.items()):
         rows, actual = count_lake(output / "lake" / dataset)
         proof.lake_rows[dataset] = rows
@@ -170,7 +172,7 @@ def prove(inputs: Iterable[tuple[Path, str, str]], output: Path) -> Proof:
         if rows != expected_rows[dataset]:
             proof.differences.append(f"{dataset}: {expected_rows[dataset]} rows in the input, {rows} in the lake")
         if checksum != actual:
-            proof.differences.append(f"{dataset}: the values in the lake are not those of the input")
+            proof.differences.append(f"{dataset}: the values in the lake differ from those of the input")
     for uri in sorted((set(quarantined) | set(whole)) - set(counts)):
-        proof.differences.append(f"{uri}: in the quarantine, but it was no input")
+        proof.differences.append(f"{uri}: in the quarantine, but not an input")
     return proof

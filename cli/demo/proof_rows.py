@@ -1,4 +1,4 @@
-"""The proof's own reading of a line: strict RFC 8259 by Python's standard library, values in their very characters."""
+"""The proof's own parser of a line: strict RFC 8259 with Python's standard library, values exactly as in the file."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-DEEPEST = 256
+MAX_DEPTH = 256
+"""Levels of nesting: the product quarantines lines with more."""
 SPACE = re.compile(r"[ \t\r\n]*")
 BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{\]}]')
 
 
 def _no_constant(name: str) -> Any:  # noqa: ANN401
-    raise ValueError(f"{name} is not JSON")
+    raise ValueError(f"{name} is not valid JSON")
 
 
 DECODER = json.JSONDecoder(parse_constant=_no_constant)
 
 
 def pairs_of(line: bytes) -> list[tuple[str, str]] | None:
-    """(key, value as text) of the members that are not null; None: the line is not one RFC 8259 object."""
+    """(key, value as text) of all members that are not null; None if the line is not exactly one RFC 8259 object."""
     try:
         text = line.decode("utf-8")
         pairs, end = _object(text, SPACE.match(text, 0).end())  # type: ignore[union-attr]
@@ -51,22 +52,22 @@ def _object(text: str, at: int) -> tuple[list[tuple[str, str | None]], int]:
         return pairs, at + 1
     while True:
         if text[at] != '"':
-            raise ValueError("no key")
+            raise ValueError("a key is missing")
         key, at = scanstring(text, at + 1, True)
         at = skip(at)
         if text[at] != ":":
-            raise ValueError("no colon")
+            raise ValueError("a colon is missing")
         at = skip(at + 1)
         if text[at] == '"':
             value, at = scanstring(text, at + 1, True)
         else:
-            begin = at
+            start = at
             try:
-                _, at = DECODER.raw_decode(text, begin)
+                _, at = DECODER.raw_decode(text, start)
             except StopIteration as error:
-                raise ValueError("no value") from error
-            value = text[begin:at]
-            if value[0] in "[{" and _depth(value) + 1 > DEEPEST:
+                raise ValueError("a value is missing") from error
+            value = text[start:at]
+            if value[0] in "[{" and _depth(value) + 1 > MAX_DEPTH:
                 raise ValueError("too deep")
             value = None if value == "null" else value
         pairs.append((key, value))
@@ -74,23 +75,23 @@ def _object(text: str, at: int) -> tuple[list[tuple[str, str | None]], int]:
         if text[at] == "}":
             return pairs, at + 1
         if text[at] != ",":
-            raise ValueError("no comma")
+            raise ValueError("a comma is missing")
         at = skip(at + 1)
 
 
 def _depth(value: str) -> int:
-    deepest = level = 0
+    max_level = level = 0
     for mark in BRACKETS.findall(value):
         if mark in "[{":
             level += 1
-            deepest = max(deepest, level)
+            max_level = max(max_level, level)
         elif mark in "]}":
             level -= 1
-    return deepest
+    return max_level
 
 
 def row_checksum(pairs: Iterable[tuple[str, str]]) -> int:
-    """128 bits over the row's members in sorted order; rows are summed, so that their order does not matter."""
+    """128 bits over the row's members in sorted order; checksums are added, so the order of rows does not matter."""
     digest = hashlib.blake2b(digest_size=16)
     for key, value in sorted(pairs):
         for text in (key, value):

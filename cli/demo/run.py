@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cli.demo import stages
 from cli.demo.console import DemoConsole
-from cli.demo.files import Way, own_files
+from cli.demo.files import DemoCase, user_files
 from lake.settings import (
     BatchSettings,
     ConvertSettings,
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cli.demo.files import DemoFile
-    from cli.deployed_stack import Deployment
+    from cli.deployed_stack import DeployedStack
 
 
 def demo_settings() -> Settings:
-    """Production's settings, but for waits that would only bore: triggers, leases and polls are short."""
+    """The production defaults with short waits: triggers, leases and polling intervals."""
     return Settings(
         stage="demo",
         datasets=(DatasetRule("clicks", "clicks/"), DatasetRule("{folder}", peak=False)),
@@ -42,93 +42,104 @@ def demo_settings() -> Settings:
 
 
 def run_demo(data: Path | None, output: Path, state: Path) -> int:
-    """Run it; the exit code: 0 only when the proof found no difference."""
+    """Send files through both lanes and check every line of the result; the exit code: 0 if nothing differs.
+
+    ``data`` is a file or a folder with NDJSON files, None: generated samples. ``state`` belongs to the local cloud.
+
+    Raises
+    ------
+    InvalidInputError
+        ``data`` holds no NDJSON file.
+    DemoError
+        A stage failed, or took too long.
+    LocalCloudError
+        The local cloud did not start, or the deployment failed.
+    """
     console = DemoConsole()
     started = time.monotonic()
     if data is None:
         from cli.demo.sample_data import sample_files
 
-        console.say("making realistic NDJSON: nested, mixed types, umlauts, broken lines, gzip")
-        shutil.rmtree(output / "input", ignore_errors=True)
+        console.log("generating sample NDJSON: nested values, mixed types, non-ASCII text, broken lines, gzip")
+        if (output / "input").exists():
+            shutil.rmtree(output / "input")
         files = sample_files(output / "input")
     else:
-        files, left_out = own_files(data)
-        for path in left_out:
-            console.say(f"left out, no NDJSON suffix: {path}")
+        files, skipped = user_files(data)
+        for path in skipped:
+            console.log(f"skipped, not an NDJSON suffix: {path}")
     megabytes = sum(file.size for file in files) / 1e6
-    console.say(f"{len(files)} files, {megabytes:.1f} MB; starting the cloud on this machine")
+    console.log(f"{len(files)} files, {megabytes:.1f} MB; starting the cloud on this machine")
 
-    from cli.deployed_stack import Deployment
+    from cli.deployed_stack import DeployedStack
     from infra.synth import synth
     from local import isolation
     from local.cloud import LocalCloud
 
-    with LocalCloud.start(state, log=console.say) as cloud:
-        console.say("cdk synth")
+    with LocalCloud.start(state, log=console.log) as cloud:
+        console.log("running cdk synth")
         template = synth(demo_settings(), state / "cdk.out")
-        console.say("deploying the template, unchanged")
+        console.log("deploying its template unchanged")
         outputs = cloud.deploy(template)
-        deployment = Deployment.connect(outputs, isolation.session(), cloud.endpoint, isolation.client_config())
-        sent = _send_through_both_lanes(deployment, files, console)
-        stages.export(deployment, output, console)
-        return _report(deployment, sent, output, cloud.logs_dir, console, time.monotonic() - started)
+        stack = DeployedStack.connect(outputs, isolation.session(), cloud.endpoint, isolation.client_config())
+        sent_files = _send_through_both_lanes(stack, files, console)
+        stages.export(stack, output, console)
+        return _check_and_report(stack, sent_files, output, cloud.logs_dir, console, time.monotonic() - started)
 
 
 def _send_through_both_lanes(
-    deployment: Deployment, files: Sequence[DemoFile], console: DemoConsole
-) -> list[stages.Sent]:
-    older = [file for file in files if file.way == Way.BACKFILL]
-    stages.start_stream(deployment, console)
-    late: list[stages.Sent] = []
-    begun = datetime.now(UTC)
-    if older:
-        with stages.NotificationsPaused(deployment):
-            late = stages.upload(deployment, older, console, "upload while no events are sent")
-    now = [file for file in files if file.way != Way.BACKFILL]
-    sent = stages.upload(deployment, now, console, "upload to the input bucket")
-    for item in sent:
+    stack: DeployedStack, files: Sequence[DemoFile], console: DemoConsole
+) -> list[stages.SentFile]:
+    stages.start_stream(stack, console)
+    started = datetime.now(UTC)
+    without_events: list[stages.SentFile] = []
+    if for_backfill := [file for file in files if file.case == DemoCase.BACKFILL]:
+        with stages.NotificationsPaused(stack):
+            without_events = stages.send_files(stack, for_backfill, console, "upload while no events are sent")
+    others = [file for file in files if file.case != DemoCase.BACKFILL]
+    with_events = stages.send_files(stack, others, console, "upload to the input bucket")
+    for item in with_events:
         if item.file.duplicate_event:
-            stages.send_duplicate_event(deployment, item)
-    stages.wait_recorded(deployment, sent, console)
-    urgent = stages.of_way(sent, Way.URGENT, Way.PEAK)
-    stages.wait_published(deployment, urgent, console, "stream lane: converted and published")
-    stages.stop_stream(deployment, console)
-    waiting = stages.of_way(sent, Way.OVERNIGHT)
-    outputs = deployment.outputs
-    stages.run_machine(deployment, outputs.overnight, {}, waiting, console, "overnight: {} as from the console")
-    first, last = (f"{instant:%Y-%m-%dT%H}" for instant in (begun, datetime.now(UTC) + timedelta(minutes=1)))
-    for dataset in sorted({item.file.dataset for item in late or sent[:1]}):
-        mine = [item for item in late if item.file.dataset == dataset]
-        request = {"dataset": dataset, "from": first, "to": last, "dryRun": not mine}
-        title = f"backfill: {dataset}" + ("" if mine else " (dry run)")
-        stages.run_machine(deployment, outputs.backfill, request, mine, console, title)
-    return [*sent, *late]
+            stages.send_duplicate_event(stack, item)
+    stages.wait_recorded(stack, with_events, console)
+    urgent = stages.of_cases(with_events, DemoCase.URGENT, DemoCase.PEAK)
+    stages.wait_published(stack, urgent, console, "stream lane: converted and published")
+    stages.stop_stream(stack, console)
+    queued = stages.of_cases(with_events, DemoCase.OVERNIGHT)
+    stages.run_machine(stack, stack.outputs.overnight, {}, queued, console, "overnight: started with {} as input")
+    first, last = (f"{instant:%Y-%m-%dT%H}" for instant in (started, datetime.now(UTC) + timedelta(minutes=1)))
+    for dataset in sorted({item.file.dataset for item in without_events or with_events[:1]}):
+        of_dataset = [item for item in without_events if item.file.dataset == dataset]
+        request = {"dataset": dataset, "from": first, "to": last, "dryRun": not of_dataset}
+        title = f"backfill: {dataset}" + ("" if of_dataset else " (dry run)")
+        stages.run_machine(stack, stack.outputs.backfill, request, of_dataset, console, title)
+    return [*with_events, *without_events]
 
 
-def _report(
-    deployment: Deployment,
-    sent: Sequence[stages.Sent],
+def _check_and_report(
+    stack: DeployedStack,
+    sent_files: Sequence[stages.SentFile],
     output: Path,
     logs: Path,
     console: DemoConsole,
     seconds: float,
 ) -> int:
-    from cli.demo import report
+    from cli.demo import summary
     from cli.demo.proof import prove
 
-    console.say("proof: counting every line of the input and every row of the lake again")
-    proof = prove([(item.file.path, item.object.uri, item.file.dataset) for item in sent], output)
+    console.log("proof: counting every line of the input and every row of the lake again")
+    proof = prove([(item.file.path, item.object.uri, item.file.dataset) for item in sent_files], output)
     records = []
-    for item in sent:
-        view = stages.follow(deployment, item)
-        if view is None:
-            proof.differences.append(f"{item.object.uri}: the ledger does not know it")
+    for item in sent_files:
+        trace = stages.trace_sent_file(stack, item)
+        if trace is None:
+            proof.differences.append(f"{item.object.uri}: the ledger has no record of it")
         else:
-            records.append(report.file_record(item, view, proof))
-    proof.differences += report.row_differences(records)
-    report.print_files(console.console, records)
-    report.print_proof(console.console, proof)
-    report.write_summary(output / "summary.json", records, proof, {"seconds": round(seconds, 1)})
+            records.append(summary.file_record(item, trace, proof))
+    proof.differences += summary.row_differences(records)
+    summary.print_files(console.console, records)
+    summary.print_proof(console.console, proof)
+    summary.write_summary(output / "summary.json", records, proof, {"seconds": round(seconds, 1)})
     dataset = max(proof.lake_rows, key=lambda name: proof.lake_rows[name])
     query = f"SELECT * FROM read_parquet('{output}/lake/{dataset}/*/*/*.parquet', union_by_name=true) LIMIT 5"  # noqa: S608
     for line in (
@@ -138,7 +149,7 @@ def _report(
         f"logs         {logs}",
         f'query        .venv/bin/python -c "import duckdb; duckdb.sql(\\"{query}\\").show()"',
         "your files   make demo DATA=<file or folder>",
-        "for real     docs/deploy.md: one settings file, then cdk deploy",
+        "on AWS       docs/deploy.md: one settings file, then cdk deploy",
         f"took         {seconds:.0f} s",
     ):
         console.console.print(line, markup=False)

@@ -1,4 +1,4 @@
-"""Realistic NDJSON for the demo, seeded: the same files every time."""
+"""Realistic NDJSON for the demo; it is seeded, so every demo has the same files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import random
 from typing import TYPE_CHECKING, Any
 
-from cli.demo.files import DemoFile, Way
+from cli.demo.files import DemoCase, DemoFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 CITIES = ("Köln", "São Paulo", "東京", "Łódź", "New York", "Αθήνα", "Reykjavík", "القاهرة")
 WORDS = ("gut", "schnell", "naïve", "café", "🚚 unterwegs", "zurück", 'with "quotes"', "tab\there", "a\\b", "第一")
-BROKEN = (
+BROKEN_LINES = (
     b'{"order_id": 12, "total": 1.10} trailing words',
     b'{"order_id": 13, "total": 1.10}{"order_id": 14}',
     b'{"order_id": 15, "total": }',
@@ -28,30 +28,32 @@ BROKEN = (
 
 
 def sample_files(folder: Path, lines: int = 12_000) -> list[DemoFile]:
-    """Write the sample into ``folder``; about 40 MB in all with the default number of lines a file."""
+    """Write the sample into ``folder``: about 40 MB in total with the default ``lines`` per file."""
     folder.mkdir(parents=True, exist_ok=True)
     plan = (
-        ("orders", "orders/urgent/refunds.ndjson", Way.URGENT, _orders, 1),
-        ("clicks", "clicks/2026/klicks größe+1.jsonl", Way.PEAK, _clicks, 1),
-        ("events", "events/urgent/alarms.ndjson.gz", Way.URGENT, _events, 0.3),
-        ("orders", "orders/eu-1.ndjson", Way.OVERNIGHT, _orders, 2),
-        ("orders", "orders/eu-2.ndjson", Way.OVERNIGHT, _orders, 2),
-        ("events", "events/sensors.jsonl", Way.OVERNIGHT, _events, 1.5),
-        ("events", "events/empty.ndjson", Way.OVERNIGHT, _events, 0),
-        ("orders", "orders/last-week.json", Way.BACKFILL, _orders, 1),
+        ("orders", "orders/urgent/refunds.ndjson", DemoCase.URGENT, _orders, 1),
+        ("clicks", "clicks/2026/klicks größe+1.jsonl", DemoCase.PEAK, _clicks, 1),
+        ("events", "events/urgent/alarms.ndjson.gz", DemoCase.URGENT, _events, 0.3),
+        ("orders", "orders/eu-1.ndjson", DemoCase.OVERNIGHT, _orders, 2),
+        ("orders", "orders/eu-2.ndjson", DemoCase.OVERNIGHT, _orders, 2),
+        ("events", "events/sensors.jsonl", DemoCase.OVERNIGHT, _events, 1.5),
+        ("events", "events/empty.ndjson", DemoCase.OVERNIGHT, _events, 0),
+        ("orders", "orders/last-week.json", DemoCase.BACKFILL, _orders, 1),
     )
     files = []
-    for number, (dataset, key, way, record, share) in enumerate(plan):
+    for number, (dataset, key, case, record, share) in enumerate(plan):
         path = folder / key.replace("/", "-")
         rng = random.Random(number)  # noqa: S311
         body = b"".join(_lines(rng, record, int(lines * share)))
         path.write_bytes(gzip.compress(body, 1, mtime=0) if key.endswith(".gz") else body)
-        files.append(DemoFile(path, dataset, key, way, duplicate_event=number == 0))
+        files.append(DemoFile(path, dataset, key, case, duplicate_event=number == 0))
     return files
 
 
 def _lines(rng: random.Random, record: Any, count: int) -> Iterator[bytes]:  # noqa: ANN401
-    broken = {count * (2 * i + 1) // (2 * len(BROKEN)): line for i, line in enumerate(BROKEN)} if count > 100 else {}
+    broken = {}
+    if count > 100:
+        broken = {count * (2 * index + 1) // (2 * len(BROKEN_LINES)): line for index, line in enumerate(BROKEN_LINES)}
     for number in range(count):
         if number in broken:
             yield broken[number] + b"\n"

@@ -1,4 +1,4 @@
-"""The demo's stages, each on a running deployment: upload, wait, run the machines, take the output home."""
+"""The demo's stages on a deployed stack: upload, wait, run the state machines, copy the output."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from cli.trace import Trace, trace
-from lake.errors import HybridRouterError, TerminalError
+from cli.trace import Trace, trace_arrival
+from lake.errors import TerminalError
 from lake.ledger import State
 from lake.manifest import ObjectVersion
 
@@ -19,21 +19,24 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cli.demo.console import DemoConsole
-    from cli.demo.files import DemoFile, Way
-    from cli.deployed_stack import Deployment
+    from cli.demo.files import DemoCase, DemoFile
+    from cli.deployed_stack import DeployedStack
 
 POLL_SECONDS = 0.5
-PATIENCE_SECONDS = 900
-OVER = (State.DONE, State.FAILED)
+STAGE_TIMEOUT_SECONDS = 900
+GRACEFUL_STOP_SECONDS = 120
+"""After this time the stream's run is killed."""
+FINAL_STATES = (State.DONE, State.FAILED)
+"""Of a current manifest: a superseded one is never current."""
 
 
 class DemoError(TerminalError):
-    """A stage of the demo did not come to its end."""
+    """A stage of the demo failed or took too long."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """A file that was uploaded."""
+class SentFile:
+    """A file that the demo put into the input bucket."""
 
     file: DemoFile
     object: ObjectVersion
@@ -41,23 +44,23 @@ class Sent:
     """Seconds since the epoch."""
 
 
-def upload(deployment: Deployment, files: Sequence[DemoFile], console: DemoConsole, title: str) -> list[Sent]:
-    """Put the files into the input bucket, over HTTP."""
-    bucket = deployment.resources.input_bucket
-    sent = []
+def send_files(stack: DeployedStack, files: Sequence[DemoFile], console: DemoConsole, title: str) -> list[SentFile]:
+    """Put the files into the input bucket."""
+    bucket = stack.resources.input_bucket
+    sent_files = []
     with console.stage(title, len(files)) as report:
         for number, file in enumerate(files, start=1):
-            deployment.s3.upload_file(str(file.path), bucket, file.key)
-            head = deployment.s3.head_object(Bucket=bucket, Key=file.key)
+            stack.s3.upload_file(str(file.path), bucket, file.key)
+            head = stack.s3.head_object(Bucket=bucket, Key=file.key)
             version = ObjectVersion(bucket, file.key, head["ETag"].strip('"'), file.size, "", head.get("VersionId"))
-            sent.append(Sent(file, version, time.time()))
+            sent_files.append(SentFile(file, version, time.time()))
             report(number, file.key)
-    return sent
+    return sent_files
 
 
-def send_duplicate_event(deployment: Deployment, sent: Sent) -> None:
-    """The same ``ObjectCreated`` once more, as S3 may do it."""
-    item = sent.object
+def send_duplicate_event(stack: DeployedStack, sent_file: SentFile) -> None:
+    """Send the file's ``ObjectCreated`` event a second time: S3 delivers events at least once."""
+    item = sent_file.object
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
     record = {
         "eventVersion": "2.1",
@@ -70,53 +73,69 @@ def send_duplicate_event(deployment: Deployment, sent: Sent) -> None:
             "object": {"key": item.key, "size": item.size, "eTag": item.etag, "versionId": item.version_id},
         },
     }
-    deployment.sqs.send_message(
-        QueueUrl=deployment.outputs.arrivals_queue, MessageBody=json.dumps({"Records": [record]})
-    )
+    stack.sqs.send_message(QueueUrl=stack.outputs.arrivals_queue, MessageBody=json.dumps({"Records": [record]}))
 
 
-def wait_recorded(deployment: Deployment, sent: Sequence[Sent], console: DemoConsole) -> None:
-    """Until ``route`` has every arrival in the ledger, with its lane."""
-    arrivals = deployment.ledger.arrivals
+def wait_recorded(stack: DeployedStack, sent_files: Sequence[SentFile], console: DemoConsole) -> None:
+    """Wait until ``route`` has recorded every arrival in the ledger, with its lane.
+
+    Raises
+    ------
+    DemoError
+        It takes too long.
+    """
+    arrivals = stack.ledger.arrivals
     _wait(
         console,
         "route: lane decided, ledger written",
-        sent,
+        sent_files,
         lambda item: arrivals.get(item.object) is not None,
     )
 
 
-def wait_published(deployment: Deployment, sent: Sequence[Sent], console: DemoConsole, title: str) -> None:
-    """Until the manifests of all these files have ended."""
-    _wait(console, title, sent, lambda item: (view := follow(deployment, item)) is not None and view.state in OVER)
+def wait_published(stack: DeployedStack, sent_files: Sequence[SentFile], console: DemoConsole, title: str) -> None:
+    """Wait until the manifests of all these files are DONE or FAILED.
+
+    Raises
+    ------
+    DemoError
+        It takes too long.
+    """
+    _wait(console, title, sent_files, lambda item: _is_final(trace_sent_file(stack, item)))
 
 
-def follow(deployment: Deployment, sent: Sent) -> Trace | None:
-    """What the ledger says of a sent file; None while it is not recorded."""
-    arrival = deployment.ledger.arrivals.get(sent.object)
-    return None if arrival is None else trace(deployment.s3, deployment.ledger, deployment.resources, arrival)
+def trace_sent_file(stack: DeployedStack, sent_file: SentFile) -> Trace | None:
+    """The trace of a sent file; None while ``route`` has not recorded it."""
+    arrival = stack.ledger.arrivals.get(sent_file.object)
+    return None if arrival is None else trace_arrival(stack.s3, stack.ledger, stack.resources, arrival)
 
 
 def run_machine(
-    deployment: Deployment,
+    stack: DeployedStack,
     machine: str,
     request: dict[str, Any],
-    sent: Sequence[Sent],
+    sent_files: Sequence[SentFile],
     console: DemoConsole,
     title: str,
 ) -> dict[str, Any]:
-    """Start a state machine as from the console and watch the files it converts; its output."""
-    arn = deployment.sfn.start_execution(stateMachineArn=machine, input=json.dumps(request))["executionArn"]
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    with console.stage(title, len(sent)) as report:
+    """Start a state machine and show the progress of the files that it converts; returns its output.
+
+    Raises
+    ------
+    DemoError
+        The execution failed, or takes too long.
+    """
+    arn = stack.sfn.start_execution(stateMachineArn=machine, input=json.dumps(request))["executionArn"]
+    deadline = time.monotonic() + STAGE_TIMEOUT_SECONDS
+    with console.stage(title, len(sent_files)) as report:
         while True:
-            execution = deployment.sfn.describe_execution(executionArn=arn)
-            views = [follow(deployment, item) for item in sent]
-            report(sum(view is not None and view.state in OVER for view in views), execution["status"].lower())
+            execution = stack.sfn.describe_execution(executionArn=arn)
+            done = sum(_is_final(trace_sent_file(stack, item)) for item in sent_files)
+            report(done, execution["status"].lower())
             if execution["status"] != "RUNNING":
                 break
             if time.monotonic() > deadline:
-                raise DemoError(f"{title} took longer than {PATIENCE_SECONDS} s: see the logs")
+                raise DemoError(f"{title} took longer than {STAGE_TIMEOUT_SECONDS} s: see the logs")
             time.sleep(POLL_SECONDS)
     if execution["status"] != "SUCCEEDED":
         raise DemoError(f"{title} ended {execution['status']}: {execution.get('cause') or execution.get('error')}")
@@ -124,88 +143,99 @@ def run_machine(
     return output
 
 
-def start_stream(deployment: Deployment, console: DemoConsole) -> None:
-    """Start the streaming job and wait for its first heartbeat."""
-    deployment.control_stream("start")
+def start_stream(stack: DeployedStack, console: DemoConsole) -> None:
+    """Start the streaming job and wait for its first heartbeat.
+
+    Raises
+    ------
+    DemoError
+        The job failed, or takes too long.
+    """
+    stack.control_stream("start")
     with console.stage("stream lane: job starts", 1) as report:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while deployment.ledger.stream.get().heartbeat_at is None:
-            _fail_if_dead(deployment)
+        deadline = time.monotonic() + STAGE_TIMEOUT_SECONDS
+        while stack.ledger.stream.get().heartbeat_at is None:
+            _raise_if_failed(stack)
             if time.monotonic() > deadline:
-                raise DemoError("the streaming job gave no sign of life: see its log")
+                raise DemoError(f"the streaming job sent no heartbeat for {STAGE_TIMEOUT_SECONDS} s: see its log")
             time.sleep(POLL_SECONDS)
         report(1, "")
 
 
-def stop_stream(deployment: Deployment, console: DemoConsole) -> None:
-    """Set the stop flag and wait until the run has ended by itself."""
-    deployment.control_stream("stop")
+def stop_stream(stack: DeployedStack, console: DemoConsole) -> None:
+    """Set the stop flag and wait until the run has ended; kill a run that does not end."""
+    stack.control_stream("stop")
     with console.stage("stream lane: graceful stop", 1) as report:
-        deadline = time.monotonic() + 120
-        while _stream_runs(deployment)[0]["JobRunState"] in ("STARTING", "RUNNING", "STOPPING"):
+        deadline = time.monotonic() + GRACEFUL_STOP_SECONDS
+        while _stream_runs(stack)[0]["JobRunState"] in ("STARTING", "RUNNING", "STOPPING"):
             if time.monotonic() > deadline:
-                deployment.control_stream("kill")
+                stack.control_stream("kill")
             time.sleep(POLL_SECONDS)
-        report(1, _stream_runs(deployment)[0]["JobRunState"])
+        report(1, _stream_runs(stack)[0]["JobRunState"])
 
 
-def export(deployment: Deployment, output: Path, console: DemoConsole) -> None:
-    """Copy lake and quarantine to plain files."""
-    for name, bucket in zip(("lake", "quarantine"), deployment.resources.output_buckets, strict=True):
+def export(stack: DeployedStack, output: Path, console: DemoConsole) -> None:
+    """Copy the lake and the quarantine to ``output/lake`` and ``output/quarantine``, which are replaced."""
+    for name, bucket in zip(("lake", "quarantine"), stack.resources.output_buckets, strict=True):
         folder = output / name
-        shutil.rmtree(folder, ignore_errors=True)
+        if folder.exists():
+            shutil.rmtree(folder)
         folder.mkdir(parents=True)
-        pages = deployment.s3.get_paginator("list_objects_v2").paginate(Bucket=bucket)
+        pages = stack.s3.get_paginator("list_objects_v2").paginate(Bucket=bucket)
         keys = [item["Key"] for page in pages for item in page.get("Contents", [])]
         with console.stage(f"copy the {name} to plain files", len(keys)) as report:
             for number, key in enumerate(keys, start=1):
                 path = folder / key
                 path.parent.mkdir(parents=True, exist_ok=True)
-                deployment.s3.download_file(bucket, key, str(path))
+                stack.s3.download_file(bucket, key, str(path))
                 report(number, "")
 
 
 class NotificationsPaused:
-    """While this holds, the input bucket tells nobody what lands in it: its files are found by ``backfill``."""
+    """Inside this block the input bucket sends no events, so only ``backfill`` and ``sweep`` find new files."""
 
-    def __init__(self, deployment: Deployment) -> None:
-        self._s3: Any = deployment.s3
-        self._bucket = deployment.resources.input_bucket
-        self._standing: dict[str, Any] = {}
+    def __init__(self, stack: DeployedStack) -> None:
+        self._s3: Any = stack.s3
+        self._bucket = stack.resources.input_bucket
+        self._original: dict[str, Any] = {}
 
     def __enter__(self) -> None:
-        self._standing = self._s3.get_bucket_notification_configuration(Bucket=self._bucket)
-        self._standing.pop("ResponseMetadata", None)
+        self._original = self._s3.get_bucket_notification_configuration(Bucket=self._bucket)
+        self._original.pop("ResponseMetadata", None)
         self._s3.put_bucket_notification_configuration(Bucket=self._bucket, NotificationConfiguration={})
 
     def __exit__(self, *_: object) -> None:
-        self._s3.put_bucket_notification_configuration(Bucket=self._bucket, NotificationConfiguration=self._standing)
+        self._s3.put_bucket_notification_configuration(Bucket=self._bucket, NotificationConfiguration=self._original)
 
 
-def of_way(sent: Sequence[Sent], *ways: Way) -> list[Sent]:
-    """Those meant to go one of these ways."""
-    return [item for item in sent if item.file.way in ways]
+def of_cases(sent_files: Sequence[SentFile], *cases: DemoCase) -> list[SentFile]:
+    """The sent_files that show one of these cases."""
+    return [item for item in sent_files if item.file.case in cases]
 
 
-def _wait(console: DemoConsole, title: str, sent: Sequence[Sent], over: Callable[[Sent], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    waiting = list(sent)
-    with console.stage(title, len(sent)) as report:
+def _is_final(trace: Trace | None) -> bool:
+    return trace is not None and trace.state in FINAL_STATES
+
+
+def _wait(console: DemoConsole, title: str, sent_files: Sequence[SentFile], done: Callable[[SentFile], bool]) -> None:
+    deadline = time.monotonic() + STAGE_TIMEOUT_SECONDS
+    waiting = list(sent_files)
+    with console.stage(title, len(sent_files)) as report:
         while waiting:
-            waiting = [item for item in waiting if not over(item)]
-            report(len(sent) - len(waiting), "")
+            waiting = [item for item in waiting if not done(item)]
+            report(len(sent_files) - len(waiting), "")
             if waiting and time.monotonic() > deadline:
-                raise DemoError(f"{title}: {waiting[0].file.key} took over {PATIENCE_SECONDS} s: see the logs")
+                raise DemoError(f"{title}: {waiting[0].file.key} took over {STAGE_TIMEOUT_SECONDS} s: see the logs")
             if waiting:
                 time.sleep(POLL_SECONDS)
 
 
-def _stream_runs(deployment: Deployment) -> list[dict[str, Any]]:
-    runs: list[dict[str, Any]] = deployment.glue.get_job_runs(JobName=deployment.resources.stream_job)["JobRuns"]
+def _stream_runs(stack: DeployedStack) -> list[dict[str, Any]]:
+    runs: list[dict[str, Any]] = stack.glue.get_job_runs(JobName=stack.resources.stream_job)["JobRuns"]
     return sorted(runs, key=lambda run: run["StartedOn"], reverse=True)
 
 
-def _fail_if_dead(deployment: Deployment) -> None:
-    runs = _stream_runs(deployment)
+def _raise_if_failed(stack: DeployedStack) -> None:
+    runs = _stream_runs(stack)
     if runs and runs[0]["JobRunState"] in ("FAILED", "TIMEOUT", "ERROR"):
-        raise HybridRouterError(f"the streaming job ended {runs[0]['JobRunState']}: {runs[0].get('ErrorMessage')}")
+        raise DemoError(f"the streaming job ended {runs[0]['JobRunState']}: {runs[0].get('ErrorMessage')}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cli.deployed_stack import Deployment
+from cli.deployed_stack import DeployedStack
 from infra.synth import synth
 from lake.settings import (
     BatchSettings,
@@ -46,5 +46,5 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
     folder = tmp_path_factory.mktemp("cloud")
     with LocalCloud.start(folder / "state") as cloud:
         outputs = cloud.deploy(synth(e2e_settings(), folder / "cdk.out"))
-        deployment = Deployment.connect(outputs, isolation.session(), cloud.endpoint, isolation.client_config())
+        deployment = DeployedStack.connect(outputs, isolation.session(), cloud.endpoint, isolation.client_config())
         yield Scenario(cloud, deployment)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from cli.deployed_stack import Deployment
+    from cli.deployed_stack import DeployedStack
     from lake.ledger import ManifestRow
     from local.cloud import LocalCloud
 
@@ -40,7 +40,7 @@ class Scenario:
     """A deployed stack on a local cloud."""
 
     cloud: LocalCloud
-    deployment: Deployment
+    deployment: DeployedStack
 
     def put(self, key: str, lines: list[str]) -> ObjectVersion:
         """Put an NDJSON file into the input bucket."""

@@ -158,7 +158,7 @@ def test_a_promote_of_nothing_that_exists_fails_with_what_to_type(two: list[Loca
     assert unknown.returncode == 1
     assert "never seen s3://elsewhere/a.ndjson: check the spelling" in unknown.stdout
     for arguments, sentence in (
-        ((), "type hybrid-router promote s3://bucket/key"),
+        ((), "run hybrid-router promote s3://bucket/key"),
         (("elsewhere/a.ndjson",), "'elsewhere/a.ndjson' is not a valid S3 URI: pass s3://bucket/key"),
         (("--dataset", "nowhere"), "dataset = 'nowhere' is unknown"),
         (("--from", "yesterday"), "from = 'yesterday' is not a valid time: pass a UTC day"),

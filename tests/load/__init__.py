@@ -1,1 +1,1 @@
-"""Many files, large files and old manifests: what the lanes and the control plane make of them, in numbers."""
+"""Load tests of both lanes and the control plane: many files, large files, many old manifests."""

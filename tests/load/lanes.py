@@ -12,7 +12,7 @@ from datetime import datetime
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from bench.data import Recipe, generate
+from bench.input_files import Recipe, generate
 from lake.settings import BatchSettings, DatasetRule, PeakSettings, Settings, StreamSettings
 from tests.chaos.glue_world import OVER, GlueWorld
 from tests.chaos.inputs import Body
@@ -22,35 +22,37 @@ if TYPE_CHECKING:
     from local.cloud import LocalCloud
 
 WINDOW_SECONDS = 20
-"""The batching window of the queue of arrivals, and its largest batch."""
+"""The batching window of the arrivals queue's event source mapping."""
 WINDOW_MESSAGES = 1000
-PUTTERS = 8
+"""Its maximum batch."""
+PUT_THREADS = 8
 BODIES = 32
-GROWTH = 1.25
-"""The oldest age of the last quarter may be so much above that of the quarter before."""
-SLACK_SECONDS = 10
+MAX_AGE_GROWTH = 1.25
+"""Age of the oldest file in the last quarter of the load, divided by its age in the quarter before."""
+MAX_AGE_SLACK_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """From put to published, in seconds; and the age of the oldest unconverted file in each quarter of the load."""
+    """Seconds from put to published, and the age of the oldest unconverted file in each quarter of the load."""
 
     files: int
     rate: float
-    """Files per second that were really put."""
+    """Files per second, as measured."""
     p50: float
     p95: float
-    oldest: tuple[float, ...]
+    max_ages: tuple[float, ...]
+    """In seconds, one for each quarter."""
     micro_batches: int
 
     @property
     def keeps_up(self) -> bool:
         """Whether the age of the oldest unconverted file has stopped growing."""
-        return self.oldest[-1] <= self.oldest[-2] * GROWTH + SLACK_SECONDS
+        return self.max_ages[-1] <= self.max_ages[-2] * MAX_AGE_GROWTH + MAX_AGE_SLACK_SECONDS
 
 
-def settings() -> Settings:
-    """Those of production, but for the clock on the wall and a quick end of the streaming run."""
+def load_test_settings() -> Settings:
+    """The production defaults without peak hours; the streaming run ends soon after its last file."""
     return Settings(
         "load",
         datasets=(DatasetRule("orders", "orders/"),),
@@ -61,22 +63,22 @@ def settings() -> Settings:
 
 
 def bodies(size: int) -> list[Body]:
-    """Different files of about ``size`` bytes of flat records, to be used in turn: no column's page sees one twice."""
+    """Different files of about ``size`` bytes of flat records, used in turn: no page of a column repeats itself."""
     return [Body(generate(Recipe("flat", 1, size, seed), 0), (), ()) for seed in range(BODIES)]
 
 
-def world_on(cloud: LocalCloud, chosen: Settings) -> GlueWorld:
-    """A deployment of its own, without faults."""
-    world = GlueWorld.create(clients(), Random(0), chosen, versions=True)
+def new_world(cloud: LocalCloud, settings: Settings) -> GlueWorld:
+    """A new deployment on the local cloud, without faults."""
+    world = GlueWorld.create(clients(), Random(0), settings, versions=True)
     assert isinstance(world, GlueWorld)
     world.cloud_glue = cloud.client("glue")
-    world.glue = _NoStart(world.cloud_glue)  # type: ignore[assignment]
+    world.glue = _GlueWithoutStart(world.cloud_glue)  # type: ignore[assignment]
     world.deploy()
     return world
 
 
-class _NoStart:
-    """Glue for Lambdas: the run is there already."""
+class _GlueWithoutStart:
+    """Glue as the Lambda functions see it: the load test has already started the run."""
 
     def __init__(self, glue: Any) -> None:
         self._glue = glue
@@ -89,15 +91,15 @@ class _NoStart:
 
 
 def stream_load(cloud: LocalCloud, files: int, size: int, rate: float) -> Latencies:
-    """Put files at a steady rate while the stream lane works, with the queue's windows as on AWS."""
-    world = world_on(cloud, settings())
+    """Put ``rate`` files per second while the stream lane converts them, with the queue's windows as on AWS."""
+    world = new_world(cloud, load_test_settings())
     contents = bodies(size)
     job = world.resources.stream_job
     run = world.start(job, None)
     put_at: dict[str, float] = {}
     putting = threading.Thread(target=_put_at_rate, args=(world, contents, files, rate, put_at))
     putting.start()
-    begun = time.time()
+    started = time.time()
     while putting.is_alive() or world.queue:
         putting.join(WINDOW_SECONDS)
         window = list(world.queue)
@@ -106,7 +108,7 @@ def stream_load(cloud: LocalCloud, files: int, size: int, rate: float) -> Latenc
     world.wait("the backlog to be empty", lambda: not world.open_rows())
     published = _published(world)
     world.wait("the end of the streaming run", lambda: world.state(job, run) in OVER)
-    return _latencies(begun, put_at, published)
+    return _latencies(started, put_at, published)
 
 
 def _put_at_rate(world: GlueWorld, contents: list[Body], files: int, rate: float, put_at: dict[str, float]) -> None:
@@ -120,66 +122,66 @@ def _put_at_rate(world: GlueWorld, contents: list[Body], files: int, rate: float
         _, name, event = world.put(key, contents[number % BODIES])
         world.queue[f"{name}-{number}"] = {**event, "messageId": f"{name}-{number}"}
 
-    with ThreadPoolExecutor(PUTTERS) as pool:
+    with ThreadPoolExecutor(PUT_THREADS) as pool:
         list(pool.map(put, range(files)))
 
 
 def _published(world: GlueWorld) -> dict[str, float]:
-    """When each file's manifest was published; every file has to be."""
+    """Seconds since the epoch at which each published file was published, by key."""
     control = world.resources.control_bucket
-    found = {}
+    published = {}
     for page in world.clients.s3.get_paginator("list_objects_v2").paginate(Bucket=control, Prefix="results/"):
         for item in page.get("Contents", []):
             result = json.loads(world.clients.s3.get_object(Bucket=control, Key=item["Key"])["Body"].read())
             at = datetime.fromisoformat(result["published_at"]).timestamp()
             for source in result["sources"]:
-                found[source["uri"].partition("-input/")[2]] = at
-    return found
+                published[source["uri"].partition("-input/")[2]] = at
+    return published
 
 
-def _latencies(begun: float, put_at: dict[str, float], published: dict[str, float]) -> Latencies:
+def _latencies(started: float, put_at: dict[str, float], published: dict[str, float]) -> Latencies:
     assert published.keys() == put_at.keys(), f"{len(put_at)} files were put, {len(published)} are published"
     waits = sorted(published[key] - put_at[key] for key in put_at)
     last = max(put_at.values())
-    quarters = []
+    max_ages = []
     for quarter in range(4):
-        moments = [begun + (last - begun) * (quarter + step / 10) / 4 for step in range(1, 11)]
+        moments = [started + (last - started) * (quarter + step / 10) / 4 for step in range(1, 11)]
         ages = [
             max((now - put_at[key] for key in put_at if put_at[key] <= now < published[key]), default=0.0)
             for now in moments
         ]
-        quarters.append(statistics.median(ages))
+        max_ages.append(statistics.median(ages))
     return Latencies(
         len(put_at),
         len(put_at) / (last - min(put_at.values())),
         statistics.median(waits),
         waits[int(len(waits) * 0.95) - 1],
-        tuple(quarters),
+        tuple(max_ages),
         len(set(published.values())),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """Of one batch run."""
+    """Size and time of one batch run."""
 
     files: int
     bytes: int
     task_seconds: float
-    """Summed over cores."""
+    """Sum over all cores."""
     run_seconds: float
-    """From StartJobRun to the end, the start of Spark included."""
+    """From StartJobRun to the end, including the start of Spark."""
 
     @property
-    def megabytes_per_core(self) -> float:
-        """Per second."""
+    def mb_per_second_per_core(self) -> float:
+        """Megabytes of 10^6 bytes per second of task time."""
         return self.bytes / 1e6 / self.task_seconds
 
 
 def batch_load(cloud: LocalCloud, files: int, size: int, *, manifest_files: int = 10_000) -> Throughput:
-    """One batch run over many files."""
-    chosen = settings()
-    world = world_on(cloud, replace(chosen, batch=replace(chosen.batch, manifest_files=manifest_files)))
+    """Convert many files with one batch run."""
+    settings = load_test_settings()
+    world = new_world(cloud, replace(settings, batch=replace(settings.batch, manifest_files=manifest_files)))
     contents = bodies(size)
     for number in range(files):
         _, name, event = world.put(f"orders/{number}.ndjson", contents[number % BODIES])
@@ -194,8 +196,7 @@ def batch_load(cloud: LocalCloud, files: int, size: int, *, manifest_files: int 
     seconds = time.monotonic() - started
     assert not world.open_rows()
     control, milliseconds = world.resources.control_bucket, 0
-    listed = world.clients.s3.list_objects_v2(Bucket=control, Prefix="results/")["Contents"]
-    for item in listed:
+    for item in world.clients.s3.list_objects_v2(Bucket=control, Prefix="results/")["Contents"]:
         result = json.loads(world.clients.s3.get_object(Bucket=control, Key=item["Key"])["Body"].read())
         milliseconds += result["task_milliseconds"]
     total = sum(len(contents[number % BODIES].data) for number in range(files))

@@ -1,4 +1,4 @@
-"""explain: every manifest of a file's way, its lane, its attempts and why it is no longer the file's."""
+"""explain: every manifest that held a file, with its lane, its attempts and the reason for its end."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def world() -> Any:
 
 
 def arrived(world: World, manifest: Manifest) -> None:
-    """Arrival rows, document and row, as route writes them."""
+    """Write arrival rows, the manifest document and its row, as route does."""
     for file in manifest.files:
         row = ArrivalRow(file, manifest.id, PARTITION, manifest.lane, "by default", "2026-11-20T09:30:00.000+00:00")
         world.ledger.arrivals.put(row)
@@ -32,7 +32,7 @@ def explained(world: World, capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 
 def test_earlier_owners_are_named(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    # Given: the third attempt, after two runs that died
+    # Given: the third attempt, after two runs that ended without a result
     manifest = world.manifest("a")
     arrived(world, manifest)
     for owner in ("jr_1", "jr_2", "jr_3"):
@@ -54,7 +54,7 @@ def test_the_first_attempt_has_no_earlier_owner(world: World, capsys: pytest.Cap
 
 
 def test_a_promoted_file_shows_both_lanes_and_the_reason(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    # Given: a manifest of two files, one of which went to the stream lane
+    # Given: a manifest of two files, one of which was promoted to the stream lane
     source = world.manifest("a", "b")
     arrived(world, source)
     successors = [
@@ -73,8 +73,8 @@ def test_a_promoted_file_shows_both_lanes_and_the_reason(world: World, capsys: p
     assert lines[second].startswith(f"  manifest  {successors[0].id}  QUEUED  stream lane  ")
 
 
-def test_an_unknown_file_or_no_uri_is_one_sentence(world: World) -> None:
-    for uri, sentence in (("s3://input/orders/b", "the ledger has never seen s3://input/orders/b: "), ("b", "'b' is")):
+def test_an_unknown_file_or_an_invalid_uri_is_one_sentence(world: World) -> None:
+    for uri, start in (("s3://input/orders/b", "the ledger has never seen s3://input/orders/b: "), ("b", "'b' is")):
         with pytest.raises(InvalidInputError) as caught:
             print_explanation(world, uri)  # type: ignore[arg-type]
-        assert str(caught.value).startswith(sentence)
+        assert str(caught.value).startswith(start)

@@ -1,4 +1,4 @@
-"""The demo's proof must see every kind of loss or change."""
+"""The demo's proof detects every kind of loss or change."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ URI = "s3://in/things/f.ndjson"
 
 
 def write_lake(output: Path, rows: list[dict[str, str | None]]) -> None:
-    """Parquet as the product writes it: string columns, the original key in the metadata."""
+    """Write Parquet as the product does: string columns, the original key in the metadata."""
     names = {"a": "a", "__b": "B", "_rescued": ""}
     fields = [
         pa.field(name, pa.string(), metadata={"original_key": key} if key else None) for name, key in names.items()
@@ -37,13 +37,13 @@ def write_lake(output: Path, rows: list[dict[str, str | None]]) -> None:
 
 
 def write_quarantine(output: Path, records: list[dict[str, object]]) -> None:
-    """Quarantine as JSON lines."""
+    """Write the quarantine as JSON lines."""
     folder = output / "quarantine/things/date=2026-11-21/hour=05"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "m-g1-00000.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
 
 
-RIGHT: list[dict[str, str | None]] = [
+CORRECT_ROWS: list[dict[str, str | None]] = [
     {"a": "1.10", "__b": "x\ny", "_rescued": None},
     {"a": '{"n" : [1, 2]}', "__b": "ü", "_rescued": None},
 ]
@@ -52,19 +52,19 @@ REJECT = {"kind": "line", "source": URI, "offset": 60, "length": 13, "reason": "
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """An input of two rows, one blank line and one broken one."""
+    """An input of two rows, one blank line and one invalid line."""
     path = tmp_path / "f.ndjson"
     path.write_bytes(b"\n".join(LINES))
     return path
 
 
 def differences(source: Path, output: Path) -> list[str]:
-    """What the proof complains of."""
+    """The differences that the proof finds."""
     return prove([(source, URI, "things")], output).differences
 
 
-def test_the_right_lake_is_proved(source: Path, tmp_path: Path) -> None:
-    write_lake(tmp_path, list(reversed(RIGHT)))
+def test_a_correct_lake_has_no_difference(source: Path, tmp_path: Path) -> None:
+    write_lake(tmp_path, list(reversed(CORRECT_ROWS)))
     write_quarantine(tmp_path, [REJECT])
     assert differences(source, tmp_path) == []
 
@@ -72,29 +72,29 @@ def test_the_right_lake_is_proved(source: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "rows",
     [
-        RIGHT[:1],
-        [*RIGHT, RIGHT[0]],
-        [{**RIGHT[0], "a": "1.1"}, RIGHT[1]],
-        [{**RIGHT[0], "a": None}, RIGHT[1]],
-        [{**RIGHT[0], "a": "x\ny", "__b": "1.10"}, RIGHT[1]],
-        [{**RIGHT[0], "a": RIGHT[1]["a"]}, {**RIGHT[1], "a": RIGHT[0]["a"]}],
+        CORRECT_ROWS[:1],
+        [*CORRECT_ROWS, CORRECT_ROWS[0]],
+        [{**CORRECT_ROWS[0], "a": "1.1"}, CORRECT_ROWS[1]],
+        [{**CORRECT_ROWS[0], "a": None}, CORRECT_ROWS[1]],
+        [{**CORRECT_ROWS[0], "a": "x\ny", "__b": "1.10"}, CORRECT_ROWS[1]],
+        [{**CORRECT_ROWS[0], "a": CORRECT_ROWS[1]["a"]}, {**CORRECT_ROWS[1], "a": CORRECT_ROWS[0]["a"]}],
     ],
-    ids=["lost", "doubled", "number changed", "value lost", "columns swapped", "values mixed between rows"],
+    ids=["lost", "duplicated", "number changed", "value lost", "columns swapped", "values mixed between rows"],
 )
-def test_a_wrong_lake_is_seen(source: Path, tmp_path: Path, rows: list[dict[str, str | None]]) -> None:
+def test_a_wrong_lake_is_detected(source: Path, tmp_path: Path, rows: list[dict[str, str | None]]) -> None:
     write_lake(tmp_path, rows)
     write_quarantine(tmp_path, [REJECT])
     assert differences(source, tmp_path)
 
 
-def test_a_lost_reject_is_seen(source: Path, tmp_path: Path) -> None:
-    write_lake(tmp_path, RIGHT)
+def test_a_lost_reject_is_detected(source: Path, tmp_path: Path) -> None:
+    write_lake(tmp_path, CORRECT_ROWS)
     write_quarantine(tmp_path, [])
-    assert differences(source, tmp_path) == [f"{URI}: 1 lines are no rows, the quarantine has 0"]
+    assert differences(source, tmp_path) == [f"{URI}: 1 invalid lines, but 0 in the quarantine"]
 
 
 def test_rescued_members_count_as_values(source: Path, tmp_path: Path) -> None:
-    rows = [{**RIGHT[0], "a": None, "_rescued": '{"a": 1.10}'}, RIGHT[1]]
+    rows = [{**CORRECT_ROWS[0], "a": None, "_rescued": '{"a": 1.10}'}, CORRECT_ROWS[1]]
     write_lake(tmp_path, rows)
     write_quarantine(tmp_path, [REJECT])
     assert differences(source, tmp_path) == []
@@ -118,10 +118,10 @@ def test_rescued_members_count_as_values(source: Path, tmp_path: Path) -> None:
         b'{"a":' + b"[" * 256 + b"]" * 256 + b"}",
     ],
 )
-def test_lines_that_are_no_rows(line: bytes) -> None:
+def test_invalid_lines_have_no_members(line: bytes) -> None:
     assert pairs_of(line) is None
 
 
-def test_members_in_their_very_characters() -> None:
+def test_values_are_returned_exactly_as_in_the_file() -> None:
     line = b' {"n":-1.50E+3 , "s":"\\u00fc", "o": {"x" :1.10}, "t":true, "z":null} \r'
     assert pairs_of(line) == [("n", "-1.50E+3"), ("s", "ü"), ("o", '{"x" :1.10}'), ("t", "true")]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
-from bench.data import Recipe, generate
+from bench.input_files import Recipe, generate
 from bench.local_objects import LocalSink, local_source, local_version
 from lake.manifest import ObjectVersion
 from lake.partition import Partition

@@ -1,5 +1,7 @@
-"""Stands in for the batch lane's job while the control plane is measured: every manifest of the run is claimed,
-committed with nothing in it and published, by the product's own functions but without Spark."""
+"""A stub of the batch lane's job, without Spark, for measurements of the control plane.
+
+The product's own functions claim every manifest of the run, commit it without any output file, and publish it.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,11 @@ from transform.job_arguments import open_services, parse_arguments, read_uri
 if TYPE_CHECKING:
     from transform.services import Services
 
-WRITERS = 16
+WRITE_THREADS = 16
 
 
 def end(services: Services, run: str, name: str) -> None:
-    """One manifest from QUEUED to DONE."""
+    """Take one manifest from QUEUED to DONE."""
     ledger, control = services.ledger, services.resources.control_bucket
     row = ledger.manifests.get(name)
     assert row is not None
@@ -38,11 +40,11 @@ def end(services: Services, run: str, name: str) -> None:
 
 
 def main(argv: list[str]) -> None:
-    """All manifests of the run document."""
+    """Take all manifests of the run document to DONE."""
     arguments = parse_arguments(argv)
     services = open_services(arguments)
     document = json.loads(read_uri(services.s3, arguments["run"]))
-    with ThreadPoolExecutor(WRITERS) as pool:
+    with ThreadPoolExecutor(WRITE_THREADS) as pool:
         list(pool.map(partial(end, services, arguments["JOB_RUN_ID"]), document["manifests"]))
 
 

@@ -1,4 +1,4 @@
-"""What else Spark can do: the job most people write, and the best one it allows without code of one's own."""
+"""Spark without hybrid-router: the job that most people write, and the fastest one with Spark's own functions."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pyspark.sql.types import StringType, StructField, StructType
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from bench.data import Data
+    from bench.input_files import InputFiles
 
-FILES = 4
-"""Output files: two for each core, so that nobody waits for the last one."""
+OUTPUT_FILES = 4
+"""Two for each core, so that no core waits long for the last one."""
 ZSTD = {"compression": "zstd", "parquet.compression.codec.zstd.level": "1"}
 
 
 def open_session(cores: int, scratch: Path) -> SparkSession:
-    """A local session; the collector and the heap were chosen for the other ways, ours hardly uses the JVM."""
+    """A local session. The garbage collector and the heap suit these competitors: hybrid-router hardly uses the JVM."""
     options = {
         "spark.driver.memory": "2500m",
         "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
@@ -38,16 +38,16 @@ def open_session(cores: int, scratch: Path) -> SparkSession:
     return session
 
 
-def obvious(spark: SparkSession, data: Data, output: Path) -> None:
+def naive(spark: SparkSession, files: InputFiles, output: Path) -> None:
     """Infer the schema, cast every column to string, count, coalesce, write: three passes over the input."""
-    frame = spark.read.json(data.location)
+    frame = spark.read.json(files.location)
     frame = frame.select([frame[f"`{name}`"].cast("string").alias(name) for name in frame.columns])
     frame.count()
-    frame.coalesce(FILES).write.options(**ZSTD).parquet(str(output / "out"))
+    frame.coalesce(OUTPUT_FILES).write.options(**ZSTD).parquet(str(output / "out"))
 
 
-def one_pass(spark: SparkSession, data: Data, output: Path) -> None:
-    """A schema of strings given beforehand and the writer's dictionary off, which is Spark's quickest."""
-    schema = StructType([StructField(key, StringType()) for key in data.keys])
-    frame = spark.read.schema(schema).json(data.location)
+def one_pass(spark: SparkSession, files: InputFiles, output: Path) -> None:
+    """A given schema of strings and no dictionary in the writer: the fastest job with Spark's own functions."""
+    schema = StructType([StructField(key, StringType()) for key in files.keys])
+    frame = spark.read.schema(schema).json(files.location)
     frame.write.options(**ZSTD, **{"parquet.enable.dictionary": "false"}).parquet(str(output / "out"))

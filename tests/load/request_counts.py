@@ -1,4 +1,4 @@
-"""Counts the requests that a piece of the product sends, and the write units that they cost."""
+"""Counts the requests that a part of the product sends, and the write units that they cost."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 WRITES = frozenset({"PutItem", "UpdateItem"})
-"""They cost one write unit, of items below 1 kB; a transaction costs two for each action."""
+"""Each costs one write unit for an item of less than 1 kB; a transaction costs two for each action."""
 
 
 @contextlib.contextmanager
-def counted() -> Iterator[Counter[str]]:
-    """Operations sent inside, and ``write units``."""
+def counted_requests() -> Iterator[Counter[str]]:
+    """The number of requests that this process sends in the block, by operation, and their ``write units``."""
     counts: Counter[str] = Counter()
     base: Any = botocore.client.BaseClient
     original = base._make_api_call
@@ -35,14 +35,14 @@ def counted() -> Iterator[Counter[str]]:
 
 
 def write_units(operation: str, request: dict[str, Any]) -> int:
-    """Of one request: the item, and the index of open manifests where the request touches it."""
+    """The write units of one request: for the item, and for the index of open manifests where it changes."""
     if operation == "TransactWriteItems":
         return sum(2 + _index_units(next(iter(action.values()))) for action in request["TransactItems"])
     return 1 + _index_units(request) if operation in WRITES else 0
 
 
 def _index_units(request: dict[str, Any]) -> int:
-    """A row that moves within the index is deleted there and put again; other changes of it are copied there."""
+    """A row that moves within the index costs a deletion and a put there; any other change of a row costs one put."""
     if "Item" in request:
         return int("open" in request["Item"])
     if not str(request["Key"]["pk"]).startswith("manifest#"):

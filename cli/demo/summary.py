@@ -1,4 +1,4 @@
-"""What the demo ends with: a table per file, the proof, and ``summary.json``."""
+"""The result of the demo: a table of all files, the proof, and ``summary.json``."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from cli.demo.proof import Proof
-    from cli.demo.stages import Sent
+    from cli.demo.stages import SentFile
     from cli.trace import Trace
 
 
-def file_record(sent: Sent, view: Trace, proof: Proof) -> dict[str, Any]:
-    """One file: what the ledger and its result document say, beside what the proof counted."""
-    uri = sent.object.uri
-    source = view.source or {}
-    last = view.chain[-1] if view.chain else None
+def file_record(sent_file: SentFile, trace: Trace, proof: Proof) -> dict[str, Any]:
+    """One file: the contents of the ledger and of its result document, and the counts of the proof."""
+    uri = sent_file.object.uri
+    source = trace.source or {}
+    current = trace.manifests[-1] if trace.manifests else None
     seconds = None
-    if last is not None and last.finished_at is not None:
-        seconds = round(datetime.fromisoformat(last.finished_at).timestamp() - sent.sent_at, 1)
+    if current is not None and current.finished_at is not None:
+        seconds = round(datetime.fromisoformat(current.finished_at).timestamp() - sent_file.sent_at, 1)
     counted = proof.inputs[uri]
     return {
-        "file": str(sent.file.path),
+        "file": str(sent_file.file.path),
         "uri": uri,
-        "dataset": sent.file.dataset,
-        "lane": view.arrival.lane,
-        "reason": view.arrival.reason,
-        "state": view.state,
-        "manifests": [row.id for row in view.chain],
+        "dataset": sent_file.file.dataset,
+        "lane": trace.arrival.lane,
+        "reason": trace.arrival.reason,
+        "state": trace.state,
+        "manifests": [row.id for row in trace.manifests],
         "lines_counted": counted.lines,
         "blank_lines": counted.blank,
         "rows_in": counted.rows,
         "rows_out": source.get("rows", 0),
         "quarantined": proof.quarantined.get(uri, 0),
-        "first_reason": source.get("failed") or source.get("first_reject") or (last.reason if last else None),
+        "first_reason": source.get("failed") or source.get("first_reject") or (current.reason if current else None),
         "quarantined_whole": uri in proof.whole_files,
-        "parquet_files": len(view.result["files"]) if view.result else 0,
+        "parquet_files": len(trace.result["files"]) if trace.result else 0,
         "seconds": seconds,
     }
 
@@ -61,13 +61,13 @@ def row_differences(records: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def print_files(console: Console, records: Sequence[dict[str, Any]]) -> None:
-    """The table per file."""
+    """Print the table of all files."""
     table = Table(title="What happened to every file", title_justify="left", header_style="bold")
-    for name in ("file", "lane", "why"):
+    for name in ("file", "lane", "reason"):
         table.add_column(name, overflow="fold")
     for name in ("rows in", "rows out", "quarantined", "parquet", "seconds"):
         table.add_column(name, justify="right")
-    table.add_column("first reason", overflow="fold")
+    table.add_column("first error", overflow="fold")
     for item in records:
         whole = item["quarantined_whole"]
         table.add_row(
@@ -85,7 +85,7 @@ def print_files(console: Console, records: Sequence[dict[str, Any]]) -> None:
 
 
 def print_proof(console: Console, proof: Proof) -> None:
-    """The proof per dataset, and every difference in red."""
+    """Print the proof for each dataset, and every difference in red."""
     table = Table(
         title="Proof (by code that shares nothing with the product)", title_justify="left", header_style="bold"
     )
@@ -108,7 +108,7 @@ def print_proof(console: Console, proof: Proof) -> None:
 
 
 def write_summary(path: Path, records: Sequence[dict[str, Any]], proof: Proof, extra: dict[str, Any]) -> None:
-    """``summary.json``: the same as the tables, for programs."""
+    """Write ``summary.json``: the contents of the tables for programs, and ``extra``."""
     body = {
         "ok": not proof.differences,
         "differences": proof.differences,

@@ -1,4 +1,4 @@
-"""What a person sees when a command fails."""
+"""How a command reports its errors to a person."""
 
 from __future__ import annotations
 
@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def guarded(debug: bool) -> Iterator[None]:
-    """Turn deliberate errors and AWS's answers into one sentence on stderr and exit code 1."""
+def errors_on_stderr(debug: bool) -> Iterator[None]:
+    """Write each error of the block to stderr as one sentence and exit.
+
+    Exit codes: 1 for the product's own errors and those of AWS, 2 for any other exception, 130 for Ctrl-C. With
+    ``debug`` errors leave the block with their stack trace.
+    """
     try:
         yield
     except (HybridRouterError, BotoCoreError, ClientError) as error:
@@ -27,7 +31,9 @@ def guarded(debug: bool) -> Iterator[None]:
     except Exception as error:
         if debug:
             raise
-        sys.stderr.write(f"hybrid-router: a bug ({type(error).__name__}: {error}); --debug shows where\n")
+        sys.stderr.write(
+            f"hybrid-router: internal error ({type(error).__name__}: {error}); --debug shows the stack trace\n"
+        )
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None

@@ -1,4 +1,4 @@
-"""What one file costs in requests and write units, on every path. A larger number here is a larger bill."""
+"""The requests and write units of one file on every path. A larger number here is a larger bill."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.chaos import patches
 from tests.chaos.inputs import Body
 from tests.chaos.processes import clients
 from tests.chaos.world import World
-from tests.load.control import with_old_manifests
-from tests.load.requests import counted
+from tests.load.control_plane import compare_with_old_manifests
+from tests.load.request_counts import counted_requests
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -34,14 +34,14 @@ SETTINGS = Settings(
     batch=BatchSettings(manifest_files=10_000, flex=False),
 )
 ROUTE = {"write units": 4, "PutObject": 2, "GetItem": 2}
-"""Beside one write unit for each file: manifest (2 with its index), dataset, partition; document and pointer."""
+"""Without the one write unit of each file: manifest (2 with its index), dataset, partition; document and pointer."""
 CONVERT = {"write units": 9, "PutObject": 2, "GetObject": 3, "GetItem": 4, "HeadObject": 1, "ListMultipartUploads": 2}
 """For each manifest: claim, commit and finish with their index, dataset; commit document and result document.
 
-The stream reads a manifest's row once more, for its size.
+The stream reads a manifest's row a second time, for its size.
 """
 PLAN = {"write units": 10, "PutObject": 5, "GetObject": 5, "GetItem": 7}
-"""The same after a plan: the night's row, three documents, and the status of the run."""
+"""The same after a plan: the row of the execution, three documents, and the status of the run."""
 
 
 @pytest.fixture
@@ -58,26 +58,26 @@ def arrive(world: World, folder: str, files: int) -> None:
 
 
 def route(world: World) -> Counter[str]:
-    with counted() as counts:
+    with counted_requests() as counts:
         world.route(list(world.queue))
     assert not world.queue
     return counts
 
 
-def check(counts: Counter[str], fixed: dict[str, int], files: int = 0) -> None:
-    for name, most in fixed.items():
+def check_limits(counts: Counter[str], limits: dict[str, int], files: int = 0) -> None:
+    for name, limit in limits.items():
         per_file = files if name == "write units" else 0
-        assert counts[name] <= most + per_file, f"{counts[name]} {name} for {FILES} files: {dict(counts)}"
+        assert counts[name] <= limit + per_file, f"{counts[name]} {name} for {FILES} files: {dict(counts)}"
 
 
 def test_a_file_costs_one_write_unit_to_own(world: World) -> None:
     for folder in ("orders", "orders/urgent"):
-        # Given, when many files arrive in one batch
+        # Given, When many files arrive in one batch
         arrive(world, folder, FILES)
         counts = route(world)
 
-        # Then each costs one write unit, and the manifest a fixed number more
-        check(counts, ROUTE, FILES)
+        # Then each costs one write unit, and the manifest adds a fixed number
+        check_limits(counts, ROUTE, FILES)
         assert counts["PutItem"] == FILES + 1
 
 
@@ -92,39 +92,39 @@ def test_a_duplicate_event_costs_one_refused_write_and_one_read(world: World) ->
     assert counts["PutObject"] == 0
 
 
-def test_the_conversion_costs_nothing_for_each_file(world: World) -> None:
-    spent = []
-    # The first conversion of a dataset tells the ledger its columns
+def test_the_requests_of_a_conversion_do_not_depend_on_the_number_of_files(world: World) -> None:
+    requests = []
+    # The first conversion of a dataset writes its columns to the ledger
     for files in (1, 2, FILES):
         # Given one manifest of few or of many files, in either lane
         for folder, lane in (("orders", "batch"), ("orders/urgent", "stream")):
             arrive(world, f"{folder}/{files}", files)
             route(world)
-            with counted() as counts:
+            with counted_requests() as counts:
                 if lane == "batch":
                     world.night()
                 else:
                     world.stream(1)
             if files > 1:
-                check(counts, CONVERT if lane == "stream" else CONVERT | PLAN)
-            spent.append((lane, sum(counts.values())))
+                check_limits(counts, CONVERT if lane == "stream" else CONVERT | PLAN)
+            requests.append((lane, sum(counts.values())))
     # Then the number of requests is the same
-    assert spent[2:4] == spent[4:6]
+    assert requests[2:4] == requests[4:6]
 
 
 def test_old_manifests_cost_no_request(cloud: LocalCloud) -> None:
     with patches.installed():
-        without, beside = with_old_manifests(300, rounds=2)
-    assert beside.requests == without.requests
+        empty, full = compare_with_old_manifests(300, rounds=2)
+    assert full.requests == empty.requests
 
 
-def test_merging_a_night_costs_three_write_units_for_each_small_manifest(world: World) -> None:
+def test_merging_costs_three_write_units_for_each_small_manifest(world: World) -> None:
     # Given ten invocations of one file each
     for number in range(10):
         arrive(world, f"orders/{number}", 1)
         route(world)
-    with counted() as counts:
-        world.run("plan", lambda _: plan({"execution": "night"}, world.router()))
+    with counted_requests() as counts:
+        world.run("plan", lambda _: plan({"execution": "execution-1"}, world.router()))
     assert counts["TransactWriteItems"] == 1
     assert counts["write units"] <= 10 * 3 + 4
 
@@ -134,48 +134,48 @@ def test_promoting_costs_three_write_units_for_each_manifest_before_and_after(wo
     arrive(world, "orders", FILES)
     route(world)
 
-    # When its hour is promoted, Then it costs nothing for each file
-    with counted() as counts:
+    # When its hour is promoted, Then the cost does not depend on the number of files
+    with counted_requests() as counts:
         world.run("promote", lambda _: promote({"dataset": "orders"}, world.router()))
-    check(counts, {"write units": 6, "PutObject": 2, "GetObject": 2, "GetItem": 2, "Query": 2})
+    check_limits(counts, {"write units": 6, "PutObject": 2, "GetObject": 2, "GetItem": 2, "Query": 2})
 
-    # When two of its files are promoted by name, Then each costs one query, and their remaining fellows one manifest
-    arrive(world, "orders/more", FILES)
+    # When two of its files are promoted by name, Then each costs one query, and the remaining files cost one manifest
+    arrive(world, "orders/later", FILES)
     route(world)
     bucket = world.resources.input_bucket
-    names = [f"s3://{bucket}/orders/more/{number}.ndjson" for number in range(2)]
-    with counted() as counts:
+    names = [f"s3://{bucket}/orders/later/{number}.ndjson" for number in range(2)]
+    with counted_requests() as counts:
         world.run("promote", lambda _: promote({"files": names}, world.router()))
-    check(counts, {"write units": 9, "PutObject": 3, "GetObject": 1, "GetItem": 2, "Query": 2})
+    check_limits(counts, {"write units": 9, "PutObject": 3, "GetObject": 1, "GetItem": 2, "Query": 2})
 
 
 def test_files_found_by_the_sweep_cost_what_events_cost(world: World) -> None:
-    # Given files whose events never came
+    # Given files whose events were never delivered
     arrive(world, "orders", FILES)
     world.queue.clear()
 
-    # When a sweep lists the input, Then each costs one write unit; and nothing when the next one comes by
+    # When a sweep lists the input, Then each costs one write unit, and nothing in the next sweep
     world.advance(hours=3)
-    with counted() as counts:
+    with counted_requests() as counts:
         world.sweep()
-    check(counts, {"write units": 4, "PutObject": 2, "ListObjectVersions": 1, "Query": 14}, FILES)
+    check_limits(counts, {"write units": 4, "PutObject": 2, "ListObjectVersions": 1, "Query": 14}, FILES)
     world.advance(hours=3)
-    with counted() as counts:
+    with counted_requests() as counts:
         world.sweep()
-    check(counts, {"write units": 0, "PutObject": 1, "ListObjectVersions": 1, "Query": 14})
+    check_limits(counts, {"write units": 0, "PutObject": 1, "ListObjectVersions": 1, "Query": 14})
 
 
 def test_files_found_by_a_backfill_cost_what_events_cost(world: World) -> None:
-    # Given files whose events never came
+    # Given files whose events were never delivered
     arrive(world, "orders", FILES)
     world.queue.clear()
     request = {"dataset": "orders", "from": "2000-01-01", "to": "2100-01-01"}
     event = {"action": "find", "request": request, "token": None}
 
-    # When a backfill lists them, Then each costs one write unit; and a refused one when it is repeated
+    # When a backfill lists them, Then each costs one write unit, and a refused one when it is repeated
     for fixed in (4, 0):
-        with counted() as counts:
+        with counted_requests() as counts:
             found = world.run("backfill", lambda _: backfill(event, world.router()))
         assert found is not None
         assert found["found"] == FILES
-        check(counts, {"write units": fixed, "PutObject": 1, "ListObjectVersions": 1}, FILES)
+        check_limits(counts, {"write units": fixed, "PutObject": 1, "ListObjectVersions": 1}, FILES)

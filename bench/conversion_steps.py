@@ -1,4 +1,4 @@
-"""The conversion's parts alone: one thread, no Spark, input in memory, output to a file."""
+"""The steps of the conversion, each measured alone: one thread, no Spark, input in memory, output to a file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 
 def columns(texts: list[bytes]) -> Iterator[Batch]:
-    """The rows of some files, read as a task reads them."""
+    """The rows of these texts as batches of columns, read as a task reads them."""
     reader = Reader(flush_bytes=BATCH_BYTES)
     for text in texts:
         reader.open("text")
@@ -37,7 +37,7 @@ def columns(texts: list[bytes]) -> Iterator[Batch]:
 
 
 def write(batches: list[Batch], path: Path, compression: str) -> None:
-    """One file with row groups as the conversion writes them; the batches are used up."""
+    """Write one file with row groups as the conversion does; afterwards the batches are empty."""
     file = ParquetFile(path, compression=compression)
     row_group_bytes = ConvertSettings().row_group_bytes
     for batch in batches:
@@ -47,8 +47,11 @@ def write(batches: list[Batch], path: Path, compression: str) -> None:
     file.close()
 
 
-def measure_parts(files: list[Path], scratch: Path) -> dict[str, float]:
-    """Seconds of each part for all files together. Of compressed files only reading: the difference is inflating."""
+def measure_steps(files: list[Path], scratch: Path) -> dict[str, float]:
+    """Seconds of each step for all files together.
+
+    For gzip files only decompressing and parsing, as one step: the other steps do not depend on the compression.
+    """
     texts = [path.read_bytes() for path in files]
 
     def parse() -> list[Batch]:
@@ -64,14 +67,14 @@ def measure_parts(files: list[Path], scratch: Path) -> dict[str, float]:
         "parse_columns": _seconds(count, lambda: texts),
     }
     for compression in COMPRESSIONS:
-        work = partial(write, path=scratch / "part.parquet", compression=compression)
+        work = partial(write, path=scratch / "step.parquet", compression=compression)
         seconds[f"write_{compression}"] = _seconds(work, parse)
-    (scratch / "part.parquet").unlink()
+    (scratch / "step.parquet").unlink()
     return seconds
 
 
 def _seconds(work: Callable[[_T], object], prepare: Callable[[], _T]) -> float:
-    """Of the second time: the first one also waits for memory. Preparing takes no time."""
+    """Of the second run: the first one also waits for memory. The time of ``prepare`` does not count."""
     work(prepare())
     prepared = prepare()
     started = time.perf_counter()

@@ -1,0 +1,121 @@
+"""The benchmark's input: seeded NDJSON files on the local disk, generated once for each size and seed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from bench.shapes import SHAPES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FORMAT_VERSION = 1
+"""Part of the cache's key: increase it with every change of a shape."""
+CHUNK_BYTES = 8_000_000
+"""Rows are generated in chunks of about this size."""
+GZIP_LEVEL = 6
+"""The default of the gzip command."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What determines every byte of the files."""
+
+    shape: str
+    files: int
+    file_bytes: int
+    """Approximate bytes of NDJSON in each file."""
+    seed: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class InputFiles:
+    """Files of one shape in a folder of their own."""
+
+    shape: str
+    folder: str
+    names: tuple[str, ...]
+    rows: int
+    bytes: int
+    """Of NDJSON, after decompression."""
+    stored_bytes: int
+    """On the disk."""
+    keys: tuple[str, ...]
+    """Every top-level key that can occur."""
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> InputFiles:
+        """The inverse of ``dataclasses.asdict``, also after a conversion to JSON, which has no tuples."""
+        return cls(**{**fields, "names": tuple(fields["names"]), "keys": tuple(fields["keys"])})
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files, in order."""
+        return [Path(self.folder, name) for name in self.names]
+
+    @property
+    def location(self) -> str:
+        """What a reader of folders gets: the folder, or the file if there is only one."""
+        return self.folder if len(self.names) > 1 else str(self.paths[0])
+
+    def first_files(self, count: int) -> InputFiles:
+        """The first ``count`` files, linked into a folder of their own; ``rows`` and ``bytes`` stay those of all."""
+        folder = Path(f"{self.folder}-first-{count}")
+        folder.mkdir(exist_ok=True)
+        for path in self.paths[:count]:
+            link = folder / path.name
+            link.unlink(missing_ok=True)
+            os.link(path, link)
+        return replace(self, folder=str(folder), names=self.names[:count])
+
+
+def generate(recipe: Recipe, number: int) -> bytes:
+    """The NDJSON of file ``number``; it depends on nothing but the arguments."""
+    shape = SHAPES[recipe.shape]
+    count = max(1, round(recipe.file_bytes / shape.row_bytes))
+    step = max(1, CHUNK_BYTES // shape.row_bytes)
+    rows: list[str] = []
+    for first in range(0, count, step):
+        random = Random(f"{recipe.shape} {recipe.seed} {number} {first}")
+        position = (number + first / count) / recipe.files
+        rows += shape.rows(random, min(step, count - first), position)
+    return ("\n".join(rows) + "\n").encode()
+
+
+def prepare(recipe: Recipe, cache: Path, workers: int) -> InputFiles:
+    """The files of a recipe in the folder ``cache``; ``workers`` processes generate them if they are not there yet."""
+    name = f"{recipe.shape}-{recipe.seed}-{recipe.files}x{recipe.file_bytes}-v{FORMAT_VERSION}"
+    counts_file = cache / f"{name}.json"
+    if not counts_file.exists():
+        _generate_files(recipe, cache / name, counts_file, workers)
+    counts = json.loads(counts_file.read_text())
+    names = tuple(counts.pop("names"))
+    return InputFiles(recipe.shape, str(cache / name), names, **counts, keys=SHAPES[recipe.shape].keys)
+
+
+def _generate_files(recipe: Recipe, folder: Path, counts_file: Path, workers: int) -> None:
+    if folder.exists():
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+    with ProcessPoolExecutor(workers) as pool:
+        jobs = [pool.submit(_write, recipe, number, folder) for number in range(recipe.files)]
+        names, rows, sizes, stored = zip(*(job.result() for job in jobs), strict=True)
+    counts = {"names": names, "rows": sum(rows), "bytes": sum(sizes), "stored_bytes": sum(stored)}
+    # Written last: as long as this file is missing, the next call generates the folder again.
+    counts_file.write_text(json.dumps(counts))
+
+
+def _write(recipe: Recipe, number: int, folder: Path) -> tuple[str, int, int, int]:
+    text = generate(recipe, number)
+    compressed = recipe.shape == "gzip"
+    path = folder / f"{number:05d}.ndjson{'.gz' if compressed else ''}"
+    path.write_bytes(gzip.compress(text, GZIP_LEVEL, mtime=0) if compressed else text)
+    return path.name, text.count(b"\n"), len(text), path.stat().st_size

@@ -1,0 +1,68 @@
+"""hybrid-router's conversion inside Spark tasks, over local files: its splits, tasks, reader, writer and upload."""
+
+from __future__ import annotations
+
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench.local_objects import LocalSink, local_source, local_version
+from bench.peak_memory import peak_bytes, reset_peak_bytes
+from lake.partition import Partition
+from transform.job import WORKER_ENVIRONMENT
+from transform.run_task import forget_zip_importers, run_task
+from transform.splits import pack, splits_of
+from transform.task_model import Task
+from transform.upload import Uploads
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pyspark import SparkContext
+
+    from bench.input_files import InputFiles
+    from lake.settings import ConvertSettings
+
+TASKS = 2
+"""One for each of two cores: in production a task reads 600 MB of such data, more than half of a large shape."""
+
+
+def plan_tasks(files: InputFiles, settings: ConvertSettings) -> list[Task]:
+    """The tasks that an attempt at a manifest of these files plans, while no column of the dataset is known."""
+    versions = [local_version(path) for path in files.paths]
+    compressed = versions if files.shape == "gzip" else []
+    splits = splits_of(versions, compressed, settings.split_bytes)
+    ratio = min(TASKS, len(versions)) * settings.target_file_bytes / sum(split.size for split in splits)
+    return [
+        Task("bench", 1, Partition("bench", "2026-03-17", 0), number, task, (), "lake", "quarantine", settings)
+        for number, task in enumerate(pack(splits, settings.target_file_bytes, ratio))
+    ]
+
+
+def convert_by_spark(context: SparkContext, settings: ConvertSettings, files: InputFiles, output: Path) -> int:
+    """Convert all files; returns the maximum of the tasks' peak memory in bytes."""
+    tasks = plan_tasks(files, settings)
+    convert = partial(convert_tasks, str(output))
+    context.environment.update(WORKER_ENVIRONMENT)
+    return max(context.parallelize(tasks, len(tasks)).mapPartitions(convert).collect())
+
+
+def convert_tasks(output: str, tasks: Iterable[Task]) -> Iterator[int]:
+    """The counterpart of ``transform.run_task.run_partition`` for local files; yields each task's peak memory in bytes.
+
+    Raises
+    ------
+    ValueError
+        A task failed or rejected a line; every generated line is valid.
+    """
+    source, sink = local_source(), LocalSink(Path(output)).as_client()
+    for task in tasks:
+        reset_peak_bytes()
+        # On the disk of the output, so that the sink can link a file instead of copying it.
+        with Uploads(sink) as uploads, tempfile.TemporaryDirectory(prefix="task-", dir=output) as folder:
+            result = run_task(task, source, uploads, Path(folder))
+        if result.failures or any(split.rejects for split in result.splits):
+            raise ValueError(f"task {task.number} failed or rejected lines: every generated line is valid")
+        yield peak_bytes()
+    forget_zip_importers()

@@ -1,0 +1,73 @@
+"""The speed and memory targets of the conversion, and whether a run of the benchmark met them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bench.competitors import MAIN_SHAPES, PRODUCT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bench.figure import Figure
+
+PRODUCT_ONE_CORE = "hybrid_router_1_core"
+BASELINE = "spark_one_pass"
+"""The one competitor of the difficult shapes."""
+MIN_RATIOS = {"spark_one_pass": 2.0, "spark_naive": 4.0, "duckdb": 1.4}
+"""hybrid-router's speed divided by the competitor's, on the main shapes."""
+STRETCH_RATIOS = {"spark_one_pass": 3.0, "spark_naive": 6.0, "duckdb": 2.0}
+DIFFICULT_SHAPES = ("random_order", "sparse", "wide")
+MIN_RATIO_DIFFICULT = 1.5
+MIN_SCALING = 1.7
+"""Speed on two cores divided by speed on one."""
+MAX_TASK_BYTES = 300 * 10**6
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One metric with its target."""
+
+    metric: str
+    measured: str
+    target: str
+    met: bool
+
+
+def check_targets(figures: Sequence[Figure]) -> list[Target]:
+    """The targets of all shapes in ``figures``; every ratio is one of medians."""
+    by_name = {(figure.competitor, figure.shape): figure for figure in figures}
+    measured = {figure.shape for figure in figures}
+    targets = []
+    for shape in (shape for shape in MAIN_SHAPES if shape in measured):
+        product = by_name[(PRODUCT, shape)]
+        for competitor, min_ratio in MIN_RATIOS.items():
+            ratio = _ratio(product, by_name[(competitor, shape)])
+            metric = f"{shape}: {PRODUCT} / {competitor}"
+            targets.append(_min_ratio(metric, ratio, min_ratio))
+            targets.append(_min_ratio(f"{metric}, stretch", ratio, STRETCH_RATIOS[competitor]))
+        scaling = _ratio(product, by_name[(PRODUCT_ONE_CORE, shape)])
+        targets.append(_min_ratio(f"{shape}: 2 cores / 1 core", scaling, MIN_SCALING))
+    for shape in (shape for shape in DIFFICULT_SHAPES if shape in measured):
+        ratio = _ratio(by_name[(PRODUCT, shape)], by_name[(BASELINE, shape)])
+        targets.append(_min_ratio(f"{shape}: {PRODUCT} / {BASELINE}", ratio, MIN_RATIO_DIFFICULT))
+    targets += [
+        _max_task_memory(figure.shape, figure.peak_bytes)
+        for figure in figures
+        if figure.competitor == PRODUCT and figure.peak_bytes is not None
+    ]
+    return targets
+
+
+def _ratio(numerator: Figure, denominator: Figure) -> float:
+    return numerator.mb_per_second / denominator.mb_per_second
+
+
+def _min_ratio(metric: str, ratio: float, minimum: float) -> Target:
+    return Target(metric, f"{ratio:.2f}", f">= {minimum}", ratio >= minimum)
+
+
+def _max_task_memory(shape: str, peak_bytes: int) -> Target:
+    measured, maximum = (f"{size / 1e6:.0f} MB" for size in (peak_bytes, MAX_TASK_BYTES))
+    return Target(f"{shape}: memory of a task", measured, f"<= {maximum}", peak_bytes <= MAX_TASK_BYTES)
