@@ -138,6 +138,15 @@ def test_every_relative_link_leads_to_a_file_and_its_heading(page: Page) -> None
     assert broken == []
 
 
+def test_the_changelog_begins_with_what_is_unreleased_and_has_the_current_version() -> None:
+    versions = re.findall(r"^## \[(.+?)\]", (CHECKOUT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    current = re.search(
+        r'^version = "(.+)"$', (CHECKOUT / "native/Cargo.toml").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert current
+    assert versions[:2] == ["Unreleased", current[1]]
+
+
 @pytest.mark.parametrize(
     ("code", "find"),
     [
