@@ -68,3 +68,10 @@ def test_the_page_counts_what_the_stack_creates(assembly: Assembly) -> None:
     functions = re.search(r"^\| Lambda functions \| (\d+), and CDK's own", page, re.MULTILINE)
     assert functions
     assert int(functions[1]) + 1 == len(assembly.resources("AWS::Lambda::Function"))
+
+
+def test_every_mention_of_the_alarms_has_their_number_and_price(assembly: Assembly) -> None:
+    alarms = len(assembly.resources("AWS::CloudWatch::Alarm"))
+    mentions = re.findall(r"(\d+) alarms(?:, a dashboard \| at most \$(\d+\.\d+))?", PAGE.read_text())
+    # CloudWatch's list price of a standard alarm is 0.10 dollars a month.
+    assert mentions == [(str(alarms), f"{alarms * 0.10:.2f}")]

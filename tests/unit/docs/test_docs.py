@@ -1,0 +1,193 @@
+"""Every path, module, setting, command and link that the pages name exists."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields, is_dataclass
+from importlib.util import find_spec
+from typing import Any, get_type_hints
+
+import pytest
+import typer.main
+
+from cli.main import app
+from lake.settings import DatasetRule, Settings
+from tests.unit.docs.pages import CHECKOUT, PAGES, Page, files
+
+SOURCES = re.compile(r"(?:[\w.{},*-]+/)*[\w.{},*-]+\.(?:py|pyi|rs|toml|md|json|ya?ml|sh|lock|cfg)|Makefile|LICENSE")
+FOLDERED = re.compile(r"[\w.{},*-]+/[\w.{},*/-]*")
+GENERATED = {line.strip("/") for line in (CHECKOUT / ".gitignore").read_text(encoding="utf-8").split()}
+EXAMPLES = {"settings/prod.toml"}
+"""Files that the reader of a page makes."""
+TARGET = re.compile(r"(?<![\w-])make ([a-z][a-z0-9-]*)")
+COMMAND = re.compile(r"(?<![\w-])hybrid-router ([a-z]+)(?: ([a-z]+))?")
+MODULE = re.compile(r"python -m ([a-z_][\w.]*)")
+SETTING = re.compile(r"(input|urgent|peak|stream|batch|convert|schedule|price|sweep|datasets)\.([a-z_]+)")
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def named_paths(code: list[str]) -> list[str]:
+    """Words of code that can only be files or folders of the checkout."""
+    words = [word.strip(",;:").removeprefix("./") for text in code for word in text.split()]
+    return [
+        word
+        for word in words
+        if (SOURCES.fullmatch(word) or (FOLDERED.fullmatch(word) and (CHECKOUT / word.partition("/")[0]).is_dir()))
+        and word.partition("/")[0] not in GENERATED
+        and word not in EXAMPLES
+    ]
+
+
+def missing_paths(code: list[str]) -> list[str]:
+    return [path for path in named_paths(code) if not files(path)]
+
+
+def missing_modules(code: list[str]) -> list[str]:
+    """Modules that are run with ``-m``, and dotted names of the project's packages."""
+    found = [module for text in code for module in MODULE.findall(text)]
+    own = [
+        text
+        for text in code
+        if re.fullmatch(r"[a-z_]+(?:\.\w+)+", text) and is_package(text) and not SOURCES.fullmatch(text)
+    ]
+    return [name for name in found if not is_module(name)] + [name for name in own if not is_defined(name)]
+
+
+def is_package(name: str) -> bool:
+    return (CHECKOUT / name.partition(".")[0] / "__init__.py").is_file()
+
+
+def is_module(name: str) -> bool:
+    if not is_package(name):
+        return find_spec(name) is not None
+    path = CHECKOUT.joinpath(*name.split("."))
+    return path.with_suffix(".py").is_file() or (path / "__main__.py").is_file()
+
+
+def is_defined(name: str) -> bool:
+    """A package, a module, or a name that stands in one."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        path = CHECKOUT.joinpath(*parts[:length])
+        source = path.with_suffix(".py") if path.with_suffix(".py").is_file() else path / "__init__.py"
+        if source.is_file():
+            text = source.read_text(encoding="utf-8")
+            return all(re.search(rf"\b{part}\b", text) for part in parts[length:])
+    return False
+
+
+def setting_keys(settings: Any = Settings, where: str = "") -> set[str]:
+    keys = set()
+    for item in fields(settings):
+        kind = get_type_hints(settings)[item.name]
+        inner = DatasetRule if item.name == "datasets" else kind
+        keys |= setting_keys(inner, f"{item.name}.") if is_dataclass(inner) else {where + item.name}
+    return keys
+
+
+def unknown_settings(code: list[str]) -> list[str]:
+    keys = setting_keys()
+    return [match[0] for text in code if (match := SETTING.match(text)) and match[0] not in keys]
+
+
+def unknown_targets(code: list[str]) -> list[str]:
+    targets = set(re.findall(r"^([a-z0-9-]+):", (CHECKOUT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    return [target for text in code for target in TARGET.findall(text) if target not in targets]
+
+
+def unknown_commands(code: list[str]) -> list[str]:
+    commands: Any = typer.main.get_command(app)
+    unknown = []
+    for first, second in (match for text in code for match in COMMAND.findall(text)):
+        command = commands.commands.get(first)
+        below = getattr(command, "commands", None)
+        if command is None or (below is not None and second not in below):
+            unknown.append(f"{first} {second}".strip())
+    return unknown
+
+
+@every_page
+def test_every_path_that_a_page_names_exists(page: Page) -> None:
+    assert missing_paths(page.code) == []
+
+
+@every_page
+def test_every_module_that_a_page_names_exists(page: Page) -> None:
+    assert missing_modules(page.code) == []
+
+
+@every_page
+def test_every_setting_that_a_page_names_exists(page: Page) -> None:
+    assert unknown_settings(page.code) == []
+
+
+@every_page
+def test_every_command_that_a_page_names_exists(page: Page) -> None:
+    assert unknown_targets(page.code) + unknown_commands(page.code) == []
+
+
+@every_page
+def test_every_relative_link_leads_to_a_file_and_its_heading(page: Page) -> None:
+    broken = []
+    for link in page.links:
+        target, _, anchor = link.partition("#")
+        path = (page.path.parent / target).resolve() if target else page.path
+        if not path.exists() or (anchor and anchor not in Page(path).anchors):
+            broken.append(link)
+    assert broken == []
+
+
+def test_the_changelog_begins_with_what_is_unreleased_and_has_the_current_version() -> None:
+    versions = re.findall(r"^## \[(.+?)\]", (CHECKOUT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    current = re.search(
+        r'^version = "(.+)"$', (CHECKOUT / "native/Cargo.toml").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert current
+    assert versions[:2] == ["Unreleased", current[1]]
+
+
+@pytest.mark.parametrize(
+    ("code", "find"),
+    [
+        ("router/route/nowhere.py", missing_paths),
+        ("nowhere/plan.py", missing_paths),
+        ("router/{plan,nowhere}/", missing_paths),
+        ("statemachines/*.asl.yaml", missing_paths),
+        ("cp settings/nowhere.toml settings/prod.toml", missing_paths),
+        (".venv/bin/python -m tests.nowhere --seed 1", missing_modules),
+        ("lake.ledger.nowhere", missing_modules),
+        ("stream.nowhere", unknown_settings),
+        ("make nowhere SEED=1", unknown_targets),
+        ("hybrid-router nowhere s3://bucket/key", unknown_commands),
+        ("hybrid-router local nowhere", unknown_commands),
+    ],
+)
+def test_what_does_not_exist_is_found(code: str, find: Any) -> None:
+    assert len(find([code])) == 1
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "router/route/handler.py",
+        "router/{plan,settle}/handler.py",
+        "statemachines/*.asl.json",
+        "cp settings/dev.toml settings/prod.toml",
+        "build/bench/results.json",
+        "manifests/",
+        "s3://bucket/key.json",
+        "plans/<execution>/plan.json",
+        ".venv/bin/python -m pytest tests/unit/lake",
+        "python -m tests.model --seconds 600 --seed 7",
+        "lake.ledger.State",
+        "batch.run_bytes",
+        "make demo DATA=<file or folder>",
+        ".venv/bin/hybrid-router promote --dataset orders",
+        "hybrid-router local up",
+        "hybrid-router-dev",
+    ],
+)
+def test_what_exists_or_is_no_name_of_the_checkout_is_left_alone(code: str) -> None:
+    finders = (missing_paths, missing_modules, unknown_settings, unknown_targets, unknown_commands)
+    assert [found for find in finders for found in find([code])] == []
