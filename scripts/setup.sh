@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Brings a fresh clone to a working environment: uv, the locked Python packages, Java, Spark's S3 jars.
-# Says what it does in one line each; a second call checks a stamp and needs no network.
+# Installs everything that a fresh clone needs: uv, the locked Python packages, Java, Spark's S3 jars.
+# Prints one line for each step. A repeated call compares a checksum and needs no network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 uv_version=0.13.8
 cache=.cache
 mkdir -p "$cache"
 
-say() { printf '\033[2m[setup]\033[0m %s\n' "$*"; }
-die() { printf '[setup] %s\n' "$*" >&2; exit 1; }
+log() { printf '\033[2m[setup]\033[0m %s\n' "$*"; }
+fail() { printf '[setup] %s\n' "$*" >&2; exit 1; }
 
 exec 9>"$cache/setup.lock"
 flock 9 2>/dev/null || true
@@ -30,13 +30,13 @@ ensure_java() {
   local sudo=""
   [ "$(id -u)" = 0 ] || sudo="sudo -n"
   if command -v apt-get >/dev/null && { [ -z "$sudo" ] || sudo -n true 2>/dev/null; }; then
-    say "Java 17 or newer is missing: installing Debian's headless JRE"
+    log "Java 17 or newer is missing: installing Debian's headless JRE"
     $sudo apt-get update -qq && $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq default-jre-headless >/dev/null ||
-      die "could not install Java: type 'sudo apt-get install default-jre-headless', then the same command again"
+      fail "could not install Java: run 'sudo apt-get install default-jre-headless', then the same command again"
     unset JAVA_HOME
     java_works java && return
   fi
-  die "Spark needs Java 17 or newer with the module jdk.incubator.vector: install OpenJDK 17 (Debian: 'sudo apt-get install openjdk-17-jre-headless', macOS: 'brew install openjdk@17'), then type the same command again"
+  fail "Spark needs Java 17 or newer with the module jdk.incubator.vector: install OpenJDK 17 (Debian: 'sudo apt-get install openjdk-17-jre-headless', macOS: 'brew install openjdk@17'), then run the same command again"
 }
 
 find_python() {
@@ -55,12 +55,12 @@ ensure_uv() {
   elif [ -x "$cache/uv/bin/uv" ]; then
     uv="$cache/uv/bin/uv"
   else
-    say "installing uv $uv_version into $cache/uv"
+    log "installing uv $uv_version into $cache/uv"
     local python
     python=$(find_python)
-    [ -n "$python" ] || die "Python 3.11, 3.12 or 3.13 is needed: install it, then type the same command again"
+    [ -n "$python" ] || fail "Python 3.11, 3.12 or 3.13 is required: install it, then run the same command again"
     "$python" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --target "$cache/uv" "uv==$uv_version" ||
-      die "could not install uv: type 'pip install uv' (or see the uv documentation), then the same command again"
+      fail "could not install uv: run 'pip install uv' (or see the uv documentation), then the same command again"
     uv="$cache/uv/bin/uv"
   fi
 }
@@ -69,12 +69,12 @@ ensure_java
 if [ "$(cat "$cache/setup.stamp" 2>/dev/null)" != "$stamp" ] || [ ! -x .venv/bin/python ]; then
   ensure_uv
   python=$(find_python)
-  # Networks of companies often have a certificate authority of their own: trust what the machine trusts.
+  # Company networks often have their own certificate authority: trust those that the machine trusts.
   export UV_SYSTEM_CERTS="${UV_SYSTEM_CERTS:-true}"
-  say "installing the locked environment (the first time: some minutes, the native reader is compiled)"
-  command -v cargo >/dev/null || say "no Rust on this machine: the build brings its own toolchain"
+  log "installing the locked environment (some minutes the first time: the native reader is compiled)"
+  command -v cargo >/dev/null || log "Rust is not installed: the build downloads its own toolchain"
   "$uv" sync --locked --quiet --compile-bytecode ${python:+--python "$python"}
-  say "resolving Spark's S3 jars into $cache/spark-jars"
+  log "preparing Spark's S3 jars in $cache/spark-jars"
   .venv/bin/python -m local.spark_jars
   echo "$stamp" >"$cache/setup.stamp"
 fi

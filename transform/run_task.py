@@ -235,6 +235,6 @@ def _result(split: Split, counts: SplitCounts) -> SplitResult:
         counts.blank_lines,
         dict(counts.rejects),
         counts.bytes,
-        counts.inflated is not None,
+        counts.codec is not None,
         None if first is None else f"{first.reason} at byte {first.offset}",
     )

@@ -54,7 +54,7 @@ pub struct PySplitCounts {
     blank_lines: u64,
     rejects: BTreeMap<&'static str, u64>,
     bytes: u64,
-    inflated: Option<&'static str>,
+    codec: Option<&'static str>,
     error: Option<String>,
     first_reject: Option<PyReject>,
 }
@@ -82,7 +82,7 @@ impl PySplitCounts {
             blank_lines,
             rejects: rejects.into_iter().map(|(reason, count)| (reason.text(), count)).collect(),
             bytes,
-            inflated: split.input.codec().map(Codec::name),
+            codec: split.input.codec().map(Codec::name),
             error: split.error,
             first_reject: split.first_reject.map(|reject| PyReject::new(&split.source, reject)),
             source: split.source,

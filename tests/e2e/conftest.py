@@ -1,4 +1,4 @@
-"""One local cloud with the product's own stack for all end-to-end tests."""
+"""One local cloud with the product's stack for all end-to-end tests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def e2e_settings() -> Settings:
-    """Short waits; no peak hours by the clock on the wall: the tests give the clock where it matters."""
+    """Short waits and no peak hours: the time of day must not matter. A test of peak hours sets the clock itself."""
     return Settings(
         stage="e2e",
         time_zone="Europe/Berlin",
@@ -40,7 +40,7 @@ def e2e_settings() -> Settings:
 
 @pytest.fixture(scope="session")
 def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
-    """The stack of ``e2e_settings``, deployed as `cdk deploy` would, on a cloud of its own."""
+    """The stack of ``e2e_settings``, deployed unchanged on its own local cloud."""
     from tests.e2e.scenario import Scenario
 
     folder = tmp_path_factory.mktemp("cloud")

@@ -1,9 +1,8 @@
-"""What the end-to-end tests do to a running deployment, and what they wait for."""
+"""The deployed stack as the end-to-end tests use it."""
 
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,32 +11,19 @@ import duckdb
 
 from lake.ledger import State
 from lake.manifest import ObjectVersion
+from tests.e2e.waiting import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from cli.deployed_stack import DeployedStack
     from lake.ledger import ManifestRow
     from local.cloud import LocalCloud
 
-PATIENCE_SECONDS = 150
-
-
-def wait_for(what: str, look: Callable[[], Any], patience: float = PATIENCE_SECONDS) -> Any:
-    """Poll until ``look`` gives something true."""
-    deadline = time.monotonic() + patience
-    while True:
-        seen = look()
-        if seen:
-            return seen
-        assert time.monotonic() < deadline, f"waited {patience} s for {what}"
-        time.sleep(0.2)
-
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A deployed stack on a local cloud."""
+    """A stack that is deployed on a local cloud."""
 
     cloud: LocalCloud
     deployment: DeployedStack
@@ -50,7 +36,7 @@ class Scenario:
         return ObjectVersion(bucket, key, answer["ETag"].strip('"'), len(body), "", answer.get("VersionId"))
 
     def manifest_of(self, file: ObjectVersion) -> ManifestRow | None:
-        """The manifest that took the file, while it is recorded; follows no superseding."""
+        """The manifest in the file's arrival row, or None before it is recorded; not those that supersede it later."""
         arrival = self.deployment.ledger.arrivals.get(file)
         if arrival is None or arrival.manifest is None:
             return None
@@ -59,15 +45,15 @@ class Scenario:
     def wait_state(self, file: ObjectVersion, state: State) -> ManifestRow:
         """Wait until the manifest of the file is in ``state``."""
 
-        def look() -> ManifestRow | None:
+        def manifest_in_state() -> ManifestRow | None:
             row = self.manifest_of(file)
             assert row is None or row.state != State.FAILED or state == State.FAILED, row.reason
             return row if row is not None and row.state == state else None
 
-        return wait_for(f"{file.key} to be {state}", look)
+        return wait_for(f"{file.key} to be {state}", manifest_in_state)
 
     def execute(self, machine: str, request: dict[str, Any]) -> dict[str, Any]:
-        """Start a state machine and wait for its end; its DescribeExecution."""
+        """Start an execution and wait for its end; returns its description."""
         sfn = self.deployment.sfn
         arn = sfn.start_execution(stateMachineArn=machine, input=json.dumps(request))["executionArn"]
 
@@ -75,10 +61,10 @@ class Scenario:
             execution: dict[str, Any] = sfn.describe_execution(executionArn=arn)
             return execution if execution["status"] != "RUNNING" else None
 
-        return wait_for(f"the execution {arn}", ended)
+        return wait_for(f"the end of {arn}", ended)
 
     def lake_rows(self, dataset: str, folder: Path) -> Counter[str]:
-        """All rows of a dataset as JSON texts, read by DuckDB from plain files."""
+        """All rows of a dataset as JSON strings without NULLs, read by DuckDB from the files alone."""
         bucket = self.deployment.resources.lake_bucket
         pages = self.deployment.s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"{dataset}/")
         for item in (item for page in pages for item in page.get("Contents", [])):

@@ -1,4 +1,4 @@
-"""Every way a file can go ends in the same lake."""
+"""The same lines give the same rows in the lake, whichever way the file takes through the lanes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lake.settings import PeakSettings
 from router.route.handler import route
 from router.services import Services
 from tests.e2e.conftest import e2e_settings
-from tests.e2e.scenario import wait_for
+from tests.e2e.waiting import wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,27 +28,31 @@ if TYPE_CHECKING:
 DATASET = "orders"
 
 
-def lines_of(way: str) -> list[str]:
-    """Three rows that name their way, and one line that is no row."""
+def lines_of(origin: str) -> list[str]:
+    """Three rows with the column ``origin``, and one invalid line."""
     rows = [
-        {"way": way, "n": 1, "nested": {"a": [1, 2]}},
-        {"way": way, "n": 2, "Größe": "Ω", "date": "2026-01-01"},
+        {"origin": origin, "n": 1, "nested": {"a": [1, 2]}},
+        {"origin": origin, "n": 2, "Größe": "Ω", "date": "2026-01-01"},
     ]
-    return [*(json.dumps(row, ensure_ascii=False) for row in rows), f'{{"way": "{way}", "n": 1.10}}', '{"n": 3} tail']
+    return [
+        *(json.dumps(row, ensure_ascii=False) for row in rows),
+        f'{{"origin": "{origin}", "n": 1.10}}',
+        '{"n": 3} tail',
+    ]
 
 
-def expected(*ways: str) -> Counter[str]:
-    """The rows of these ways as the lake must have them, written out by hand."""
+def expected(*origins: str) -> Counter[str]:
+    """The rows that the lake must have for files of these origins."""
     rows = []
-    for way in ways:
-        rows.append({"way": way, "n": "1", "nested": '{"a": [1, 2]}'})
-        rows.append({"way": way, "n": "2", "__gr__0f6___0df_e": "Ω", "date__": "2026-01-01"})
-        rows.append({"way": way, "n": "1.10"})
+    for origin in origins:
+        rows.append({"origin": origin, "n": "1", "nested": '{"a": [1, 2]}'})
+        rows.append({"origin": origin, "n": "2", "__gr__0f6___0df_e": "Ω", "date__": "2026-01-01"})
+        rows.append({"origin": origin, "n": "1.10"})
     return Counter(json.dumps(row, sort_keys=True) for row in rows)
 
 
 def s3_event(file: ObjectVersion) -> dict[str, object]:
-    """The SQS batch that S3 and Lambda make of a put."""
+    """The event that ``route`` gets for a put: an SQS batch with one S3 event."""
     record = {
         "eventSource": "aws:s3",
         "eventName": "ObjectCreated:Put",
@@ -62,7 +66,7 @@ def s3_event(file: ObjectVersion) -> dict[str, object]:
 
 
 def peak_services(scenario: Scenario, now: datetime) -> Services:
-    """The services of ``route`` at a given time, with peak hours."""
+    """The services of ``route`` with peak hours, and with ``now`` as the current time."""
     settings = replace(e2e_settings(), peak=PeakSettings(hours=("08:00-20:00",), days=("mon",)))
     deployment = scenario.deployment
     return Services(
@@ -77,7 +81,7 @@ def peak_services(scenario: Scenario, now: datetime) -> Services:
 
 @pytest.fixture(scope="module")
 def urgent(scenario: Scenario) -> ObjectVersion:
-    """Outside the stream window: the file itself has to start the streaming job."""
+    """An urgent file outside the stream window, so that ``route`` has to start the streaming job."""
     return scenario.put(f"{DATASET}/urgent/first.ndjson", lines_of("urgent"))
 
 
@@ -89,14 +93,14 @@ def test_an_urgent_file_starts_the_stream_and_is_published(scenario: Scenario, u
     assert "urgent" in arrival.reason
 
 
-def test_a_file_at_peak_goes_through_the_stream(scenario: Scenario, urgent: ObjectVersion) -> None:
-    # Given a file whose event has not come, and a Monday noon in Berlin.
+def test_a_file_in_peak_hours_goes_through_the_stream(scenario: Scenario, urgent: ObjectVersion) -> None:
+    # Given a file whose event has not been delivered, and noon of a Monday in Berlin.
     with NotificationsPaused(scenario.deployment):
         file = scenario.put(f"{DATASET}/peak.ndjson", lines_of("peak"))
     noon = datetime(2026, 11, 23, 11, 0, tzinfo=UTC)
     # When route handles the event.
     answer = route(SQSEvent(s3_event(file)), peak_services(scenario, noon))
-    # Then it is acknowledged, goes the stream's way and is published.
+    # Then it is acknowledged, goes to the stream lane and is published.
     assert answer == {"batchItemFailures": []}
     arrival = scenario.deployment.ledger.arrivals.get(file)
     assert arrival is not None
@@ -116,7 +120,7 @@ def test_the_idle_stream_ends_by_itself(scenario: Scenario, urgent: ObjectVersio
 
 
 def test_overnight_from_the_console(scenario: Scenario) -> None:
-    file = scenario.put(f"{DATASET}/night.ndjson", lines_of("overnight"))
+    file = scenario.put(f"{DATASET}/overnight.ndjson", lines_of("overnight"))
     scenario.wait_state(file, State.QUEUED)
     execution = scenario.execute(scenario.deployment.outputs.overnight, {})
     assert execution["status"] == "SUCCEEDED", execution.get("cause")
@@ -130,8 +134,8 @@ def test_overnight_with_nothing_to_do(scenario: Scenario) -> None:
     assert json.loads(execution["output"])["verdict"] == "EMPTY"
 
 
-def test_backfill_by_hand(scenario: Scenario) -> None:
-    # Given a file that nobody was told of.
+def test_backfill_started_by_a_person(scenario: Scenario) -> None:
+    # Given a file whose event was lost.
     with NotificationsPaused(scenario.deployment):
         file = scenario.put(f"{DATASET}/older.ndjson", lines_of("backfill"))
     assert scenario.manifest_of(file) is None
@@ -141,13 +145,13 @@ def test_backfill_by_hand(scenario: Scenario) -> None:
         "from": f"{now - timedelta(hours=1):%Y-%m-%dT%H}",
         "to": f"{now + timedelta(hours=1):%Y-%m-%dT%H}",
     }
-    # When a dry run looks, nothing changes; when the backfill runs, it is converted.
+    # When the backfill is a dry run, nothing changes; when it is not, the file is converted.
     machine = scenario.deployment.outputs.backfill
     dry = scenario.execute(machine, {**request, "dryRun": True})
     assert dry["status"] == "SUCCEEDED", dry.get("cause")
     assert scenario.manifest_of(file) is None
-    wet = scenario.execute(machine, request)
-    assert wet["status"] == "SUCCEEDED", wet.get("cause")
+    real = scenario.execute(machine, request)
+    assert real["status"] == "SUCCEEDED", real.get("cause")
     assert scenario.wait_state(file, State.DONE).lane == "batch"
 
 
@@ -156,7 +160,7 @@ def test_backfill_by_hand(scenario: Scenario) -> None:
     [
         ({"dataset": DATASET, "from": "2026-11-01", "to": "2026-11-02", "hours": 3}, "hours"),
         ({"dataset": DATASET, "from": "2026-11-03", "to": "2026-11-02"}, "from"),
-        ({"dataset": "nobody", "from": "2026-11-01", "to": "2026-11-02"}, "nobody"),
+        ({"dataset": "nowhere", "from": "2026-11-01", "to": "2026-11-02"}, "nowhere"),
         ({}, "dataset"),
     ],
 )
@@ -170,7 +174,7 @@ def test_wrong_backfill_input_fails_in_the_first_state(
 
 
 def test_the_scheduler_starts_overnight(scenario: Scenario) -> None:
-    # Given a file that waits, and the deployed schedule moved to a few seconds from now.
+    # Given a queued file, and the deployed schedule.
     file = scenario.put(f"{DATASET}/scheduled.ndjson", lines_of("scheduled"))
     scenario.wait_state(file, State.QUEUED)
     scheduler = scenario.cloud.client("scheduler")
@@ -178,7 +182,7 @@ def test_the_scheduler_starts_overnight(scenario: Scenario) -> None:
     schedule = scheduler.get_schedule(Name=name)
     assert schedule["ScheduleExpressionTimezone"] == "Europe/Berlin"
     soon = datetime.now(UTC) + timedelta(seconds=3)
-    # When its time comes.
+    # When the schedule is moved to a few seconds from now.
     scheduler.update_schedule(
         Name=name,
         ScheduleExpression=f"at({soon:%Y-%m-%dT%H:%M:%S})",
@@ -186,19 +190,19 @@ def test_the_scheduler_starts_overnight(scenario: Scenario) -> None:
         FlexibleTimeWindow=schedule["FlexibleTimeWindow"],
         Target=schedule["Target"],
     )
-    # Then the file is converted without anybody starting anything.
+    # Then the file is converted by the execution that the schedule starts.
     assert scenario.wait_state(file, State.DONE).lane == "batch"
 
 
-def test_all_ways_give_one_lake(scenario: Scenario, tmp_path: Path) -> None:
-    """Row by row, by a reader that shares no code with the product; runs last in this file."""
+def test_the_lake_has_the_rows_of_all_files(scenario: Scenario, tmp_path: Path) -> None:
+    """Row by row, with a reader that shares no code with the product; it needs the files of the tests above."""
     assert scenario.lake_rows(DATASET, tmp_path) == expected("urgent", "peak", "overnight", "backfill", "scheduled")
 
 
-def test_a_table_waits_for_athena(scenario: Scenario) -> None:
+def test_the_catalog_has_a_table_for_athena(scenario: Scenario) -> None:
     glue = scenario.deployment.glue
     table = glue.get_table(DatabaseName=scenario.deployment.resources.catalog_database, Name=DATASET)["Table"]
     names = {column["Name"] for column in table["StorageDescriptor"]["Columns"]}
-    assert {"way", "n", "nested", "date__", "_rescued"} <= names
+    assert {"origin", "n", "nested", "date__", "_rescued"} <= names
     assert [column["Name"] for column in table["PartitionKeys"]] == ["date", "hour"]
     assert table["Parameters"]["projection.enabled"] == "true"

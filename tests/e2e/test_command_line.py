@@ -1,4 +1,4 @@
-"""`hybrid-router local up` and the commands that talk to it, each as a person types it."""
+"""`hybrid-router local up` and the commands for it, run as a user runs them."""
 
 from __future__ import annotations
 
@@ -6,21 +6,24 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from local import isolation
-from tests.e2e.scenario import wait_for
+from local.processes import end_session
+from tests.e2e.waiting import PATIENCE_SECONDS, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+KEYS = ("orders/a b.ndjson", "orders/notes.txt")
 READY = "Ctrl-C ends everything"
 SETTINGS = "[peak]\nhours = []\ndays = []\n[stream]\ntrigger_seconds = 1\n"
-"""Whatever the hour, only what is urgent goes to the stream lane."""
+"""Without peak hours only urgent files go to the stream lane, at any time of day."""
 
 
 class LocalUp:
@@ -41,29 +44,32 @@ class LocalUp:
             )
 
     @property
-    def said(self) -> str:
-        """What it printed so far."""
+    def output(self) -> str:
+        """Everything that it has printed."""
         return self._log.read_text()
 
     def ready(self) -> bool:
-        """Whether it waits for Ctrl-C."""
-        assert self.process.poll() is None, self.said
-        return READY in self.said
+        """Whether it has deployed the stack and waits for Ctrl-C."""
+        assert self.process.poll() is None, self.output
+        return READY in self.output
 
-    def told(self, name: str) -> str:
-        """The value of a printed line."""
-        return next(line.split()[1] for line in self.said.splitlines() if line.startswith(f"{name} "))
+    def printed(self, name: str) -> str:
+        """The value that it printed after ``name``."""
+        return next(line.split()[1] for line in self.output.splitlines() if line.startswith(f"{name} "))
 
-    def kill(self) -> None:
-        """Make sure that nothing outlives the test."""
+    def end(self) -> None:
+        """End it as Ctrl-C does, so that it removes its files; kill it if it does not end in time."""
         if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+            self.process.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(PATIENCE_SECONDS)
+        end_session(self.process.pid)
+        self.process.wait()
 
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[LocalUp]]:
-    """Two local clouds at once, both ready."""
+    """Two local clouds that run at once, both ready."""
     folder = tmp_path_factory.mktemp("up")
     running = [LocalUp(folder, "cli_one"), LocalUp(folder, "cli_two")]
     try:
@@ -72,7 +78,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[LocalUp]]:
         yield running
     finally:
         for item in running:
-            item.kill()
+            item.end()
 
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -82,37 +88,34 @@ def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_two_at_once_do_not_clash(two: list[LocalUp]) -> None:
+def test_two_clouds_at_once_do_not_clash(two: list[LocalUp]) -> None:
     first, second = two
-    assert first.told("endpoint") != second.told("endpoint")
+    assert first.printed("endpoint") != second.printed("endpoint")
 
 
 def test_explain_follows_a_file(two: list[LocalUp]) -> None:
-    # Given one file that is wanted and one that is not.
+    # Given a file to convert and one that is ignored.
     first, second = two
-    bucket = first.told("InputBucket")
-    s3 = isolation.client("s3", first.told("endpoint"))
+    bucket = first.printed("InputBucket")
+    s3 = isolation.client("s3", first.printed("endpoint"))
     s3.put_object(Bucket=bucket, Key="orders/a b.ndjson", Body=b'{"a":1}\n')
     s3.put_object(Bucket=bucket, Key="orders/notes.txt", Body=b"hello")
 
     def explain(key: str, stage: str) -> subprocess.CompletedProcess[str]:
         return command("explain", "--local", "--stage", stage, f"s3://{bucket}/{key}")
 
-    # When they have been routed, explain tells lane, reason and state.
+    # When they have been routed, then explain prints lane, reason and state.
     wait_for("both to be routed", lambda: all(explain(key, first.stage).returncode == 0 for key in KEYS))
-    wanted, unwanted = (explain(key, first.stage).stdout for key in KEYS)
-    assert "batch" in wanted
-    assert "QUEUED" in wanted
-    assert "IGNORED" in unwanted
-    assert "input.suffixes" in unwanted
-    # And the other cloud has never seen them: one sentence, no stack trace.
+    to_convert, ignored = (explain(key, first.stage).stdout for key in KEYS)
+    assert "batch" in to_convert
+    assert "QUEUED" in to_convert
+    assert "IGNORED" in ignored
+    assert "input.suffixes" in ignored
+    # And the other cloud does not know them: one sentence, no stack trace.
     elsewhere = explain("orders/a b.ndjson", second.stage)
     assert elsewhere.returncode == 1
     assert "never seen" in elsewhere.stderr
     assert "Traceback" not in elsewhere.stderr
-
-
-KEYS = ("orders/a b.ndjson", "orders/notes.txt")
 
 
 def test_status_counts_the_backlog(two: list[LocalUp]) -> None:
@@ -123,11 +126,11 @@ def test_status_counts_the_backlog(two: list[LocalUp]) -> None:
 
 
 def test_a_queued_file_is_promoted_and_the_stream_converts_it(two: list[LocalUp]) -> None:
-    # Given two files that wait for the night.
+    # Given two files that wait for the overnight execution.
     cloud = two[0]
-    bucket, place = cloud.told("InputBucket"), ("--local", "--stage", cloud.stage)
+    bucket, place = cloud.printed("InputBucket"), ("--local", "--stage", cloud.stage)
     urgent, patient = (f"s3://{bucket}/clicks/{name}.ndjson" for name in ("wanted soon", "patient"))
-    s3 = isolation.client("s3", cloud.told("endpoint"))
+    s3 = isolation.client("s3", cloud.printed("endpoint"))
     for uri in (urgent, patient):
         s3.put_object(Bucket=bucket, Key=uri.removeprefix(f"s3://{bucket}/"), Body=b'{"a":1}\n')
 
@@ -135,7 +138,7 @@ def test_a_queued_file_is_promoted_and_the_stream_converts_it(two: list[LocalUp]
         return command("explain", *place, uri).stdout
 
     wait_for("both to be routed", lambda: all("QUEUED  batch lane" in explained(uri) for uri in (urgent, patient)))
-    # When one is promoted, after a look at what it would do.
+    # When one is promoted, after a dry run.
     dry = command("promote", *place, urgent, "--dry-run")
     assert dry.stdout.splitlines()[-1] == "dry run, nothing was done; to be promoted: 1 (new manifests: 1)"
     assert "QUEUED  batch lane" in explained(urgent)
@@ -169,7 +172,7 @@ def test_a_promote_of_nothing_that_exists_fails_with_what_to_type(two: list[Loca
         assert "Traceback" not in answer.stderr
 
 
-def test_a_command_without_a_cloud_says_what_to_type() -> None:
+def test_a_command_without_a_cloud_says_what_to_run() -> None:
     answer = command("status", "--local", "--stage", "nowhere")
     assert answer.returncode == 1
     assert "local up" in answer.stderr

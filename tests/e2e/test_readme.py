@@ -1,4 +1,4 @@
-"""The README's commands do what it says."""
+"""The README's commands work as it describes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_ci_runs_the_test_command() -> None:
     assert (CHECKOUT / ".ci/run").read_text(encoding="utf-8").splitlines()[-1] == "exec make test"
 
 
-def test_every_mentioned_target_and_document_is_there() -> None:
+def test_every_mentioned_target_and_document_exists() -> None:
     targets = set(re.findall(r"^([a-z0-9-]+):", (CHECKOUT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     assert set(re.findall(r"`make ([a-z-]+)", README)) <= targets
     documents = re.findall(r"\]\((docs/[^)#]+)\)", README)
@@ -27,7 +27,7 @@ def test_every_mentioned_target_and_document_is_there() -> None:
     assert [name for name in documents if not (CHECKOUT / name).is_file()] == []
 
 
-def test_make_help_lists_every_target_with_a_line() -> None:
+def test_make_help_lists_every_target() -> None:
     text = (CHECKOUT / "Makefile").read_text(encoding="utf-8")
     phony = set(" ".join(re.findall(r"^\.PHONY: (.*)$", text, re.MULTILINE)).split())
     command = ["make", "--no-print-directory", "help"]
@@ -36,11 +36,11 @@ def test_make_help_lists_every_target_with_a_line() -> None:
 
 
 def test_make_demo_proves_that_nothing_was_lost(tmp_path: Path) -> None:
-    # When the README's first command runs (its output next to the test's own files).
+    # When the README's first command runs, with its output in the test's folder.
     answer = subprocess.run(
         ["make", "demo", f"OUTPUT={tmp_path / 'out'}"], cwd=CHECKOUT, capture_output=True, text=True, check=False
     )
-    # Then it ends well, every stage was shown, and the files it names are there.
+    # Then it succeeds, shows every stage, and the files of its summary exist.
     assert answer.returncode == 0, answer.stdout[-3000:] + answer.stderr[-3000:]
     for stage in ("stream lane", "overnight", "backfill", "Nothing was lost or changed"):
         assert stage in answer.stdout

@@ -1,20 +1,31 @@
 """Exact NDJSON to string columns: every line becomes a row or a reject with a reason, every value keeps its text.
 
-A line is exactly one RFC 8259 object in valid UTF-8, ended by LF or CRLF, with white space around it allowed. Blank
-lines (spaces, tabs, CR) are counted, a UTF-8 byte order mark at the start of a file is skipped. Always:
-lines = rows + rejects + blank lines. The last line may lack its newline; nothing after the last newline is no line.
+Lines
+    A row is a line of exactly one RFC 8259 object in valid UTF-8. White space around it is allowed. A line ends with LF
+    or CRLF; the last line of a file may lack it. After the last newline there is no further line. Blank lines (spaces,
+    tabs, CR) are counted. A UTF-8 byte order mark at the start of a file is skipped.
+    Always: lines = rows + rejects + blank lines.
 
-A line that is no row is judged in the order of `REASONS`, the first that applies: too long (more bytes than
-max_line_bytes without its newline, whatever it holds); invalid UTF-8; then from left to right not JSON, or nested more
-than 256 deep (the row itself included); then trailing characters after the value; then a value that is no object;
-then a lone surrogate in a key or string of the row itself; then two equal keys of the row, compared unescaped.
+Rejects
+    The reason of a rejected line is the first that applies in the order of `REASONS`:
 
-Strings are unescaped; numbers, booleans, objects and arrays stay the very characters that stood in the line; null and
-an absent key are NULL. Inside of nested values nothing is changed and nothing but the syntax is judged: equal keys and
-lone surrogates stay there as they stood.
+    1. It is too long: it has more than `max_line_bytes` bytes without its newline.
+    2. It is not valid UTF-8.
+    3. It is not JSON, or it is nested deeper than 256 levels, the row itself included: the first of both from the left.
+    4. There are trailing characters after the value.
+    5. The value is not an object.
+    6. A key, or a string that is a value of the row itself, has a lone surrogate.
+    7. Two keys of the row are equal after unescaping.
 
-A key gets the column `column_name(key)`. Keys beyond the column limit, keys longer than 8,192 bytes, and keys whose
-hashed name is taken go to `_rescued`: a JSON object text of those members, verbatim and in file order, else NULL.
+Values
+    Strings are unescaped. Numbers, booleans, objects and arrays keep the exact characters of the line. null and a
+    missing key are NULL. Nested values are not changed, and only their syntax is validated: they can have equal keys
+    and lone surrogates.
+
+Columns
+    The column of a key is `column_name(key)`. Some members go to `_rescued` instead: those beyond the column limit,
+    those with a key of more than 8,192 bytes, and those whose hashed column name belongs to another key. `_rescued` is
+    the text of a JSON object with these members, verbatim and in the order of the line, or NULL.
 """
 
 from ndjson_arrow._native import (

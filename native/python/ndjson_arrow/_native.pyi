@@ -4,137 +4,190 @@ from typing import final
 
 from typing_extensions import Buffer
 
+__all__ = [
+    "REASONS",
+    "Batch",
+    "ParquetFile",
+    "Reader",
+    "Reject",
+    "SplitCounts",
+    "StringColumn",
+    "column_name",
+    "detect_codec",
+    "original_key",
+]
+
 REASONS: tuple[str, ...]
-"""The closed list of reasons, in the order in which a line is judged."""
+"""All reasons of rejects, in the order in which a line is checked. They are data: stored results contain them."""
 
 def column_name(key: str) -> str:
-    """The column of a JSON key: `[a-z0-9_]`, at most 200 characters; does not depend on order, lane or split."""
+    """The column name of a JSON key: `[a-z0-9_]`, at most 200 characters. It depends on the key alone.
+
+    The rule is in the project's docs/columns.md. The Glue Data Catalog allows 255 bytes for a column name.
+    """
 
 def original_key(column: str) -> str | None:
-    """The key whose column this is; None for a name that no key gives, and for a hashed (longer than 200) name."""
+    """The JSON key of a column name; None if no key has this name, or if the name is hashed.
+
+    The name of a key is hashed if it would be longer than 200 characters or have the shape of a hashed name.
+    """
 
 def detect_codec(head: bytes) -> str | None:
-    """The codec ("gzip", "bzip2", "zstd") by the first 4 bytes of a file; None: it is not compressed.
+    """The codec of a file by its first 4 bytes: "gzip", "bzip2" or "zstd"; None if it is not compressed.
 
-    A compressed file is never split.
+    A compressed file can only be read whole: it cannot be split.
     """
 
 @final
 class Reject:
-    """A line that is no row. Its place is a byte offset in the (inflated) file."""
+    """A rejected line. Offset and length are bytes of the file, after decompression if it is compressed."""
 
     @property
-    def source(self) -> str: ...
+    def source(self) -> str:
+        """The text that was passed to `Reader.open`."""
     @property
-    def offset(self) -> int: ...
+    def offset(self) -> int:
+        """The offset of the line's first byte in the file."""
     @property
     def length(self) -> int:
-        """Bytes, without the newline."""
+        """Bytes of the line without its newline."""
     @property
-    def reason(self) -> str: ...
+    def reason(self) -> str:
+        """One of `REASONS`."""
     @property
     def line(self) -> bytes | None:
-        """The line verbatim; None if it is longer than 64 KiB or reject_sample_bytes are used up."""
+        """The line verbatim, without its newline.
+
+        None if it is too long for a row, if it is longer than 64 KiB, or if it is longer than what is left of
+        `reject_sample_bytes`.
+        """
 
 @final
 class SplitCounts:
-    """What became of one split. If `error` is None: lines = rows + sum of rejects + blank_lines, and all were read."""
+    """The outcome of one split. If `error` is None, it was read completely.
+
+    Always: lines = rows + sum of rejects + blank_lines.
+    """
 
     @property
-    def source(self) -> str: ...
+    def source(self) -> str:
+        """The text that was passed to `Reader.open`."""
     @property
-    def lines(self) -> int: ...
+    def lines(self) -> int:
+        """Lines whose first byte is in the range of the split."""
     @property
     def rows(self) -> int: ...
     @property
     def blank_lines(self) -> int: ...
     @property
     def rejects(self) -> dict[str, int]:
-        """Reason -> count, exact whatever the size of the sample."""
+        """The number of rejects for each reason. All are counted, whether or not they are in the sample."""
     @property
     def bytes(self) -> int:
-        """Bytes of the lines it owns, inflated, newlines included."""
+        """Bytes of all lines, after decompression, newlines included."""
     @property
-    def inflated(self) -> str | None:
-        """The codec: "gzip", "bzip2", "zstd", or None."""
+    def codec(self) -> str | None:
+        """The codec of the file: "gzip", "bzip2" or "zstd"; None if it is not compressed."""
     @property
     def error(self) -> str | None:
-        """Why the file could not be read to its end ("truncated gzip at byte 1234"); its rows must not be used."""
+        """Why the file was not read to its end, for example "truncated gzip at byte 1234".
+
+        The rows of the split are incomplete and must not be used. None if there was no error.
+        """
     @property
-    def first_reject(self) -> Reject | None: ...
+    def first_reject(self) -> Reject | None:
+        """The first reject; None if there is none, or if `reject_sample_count` is 0."""
 
 @final
 class Batch:
-    """Rows as string columns: the known columns, `_rescued`, provenance (if wanted), then new ones as they were met.
+    """Rows as string columns.
 
-    Its columns are for Arrow (`column`) or for Parquet (`ParquetFile.write`), once.
+    Their order is: the known columns, `_rescued`, the provenance columns if there are any, then the new columns as the
+    Reader found them. A later batch of the same Reader starts with the columns of an earlier one.
 
-    The names of a later batch of the same Reader begin with those of an earlier one.
+    A column can be moved out once: to Arrow by `column`, or with all others to Parquet by `ParquetFile.write`.
     """
 
     @property
     def rows(self) -> int: ...
     @property
-    def names(self) -> list[str]: ...
+    def names(self) -> list[str]:
+        """The names of the columns."""
     @property
     def keys(self) -> list[str]:
-        """The original keys; "" for `_rescued`, `_source`, `_offset` and for a hashed known column not yet met."""
+        """The JSON keys of the columns.
+
+        "" for `_rescued` and the provenance columns, and for a known column with a hashed name whose key is not found
+        yet.
+        """
     def column(self, index: int) -> StringColumn:
-        """Moves a column out.
+        """Moves a column out of the batch.
 
         Raises
         ------
         IndexError
             There is no such column.
         ValueError
-            The column was taken before.
+            The column was already taken.
         """
 
 @final
 class StringColumn:
-    """A column of Arrow's type utf8, handed over once: `pyarrow.array(column)`."""
+    """A column of Arrow's type utf8, which can be exported once: `pyarrow.array(column)`."""
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
-        """The Arrow PyCapsule interface; ValueError when it was called before."""
+        """The Arrow PyCapsule interface. `requested_schema` is ignored: the type is always utf8.
+
+        Raises
+        ------
+        ValueError
+            The column was already exported.
+        """
 
 @final
 class Reader:
-    """Turns the bytes of one or many splits into string columns; one Reader fills one output file.
+    """Turns the bytes of one or many splits into string columns. One Reader fills one output file.
 
-    open, then feed and read until done, then close; rows stay in the columns from split to split. It is used by one
-    thread at a time and releases the GIL while it reads.
+    For each split call `open`, then `feed` and `read` until `done`, then `close`. Rows stay in the columns from one
+    split to the next. Only one thread may use a Reader at a time. It releases the GIL while it reads.
 
     Parameters
     ----------
     known_columns
-        Encoded names, in order; they are in every Batch, first.
+        Column names, in order. They are the first columns of every Batch. The default is none.
     column_limit
-        Known and new columns together (not `_rescued` and provenance); what is beyond goes to `_rescued`.
+        Maximum number of columns: known and new ones, without `_rescued` and the provenance columns. All known columns
+        exist, even if they are more. Members beyond the limit go to `_rescued`.
     max_line_bytes
-        A longer line (without its newline) is a reject; it is not kept while it is read.
+        A line with more bytes, without its newline, is rejected. It is not kept in memory while it is read.
     flush_bytes
-        `read` gives a Batch as soon as the columns hold so many bytes.
-    reject_sample_count, reject_sample_bytes
-        How many rejects of each split are kept for `take_rejects`, and how many bytes of their lines. The others are
-        only counted.
+        `read` returns a Batch as soon as the columns take this many bytes in Arrow's format.
+    reject_sample_count
+        Maximum number of rejects kept per split for `take_rejects`. All others are only counted.
+    reject_sample_bytes
+        Maximum number of bytes of their lines kept per split.
     provenance
-        Adds the columns `_source` and `_arrived_at` (the texts given to `open`) and `_offset` (the line's byte offset
-        in the inflated file, decimal).
-    max_expansion, max_inflated_bytes
-        A compressed file that inflates further (the ratio is looked at from 256 MiB inflated on) fails as a file.
+        Adds the columns `_source` and `_arrived_at` (the texts passed to `open`) and `_offset` (the byte offset of the
+        line in the file, after decompression, decimal).
+    max_expansion
+        A compressed file fails if each of its bytes inflates to this many or more. It is checked above 256 MiB
+        inflated: a smaller file does no harm.
+    max_inflated_bytes
+        A compressed file fails if it inflates to more bytes.
 
     Raises
     ------
     ValueError
-        A limit out of range, or a known column that is no column name.
+        `max_line_bytes` or `flush_bytes` is not between 1 and 1,073,741,823 (Arrow's type utf8 has offsets of 32 bits),
+        or a known column is not a valid column name or is passed twice.
     RuntimeError
-        From any method: called out of order, or the reader itself failed (a bug), after which it cannot be used.
+        From any method: it was called out of order; or there is a bug in the reader, after which it cannot be used.
     """
 
     def __new__(
         cls,
         *,
-        known_columns: Sequence[str] = (),
+        known_columns: Sequence[str] = ...,
         column_limit: int = 1000,
         max_line_bytes: int = 16777216,
         flush_bytes: int = 67108864,
@@ -145,74 +198,77 @@ class Reader:
         max_inflated_bytes: int = 274877906944,
     ) -> Reader: ...
     def open(self, source: str, *, start: int = 0, end: int | None = None, arrived_at: str | None = None) -> None:
-        """Begins a split of a file: the lines whose first byte lies in [start, end), end=None being the file's end.
+        """Opens a split of a file: the lines whose first byte is in [start, end), in bytes.
 
-        If start > 0, feed the bytes from start - 1 on. A compressed file is only opened whole.
+        `end` is the end of the file by default. If start > 0, the first byte to feed is the byte at start - 1. A
+        compressed file must be opened without `start` and `end`. `arrived_at` is the text of the column `_arrived_at`.
         """
     def feed(self, chunk: Buffer) -> None:
-        """Hands over the next bytes of the file, when `needs_input`. Ignored once the split is done.
+        """Passes the next bytes of the file. Call it only if `needs_input`. It is ignored if the split is done.
 
-        `bytes` are not copied.
+        `bytes` are not copied; the bytes of any other buffer are.
         """
     def end_of_input(self) -> None:
-        """The file has no more bytes. Call `read` once more."""
+        """The file has no more bytes. Call `read` until it returns None."""
     def read(self) -> Batch | None:
-        """Reads what was fed: a full Batch (then call again), or None: more input is needed, or the split is done."""
+        """Reads the bytes that were fed.
+
+        Returns a Batch if the columns are full: call `read` again. Returns None if the split is done or needs input.
+        """
     @property
     def done(self) -> bool:
-        """The split is complete, or its file failed: nothing more is to be fed."""
+        """Whether the split is read completely, or has failed. It needs no more input."""
     @property
     def needs_input(self) -> bool:
-        """All that was fed is read and the split is not done."""
+        """Whether all bytes that were fed are read, and the split is not done."""
     def close(self) -> SplitCounts:
-        """Ends the split; its rows stay. Closed before it is done, the counts carry an error."""
+        """Closes the split. Its rows stay in the columns. If it is not done, the counts have an error."""
     def flush(self) -> Batch | None:
-        """The rows that no Batch has brought yet; None if there are none. To be called after the last split."""
+        """Returns the rows that no Batch has returned yet; None if there are none. Call it after the last split."""
     def take_rejects(self) -> list[Reject]:
-        """The sampled rejects since the last call."""
+        """Returns the sampled rejects since the last call."""
 
 @final
 class ParquetFile:
-    """Writes batches to one Parquet file of optional strings, whose columns may grow until it is closed.
+    """Writes batches to one Parquet file of optional strings, to which columns can be added until it is closed.
 
-    Pages are compressed as soon as they are full and stay in memory until their row group ends. A column has its place
-    in every row group: in those that ended before it was met, it is NULL, and stands at the end of the file.
+    Pages are compressed as soon as they are full and stay in memory until their row group ends. A column has a chunk in
+    every row group. In the row groups that ended before it was added it is NULL; these chunks are at the end of the
+    file.
 
     Parameters
     ----------
     path
-        Written anew.
+        The file to create. A file that exists is overwritten.
     compression
         "zstd" (level 1), "snappy" or "none".
 
     Raises
     ------
     ValueError
-        No such compression.
+        `compression` is unknown.
     OSError
-        From any method: what the operating system says. The file is not to be used, nor this object.
+        From any method: the operating system reports an error. Neither the file nor this object can be used.
     RuntimeError
-        From any method: called after `close` or an error, or the writer itself failed (a bug).
+        From any method: it was called after `close` or an error; or there is a bug in the writer.
     """
 
-    def __new__(
-        cls, path: PathLike[str], *, compression: str = "zstd", encoding: str = "delta_length"
-    ) -> ParquetFile: ...
+    def __new__(cls, path: PathLike[str] | str, *, compression: str = "zstd") -> ParquetFile: ...
     @property
     def size(self) -> int:
-        """Bytes of the file so far, without the row group under construction."""
+        """Bytes written to the file so far, without the open row group."""
     @property
     def row_group_bytes(self) -> int:
-        """Bytes of the batches that the row group under construction was made of, not encoded nor compressed."""
+        """Bytes of the batches in the open row group in Arrow's format, before encoding and compression."""
     def write(self, batch: Batch) -> None:
         """Moves the columns out of `batch` and appends its rows.
 
         Raises
         ------
         RuntimeError
-            The columns do not begin with those of the batch before, or one was taken already.
+            The batch does not start with the columns of the previous batch, or a column was already taken.
         """
     def end_row_group(self) -> None:
-        """Writes the rows since the last row group to the file; nothing if there are none."""
+        """Writes the open row group to the file. Does nothing if it has no rows."""
     def close(self, metadata: Mapping[str, str] | None = None) -> None:
-        """Writes what is left and the footer; `metadata` are its keys and values."""
+        """Writes the open row group and the footer, with `metadata` as the file's key-value pairs."""

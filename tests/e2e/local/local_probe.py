@@ -1,32 +1,15 @@
-"""The deployed probe stack as tests use it, and waiting for a condition instead of a fixed time."""
+"""The deployed probe stack as tests use it."""
 
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
+
+from tests.e2e.waiting import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from local.cloud import LocalCloud
-
-T = TypeVar("T")
-
-
-PATIENCE_SECONDS = 180.0
-"""Far more than any wait takes on an idle machine: a busy one must not fail a test."""
-
-
-def eventually(condition: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:
-    """Poll until ``condition`` returns a true value, and return it; fails the test when there is none in time."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if value := condition():
-            return value
-        time.sleep(0.05)
-    raise AssertionError(f"not true within {seconds} seconds: {condition}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +32,7 @@ class Probe:
 
     def ended_run(self, job: str, run_id: str) -> dict[str, Any]:
         live = ("STARTING", "RUNNING", "STOPPING")
-        eventually(lambda: self.run(job, run_id)["JobRunState"] not in live)
+        wait_for(f"the end of {run_id}", lambda: self.run(job, run_id)["JobRunState"] not in live)
         return self.run(job, run_id)
 
     def put_json(self, key: str, value: object) -> str:
@@ -58,7 +41,9 @@ class Probe:
 
     def object_json(self, key: str) -> Any:
         s3 = self.client("s3")
-        found = eventually(lambda: s3.list_objects_v2(Bucket=self.outputs["Bucket"], Prefix=key).get("Contents"))
+        found = wait_for(
+            f"the object {key}", lambda: s3.list_objects_v2(Bucket=self.outputs["Bucket"], Prefix=key).get("Contents")
+        )
         assert len(found) == 1
         return json.loads(s3.get_object(Bucket=self.outputs["Bucket"], Key=key)["Body"].read())
 
@@ -68,7 +53,7 @@ class Probe:
 
     def ended_execution(self, arn: str) -> dict[str, Any]:
         states = self.client("stepfunctions")
-        eventually(lambda: states.describe_execution(executionArn=arn)["status"] != "RUNNING")
+        wait_for(f"the end of {arn}", lambda: states.describe_execution(executionArn=arn)["status"] != "RUNNING")
         return dict(states.describe_execution(executionArn=arn))
 
     def invoke(self, payload: object) -> Any:

@@ -13,9 +13,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from botocore.exceptions import ClientError
-from local_probe import eventually
 
 from local.emulator_patches import PINNED_VERSION
+from tests.e2e.waiting import wait_for
 
 PATCH_POINTS = [
     ("services.glue", "_create_job", ["data"]),
@@ -65,11 +65,12 @@ def test_put_reaches_the_function_and_a_partial_failure_ends_in_the_dead_letter_
         s3.put_object(Bucket=bucket, Key=key, Body=b"{}")
     # Then the good one is recorded, and the bad one is in the dead-letter queue after two attempts
     table = probe.client("dynamodb")
-    eventually(
-        lambda: table.get_item(TableName=probe.outputs["Table"], Key={"pk": {"S": "in/good ü+%.json"}}).get("Item")
+    wait_for(
+        "the row of the good object",
+        lambda: table.get_item(TableName=probe.outputs["Table"], Key={"pk": {"S": "in/good ü+%.json"}}).get("Item"),
     )
     sqs = probe.client("sqs")
-    dead = eventually(lambda: sqs.receive_message(QueueUrl=probe.outputs["Dead"]).get("Messages"))
+    dead = wait_for("a dead letter", lambda: sqs.receive_message(QueueUrl=probe.outputs["Dead"]).get("Messages"))
     assert json.loads(dead[0]["Body"])["Records"][0]["s3"]["object"]["key"] == "in/bad.json"
     assert "saw in/bad.json" in next((probe.cloud.logs_dir / "lambda").glob("Probe-Route*.log")).read_text()
 
@@ -160,4 +161,4 @@ def test_schedule_fires_at_the_local_time_of_its_zone(probe):
         described = (states.describe_execution(executionArn=entry["executionArn"]) for entry in executions)
         return [each for each in described if json.loads(each["input"]).get("by") == "schedule"]
 
-    assert len(eventually(started)) == 1
+    assert len(wait_for("the scheduled execution", started)) == 1

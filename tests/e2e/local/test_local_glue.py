@@ -7,9 +7,9 @@ import zipfile
 
 import pyarrow.parquet as pq
 import pytest
-from local_probe import eventually
 
 from local.processes import has_ended
+from tests.e2e.waiting import wait_for
 
 
 def test_spark_job_reads_and_writes_s3_without_any_setting_of_its_own(probe):
@@ -58,7 +58,7 @@ def test_stop_ends_all_processes_of_the_run_and_allows_another_run(probe):
     assert [entry["JobRunId"] for entry in answer["SuccessfulSubmissions"]] == [run_id]
     assert [entry["JobRunId"] for entry in answer["Errors"]] == ["jr_unknown"]
     assert probe.ended_run("probe-stream", run_id)["JobRunState"] == "STOPPED"
-    eventually(lambda: all(map(has_ended, pids)))
+    wait_for("its processes to end", lambda: all(map(has_ended, pids)))
     assert (
         probe.ended_run("probe-stream", probe.start_run("probe-stream", task="succeed"))["JobRunState"] == "SUCCEEDED"
     )

@@ -7,9 +7,10 @@ import threading
 from contextlib import closing
 
 import pytest
-from local_probe import Probe, eventually
+from local_probe import Probe
 
 from local.cloud import LocalCloud
+from tests.e2e.waiting import wait_for
 
 _CONFIG = """
 [default]
@@ -121,4 +122,4 @@ def _run_spark(probe: Probe) -> None:
     run_id = probe.start_run("probe-batch", extra_py_files=f"s3://{bucket}/code/extra_module.py", **arguments)
     run = probe.ended_run("probe-batch", run_id)
     assert run["JobRunState"] == "SUCCEEDED", run
-    eventually(lambda: s3.list_objects_v2(Bucket=bucket, Prefix="spark/out/_SUCCESS").get("Contents"))
+    wait_for("Spark's output", lambda: s3.list_objects_v2(Bucket=bucket, Prefix="spark/out/_SUCCESS").get("Contents"))

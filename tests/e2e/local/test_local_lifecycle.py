@@ -10,11 +10,11 @@ from contextlib import suppress
 
 import psutil
 import pytest
-from local_probe import eventually
 
 from local.cloud import LocalCloud, _claim
 from local.errors import LocalCloudError
 from local.processes import has_ended
+from tests.e2e.waiting import wait_for
 
 _HANG = "import os, pathlib, sys, time\npathlib.Path(sys.argv[-1]).write_text(str(os.getpid()))\ntime.sleep(600)\n"
 _OWNER = """
@@ -41,12 +41,13 @@ def test_end_of_the_owner_ends_the_emulator_and_its_glue_runs(tmp_path, how):
     command = [sys.executable, "-c", _OWNER, str(tmp_path / "cloud"), _HANG, str(pid_file)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as owner:
         _endpoint, emulator = owner.stdout.readline().split()
-        eventually(lambda: pid_file.exists() and pid_file.read_text())
+        wait_for("the job to start", lambda: pid_file.exists() and pid_file.read_text())
         # When the owner ends
         owner.send_signal(how)
         owner.wait(30)
     # Then emulator and job end as well
-    eventually(lambda: has_ended(int(emulator)) and has_ended(int(pid_file.read_text())))
+    pids = (int(emulator), int(pid_file.read_text()))
+    wait_for("emulator and job to end", lambda: all(map(has_ended, pids)))
 
 
 def test_death_of_the_emulator_ends_its_glue_runs(tmp_path):
@@ -54,9 +55,9 @@ def test_death_of_the_emulator_ends_its_glue_runs(tmp_path):
     command = [sys.executable, "-c", _OWNER, str(tmp_path / "cloud"), _HANG, str(pid_file)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as owner:
         _endpoint, emulator = owner.stdout.readline().split()
-        eventually(lambda: pid_file.exists() and pid_file.read_text())
+        wait_for("the job to start", lambda: pid_file.exists() and pid_file.read_text())
         os.kill(int(emulator), signal.SIGKILL)
-        eventually(lambda: has_ended(int(pid_file.read_text())))
+        wait_for("the job to end", lambda: has_ended(int(pid_file.read_text())))
         owner.terminate()
 
 
@@ -66,7 +67,7 @@ def test_folder_of_a_killed_owner_is_claimed_until_its_processes_have_ended(tmp_
     command = [sys.executable, "-c", _OWNER, str(tmp_path / "cloud"), _HANG, str(pid_file)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as owner:
         _endpoint, emulator = owner.stdout.readline().split()
-        eventually(lambda: pid_file.exists() and pid_file.read_text())
+        wait_for("the job to start", lambda: pid_file.exists() and pid_file.read_text())
         owner.kill()
 
     def claim():
@@ -74,7 +75,7 @@ def test_folder_of_a_killed_owner_is_claimed_until_its_processes_have_ended(tmp_
             return _claim(tmp_path / "cloud")
 
     # When another cloud can claim the folder, then no process of the first writes into it any more
-    with eventually(claim):
+    with wait_for("the folder", claim):
         assert has_ended(int(emulator))
         assert has_ended(int(pid_file.read_text()))
 

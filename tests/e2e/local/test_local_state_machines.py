@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from local_probe import eventually
+from tests.e2e.waiting import wait_for
 
 
 def test_distributed_map_over_a_list_on_s3_runs_one_glue_run_each(probe):
@@ -47,13 +47,13 @@ def test_stopped_execution_stops_its_glue_runs_and_starts_no_more(probe):
         runs = probe.client("glue").get_job_runs(JobName="probe-batch")["JobRuns"]
         return [run["JobRunState"] for run in runs if run["Arguments"].get("--started") == started]
 
-    eventually(lambda: run_states() == ["RUNNING", "RUNNING"])
+    wait_for("both runs to hang", lambda: run_states() == ["RUNNING", "RUNNING"])
     # When it is stopped
     states.stop_execution(executionArn=arn)
     # Then its runs are stopped, and the third item ends without a run
-    eventually(lambda: run_states() == ["STOPPED", "STOPPED"])
+    wait_for("both runs to be stopped", lambda: run_states() == ["STOPPED", "STOPPED"])
     (map_run,) = [entry["mapRunArn"] for entry in states.list_map_runs(executionArn=arn)["mapRuns"]]
-    eventually(lambda: states.describe_map_run(mapRunArn=map_run)["itemCounts"]["failed"] == 3)
+    wait_for("all items to end", lambda: states.describe_map_run(mapRunArn=map_run)["itemCounts"]["failed"] == 3)
     assert run_states() == ["STOPPED", "STOPPED"]
 
 
@@ -79,7 +79,7 @@ def test_task_that_times_out_stops_its_glue_run(probe):
         runs = probe.client("glue").get_job_runs(JobName="probe-stream")["JobRuns"]
         return [run["JobRunState"] for run in runs if run["Arguments"].get("--started") == started]
 
-    eventually(lambda: hanging() == ["STOPPED"])
+    wait_for("the run to be stopped", lambda: hanging() == ["STOPPED"])
 
 
 def test_map_feature_that_the_local_cloud_lacks_fails_loudly(probe):

@@ -1,11 +1,10 @@
-"""The machines' files on a local cloud, with scripted functions and a scripted job in place of the real ones."""
+"""The state machines on a local cloud, with stubs in place of the functions and of the batch job."""
 
 from __future__ import annotations
 
 import io
 import json
 import re
-import time
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.e2e.waiting import wait_for
 
+if TYPE_CHECKING:
     from local.cloud import LocalCloud
 
 HERE = Path(__file__).parent
@@ -41,48 +40,46 @@ JOB = "stub-batch"
 
 
 @dataclass(frozen=True)
-class Stage:
-    """What the tests script, start and look at."""
+class StubbedMachines:
+    """The deployed state machines, and the answers and calls of their stubs."""
 
     cloud: LocalCloud
     machines: dict[str, str]
-    notices: str
+    notifications: str
+    """URL of the queue that subscribes to the topic."""
 
-    def answers(self, function: str, *answers: Any) -> None:
-        """Script a function (or ``job``) and forget its earlier calls."""
+    def set_answers(self, function: str, *answers: Any) -> None:
+        """Set the answers of a function or of ``job``: one for each call, the last for later ones; forget old calls."""
         s3 = self.cloud.client("s3")
         for key in self._calls(function):
             s3.delete_object(Bucket=BUCKET, Key=key)
         s3.put_object(Bucket=BUCKET, Key=f"{function}/answers.json", Body=json.dumps(answers))
 
     def calls(self, function: str) -> list[Any]:
-        """What the function was called with."""
+        """The inputs of the function's calls, in order."""
         s3 = self.cloud.client("s3")
         return [json.loads(s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()) for key in self._calls(function)]
 
-    def run(self, machine: str, given: Any) -> dict[str, Any]:
-        """Start an execution and wait for its end."""
+    def run(self, machine: str, request: Any) -> dict[str, Any]:
+        """Start an execution and wait for its end; returns its description."""
         states = self.cloud.client("stepfunctions")
-        arn = states.start_execution(stateMachineArn=self.machines[machine], input=json.dumps(given))["executionArn"]
-        deadline = time.monotonic() + 60
-        while (end := states.describe_execution(executionArn=arn))["status"] == "RUNNING":
-            assert time.monotonic() < deadline, f"{machine} did not end: {end}"
-            time.sleep(0.1)
-        return end
+        arn = states.start_execution(stateMachineArn=self.machines[machine], input=json.dumps(request))["executionArn"]
+        wait_for(f"the end of {arn}", lambda: states.describe_execution(executionArn=arn)["status"] != "RUNNING")
+        return dict(states.describe_execution(executionArn=arn))
 
     def index(self, *runs: str) -> dict[str, Any]:
-        """A plan's answer whose index lists these runs."""
+        """An answer of ``plan``, whose index on S3 lists these runs."""
         body = [{"run": run, "manifests": 1, "bytes": 10} for run in runs]
         self.cloud.client("s3").put_object(Bucket=BUCKET, Key="index.json", Body=json.dumps(body))
         return {"runs": len(runs), "maxConcurrency": 2, "index": {"bucket": BUCKET, "key": "index.json"}}
 
-    def notified(self) -> list[str]:
-        """Messages that went to the topic since the last look."""
+    def take_notifications(self) -> list[str]:
+        """The messages to the topic since the last call."""
         sqs, messages = self.cloud.client("sqs"), []
-        while found := sqs.receive_message(QueueUrl=self.notices, MaxNumberOfMessages=10).get("Messages"):
+        while found := sqs.receive_message(QueueUrl=self.notifications, MaxNumberOfMessages=10).get("Messages"):
             for message in found:
                 messages.append(json.loads(message["Body"])["Message"])
-                sqs.delete_message(QueueUrl=self.notices, ReceiptHandle=message["ReceiptHandle"])
+                sqs.delete_message(QueueUrl=self.notifications, ReceiptHandle=message["ReceiptHandle"])
         return messages
 
     def _calls(self, function: str) -> list[str]:
@@ -91,8 +88,8 @@ class Stage:
 
 
 @pytest.fixture(scope="session")
-def stubbed(cloud: LocalCloud) -> Stage:
-    """Functions, job, topic and the three machines, filled in as the stack fills them in."""
+def deployed_machines(cloud: LocalCloud) -> StubbedMachines:
+    """Stubs, topic and the three machines, with substitutions as in the stack."""
     s3 = cloud.client("s3")
     s3.create_bucket(Bucket=BUCKET)
     s3.upload_file(str(HERE / "stub_job.py"), BUCKET, "job.py")
@@ -123,18 +120,19 @@ def stubbed(cloud: LocalCloud) -> Stage:
     for name in ("overnight", "backfill", "stream_window"):
         values["OvernightMachine"] = machines.get("overnight", "")
         machines[name] = _create(cloud, name, values)
-    return Stage(cloud, machines, queue)
+    return StubbedMachines(cloud, machines, queue)
 
 
 @pytest.fixture
-def stage(stubbed: Stage) -> Iterator[Stage]:
-    """Everything goes well, until a test says otherwise."""
-    stubbed.answers("stub-plan", stubbed.index("s3://control/runs/0"))
-    stubbed.answers("stub-run-status", {"open": 0, "terminal": 1, "held": 0})
-    stubbed.answers("stub-settle", verdict("SUCCEEDED", "all 1 manifests are done"))
-    stubbed.answers("stub-catalog", {"tables": 1, "created": [], "extended": []})
-    stubbed.answers("job", 0)
-    stubbed.notified()
+def stubbed(deployed_machines: StubbedMachines) -> StubbedMachines:
+    """The machines with stubs that succeed, unless a test sets other answers."""
+    stubbed = deployed_machines
+    stubbed.set_answers("stub-plan", stubbed.index("s3://control/runs/0"))
+    stubbed.set_answers("stub-run-status", {"open": 0, "terminal": 1, "held": 0})
+    stubbed.set_answers("stub-settle", verdict("SUCCEEDED", "all 1 manifests are done"))
+    stubbed.set_answers("stub-catalog", {"tables": 1, "created": [], "extended": []})
+    stubbed.set_answers("job", 0)
+    stubbed.take_notifications()
     return stubbed
 
 
@@ -154,8 +152,8 @@ def _create(cloud: LocalCloud, name: str, values: dict[str, str]) -> str:
 
 def _topic(cloud: LocalCloud) -> tuple[str, str]:
     sns, sqs = cloud.client("sns"), cloud.client("sqs")
-    topic = sns.create_topic(Name="stub-notices")["TopicArn"]
-    queue = sqs.create_queue(QueueName="stub-notices")["QueueUrl"]
+    topic = sns.create_topic(Name="stub-notifications")["TopicArn"]
+    queue = sqs.create_queue(QueueName="stub-notifications")["QueueUrl"]
     arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
     sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)
     return topic, queue

@@ -1,4 +1,4 @@
-"""A Lambda function that answers by its script: the n-th call gets the n-th answer, then the last one again."""
+"""A Lambda function with answers from S3: the n-th call gets the n-th answer, later calls get the last one."""
 
 import json
 import os

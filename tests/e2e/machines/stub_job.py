@@ -1,4 +1,4 @@
-"""A Glue job that ends by its script: the n-th run has the n-th exit code, then the last one again."""
+"""A Glue job with exit codes from S3: the n-th run has the n-th exit code, later runs have the last one."""
 
 import json
 import sys

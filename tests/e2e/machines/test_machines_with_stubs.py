@@ -1,4 +1,4 @@
-"""The machines decide right, whatever their functions and runs answer."""
+"""The state machines take the right path for every answer of their functions and runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.machines.conftest import verdict
 
 if TYPE_CHECKING:
-    from tests.e2e.machines.conftest import Stage
+    from tests.e2e.machines.conftest import StubbedMachines
 
 REQUEST = {"dataset": "orders", "from": "2026-11-01T00", "to": "2026-11-02T23", "dryRun": False}
 TOTALS = {"found": 5, "known": 2, "recorded": 3, "unsettled": 0, "bytes": 30}
@@ -21,141 +21,143 @@ def output(end: dict[str, Any]) -> dict[str, Any]:
     return json.loads(end["output"])
 
 
-def test_a_bare_input_does_the_usual_night(stage: Stage) -> None:
+def test_an_empty_input_converts_every_run_of_the_plan(stubbed: StubbedMachines) -> None:
     # Given a plan of two runs.
-    stage.answers("stub-plan", stage.index("s3://control/runs/0", "s3://control/runs/1"))
+    stubbed.set_answers("stub-plan", stubbed.index("s3://control/runs/0", "s3://control/runs/1"))
     # When overnight starts with {}.
-    end = stage.run("overnight", {})
-    # Then every run was one Glue run, and the verdict is the output.
+    end = stubbed.run("overnight", {})
+    # Then there was one Glue run for each run, and the verdict is the output.
     assert output(end)["verdict"] == "SUCCEEDED"
-    assert stage.calls("stub-plan") == [{"execution": end["name"]}]
-    assert sorted(call["run"] for call in stage.calls("job")) == ["s3://control/runs/0", "s3://control/runs/1"]
-    assert stage.calls("stub-settle") == [{"execution": end["name"]}]
-    assert stage.calls("stub-catalog") == [{}]
-    assert stage.notified() == []
+    assert stubbed.calls("stub-plan") == [{"execution": end["name"]}]
+    assert sorted(call["run"] for call in stubbed.calls("job")) == ["s3://control/runs/0", "s3://control/runs/1"]
+    assert stubbed.calls("stub-settle") == [{"execution": end["name"]}]
+    assert stubbed.calls("stub-catalog") == [{}]
+    assert stubbed.take_notifications() == []
 
 
-def test_a_range_reaches_the_plan(stage: Stage) -> None:
-    end = stage.run("overnight", {"dataset": "orders", "from": "2026-11-01"})
-    assert stage.calls("stub-plan") == [{"dataset": "orders", "from": "2026-11-01", "execution": end["name"]}]
+def test_a_range_is_passed_to_the_plan(stubbed: StubbedMachines) -> None:
+    end = stubbed.run("overnight", {"dataset": "orders", "from": "2026-11-01"})
+    assert stubbed.calls("stub-plan") == [{"dataset": "orders", "from": "2026-11-01", "execution": end["name"]}]
 
 
-def test_nothing_to_do_starts_no_job(stage: Stage) -> None:
-    stage.answers("stub-plan", stage.index())
-    stage.answers("stub-settle", verdict("EMPTY", "nothing was waiting"))
-    assert output(stage.run("overnight", {}))["verdict"] == "EMPTY"
-    assert stage.calls("job") == []
+def test_nothing_to_do_starts_no_job(stubbed: StubbedMachines) -> None:
+    stubbed.set_answers("stub-plan", stubbed.index())
+    stubbed.set_answers("stub-settle", verdict("EMPTY", "nothing was waiting"))
+    assert output(stubbed.run("overnight", {}))["verdict"] == "EMPTY"
+    assert stubbed.calls("job") == []
 
 
-@pytest.mark.parametrize("given", [{"datset": "orders"}, ["orders"], "orders"])
-def test_a_wrong_input_is_one_sentence(stage: Stage, given: Any) -> None:
-    # Given a plan that refuses its input.
-    stage.answers("stub-plan", {"raise": "InvalidInputError", "message": "datset is unknown: type dataset"})
-    end = stage.run("overnight", given)
-    # Then the execution fails in its first state with this sentence and nothing else.
+@pytest.mark.parametrize("request_", [{"datset": "orders"}, ["orders"], "orders"])
+def test_a_wrong_input_ends_with_one_sentence(stubbed: StubbedMachines, request_: Any) -> None:
+    # Given a plan that rejects its input.
+    stubbed.set_answers("stub-plan", {"raise": "InvalidInputError", "message": "datset is unknown: set dataset"})
+    end = stubbed.run("overnight", request_)
+    # Then the execution fails in its first state with exactly this sentence.
     assert (end["status"], end["error"]) == ("FAILED", "InvalidInputError")
-    assert end["cause"] == "datset is unknown: type dataset"
-    # And what is no object at all reaches the plan as a field that it will not know.
-    expected = given if isinstance(given, dict) else {"input": given}
-    assert stage.calls("stub-plan") == [{**expected, "execution": end["name"]}]
+    assert end["cause"] == "datset is unknown: set dataset"
+    # And an input that is not an object reaches the plan as an unknown field.
+    expected = request_ if isinstance(request_, dict) else {"input": request_}
+    assert stubbed.calls("stub-plan") == [{**expected, "execution": end["name"]}]
 
 
-def test_a_transient_error_is_tried_again(stage: Stage) -> None:
-    stage.answers("stub-plan", {"raise": "OwnershipError", "message": "later"}, stage.index())
-    assert stage.run("overnight", {})["status"] == "SUCCEEDED"
-    assert len(stage.calls("stub-plan")) == 2
+def test_a_transient_error_is_retried(stubbed: StubbedMachines) -> None:
+    stubbed.set_answers("stub-plan", {"raise": "OwnershipError", "message": "later"}, stubbed.index())
+    assert stubbed.run("overnight", {})["status"] == "SUCCEEDED"
+    assert len(stubbed.calls("stub-plan")) == 2
 
 
-def test_a_terminal_error_is_not_tried_again(stage: Stage) -> None:
-    stage.answers("stub-plan", {"raise": "InvalidDocumentError", "message": "not what the ledger says"})
-    end = stage.run("overnight", {})
+def test_a_terminal_error_is_not_retried(stubbed: StubbedMachines) -> None:
+    stubbed.set_answers("stub-plan", {"raise": "InvalidDocumentError", "message": "does not match the ledger"})
+    end = stubbed.run("overnight", {})
     assert (end["status"], end["error"]) == ("FAILED", "InvalidDocumentError")
-    assert len(stage.calls("stub-plan")) == 1
+    assert len(stubbed.calls("stub-plan")) == 1
 
 
-def test_a_held_manifest_is_waited_for_without_a_cluster(stage: Stage) -> None:
-    # Given a run that leaves a manifest to its live holder, who finishes it.
-    stage.answers("stub-run-status", {"open": 1, "terminal": 0, "held": 1}, {"open": 0, "terminal": 1, "held": 0})
-    assert stage.run("overnight", {})["status"] == "SUCCEEDED"
-    assert len(stage.calls("job")) == 2
+def test_a_held_manifest_is_waited_for_without_a_glue_run(stubbed: StubbedMachines) -> None:
+    # Given a run that leaves a manifest open, because another run holds it and converts it.
+    stubbed.set_answers("stub-run-status", {"open": 1, "terminal": 0, "held": 1}, {"open": 0, "terminal": 1, "held": 0})
+    assert stubbed.run("overnight", {})["status"] == "SUCCEEDED"
+    assert len(stubbed.calls("job")) == 2
 
 
-def test_waiting_for_a_holder_ends(stage: Stage) -> None:
-    stage.answers("stub-run-status", {"open": 1, "terminal": 0, "held": 1})
-    stage.run("overnight", {})
-    # Then there were as many rounds as held_rounds allows.
-    assert len(stage.calls("job")) == 3
+def test_waiting_for_another_run_is_limited(stubbed: StubbedMachines) -> None:
+    stubbed.set_answers("stub-run-status", {"open": 1, "terminal": 0, "held": 1})
+    stubbed.run("overnight", {})
+    # Then there were held_rounds rounds.
+    assert len(stubbed.calls("job")) == 3
 
 
-def test_a_job_that_fails_without_progress_is_not_paid_for_again_and_again(stage: Stage) -> None:
-    # Given a job that always fails, and nobody who holds what it left.
-    stage.answers("job", 1)
-    stage.answers("stub-run-status", {"open": 1, "terminal": 0, "held": 0})
-    stage.answers("stub-settle", verdict("FAILED", "1 manifests are not done"))
-    end = stage.run("overnight", {})
-    # Then it ran max_attempts times; the ledger's verdict fails the execution, and people are told.
-    assert len(stage.calls("job")) == 2
+def test_a_job_that_fails_without_progress_runs_max_attempts_times(stubbed: StubbedMachines) -> None:
+    # Given a job that always fails, and no other run that holds its manifests.
+    stubbed.set_answers("job", 1)
+    stubbed.set_answers("stub-run-status", {"open": 1, "terminal": 0, "held": 0})
+    stubbed.set_answers("stub-settle", verdict("FAILED", "1 manifests are not done"))
+    end = stubbed.run("overnight", {})
+    # Then it ran max_attempts times, the verdict fails the execution, and people are notified.
+    assert len(stubbed.calls("job")) == 2
     assert (end["status"], end["error"]) == ("FAILED", "OvernightFAILED")
     assert end["cause"] == "1 manifests are not done. See s3://control/verdict.json"
-    assert stage.notified() == [end["cause"]]
+    assert stubbed.take_notifications() == [end["cause"]]
 
 
-def test_progress_allows_further_failures(stage: Stage) -> None:
-    # Given a job that fails three times, but each time with less left.
-    stage.answers("stub-plan", {**stage.index("s3://control/runs/0"), "runs": 1})
-    stage.answers("job", 1, 1, 0)
+def test_progress_allows_further_failures(stubbed: StubbedMachines) -> None:
+    # Given a job that fails twice, each time with fewer open manifests than before.
+    stubbed.set_answers("stub-plan", {**stubbed.index("s3://control/runs/0"), "runs": 1})
+    stubbed.set_answers("job", 1, 1, 0)
     left = [{"open": number, "terminal": 0, "held": 0} for number in (2, 1, 0)]
-    stage.answers("stub-run-status", *left)
-    assert stage.run("overnight", {})["status"] == "SUCCEEDED"
-    assert len(stage.calls("job")) == 3
+    stubbed.set_answers("stub-run-status", *left)
+    assert stubbed.run("overnight", {})["status"] == "SUCCEEDED"
+    assert len(stubbed.calls("job")) == 3
 
 
-def test_a_failed_run_does_not_stop_the_others(stage: Stage) -> None:
-    stage.answers("stub-plan", stage.index(*(f"s3://control/runs/{number}" for number in range(3))))
-    stage.answers("job", 1, 0, 0)
-    assert stage.run("overnight", {})["status"] == "SUCCEEDED"
-    assert len({call["run"] for call in stage.calls("job")}) == 3
+def test_a_failed_run_does_not_stop_the_others(stubbed: StubbedMachines) -> None:
+    stubbed.set_answers("stub-plan", stubbed.index(*(f"s3://control/runs/{number}" for number in range(3))))
+    stubbed.set_answers("job", 1, 0, 0)
+    assert stubbed.run("overnight", {})["status"] == "SUCCEEDED"
+    assert len({call["run"] for call in stubbed.calls("job")}) == 3
 
 
-def test_no_verdict_while_a_lease_is_live(stage: Stage) -> None:
-    stage.answers("stub-settle", verdict("OPEN", "still worked on"), verdict("SUCCEEDED", "done"))
-    assert output(stage.run("overnight", {}))["verdict"] == "SUCCEEDED"
-    assert len(stage.calls("stub-settle")) == 2
+def test_the_verdict_waits_for_live_leases(stubbed: StubbedMachines) -> None:
+    stubbed.set_answers("stub-settle", verdict("OPEN", "still in progress"), verdict("SUCCEEDED", "done"))
+    assert output(stubbed.run("overnight", {}))["verdict"] == "SUCCEEDED"
+    assert len(stubbed.calls("stub-settle")) == 2
 
 
-def test_a_lease_that_never_ends_fails_the_night(stage: Stage) -> None:
-    stage.answers("stub-settle", verdict("OPEN", "still worked on"))
-    end = stage.run("overnight", {})
+def test_a_lease_that_never_ends_fails_the_execution(stubbed: StubbedMachines) -> None:
+    stubbed.set_answers("stub-settle", verdict("OPEN", "still in progress"))
+    end = stubbed.run("overnight", {})
     assert (end["status"], end["error"]) == ("FAILED", "OvernightOPEN")
-    assert len(stage.calls("stub-settle")) == 3
+    assert len(stubbed.calls("stub-settle")) == 3
 
 
-def test_an_index_that_cannot_be_read_is_judged_by_the_ledger(stage: Stage) -> None:
-    stage.answers("stub-plan", {"runs": 1, "maxConcurrency": 1, "index": {"bucket": "stubs", "key": "missing.json"}})
-    stage.answers("stub-settle", verdict("FAILED", "nothing was converted"))
-    end = stage.run("overnight", {})
+def test_an_index_that_cannot_be_read_still_gets_the_verdict_of_the_ledger(stubbed: StubbedMachines) -> None:
+    stubbed.set_answers(
+        "stub-plan", {"runs": 1, "maxConcurrency": 1, "index": {"bucket": "stubs", "key": "missing.json"}}
+    )
+    stubbed.set_answers("stub-settle", verdict("FAILED", "nothing was converted"))
+    end = stubbed.run("overnight", {})
     assert (end["status"], end["error"]) == ("FAILED", "OvernightFAILED")
 
 
-def test_the_tables_do_not_change_the_verdict(stage: Stage) -> None:
-    stage.answers("stub-catalog", {"raise": "InvalidDocumentError", "message": "no such database"})
-    assert output(stage.run("overnight", {}))["verdict"] == "SUCCEEDED"
+def test_a_failure_of_the_catalog_does_not_change_the_verdict(stubbed: StubbedMachines) -> None:
+    stubbed.set_answers("stub-catalog", {"raise": "InvalidDocumentError", "message": "no such database"})
+    assert output(stubbed.run("overnight", {}))["verdict"] == "SUCCEEDED"
 
 
-def test_backfill_finds_everything_and_does_a_nights_work(stage: Stage) -> None:
-    # Given a search that takes two calls.
+def test_backfill_finds_all_objects_and_starts_overnight(stubbed: StubbedMachines) -> None:
+    # Given a listing that takes two calls.
     first, last = {**TOTALS, "found": 2, "token": "next"}, {**TOTALS, "token": None}
-    stage.answers("stub-backfill", REQUEST, first, last)
+    stubbed.set_answers("stub-backfill", REQUEST, first, last)
     # When a person starts it.
-    result = output(stage.run("backfill", {"dataset": "orders"}))
-    # Then the second call went on where the first had ended, and the night got the range.
-    validate, *finds = stage.calls("stub-backfill")
+    result = output(stubbed.run("backfill", {"dataset": "orders"}))
+    # Then the second call continued where the first ended, and overnight got the range.
+    validate, *finds = stubbed.calls("stub-backfill")
     assert validate == {"action": "validate", "input": {"dataset": "orders"}}
     assert [(call["action"], call["request"], call["token"]) for call in finds] == [
         ("find", REQUEST, None),
         ("find", REQUEST, "next"),
     ]
-    (plan,) = stage.calls("stub-plan")
+    (plan,) = stubbed.calls("stub-plan")
     assert {key: plan[key] for key in plan if key != "execution"} == {
         "dataset": "orders",
         "from": "2026-11-01T00",
@@ -165,18 +167,18 @@ def test_backfill_finds_everything_and_does_a_nights_work(stage: Stage) -> None:
     assert result["overnight"]["verdict"] == "SUCCEEDED"
 
 
-def test_a_dry_backfill_only_plans(stage: Stage) -> None:
-    stage.answers("stub-backfill", {**REQUEST, "dryRun": True}, {**TOTALS, "token": None})
-    stage.answers("stub-plan", {"runs": 4})
-    end = stage.run("backfill", {"dataset": "orders", "dryRun": True})
+def test_a_dry_backfill_only_plans(stubbed: StubbedMachines) -> None:
+    stubbed.set_answers("stub-backfill", {**REQUEST, "dryRun": True}, {**TOTALS, "token": None})
+    stubbed.set_answers("stub-plan", {"runs": 4})
+    end = stubbed.run("backfill", {"dataset": "orders", "dryRun": True})
     assert output(end) == {"dryRun": True, "search": TOTALS, "plan": {"runs": 4}}
-    assert stage.calls("stub-plan") == [{**REQUEST, "dryRun": True, "execution": end["name"]}]
-    assert stage.calls("job") == []
+    assert stubbed.calls("stub-plan") == [{**REQUEST, "dryRun": True, "execution": end["name"]}]
+    assert stubbed.calls("job") == []
 
 
-def test_a_wrong_backfill_says_what_to_type(stage: Stage) -> None:
-    stage.answers("stub-backfill", {"raise": "InvalidInputError", "message": "from is later than to: swap them"})
-    end = stage.run("backfill", {"from": "2026-12-01", "to": "2026-11-01"})
+def test_a_wrong_backfill_says_what_to_change(stubbed: StubbedMachines) -> None:
+    stubbed.set_answers("stub-backfill", {"raise": "InvalidInputError", "message": "from is later than to: swap them"})
+    end = stubbed.run("backfill", {"from": "2026-12-01", "to": "2026-11-01"})
     assert (end["status"], end["error"], end["cause"]) == (
         "FAILED",
         "InvalidInputError",
@@ -184,20 +186,20 @@ def test_a_wrong_backfill_says_what_to_type(stage: Stage) -> None:
     )
 
 
-def test_a_backfill_fails_with_the_nights_reason(stage: Stage) -> None:
-    stage.answers("stub-backfill", REQUEST, {**TOTALS, "token": None})
-    stage.answers("stub-settle", verdict("FAILED", "1 manifests failed"))
-    end = stage.run("backfill", {})
+def test_a_backfill_fails_if_overnight_fails(stubbed: StubbedMachines) -> None:
+    stubbed.set_answers("stub-backfill", REQUEST, {**TOTALS, "token": None})
+    stubbed.set_answers("stub-settle", verdict("FAILED", "1 manifests failed"))
+    end = stubbed.run("backfill", {})
     assert (end["status"], end["error"]) == ("FAILED", "BackfillFailed")
     assert end["cause"]
 
 
-def test_the_window_watches_then_stops_the_stream(stage: Stage) -> None:
-    # Given a window that is over at the second look, and a run that ends after one more round.
+def test_the_window_watches_then_stops_the_stream(stubbed: StubbedMachines) -> None:
+    # Given a window that is over at the second check, and a run that ends after one more round.
     open_, over = ({"running": True, "windowOver": value, "stopped": False} for value in (False, True))
-    stage.answers("stub-stream-control", open_, open_, over, over, {**over, "running": False, "stopped": True})
-    assert stage.run("stream_window", {})["status"] == "SUCCEEDED"
-    assert [call["action"] for call in stage.calls("stub-stream-control")] == [
+    stubbed.set_answers("stub-stream-control", open_, open_, over, over, {**over, "running": False, "stopped": True})
+    assert stubbed.run("stream_window", {})["status"] == "SUCCEEDED"
+    assert [call["action"] for call in stubbed.calls("stub-stream-control")] == [
         "start",
         "watch",
         "watch",
@@ -206,7 +208,13 @@ def test_the_window_watches_then_stops_the_stream(stage: Stage) -> None:
     ]
 
 
-def test_a_run_that_does_not_stop_in_time_is_killed(stage: Stage) -> None:
-    stage.answers("stub-stream-control", {"running": True, "windowOver": True, "stopped": False})
-    assert stage.run("stream_window", {})["status"] == "SUCCEEDED"
-    assert [call["action"] for call in stage.calls("stub-stream-control")] == ["start", "stop", "stop", "stop", "kill"]
+def test_a_run_that_does_not_stop_in_time_is_killed(stubbed: StubbedMachines) -> None:
+    stubbed.set_answers("stub-stream-control", {"running": True, "windowOver": True, "stopped": False})
+    assert stubbed.run("stream_window", {})["status"] == "SUCCEEDED"
+    assert [call["action"] for call in stubbed.calls("stub-stream-control")] == [
+        "start",
+        "stop",
+        "stop",
+        "stop",
+        "kill",
+    ]

@@ -48,8 +48,11 @@ def validator() -> Path:
                 f"asl-validator could not be installed: give this machine access to an npm registry once "
                 f"(npm config get registry), then run the test again; npm's error: {result.stderr[-600:]}"
             )
-        shutil.rmtree(folder, ignore_errors=True)
-        unfinished.rename(folder)
+        try:
+            unfinished.rename(folder)
+        except OSError:
+            # Another test run has installed it meanwhile; it may be using it.
+            shutil.rmtree(unfinished)
     return program
 
 

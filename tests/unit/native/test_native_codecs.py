@@ -31,7 +31,7 @@ def test_every_member_is_read_however_it_is_fed(name: str, pack: Pack, step: int
     read = read_file(packed, cuts=range(0, len(packed), step))
     # Then
     assert_same(read, oracle.read(ROWS))
-    assert [counts.inflated for counts in read.counts] == [name]
+    assert [counts.codec for counts in read.counts] == [name]
     assert detect_codec(packed[:4]) == name
 
 

@@ -1,0 +1,25 @@
+"""Waiting for a condition instead of a fixed time."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+PATIENCE_SECONDS = 180.0
+"""Far more than any wait takes on an idle machine: a busy one must not fail a test."""
+
+
+def wait_for(what: str, condition: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:
+    """Poll until ``condition`` returns a true value, and return it; fails the test when there is none in time."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"waited {seconds:g} s for {what}"
+        time.sleep(0.1)
