@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from bench.local_objects import LocalSink, local_source, local_version
 from bench.measure import forget_peak, peak_bytes
 from lake.partition import Partition
-from transform.job import WORKER_ENVIRONMENT
 from transform.run_task import forget_zip_importers, run_task
+from transform.spark_job import WORKER_ENVIRONMENT
 from transform.splits import pack, splits_of
 from transform.task_model import Task
 from transform.upload import Uploads

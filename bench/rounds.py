@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from transform.job import WORKER_ENVIRONMENT
+from transform.spark_job import WORKER_ENVIRONMENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -10,12 +10,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import InvalidDocumentError, TransientError
 from lake.ledger import State
-from transform.claims import take
+from transform.claim_manifest import take
 from transform.finalize import finalize, give_up
-from transform.job import JobFailedError, SparkJob
 from transform.lease import LeaseKeeper
 from transform.plan_attempt import Attempt, plan_attempt
 from transform.services import ConversionOutcome
+from transform.spark_job import JobFailedError, SparkJob
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -16,8 +16,8 @@ from lake.manifest import read_manifest
 from lake.time import iso_utc
 from transform.audit import audit
 from transform.exclusions import read_exclusions
+from transform.output_ratio import output_ratio
 from transform.quarantine_writer import QuarantineFiles, file_record
-from transform.sample import output_ratio
 from transform.source import Source, UnreadableFileError
 from transform.splits import pack, splits_of
 from transform.task_model import NUMBERS_PER_TASK, Task, TaskResult

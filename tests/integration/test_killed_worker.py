@@ -44,7 +44,7 @@ def test_a_killed_worker_leaves_nothing_and_loses_nothing(
             os.kill(os.getpid(), signal.SIGKILL)
         yield from results if results is not None else run_partition(tasks)
 
-    monkeypatch.setattr("transform.job.run_partition", dying)
+    monkeypatch.setattr("transform.spark_job.run_partition", dying)
     deployment = Deployment.create(cloud)
     deployment.configure(split_bytes=12, target_file_bytes=12)
     manifest = deployment.enqueue([deployment.put(f"orders/{number}.json", BODY) for number in range(2)])

@@ -14,8 +14,8 @@ from lake.manifest import ObjectVersion
 from lake.partition import Partition
 from lake.settings import ConvertSettings
 from tests.load.lanes import bodies
+from transform.output_ratio import output_ratio
 from transform.run_task import run_task
-from transform.sample import output_ratio
 from transform.source import Source
 from transform.splits import pack, splits_of
 from transform.task_model import Task

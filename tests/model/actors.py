@@ -26,8 +26,8 @@ from tests.model.baton import Violation
 from tests.model.inline_pool import POOLS, InlinePool
 from tests.model.world import LEASE, PARTITION
 from transform.convert import convert
-from transform.job import JobFailedError
 from transform.lease import LeaseKeeper
+from transform.spark_job import JobFailedError
 from transform.task_model import NUMBERS_PER_TASK, FileFailure, SplitResult, TaskResult
 from transform.upload import Uploads
 

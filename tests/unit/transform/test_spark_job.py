@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from transform.job import summary
+from transform.spark_job import summary
 
 CALL = "An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe."
 ABORTED = (

@@ -14,8 +14,8 @@ from bench.local_objects import LocalSink, local_source, local_version
 from lake.manifest import ObjectVersion
 from lake.partition import Partition
 from lake.settings import ConvertSettings
+from transform.output_ratio import BYTES, output_ratio
 from transform.run_task import run_task
-from transform.sample import BYTES, output_ratio
 from transform.splits import pack, splits_of
 from transform.task_model import Task
 from transform.upload import Uploads
