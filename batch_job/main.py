@@ -15,15 +15,14 @@ from lake.errors import HybridRouterError, InvalidInputError
 from lake.job_runs import run_is_terminal
 from transform.convert import convert
 from transform.job_arguments import open_services, parse_arguments, read_uri
+from transform.outcome import HELD, format_outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pyspark.sql import SparkSession
 
-    from transform.services import ConversionOutcome, Services
-
-HELD = "HELD"
+    from transform.services import Services
 
 
 def run(
@@ -54,18 +53,12 @@ def run(
         manifests, spark=spark, services=services, run=owner, clock=clock, run_is_terminal=run_is_terminal
     )
     for outcome in outcomes:
-        log(describe(outcome))
+        log(format_outcome(outcome))
     open_ones = [outcome for outcome in outcomes if not outcome.terminal and outcome.state != HELD]
     rows = sum(outcome.rows for outcome in outcomes)
     rejects = sum(outcome.rejects for outcome in outcomes)
     log(f"{rows} rows, {rejects} rejected lines in {time.monotonic() - started:.1f} s; {len(open_ones)} unfinished")
     return 1 if open_ones else 0
-
-
-def describe(outcome: ConversionOutcome) -> str:
-    """One line for the log."""
-    reason = f" ({outcome.reason})" if outcome.reason else ""
-    return f"{outcome.manifest} {outcome.state}: {outcome.rows} rows, {outcome.rejects} rejected lines{reason}"
 
 
 def main(argv: list[str]) -> int:

@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lake.ledger import State
 from transform.convert import convert
-from transform.services import HELD, UNKNOWN, ConversionOutcome
+from transform.outcome import HELD, UNKNOWN, ConversionOutcome, format_outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
 PARALLEL_READS = 16
 HELD_WAIT_SECONDS = 5.0
-"""How often a manifest that another run holds is asked for again."""
+"""Interval between two tries to claim a manifest that another run holds."""
+ALARM_STATES = frozenset({State.FAILED, State.SUPERSEDED, UNKNOWN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ def _convert(lane: Lane, waiting: list[str]) -> list[ConversionOutcome]:
         )
         ended = [outcome for outcome in outcomes if outcome.state != HELD]
         for outcome in ended:
-            lane.log(describe(outcome))
+            lane.log(format_with_alarm(outcome))
         done += ended
         waiting = [outcome.manifest for outcome in outcomes if outcome.state == HELD]
         if waiting:
@@ -105,9 +107,7 @@ def manifest_ids(pointers: Iterable[str], log: Callable[[str], None]) -> list[st
     return list(ids)
 
 
-def describe(outcome: ConversionOutcome) -> str:
-    """One line for the log; ALARM is what the alarm's filter looks for."""
-    line = f"{outcome.manifest} {outcome.state}: {outcome.rows} rows, {outcome.rejects} rejected lines"
-    if outcome.reason:
-        line += f" ({outcome.reason})"
-    return line if outcome.state not in ("FAILED", "SUPERSEDED", UNKNOWN) else f"ALARM {line}"
+def format_with_alarm(outcome: ConversionOutcome) -> str:
+    """One line for the log; a filter of the log finds by ALARM the manifests that this lane will not publish."""
+    line = format_outcome(outcome)
+    return f"ALARM {line}" if outcome.state in ALARM_STATES else line

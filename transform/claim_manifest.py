@@ -9,8 +9,8 @@ from lake.errors import TransientError
 from lake.ledger import Claim, State
 from lake.manifest import Lane
 from lake.publish import roll_forward
+from transform.outcome import HELD, UNKNOWN, ConversionOutcome
 from transform.poison_manifest import attempts_allowed, supersede_or_fail
-from transform.services import HELD, UNKNOWN, ConversionOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 READS = 20
 """How often a row may move on under our eyes before something must be wrong."""
-ENDED = frozenset({State.DONE, State.FAILED, State.SUPERSEDED, State.ABANDONED})
 
 
 def take(
@@ -43,7 +42,7 @@ def take(
             return ConversionOutcome(
                 manifest, UNKNOWN, reason="the ledger has no such manifest: nothing was done for it"
             )
-        if row.state in ENDED:
+        if not row.open:
             return ConversionOutcome(manifest, row.state, reason=row.reason, successors=_successors(services, row))
         if row.state == State.PUBLISHING:
             resources = services.resources

@@ -13,8 +13,8 @@ from lake.ledger import State
 from transform.claim_manifest import take
 from transform.finalize import finalize, give_up
 from transform.lease import LeaseKeeper
+from transform.outcome import ConversionOutcome
 from transform.plan_attempt import Attempt, plan_attempt
-from transform.services import ConversionOutcome
 from transform.spark_job import JobFailedError, SparkJob
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from lake.layout import commit_key, lake_prefix
 from lake.ledger import State
 from lake.publish import abort_upload, roll_forward
 from transform.exclusions import write_exclusions
+from transform.outcome import ConversionOutcome
 from transform.plan_attempt import commit_document
-from transform.services import ConversionOutcome
 from transform.upload import abort_strays
 
 if TYPE_CHECKING:

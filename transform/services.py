@@ -1,4 +1,4 @@
-"""What a conversion needs from outside, and what it answers."""
+"""What a conversion needs from outside."""
 
 from __future__ import annotations
 
@@ -12,10 +12,6 @@ if TYPE_CHECKING:
     from lake.resource_names import ResourceNames
     from lake.settings import Settings
 
-HELD = "HELD"
-UNKNOWN = "UNKNOWN"
-TERMINAL = frozenset({"DONE", "FAILED", "SUPERSEDED", "ABANDONED"})
-
 
 @dataclass(frozen=True, slots=True)
 class Services:
@@ -25,23 +21,3 @@ class Services:
     ledger: Ledger
     resources: ResourceNames
     settings: Settings
-
-
-@dataclass(frozen=True, slots=True)
-class ConversionOutcome:
-    """What became of one manifest."""
-
-    manifest: str
-    state: str
-    """A terminal state of the ledger; HELD: another run has it; UNKNOWN: the ledger has no such manifest."""
-    rows: int = 0
-    """Rows published by this call; 0 when it was done before."""
-    rejects: int = 0
-    reason: str | None = None
-    successors: tuple[str, ...] = ()
-    """Manifests of the batch lane that replaced it: whoever was to convert it converts them as well."""
-
-    @property
-    def terminal(self) -> bool:
-        """Nothing is left to do for it."""
-        return self.state in TERMINAL

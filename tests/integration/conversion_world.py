@@ -20,7 +20,7 @@ from lake.resource_names import ResourceNames
 from lake.settings import Settings
 from transform.clients import s3_client
 from transform.convert import convert
-from transform.services import ConversionOutcome, Services
+from transform.services import Services
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from local.cloud import LocalCloud
+    from transform.outcome import ConversionOutcome
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 Row = dict[str, str | None]

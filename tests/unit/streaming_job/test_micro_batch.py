@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from streaming_job.micro_batch import describe, manifest_ids, portions
-from transform.services import ConversionOutcome
+from streaming_job.micro_batch import format_with_alarm, manifest_ids, portions
+from transform.outcome import ConversionOutcome
 
 
 def test_a_pointer_that_is_none_is_logged_and_skipped() -> None:
@@ -12,9 +12,9 @@ def test_a_pointer_that_is_none_is_logged_and_skipped() -> None:
 
 
 def test_an_end_without_rows_is_an_alarm() -> None:
-    assert describe(ConversionOutcome("m", "DONE", 3, 1)) == "m DONE: 3 rows, 1 rejected lines"
-    assert describe(ConversionOutcome("m", "FAILED", reason="why")).startswith("ALARM m FAILED")
-    assert describe(ConversionOutcome("m", "SUPERSEDED")).startswith("ALARM")
+    assert format_with_alarm(ConversionOutcome("m", "DONE", 3, 1)) == "m DONE: 3 rows, 1 rejected lines"
+    assert format_with_alarm(ConversionOutcome("m", "FAILED", reason="why")).startswith("ALARM m FAILED")
+    assert format_with_alarm(ConversionOutcome("m", "SUPERSEDED")).startswith("ALARM")
 
 
 def test_a_micro_batch_is_cut_into_jobs_by_bytes() -> None:
