@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3 import S3Client
 
-    from transform.services import Services
+    from transform.context import JobServices
 
 
-def unfinished(services: Services) -> bool:
+def unfinished(services: JobServices) -> bool:
     """Whether a pointer in the inbox names a manifest that is open; pointers of finished ones linger for a while."""
     manifests = services.ledger.manifests
     seen = set()

@@ -1,4 +1,4 @@
-"""From a manifest id to a claim, or to the news that there is nothing to convert."""
+"""From a manifest id to a claim, or to the outcome of a manifest that needs no conversion."""
 
 from __future__ import annotations
 
@@ -13,30 +13,27 @@ from transform.outcome import HELD, UNKNOWN, ConversionOutcome
 from transform.poison_manifest import attempts_allowed, supersede_or_fail
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
     from lake.ledger import ManifestRow
-    from transform.services import Services
+    from transform.context import ConversionContext, JobServices
 
-READS = 20
-"""How often a row may move on under our eyes before something must be wrong."""
+MAX_READS = 20
+"""Other runs change a row a few times while it is claimed; after this many reads something must be wrong."""
 
 
-def take(
-    services: Services,
-    manifest: str,
-    run: str,
-    clock: Callable[[], datetime],
-    run_is_terminal: Callable[[str], bool],
-) -> Claim | ConversionOutcome:
-    """Claim the manifest, or finish what is left of it.
+def claim_or_finish(context: ConversionContext, manifest: str) -> Claim | ConversionOutcome:
+    """Claim the manifest, or finish what another run began.
 
-    Ended: nothing to do. PUBLISHING: that publish is rolled forward, nothing is converted. A live lease is HELD unless
-    its owner run has ended. A manifest without attempts left is superseded or FAILED.
+    A terminal manifest is returned as it is. A PUBLISHING one is rolled forward, and nothing is converted. One with a
+    live lease is HELD unless its owner run has ended. One without attempts left is superseded or FAILED.
+
+    Raises
+    ------
+    TransientError
+        The row changed concurrently at each of ``MAX_READS`` reads.
     """
+    services, clock = context.services, context.clock
     manifests = services.ledger.manifests
-    for _ in range(READS):
+    for _ in range(MAX_READS):
         row = manifests.get(manifest)
         if row is None:
             return ConversionOutcome(
@@ -48,21 +45,26 @@ def take(
             resources = services.resources
             roll_forward(services.s3, services.ledger, resources.control_bucket, row, clock, resources.output_buckets)
         elif row.state == State.RUNNING:
-            if row.has_live_lease(clock()) and (row.owner == run or not run_is_terminal(row.owner or "")):
+            # A live lease of this very run belongs to another call in it.
+            own = row.owner == context.run
+            if row.has_live_lease(clock()) and (own or not context.run_is_terminal(row.owner or "")):
                 return ConversionOutcome(manifest, HELD, reason=f"run {row.owner} is working on it")
-            manifests.release(row, f"run {row.owner} ended in attempt {row.attempt} without a word", clock())
+            reason = f"run {row.owner} ended attempt {row.attempt} without reporting a result"
+            manifests.release(row, reason, clock())
         elif row.tries >= attempts_allowed(services.settings, row):
             supersede_or_fail(services, row, clock())
         else:
             lease = timedelta(seconds=services.settings.batch.lease_seconds)
-            claim = manifests.claim(row, run, clock(), lease)
+            claim = manifests.claim(row, context.run, clock(), lease)
             if claim is not None:
                 return claim
-    raise TransientError(f"manifest {manifest} changed its state {READS} times while it was claimed: try again later")
+    raise TransientError(
+        f"manifest {manifest} changed its state {MAX_READS} times while it was claimed: try again later"
+    )
 
 
-def _successors(services: Services, row: ManifestRow) -> tuple[str, ...]:
-    """Those in the batch lane of a superseded manifest of that lane: whoever was to convert it converts them."""
+def _successors(services: JobServices, row: ManifestRow) -> tuple[str, ...]:
+    """Those in the batch lane, of a superseded manifest of that lane; the stream lane gets its own by pointers."""
     if row.state != State.SUPERSEDED or row.lane != Lane.BATCH:
         return ()
     rows = map(services.ledger.manifests.get, row.superseded_by)

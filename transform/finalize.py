@@ -18,102 +18,94 @@ from transform.plan_attempt import commit_document
 from transform.upload import abort_strays
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from datetime import datetime
+    from collections.abc import Iterable, Mapping, Sequence
 
     from lake.commit import CommitDocument, PendingObject
     from lake.ledger import Claim, Document
     from lake.manifest import ObjectVersion
+    from transform.context import ConversionContext, JobServices
     from transform.plan_attempt import Attempt
-    from transform.services import Services
     from transform.task_model import TaskResult
 
 COMMIT_TRIES = 3
 
 
-def finalize(
-    services: Services, attempt: Attempt, results: Sequence[TaskResult], clock: Callable[[], datetime]
-) -> ConversionOutcome | None:
+def finalize(context: ConversionContext, attempt: Attempt, results: Sequence[TaskResult]) -> ConversionOutcome | None:
     """Audit, commit, publish; None: the attempt was given up, claim the manifest again."""
+    services = context.services
     failures = {failure.file: failure.reason for result in results for failure in result.failures}
     uploaded = [item for result in results for item in result.uploaded]
     if failures:
-        _exclude(services, attempt, failures, uploaded, clock)
+        _exclude(context, attempt, failures, uploaded)
         return None
     try:
         document = commit_document(services, attempt, results)
     except AuditError as error:
-        give_up(services, attempt.claim, str(error), uploaded, clock)
+        give_up(context, attempt.claim, str(error), uploaded)
         return None
     row = attempt.claim.row
     key = commit_key(row.id, row.generation, row.attempt, secrets.token_hex(4))
     named = write_commit(services.s3, services.resources.control_bucket, key, document)
-    if not _commit(services, attempt.claim, named, (*document.objects, *document.quarantine), clock):
+    if not _commit(context, attempt.claim, named, (*document.objects, *document.quarantine)):
         return None
-    return _publish(services, document, named, clock)
+    return _publish(context, document, named)
 
 
 def give_up(
-    services: Services,
+    context: ConversionContext,
     claim: Claim,
     reason: str,
     uploaded: Iterable[PendingObject],
-    clock: Callable[[], datetime],
     exclusions: str | None = None,
 ) -> None:
     """Back to QUEUED, then abort what was uploaded: in this order no commit of this attempt can follow.
 
     Uploads of task attempts whose ids nobody reported stay behind; they are aborted once the manifest is committed.
     """
-    released = services.ledger.manifests.release(claim.row, reason, clock(), exclusions)
+    services = context.services
+    released = services.ledger.manifests.release(claim.row, reason, context.clock(), exclusions)
     if released or _moved_on(services, claim):
         for item in uploaded:
             abort_upload(services.s3, item.bucket, item.key, item.upload_id)
 
 
 def _exclude(
-    services: Services,
+    context: ConversionContext,
     attempt: Attempt,
     failures: Mapping[ObjectVersion, str],
     uploaded: Iterable[PendingObject],
-    clock: Callable[[], datetime],
 ) -> None:
+    services = context.services
     excluded = {**attempt.excluded, **failures}
     key = write_exclusions(services.s3, services.resources.control_bucket, attempt.claim.row, excluded)
     first = next(iter(failures.items()))
     reason = f"{len(failures)} files cannot be read to their end (first: {first[0].uri}: {first[1]})"
-    give_up(services, attempt.claim, reason, uploaded, clock, key)
+    give_up(context, attempt.claim, reason, uploaded, key)
 
 
-def _commit(
-    services: Services,
-    claim: Claim,
-    named: Document,
-    uploaded: Iterable[PendingObject],
-    clock: Callable[[], datetime],
-) -> bool:
+def _commit(context: ConversionContext, claim: Claim, named: Document, uploaded: Iterable[PendingObject]) -> bool:
     """The commit point. Refused or unanswered, the row is read before anything is aborted."""
-    manifests = services.ledger.manifests
+    manifests = context.services.ledger.manifests
     for _ in range(COMMIT_TRIES):
         try:
-            manifests.commit(claim, named, clock())
+            manifests.commit(claim, named, context.clock())
         except LeaseLostError:
             break
         except (BotoCoreError, ClientError):
             continue
         return True
     # An update without an answer may still be under way: only a row that has left this attempt settles it.
-    give_up(services, claim, "its commit was refused or got no answer", (), clock)
+    give_up(context, claim, "its commit was refused or got no answer", ())
     row = manifests.get(claim.row.id)
     assert row is not None
     published = None if row.published is None else row.published.document
     if named in (row.document, published):
         return True
-    give_up(services, claim, "its commit was refused or got no answer", uploaded, clock)
+    give_up(context, claim, "its commit was refused or got no answer", uploaded)
     return False
 
 
-def _moved_on(services: Services, claim: Claim) -> bool:
+def _moved_on(services: JobServices, claim: Claim) -> bool:
     """Whether no commit of this attempt stands or can still come."""
     row = services.ledger.manifests.get(claim.row.id)
     if row is None:
@@ -122,16 +114,15 @@ def _moved_on(services: Services, claim: Claim) -> bool:
     return fence or row.state in (State.QUEUED, State.SUPERSEDED)
 
 
-def _publish(
-    services: Services, document: CommitDocument, named: Document, clock: Callable[[], datetime]
-) -> ConversionOutcome | None:
+def _publish(context: ConversionContext, document: CommitDocument, named: Document) -> ConversionOutcome | None:
+    services = context.services
     manifests, resources = services.ledger.manifests, services.resources
     row = manifests.get(document.manifest)
     assert row is not None
     state = row.state
     if state == State.PUBLISHING and row.document == named:
         buckets = resources.output_buckets
-        state = roll_forward(services.s3, services.ledger, resources.control_bucket, row, clock, buckets)
+        state = roll_forward(services.s3, services.ledger, resources.control_bucket, row, context.clock, buckets)
     keep = {item.upload_id for item in (*document.objects, *document.quarantine)}
     prefix = lake_prefix(document.partition, document.manifest, document.generation)
     for bucket in (resources.lake_bucket, resources.quarantine_bucket):

@@ -14,7 +14,7 @@ from lake.ledger import Ledger
 from lake.resource_names import ResourceNames
 from lake.settings import load_settings, parse_settings
 from transform.clients import CONFIG, s3_client
-from transform.services import Services
+from transform.context import JobServices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -39,7 +39,7 @@ def parse_arguments(argv: Iterable[str]) -> dict[str, str]:
     return arguments
 
 
-def open_services(arguments: Mapping[str, str]) -> Services:
+def open_services(arguments: Mapping[str, str]) -> JobServices:
     """Clients from the environment, names and settings from the arguments.
 
     Raises
@@ -53,7 +53,7 @@ def open_services(arguments: Mapping[str, str]) -> Services:
     resources = ResourceNames.from_arguments(arguments)
     # A table name and an endpoint are all it needs; the client of a resource takes and gives plain Python values.
     dynamodb = boto3.Session().resource("dynamodb", config=CONFIG).meta.client
-    return Services(s3, Ledger.over(dynamodb, resources.ledger_table), resources, _settings(s3, arguments))
+    return JobServices(s3, Ledger.over(dynamodb, resources.ledger_table), resources, _settings(s3, arguments))
 
 
 def read_uri(s3: S3Client, uri: str) -> bytes:

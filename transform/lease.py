@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import threading
+from datetime import timedelta
 from typing import TYPE_CHECKING, Self
 
 from lake.errors import LeaseLostError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from datetime import datetime, timedelta
 
     from lake.ledger import Claim
-    from lake.ledger.manifests import Manifests
+    from transform.context import ConversionContext
 
 RENEWALS_PER_LEASE = 4
 
@@ -22,25 +22,20 @@ class LeaseKeeper:
 
     Parameters
     ----------
-    lease
-        How long a renewal lasts; it is repeated four times as often.
-    all_lost
-        Called once, from the background, when no claim is held any more: the work has become useless.
+    on_all_lost
+        Called in the background when no claim is held any more: the work has become useless.
     """
 
     def __init__(
         self,
-        manifests: Manifests,
+        context: ConversionContext,
         claims: Iterable[Claim],
-        lease: timedelta,
-        clock: Callable[[], datetime],
-        all_lost: Callable[[], None],
+        on_all_lost: Callable[[], None],
     ) -> None:
-        self._manifests = manifests
+        self._context = context
         self._claims = {claim.row.id: claim for claim in claims}
-        self._lease = lease
-        self._clock = clock
-        self._all_lost = all_lost
+        self._lease = timedelta(seconds=context.services.settings.batch.lease_seconds)
+        self._on_all_lost = on_all_lost
         self._ended = threading.Event()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._renew, name="lease-keeper", daemon=True)
@@ -58,18 +53,19 @@ class LeaseKeeper:
         """Whether another run may have taken this manifest over."""
         return manifest in self._lost
 
-    def settle(self, manifest: str) -> None:
-        """No more renewals of this one: it is committed or given up."""
+    def stop_renewing(self, manifest: str) -> None:
+        """No more renewals of this manifest: it is committed or given up."""
         with self._lock:
             self._claims.pop(manifest, None)
 
     def renew_all(self) -> None:
         """One round; a failing ledger is not yet a lost lease, the next round tries again."""
+        manifests, clock = self._context.services.ledger.manifests, self._context.clock
         with self._lock:
             claims = list(self._claims.values())
         for claim in claims:
             try:
-                self._manifests.renew(claim, self._clock(), self._lease)
+                manifests.renew(claim, clock(), self._lease)
             except LeaseLostError:
                 with self._lock:
                     if self._claims.pop(claim.row.id, None) is not None:
@@ -77,7 +73,7 @@ class LeaseKeeper:
             except Exception:  # noqa: S112
                 continue
         if self._lost and not self._claims:
-            self._all_lost()
+            self._on_all_lost()
 
     def _renew(self) -> None:
         while not self._ended.wait(self._lease.total_seconds() / RENEWALS_PER_LEASE):

@@ -24,15 +24,14 @@ from transform.task_model import NUMBERS_PER_TASK, Task, TaskResult
 from transform.upload import Uploads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from concurrent.futures import Future
-    from datetime import datetime
 
     from lake.commit import PendingObject
     from lake.ledger import Claim
     from lake.manifest import Manifest, ObjectVersion
     from lake.settings import ConvertSettings
-    from transform.services import Services
+    from transform.context import ConversionContext, JobServices
     from transform.task_model import Split
 
 HEAD_BYTES = 4
@@ -52,7 +51,7 @@ class Attempt:
     """ISO 8601, UTC."""
 
 
-def plan_attempt(services: Services, claim: Claim, clock: Callable[[], datetime]) -> Attempt:
+def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
     """Read the manifest and cut it into tasks; the dataset's known columns are frozen here.
 
     Raises
@@ -60,8 +59,9 @@ def plan_attempt(services: Services, claim: Claim, clock: Callable[[], datetime]
     InvalidDocumentError
         The manifest or its list of excluded files is not what this system wrote.
     """
+    services = context.services
     resources, settings = services.resources, services.settings.convert
-    started_at = iso_utc(clock())
+    started_at = iso_utc(context.clock())
     manifest = read_manifest(services.s3, resources.control_bucket, claim.row.id, {resources.input_bucket})
     excluded = read_exclusions(services.s3, resources.control_bucket, claim.row.exclusions, manifest)
     files = [file for file in manifest.files if file not in excluded]
@@ -86,7 +86,7 @@ def plan_attempt(services: Services, claim: Claim, clock: Callable[[], datetime]
     return Attempt(claim, manifest, excluded, tasks, started_at)
 
 
-def commit_document(services: Services, attempt: Attempt, results: Sequence[TaskResult]) -> CommitDocument:
+def commit_document(services: JobServices, attempt: Attempt, results: Sequence[TaskResult]) -> CommitDocument:
     """Audit the results; all that publishing needs.
 
     Raises
@@ -140,7 +140,7 @@ def _compressed(source: Source, files: Sequence[ObjectVersion], split_bytes: int
         return {file for file, compressed in zip(large, pool.map(sniff, large), strict=True) if compressed}
 
 
-def _quarantine_files(services: Services, attempt: Attempt) -> list[PendingObject]:
+def _quarantine_files(services: JobServices, attempt: Attempt) -> list[PendingObject]:
     """The excluded files, by reference, as one more quarantine object, numbered behind those of all tasks."""
     if not attempt.excluded:
         return []

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from lake.ledger import ManifestRow
     from lake.settings import Settings
-    from transform.services import Services
+    from transform.context import JobServices
 
 
 def attempts_allowed(settings: Settings, row: ManifestRow) -> int:
@@ -23,14 +23,14 @@ def attempts_allowed(settings: Settings, row: ManifestRow) -> int:
     return allowed + (row.exclusions is not None)
 
 
-def supersede_or_fail(services: Services, row: ManifestRow, now: datetime) -> bool:
+def supersede_or_fail(services: JobServices, row: ManifestRow, now: datetime) -> bool:
     """Supersede or fail a QUEUED manifest that may not be tried again; False: the row has moved on, read it again.
 
     From the stream lane it goes to the batch lane as it is; there it is halved until a bad file stands alone. What
     was published once is never superseded: it ends FAILED and stays as it is.
     """
     assert row.state == State.QUEUED
-    reason = f"given up after {row.tries} attempts: {row.reason or 'its runs ended without a word'}"
+    reason = f"given up after {row.tries} attempts: {row.reason or 'its runs ended without reporting a result'}"
     successors = [] if row.published is not None else _successors(services, row, now)
     if not successors:
         return services.ledger.manifests.fail(row, reason, now)
@@ -39,7 +39,7 @@ def supersede_or_fail(services: Services, row: ManifestRow, now: datetime) -> bo
     return services.ledger.manifests.supersede([row], successors, reason, now)
 
 
-def _successors(services: Services, row: ManifestRow, now: datetime) -> list[Manifest]:
+def _successors(services: JobServices, row: ManifestRow, now: datetime) -> list[Manifest]:
     resources = services.resources
     manifest = read_manifest(services.s3, resources.control_bucket, row.id, {resources.input_bucket})
     fresh = replace(manifest, lane=Lane.BATCH, created_at=iso_utc(now))

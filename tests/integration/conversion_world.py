@@ -19,8 +19,8 @@ from lake.partition import Partition
 from lake.resource_names import ResourceNames
 from lake.settings import Settings
 from transform.clients import s3_client
+from transform.context import ConversionContext, JobServices
 from transform.convert import convert
-from transform.services import Services
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,9 +49,10 @@ class Clock:
 
 @dataclass
 class Deployment:
-    services: Services
+    services: JobServices
     clock: Clock = field(default_factory=Clock)
     dead_runs: set[str] = field(default_factory=set)
+    log_lines: list[str] = field(default_factory=list)
 
     @classmethod
     def create(cls, cloud: LocalCloud, *, versions: bool = True) -> Deployment:
@@ -73,7 +74,7 @@ class Deployment:
             s3.put_bucket_versioning(Bucket=resources.input_bucket, VersioningConfiguration={"Status": "Enabled"})
         dynamodb = boto3.resource("dynamodb").meta.client
         _create_table(dynamodb, resources.ledger_table)
-        return cls(Services(s3, Ledger.over(dynamodb, resources.ledger_table), resources, Settings("test")))
+        return cls(JobServices(s3, Ledger.over(dynamodb, resources.ledger_table), resources, Settings("test")))
 
     def configure(self, **convert_settings: Any) -> None:
         settings = self.services.settings
@@ -126,14 +127,12 @@ class Deployment:
         run: str = "run-1",
         clock: Callable[[], datetime] | None = None,
     ) -> list[ConversionOutcome]:
-        return convert(
-            manifests,
-            spark=spark,
-            services=self.services,
-            run=run,
-            clock=clock or self.clock,
-            run_is_terminal=self.dead_runs.__contains__,
-        )
+        return convert(manifests, self.context(spark, run, clock))
+
+    def context(self, spark: SparkSession, run: str, clock: Callable[[], datetime] | None = None) -> ConversionContext:
+        """What a run of this name works with; its log goes to ``log_lines``."""
+        run_is_terminal, log = self.dead_runs.__contains__, self.log_lines.append
+        return ConversionContext(spark, self.services, run, clock or self.clock, run_is_terminal, log)
 
     def row(self, manifest: str) -> ManifestRow:
         row = self.services.ledger.manifests.get(manifest)

@@ -12,7 +12,7 @@ import boto3
 from lake.ledger import Ledger
 
 if TYPE_CHECKING:
-    from transform.services import Services
+    from transform.context import JobServices
 
 Fault = Callable[[int, str, Callable[[], Any]], Any]
 
@@ -29,7 +29,7 @@ class Steps:
         self._lock = threading.Lock()
         self.names: list[str] = []
 
-    def wrap(self, services: Services) -> Services:
+    def wrap(self, services: JobServices) -> JobServices:
         """The same services over clients of which every call is a step."""
         dynamodb = boto3.resource("dynamodb").meta.client
         ledger = Ledger.over(_Stepped(dynamodb, self), services.resources.ledger_table)  # type: ignore[arg-type]

@@ -32,14 +32,8 @@ def enqueue(deployment: Deployment) -> str:
 
 
 def convert_with(deployment: Deployment, steps: Steps, spark: SparkSession, manifest: str, run: str = "run-1") -> Any:
-    return convert(
-        [manifest],
-        spark=spark,
-        services=steps.wrap(deployment.services),
-        run=run,
-        clock=deployment.clock,
-        run_is_terminal=deployment.dead_runs.__contains__,
-    )
+    context = deployment.context(spark, run)
+    return convert([manifest], replace(context, services=steps.wrap(deployment.services)))
 
 
 def check_published_once(deployment: Deployment, manifest: str) -> None:

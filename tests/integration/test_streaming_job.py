@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -11,55 +10,40 @@ import pytest
 
 import batch_job.main
 from lake.layout import CHECKPOINT, INBOX
-from lake.manifest import Lane as ManifestLane
+from lake.manifest import Lane
 from streaming_job.inbox import unfinished
-from streaming_job.micro_batch import HELD_WAIT_SECONDS, Lane, convert_pointers
+from streaming_job.micro_batch import HELD_WAIT_SECONDS, convert_pointers
 from streaming_job.stream import InboxStream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.integration.conversion_world import Deployment
+    from transform.context import ConversionContext
 
 BODY = b'{"a":1.10,"b":"x"}\nbroken\n{"c":null,"d":[1, 2]}\n'
 
 
-def _lane(deployment: Deployment, spark: SparkSession, lines: list[str]) -> Lane:
-    return Lane(
-        spark,
-        deployment.services,
-        "run-s",
-        lambda: datetime.now(UTC),
-        deployment.dead_runs.__contains__,
-        threading.Event().wait,
-        lines.append,
-    )
+def stream_context(deployment: Deployment, spark: SparkSession) -> ConversionContext:
+    return deployment.context(spark, "run-s", lambda: datetime.now(UTC))
 
 
 def test_both_jobs_give_the_same_lake(deployment: Deployment, spark: SparkSession) -> None:
     # Given the same file once for each lane
     deployment.set_stream(trigger_seconds=1, idle_minutes=0.05)
     file = deployment.put("orders/a.ndjson", BODY)
-    streamed = deployment.enqueue([file], ManifestLane.STREAM)
+    streamed = deployment.enqueue([file], Lane.STREAM)
     deployment.point(streamed)
-    lines: list[str] = []
 
     # When the stream works until it is idle
-    InboxStream(_lane(deployment, spark, lines)).run()
+    InboxStream(stream_context(deployment, spark)).run()
 
     # Then its rows are there, and the batch job publishes the same ones
     rows, rejects = deployment.lake(), deployment.quarantine()
     assert deployment.row(streamed).state == "DONE"
     assert rows == [{"a": "1.10", "b": "x"}, {"d": "[1, 2]"}]
     batched = deployment.enqueue([file])
-    code = batch_job.main.run(
-        {"run": deployment.write_run([batched]), "JOB_RUN_ID": "run-b"},
-        spark=spark,
-        services=deployment.services,
-        clock=deployment.clock,
-        run_is_terminal=deployment.dead_runs.__contains__,
-        log=lines.append,
-    )
+    code = batch_job.main.run(deployment.context(spark, "run-b"), {"run": deployment.write_run([batched])})
     assert code == 0
     assert deployment.lake() == rows * 2
     assert deployment.quarantine() == rejects * 2
@@ -69,24 +53,23 @@ def test_both_jobs_give_the_same_lake(deployment: Deployment, spark: SparkSessio
 def test_a_checkpoint_that_cannot_be_read_is_set_aside(deployment: Deployment, spark: SparkSession) -> None:
     # Given a checkpoint of a past run that is damaged, and a new pointer
     deployment.set_stream(trigger_seconds=1, idle_minutes=0.05)
-    first = deployment.enqueue([deployment.put("orders/a.ndjson", BODY)], ManifestLane.STREAM)
+    first = deployment.enqueue([deployment.put("orders/a.ndjson", BODY)], Lane.STREAM)
     deployment.point(first)
-    lines: list[str] = []
-    InboxStream(_lane(deployment, spark, lines)).run()
+    InboxStream(stream_context(deployment, spark)).run()
     control = deployment.services.resources.control_bucket
     for key in deployment.keys(control):
         if key.startswith(f"{CHECKPOINT}offsets/"):
             deployment.services.s3.put_object(Bucket=control, Key=key, Body=b"garbage")
-    second = deployment.enqueue([deployment.put("orders/b.ndjson", BODY)], ManifestLane.STREAM)
+    second = deployment.enqueue([deployment.put("orders/b.ndjson", BODY)], Lane.STREAM)
     deployment.point(second)
 
     # When
-    InboxStream(_lane(deployment, spark, lines)).run()
+    InboxStream(stream_context(deployment, spark)).run()
 
     # Then the work goes on and the old one is kept
     assert deployment.row(second).state == "DONE"
     assert len(deployment.lake()) == 4
-    assert any(line.startswith("ALARM the checkpoint") for line in lines)
+    assert any(line.startswith("ALARM the checkpoint") for line in deployment.log_lines)
     assert any("set-aside" in key for key in deployment.keys(control))
 
 
@@ -95,30 +78,27 @@ def test_a_stop_request_ends_the_run_between_micro_batches(deployment: Deploymen
     deployment.set_stream(trigger_seconds=1)
     deployment.services.ledger.stream.open_window("2999-01-01T00:00:00+00:00")
     deployment.services.ledger.stream.request_stop(True)
-    lines: list[str] = []
 
     # When / Then it returns
-    InboxStream(_lane(deployment, spark, lines)).run()
-    assert lines[-1] == "stopped as requested"
+    InboxStream(stream_context(deployment, spark)).run()
+    assert deployment.log_lines[-1] == "stopped as requested"
     assert deployment.services.ledger.stream.get().heartbeat_at is None
 
 
 def test_a_held_manifest_is_waited_for(deployment: Deployment, spark: SparkSession) -> None:
     # Given a manifest that another run holds, until that run ends while we wait
-    manifest = deployment.enqueue([deployment.put("orders/a.ndjson", BODY)], ManifestLane.STREAM)
+    manifest = deployment.enqueue([deployment.put("orders/a.ndjson", BODY)], Lane.STREAM)
     manifests = deployment.services.ledger.manifests
     assert manifests.claim(deployment.row(manifest), "run-x", datetime.now(UTC), timedelta(hours=1))
-    lines: list[str] = []
     waits: list[float] = []
 
     def wait(seconds: float) -> None:
         waits.append(seconds)
         deployment.dead_runs.add("run-x")
 
-    lane = replace(_lane(deployment, spark, lines), wait=wait)
-
     # When
-    outcomes = convert_pointers(lane, [f'{{"manifest":"{manifest}"}}', "garbage", '{"manifest":"20260101T000000x"}'])
+    pointers = [f'{{"manifest":"{manifest}"}}', "garbage", '{"manifest":"20260101T000000x"}']
+    outcomes = convert_pointers(stream_context(deployment, spark), pointers, wait)
 
     # Then
     assert {outcome.manifest: outcome.state for outcome in outcomes} == {
@@ -134,20 +114,19 @@ def test_a_poisonous_manifest_goes_to_the_batch_lane_with_an_alarm(deployment: D
     deployment.set_stream(max_attempts=1)
     resources = replace(deployment.services.resources, quarantine_bucket="no-such-bucket")
     deployment.services = replace(deployment.services, resources=resources)
-    bad = deployment.enqueue([deployment.put("orders/a.ndjson", BODY)], ManifestLane.STREAM)
-    good = deployment.enqueue([deployment.put("orders/b.ndjson", b'{"a":1}\n')], ManifestLane.STREAM)
-    lines: list[str] = []
+    bad = deployment.enqueue([deployment.put("orders/a.ndjson", BODY)], Lane.STREAM)
+    good = deployment.enqueue([deployment.put("orders/b.ndjson", b'{"a":1}\n')], Lane.STREAM)
 
     # When
     outcomes = convert_pointers(
-        _lane(deployment, spark, lines), [f'{{"manifest":"{manifest}"}}' for manifest in (bad, good)]
+        stream_context(deployment, spark), [f'{{"manifest":"{manifest}"}}' for manifest in (bad, good)]
     )
 
     # Then
     assert {outcome.manifest: outcome.state for outcome in outcomes} == {bad: "SUPERSEDED", good: "DONE"}
-    assert any(line.startswith(f"ALARM {bad} SUPERSEDED") for line in lines)
+    assert any(line.startswith(f"ALARM {bad} SUPERSEDED") for line in deployment.log_lines)
     (successor,) = deployment.row(bad).superseded_by
-    assert (deployment.row(successor).state, deployment.row(successor).lane) == ("QUEUED", ManifestLane.BATCH)
+    assert (deployment.row(successor).state, deployment.row(successor).lane) == ("QUEUED", Lane.BATCH)
 
 
 def test_a_pointer_that_is_gone_is_skipped_when_its_micro_batch_is_replayed(
@@ -155,17 +134,16 @@ def test_a_pointer_that_is_gone_is_skipped_when_its_micro_batch_is_replayed(
 ) -> None:
     # Given a run that dies within its micro-batch, and a pointer that is replaced before the next run
     deployment.set_stream(trigger_seconds=1, idle_minutes=0.05)
-    manifest = deployment.enqueue([deployment.put("orders/a.ndjson", BODY)], ManifestLane.STREAM)
+    manifest = deployment.enqueue([deployment.put("orders/a.ndjson", BODY)], Lane.STREAM)
     deployment.point(manifest)
     row = deployment.row(manifest)
     assert deployment.services.ledger.manifests.claim(row, "run-x", datetime.now(UTC), timedelta(hours=1))
-    lines: list[str] = []
 
     def die(_seconds: float) -> None:
         raise ArithmeticError
 
     with pytest.raises(ArithmeticError):
-        InboxStream(replace(_lane(deployment, spark, lines), wait=die)).run()
+        InboxStream(stream_context(deployment, spark), wait=die).run()
     control = deployment.services.resources.control_bucket
     for key in deployment.keys(control):
         if key.startswith(INBOX):
@@ -174,17 +152,17 @@ def test_a_pointer_that_is_gone_is_skipped_when_its_micro_batch_is_replayed(
     deployment.dead_runs.add("run-x")
 
     # When
-    InboxStream(_lane(deployment, spark, lines)).run()
+    InboxStream(stream_context(deployment, spark)).run()
 
     # Then
     assert deployment.row(manifest).state == "DONE"
     assert len(deployment.lake()) == 2
-    assert not any("checkpoint" in line for line in lines)
+    assert not any("checkpoint" in line for line in deployment.log_lines)
 
 
 def test_only_open_manifests_of_the_stream_lane_keep_a_run_going(deployment: Deployment, spark: SparkSession) -> None:
     # Given a pointer of a manifest that is done
-    manifest = deployment.enqueue([deployment.put("orders/a.ndjson", BODY)], ManifestLane.STREAM)
+    manifest = deployment.enqueue([deployment.put("orders/a.ndjson", BODY)], Lane.STREAM)
     deployment.point(manifest)
     assert unfinished(deployment.services)
     deployment.convert([manifest], spark)

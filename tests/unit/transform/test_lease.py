@@ -5,11 +5,14 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
 from lake.errors import LeaseLostError
 from lake.ledger import Claim, ManifestRow, State
 from lake.manifest import Lane
 from lake.partition import Partition
+from transform.context import ConversionContext
 from transform.lease import LeaseKeeper
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -39,7 +42,11 @@ class FakeManifests:
 
 
 def keeper(manifests: FakeManifests, ids: str, all_lost: threading.Event) -> LeaseKeeper:
-    return LeaseKeeper(manifests, [claim(name) for name in ids], LEASE, lambda: NOON, all_lost.set)  # type: ignore[arg-type]
+    settings = SimpleNamespace(batch=SimpleNamespace(lease_seconds=LEASE.total_seconds()))
+    services: Any = SimpleNamespace(ledger=SimpleNamespace(manifests=manifests), settings=settings)
+    spark: Any = None
+    context = ConversionContext(spark, services, "run-1", lambda: NOON, lambda _: False, lambda _: None)
+    return LeaseKeeper(context, [claim(name) for name in ids], all_lost.set)
 
 
 def test_renewals_go_on_by_themselves_and_end_with_the_work() -> None:
@@ -80,6 +87,6 @@ def test_a_ledger_that_does_not_answer_is_no_lost_lease() -> None:
 def test_what_is_committed_is_not_renewed_any_more() -> None:
     manifests, stopped = FakeManifests(lost={"a"}), threading.Event()
     subject = keeper(manifests, "a", stopped)
-    subject.settle("a")
+    subject.stop_renewing("a")
     subject.renew_all()
     assert (manifests.renewed, stopped.is_set()) == ([], False)
