@@ -1,37 +1,28 @@
-"""One attempt at one manifest, before and after its tasks: what they are to do, and what is committed of it."""
+"""The plan of one attempt at one manifest: which tasks read which parts of which files."""
 
 from __future__ import annotations
 
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ndjson_arrow import detect_codec
 
-from lake.commit import CommitDocument
-from lake.layout import quarantine_key
 from lake.manifest import read_manifest
 from lake.time import iso_utc
-from transform.audit import audit
 from transform.exclusions import read_exclusions
 from transform.output_ratio import output_ratio
-from transform.quarantine_writer import QuarantineFiles, file_record
 from transform.source import Source, UnreadableFileError
 from transform.splits import pack, splits_of
-from transform.task_model import NUMBERS_PER_TASK, Task, TaskResult
-from transform.upload import Uploads
+from transform.task_model import Task
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from concurrent.futures import Future
 
-    from lake.commit import PendingObject
     from lake.ledger import Claim
     from lake.manifest import Manifest, ObjectVersion
     from lake.settings import ConvertSettings
-    from transform.context import ConversionContext, JobServices
+    from transform.context import ConversionContext
     from transform.task_model import Split
 
 HEAD_BYTES = 4
@@ -86,32 +77,6 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
     return Attempt(claim, manifest, excluded, tasks, started_at)
 
 
-def commit_document(services: JobServices, attempt: Attempt, results: Sequence[TaskResult]) -> CommitDocument:
-    """Audit the results; all that publishing needs.
-
-    Raises
-    ------
-    AuditError
-        What was written does not add up to what was read.
-    """
-    sources = audit(attempt.manifest, attempt.excluded, attempt.tasks, results)
-    ordered = sorted(results, key=lambda result: result.number)
-    row = attempt.claim.row
-    return CommitDocument(
-        attempt.manifest.id,
-        row.generation,
-        row.attempt,
-        attempt.manifest.partition,
-        attempt.claim.owner,
-        attempt.started_at,
-        tuple(item for result in ordered for item in result.objects),
-        (*(item for result in ordered for item in result.quarantine), *_quarantine_files(services, attempt)),
-        sources,
-        tuple(dict.fromkeys(name for result in ordered for name in result.new_columns)),
-        sum(result.milliseconds for result in results),
-    )
-
-
 def _packed(
     source: Source, splits: Sequence[Split], settings: ConvertSettings, measured: float | None
 ) -> list[tuple[Split, ...]]:
@@ -138,23 +103,3 @@ def _compressed(source: Source, files: Sequence[ObjectVersion], split_bytes: int
 
     with ThreadPoolExecutor(PARALLEL_SNIFFS) as pool:
         return {file for file, compressed in zip(large, pool.map(sniff, large), strict=True) if compressed}
-
-
-def _quarantine_files(services: JobServices, attempt: Attempt) -> list[PendingObject]:
-    """The excluded files, by reference, as one more quarantine object, numbered behind those of all tasks."""
-    if not attempt.excluded:
-        return []
-    manifest, generation = attempt.manifest, attempt.claim.row.generation
-    number = len(attempt.tasks) * NUMBERS_PER_TASK
-    key = quarantine_key(manifest.partition, manifest.id, generation, number)
-    pending: list[Future[PendingObject]] = []
-    with tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder, Uploads(services.s3) as uploads:
-        writer = QuarantineFiles(
-            Path(folder),
-            1 << 40,
-            lambda path, rows: pending.append(uploads.add(path, services.resources.quarantine_bucket, key, rows)),
-        )
-        writer.write(file_record(file, reason) for file, reason in attempt.excluded.items())
-        writer.close()
-        uploads.finish()
-    return [future.result() for future in pending]
