@@ -12,7 +12,7 @@ from bench.measure import forget_peak, peak_bytes
 from lake.partition import Partition
 from transform.run_task import forget_zip_importers, run_task
 from transform.spark_job import WORKER_ENVIRONMENT
-from transform.splits import pack, splits_of
+from transform.splits import pack_tasks, split_files
 from transform.task_model import Task
 from transform.upload import Uploads
 
@@ -32,11 +32,11 @@ def plan(data: Data, settings: ConvertSettings) -> list[Task]:
     """Tasks as an attempt at a manifest of these files would plan them; no column of the dataset is known yet."""
     files = [local_version(path) for path in data.paths]
     compressed = files if data.shape == "gzip" else []
-    splits = splits_of(files, compressed, settings.split_bytes)
+    splits = split_files(files, compressed, settings.split_bytes)
     ratio = min(TASKS, len(files)) * settings.target_file_bytes / sum(split.size for split in splits)
     return [
         Task("bench", 1, Partition("bench", "2026-03-17", 0), number, task, (), "lake", "quarantine", settings)
-        for number, task in enumerate(pack(splits, settings.target_file_bytes, ratio))
+        for number, task in enumerate(pack_tasks(splits, settings.target_file_bytes, ratio))
     ]
 
 

@@ -13,7 +13,7 @@ from lake.errors import InvalidInputError
 from lake.ledger import Ledger
 from lake.resource_names import ResourceNames
 from lake.settings import load_settings, parse_settings
-from transform.clients import CONFIG, s3_client
+from transform.clients import JOB_CLIENT_CONFIG, s3_client
 from transform.context import JobServices
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def open_services(arguments: Mapping[str, str]) -> JobServices:
     s3 = s3_client()
     resources = ResourceNames.from_arguments(arguments)
     # A table name and an endpoint are all it needs; the client of a resource takes and gives plain Python values.
-    dynamodb = boto3.Session().resource("dynamodb", config=CONFIG).meta.client
+    dynamodb = boto3.Session().resource("dynamodb", config=JOB_CLIENT_CONFIG).meta.client
     return JobServices(s3, Ledger.over(dynamodb, resources.ledger_table), resources, _settings(s3, arguments))
 
 

@@ -13,7 +13,7 @@ from lake.time import iso_utc
 from transform.exclusions import read_exclusions
 from transform.output_ratio import output_ratio
 from transform.source import Source, UnreadableFileError
-from transform.splits import pack, splits_of
+from transform.splits import pack_tasks, split_files
 from transform.task_model import Task
 
 if TYPE_CHECKING:
@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     from transform.task_model import Split
 
 HEAD_BYTES = 4
-PARALLEL_SNIFFS = 32
+"""Length of the longest magic number of the reader's codecs (native/src/inflate.rs)."""
+PARALLEL_READS = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A claimed manifest and the work it stands for."""
+    """A claimed manifest and the tasks that convert it."""
 
     claim: Claim
     manifest: Manifest
@@ -43,12 +44,14 @@ class Attempt:
 
 
 def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
-    """Read the manifest and cut it into tasks; the dataset's known columns are frozen here.
+    """Read the manifest and divide it into tasks; the dataset's known columns are frozen here.
 
     Raises
     ------
     InvalidDocumentError
         The manifest or its list of excluded files is not what this system wrote.
+    TransientError, BotoCoreError, ClientError
+        A document, the ledger or the input could not be read now.
     """
     services = context.services
     resources, settings = services.resources, services.settings.convert
@@ -58,8 +61,8 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
     files = [file for file in manifest.files if file not in excluded]
     dataset = services.ledger.datasets.get(manifest.partition.dataset)
     source = Source()
-    splits = splits_of(files, _compressed(source, files, settings.split_bytes), settings.split_bytes)
-    packed = _packed(source, splits, settings, None if dataset is None else dataset.output_ratio)
+    splits = split_files(files, _large_compressed(source, files, settings.split_bytes), settings.split_bytes)
+    packed = _pack(source, splits, settings, None if dataset is None else dataset.output_ratio)
     tasks = tuple(
         Task(
             manifest.id,
@@ -77,29 +80,29 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
     return Attempt(claim, manifest, excluded, tasks, started_at)
 
 
-def _packed(
-    source: Source, splits: Sequence[Split], settings: ConvertSettings, measured: float | None
+def _pack(
+    source: Source, splits: Sequence[Split], settings: ConvertSettings, measured_ratio: float | None
 ) -> list[tuple[Split, ...]]:
-    """Splits to tasks by the manifest's own ratio: the dataset's earlier manifests may have been unlike it, or small.
+    """Splits to tasks by the manifest's own ratio: the dataset's earlier manifests may have been different, or small.
 
-    What is no larger than one output file should be becomes one task, whatever its ratio.
+    Input that is not larger than the target of one output file is one task, whatever its ratio.
     """
     large = sum(split.size for split in splits) > settings.target_file_bytes
-    sampled = output_ratio(source, splits, settings) if large else None
-    return pack(splits, settings.target_file_bytes, sampled or measured)
+    sampled_ratio = output_ratio(source, splits, settings) if large else None
+    return pack_tasks(splits, settings.target_file_bytes, sampled_ratio or measured_ratio)
 
 
-def _compressed(source: Source, files: Sequence[ObjectVersion], split_bytes: int) -> set[ObjectVersion]:
-    """Large files that begin like a compressed one; small ones are read whole whatever they are."""
+def _large_compressed(source: Source, files: Sequence[ObjectVersion], split_bytes: int) -> set[ObjectVersion]:
+    """Files larger than a split that begin like compressed ones; the others are read whole whatever they are."""
     large = [file for file in files if file.size > max(split_bytes, HEAD_BYTES)]
     if not large:
         return set()
 
-    def sniff(file: ObjectVersion) -> bool:
+    def is_compressed(file: ObjectVersion) -> bool:
         try:
             return detect_codec(bytes(source.fetch(file, 0, HEAD_BYTES))) is not None
         except UnreadableFileError:
-            return False  # the task that reads it says why
+            return False  # The task that reads the file reports the reason.
 
-    with ThreadPoolExecutor(PARALLEL_SNIFFS) as pool:
-        return {file for file, compressed in zip(large, pool.map(sniff, large), strict=True) if compressed}
+    with ThreadPoolExecutor(PARALLEL_READS) as pool:
+        return {file for file, compressed in zip(large, pool.map(is_compressed, large), strict=True) if compressed}

@@ -17,7 +17,7 @@ from tests.load.lanes import bodies
 from transform.output_ratio import output_ratio
 from transform.run_task import run_task
 from transform.source import Source
-from transform.splits import pack, splits_of
+from transform.splits import pack_tasks, split_files
 from transform.task_model import Task
 from transform.upload import Uploads
 
@@ -77,8 +77,8 @@ def large_file(folder: Path, size: int) -> Large:
     version = ObjectVersion("input", path.name, "0" * 32, path.stat().st_size, "2026-01-01T00:00:00+00:00", "v")
     settings = ConvertSettings()
     source, base, peaks, rows = _FolderSource(folder), _peak_after_reset(), [], 0
-    splits = splits_of([version], set(), settings.split_bytes)
-    tasks = pack(splits, settings.target_file_bytes, output_ratio(source, splits, settings))
+    splits = split_files([version], set(), settings.split_bytes)
+    tasks = pack_tasks(splits, settings.target_file_bytes, output_ratio(source, splits, settings))
     objects: list[int] = []
     started = time.monotonic()
     for number, part in enumerate(tasks):

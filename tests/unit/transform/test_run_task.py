@@ -21,7 +21,7 @@ from tests.oracle import ndjson_oracle
 from transform.audit import audit
 from transform.run_task import run_task
 from transform.source import UnreadableFileError
-from transform.splits import pack, splits_of
+from transform.splits import pack_tasks, split_files
 from transform.task_model import Task, TaskResult
 
 PARTITION = Partition("orders", "2026-03-04", 12)
@@ -93,10 +93,10 @@ def run(
     options = ConvertSettings(split_bytes=split_bytes, target_file_bytes=target)
     versions = [version(key, body) for key, body in {**files, **lost}.items()]
     packed = {item for item in versions if item.key.endswith(".gz")}
-    splits = splits_of(versions, packed, split_bytes)
+    splits = split_files(versions, packed, split_bytes)
     tasks = [
         Task("m", 1, PARTITION, number, part, ("c",), "lake", "quarantine", options)
-        for number, part in enumerate(pack(splits, target, 1.0))
+        for number, part in enumerate(pack_tasks(splits, target, 1.0))
     ]
     source: Any = Bodies(files)
     reads = Reads()
