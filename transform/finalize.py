@@ -153,14 +153,19 @@ def _exclude(
 def _commit(context: ConversionContext, claim: Claim, reference: Document, uploaded: Iterable[PendingObject]) -> bool:
     """The commit point. Refused or unanswered, the row is read before anything is aborted."""
     manifests = context.services.ledger.manifests
-    for _ in range(MAX_COMMIT_TRIES):
+    for number in range(1, MAX_COMMIT_TRIES + 1):
         try:
             manifests.commit(claim, reference, context.clock())
         except LeaseLostError:
             break
-        except (BotoCoreError, ClientError):
-            continue
-        return True
+        except (BotoCoreError, ClientError) as error:
+            tries = f"try {number} of {MAX_COMMIT_TRIES}"
+            context.log(
+                f"the commit of manifest {claim.row.id} got no answer in {tries}: {error}; "
+                "after the last try the ledger row decides"
+            )
+        else:
+            return True
     # An update without an answer may still be applied: only a row that has left this attempt settles it.
     give_up(context, claim, COMMIT_UNSETTLED, ())
     row = manifests.get(claim.row.id)
@@ -193,7 +198,7 @@ def _publish(context: ConversionContext, document: CommitDocument, reference: Do
     committed = {item.upload_id for item in (*document.objects, *document.quarantine)}
     prefix = lake_prefix(document.partition, document.manifest, document.generation)
     for bucket in resources.output_buckets:
-        abort_strays(services.s3, bucket, prefix, committed)
+        abort_strays(services.s3, bucket, prefix, committed, context.log)
     if state == State.DONE:
         return _done(services, document)
     after = manifests.get(document.manifest)

@@ -15,7 +15,7 @@ from lake.errors import AuditError, TransientError
 from lake.publish import abort_upload
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
     from pathlib import Path
 
     from mypy_boto3_s3 import S3Client
@@ -102,17 +102,22 @@ class Uploads:
         return PendingObject(bucket, key, upload_id, (etag,), whole, size, rows)
 
 
-def abort_strays(s3: S3Client, bucket: str, prefix: str, keep: Collection[str]) -> None:
+def abort_strays(s3: S3Client, bucket: str, prefix: str, keep: Collection[str], log: Callable[[str], None]) -> None:
     """Abort unfinished uploads under ``prefix`` whose ids are not in ``keep``.
 
     Only after a commit of the generation that ``prefix`` names: from then on no other attempt of it can be committed,
     not even one that is still running, so its uploads are of no use. Before that commit another attempt's uploads may
     be the ones that will be published.
+
+    An error of S3 is only logged: the manifest is published, and its strays are not visible to readers.
     """
     try:
         for page in s3.get_paginator("list_multipart_uploads").paginate(Bucket=bucket, Prefix=prefix):
             for upload in page.get("Uploads", []):
                 if upload["UploadId"] not in keep:
                     abort_upload(s3, bucket, upload["Key"], upload["UploadId"])
-    except ClientError:
-        return
+    except ClientError as error:
+        log(
+            f"stray uploads under s3://{bucket}/{prefix} were not all aborted: {error}; "
+            "the sweep or the bucket's lifecycle rule removes them"
+        )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from lake.errors import AuditError
@@ -85,9 +86,29 @@ def test_a_part_that_is_not_the_file_is_an_audit_error(s3: Any, tmp_path: Path) 
     assert unfinished(s3) == []
 
 
-def test_strays_are_aborted_below_the_prefix_only(s3: Any) -> None:
+def test_strays_are_aborted_under_the_prefix_only(s3: Any) -> None:
     ids = {
         key: s3.create_multipart_upload(Bucket="lake", Key=key)["UploadId"] for key in ("m-g1-0", "m-g1-1", "m-g2-0")
     }
-    abort_strays(s3, "lake", "m-g1-", {ids["m-g1-1"]})
+    lines: list[str] = []
+    abort_strays(s3, "lake", "m-g1-", {ids["m-g1-1"]}, lines.append)
     assert sorted(unfinished(s3)) == ["m-g1-1", "m-g2-0"]
+    assert lines == []
+
+
+def test_strays_that_cannot_be_aborted_are_logged_with_what_removes_them(s3: Any) -> None:
+    # Given a role that may not list uploads
+    class Refusing:
+        def get_paginator(self, operation: str) -> Any:
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "ListMultipartUploads")
+
+    s3.create_multipart_upload(Bucket="lake", Key="m-g1-0")
+    refusing: Any = Refusing()
+    lines: list[str] = []
+    # When
+    abort_strays(refusing, "lake", "m-g1-", set(), lines.append)
+    # Then the publish goes on
+    (line,) = lines
+    assert line.startswith("stray uploads under s3://lake/m-g1- were not all aborted: An error occurred (AccessDenied)")
+    assert line.endswith("the sweep or the bucket's lifecycle rule removes them")
+    assert unfinished(s3) == ["m-g1-0"]
