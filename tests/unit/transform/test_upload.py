@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 @pytest.fixture
 def s3() -> Iterator[Any]:
     with mock_aws():
-        client = boto3.client("s3", region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x")
+        # Not that of the environment, which leads to the emulator once another test has started it.
+        endpoint = "https://s3.amazonaws.com"
+        client = boto3.client(
+            "s3", "us-east-1", endpoint_url=endpoint, aws_access_key_id="x", aws_secret_access_key="x"
+        )
         client.create_bucket(Bucket="lake")
         yield client
 
