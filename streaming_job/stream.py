@@ -1,4 +1,4 @@
-"""The long-lived query over the inbox: heartbeat, graceful end between micro-batches, broken checkpoints."""
+"""The long-lived query over the inbox: heartbeat, end between micro-batches, unreadable checkpoints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import PySparkException
 
 from lake.layout import CHECKPOINT, INBOX
-from streaming_job.inbox import set_checkpoint_aside, unfinished
+from streaming_job.inbox import has_open_manifests, set_checkpoint_aside
 from streaming_job.micro_batch import convert_pointers
 
 if TYPE_CHECKING:
@@ -21,14 +21,21 @@ if TYPE_CHECKING:
 
     from transform.context import ConversionContext
 
-NEVER_TOO_OLD = "36500d"
-POINTERS_PER_TRIGGER = 100
-"""A quiet dataset's manifests are far below their limit, and many come between two triggers: a number that follows
-from the limit would leave them waiting. The bytes of one Spark job are bounded behind it."""
+MAX_POINTER_AGE = "36500d"
+"""A hundred years: Spark must not skip a pointer because it is older than the newest one."""
+MAX_POINTERS_PER_TRIGGER = 100
+"""Not derived from the maximum size of a manifest: a quiet dataset has many small ones between two triggers, and they
+would wait. The input of one Spark job is limited later, by ``stream.batch_bytes``."""
 
 
 class InboxStream:
-    """Runs micro-batches until it is told to stop or has been idle outside of the stream window."""
+    """Runs micro-batches until a stop is requested or the stream has been idle outside its window.
+
+    Parameters
+    ----------
+    wait
+        Pauses for a number of seconds, before a manifest that another run holds is tried again.
+    """
 
     def __init__(self, context: ConversionContext, wait: Callable[[float], object] = time.sleep) -> None:
         self._context = context
@@ -40,9 +47,9 @@ class InboxStream:
         self._last_work = context.clock()
 
     def run(self) -> None:
-        """Returns when the run should end; raises what a micro-batch raised.
+        """Return when the run should end; raises what a micro-batch raised.
 
-        A checkpoint that Spark cannot read is set aside once, and a new one begun.
+        A checkpoint that Spark cannot read is set aside once, and a new one is begun.
         """
         try:
             self._run_query()
@@ -76,10 +83,10 @@ class InboxStream:
         pointers = (
             spark.readStream.format("text")
             .schema("value string")
-            .option("maxFilesPerTrigger", POINTERS_PER_TRIGGER)
-            .option("maxFileAge", NEVER_TOO_OLD)
+            .option("maxFilesPerTrigger", MAX_POINTERS_PER_TRIGGER)
+            .option("maxFileAge", MAX_POINTER_AGE)
             .option("cleanSource", "delete")
-            # A pattern, because a folder without objects would not exist for Spark.
+            # A pattern, because for Spark a folder without objects does not exist.
             .load(f"{control}{INBOX}*.json")
         )
         return (
@@ -91,9 +98,9 @@ class InboxStream:
 
     def _convert(self, batch: DataFrame, number: int) -> None:
         with self._working:
-            # The run is over: this micro-batch is the next run's first.
+            # The run has ended: this micro-batch is the first one of the next run.
             if self._ending:
-                raise InterruptedError("the run ends before this micro-batch")
+                raise InterruptedError("the run has ended before this micro-batch")
             self._batches += 1
             try:
                 pointers = [str(row[0]) for row in batch.collect()]
@@ -108,7 +115,7 @@ class InboxStream:
         self._context.services.ledger.stream.record_heartbeat(self._context.run, self._context.clock())
 
     def _may_end(self) -> bool:
-        """Whether to end now; once it says so no micro-batch begins any more."""
+        """Whether to end now; after True no micro-batch begins."""
         row = self._context.services.ledger.stream.get()
         now = self._context.clock()
         in_window = row.window_until is not None and datetime.fromisoformat(row.window_until) > now
@@ -118,15 +125,15 @@ class InboxStream:
         if not self._working.acquire(blocking=False):
             return False
         try:
-            # First say that this run ends, then look: who puts a pointer after the look sees no heartbeat and starts
-            # another run.
+            # First record the end, then look: a function that puts a pointer after the look sees no heartbeat and
+            # starts another run.
             self._context.services.ledger.stream.end()
-            if not row.stop_requested and unfinished(self._context.services):
+            if not row.stop_requested and has_open_manifests(self._context.services):
                 self._last_work = now
                 self._record_heartbeat()
                 return False
             self._ending = True
         finally:
             self._working.release()
-        self._context.log("stopped as requested" if row.stop_requested else "idle outside of the stream window: ended")
+        self._context.log("stopped as requested" if row.stop_requested else "ended: idle outside the stream window")
         return True

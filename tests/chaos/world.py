@@ -27,7 +27,7 @@ from tests.chaos.checker import Checker, Names
 from tests.chaos.injection import Fault, Injector, Killed, acting
 from tests.chaos.inline_spark import InlineSpark
 from tests.chaos.processes import Clients, Process
-from tests.integration.conversion_world import _create_table
+from tests.integration.conversion_world import create_ledger_table
 from tests.unit.router.events import message, s3_record
 from tests.unit.router.glue import FakeGlue
 from transform.context import ConversionContext, JobServices
@@ -80,7 +80,7 @@ class World:
         if versions:
             versioning = {"Status": "Enabled"}
             clients.s3.put_bucket_versioning(Bucket=resources.input_bucket, VersioningConfiguration=versioning)
-        _create_table(clients.dynamodb, resources.ledger_table)
+        create_ledger_table(clients.dynamodb, resources.ledger_table)
         return cls(clients, random, settings, resources, versions)
 
     @property

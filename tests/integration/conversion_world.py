@@ -1,4 +1,4 @@
-"""One small deployment on the emulator: put files, make manifests, read back what readers see."""
+"""A world for one test: buckets and a ledger on the emulator, with what puts files in and reads the lake."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pyarrow.parquet as pq
 
-from lake.layout import lake_prefix, pointer_key, result_key
+from lake.layout import lake_prefix, pointer_key, result_key, run_key
 from lake.ledger import Ledger, ManifestRow
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id, write_manifest
 from lake.partition import Partition
@@ -36,7 +36,7 @@ Row = dict[str, str | None]
 
 @dataclass
 class Clock:
-    """A clock that only moves when it is told to."""
+    """A clock that moves only by ``advance``."""
 
     now: datetime = NOON
 
@@ -48,14 +48,17 @@ class Clock:
 
 
 @dataclass
-class Deployment:
+class ConversionWorld:
+    """Services over resources of its own, a clock that stands still, and the log of its runs."""
+
     services: JobServices
     clock: Clock = field(default_factory=Clock)
     dead_runs: set[str] = field(default_factory=set)
+    """Job runs that Glue would call terminal."""
     log_lines: list[str] = field(default_factory=list)
 
     @classmethod
-    def create(cls, cloud: LocalCloud, *, versions: bool = True) -> Deployment:
+    def create(cls, cloud: LocalCloud, *, versions: bool = True) -> ConversionWorld:
         name = f"t{secrets.token_hex(5)}"
         resources = ResourceNames(
             f"{name}-input",
@@ -73,18 +76,19 @@ class Deployment:
         if versions:
             s3.put_bucket_versioning(Bucket=resources.input_bucket, VersioningConfiguration={"Status": "Enabled"})
         dynamodb = boto3.resource("dynamodb").meta.client
-        _create_table(dynamodb, resources.ledger_table)
+        create_ledger_table(dynamodb, resources.ledger_table)
         return cls(JobServices(s3, Ledger.over(dynamodb, resources.ledger_table), resources, Settings("test")))
 
-    def configure(self, **convert_settings: Any) -> None:
+    def configure(self, section: str, **changes: Any) -> None:
+        """Change settings of one section: ``convert``, ``stream``, ``batch``, ..."""
         settings = self.services.settings
-        settings = replace(settings, convert=replace(settings.convert, **convert_settings))
+        settings = replace(settings, **{section: replace(getattr(settings, section), **changes)})
         self.services = replace(self.services, settings=settings)
 
-    def set_stream(self, **stream_settings: Any) -> None:
-        settings = self.services.settings
-        settings = replace(settings, stream=replace(settings.stream, **stream_settings))
-        self.services = replace(self.services, settings=settings)
+    def lose_the_quarantine(self) -> None:
+        """From now on a task with rejected lines always dies: they have no bucket to go to."""
+        resources = replace(self.services.resources, quarantine_bucket="no-such-bucket")
+        self.services = replace(self.services, resources=resources)
 
     def put(self, key: str, body: bytes) -> ObjectVersion:
         answer = self.services.s3.put_object(Bucket=self.services.resources.input_bucket, Key=key, Body=body)
@@ -106,16 +110,16 @@ class Deployment:
         self.services.ledger.manifests.enqueue(manifest)
         return manifest.id
 
-    def point(self, manifest: str) -> None:
+    def put_pointer(self, manifest: str) -> None:
         self.services.s3.put_object(
             Bucket=self.services.resources.control_bucket,
             Key=pointer_key(manifest, secrets.token_hex(4)),
             Body=json.dumps({"manifest": manifest}).encode(),
         )
 
-    def write_run(self, manifests: Sequence[str]) -> str:
-        key = "plans/night/runs/00000.json"
-        body = {"execution": "night", "number": 0, "manifests": list(manifests), "bytes": 0, "files": 0}
+    def put_run_document(self, manifests: Sequence[str]) -> str:
+        key = run_key("execution-1", 0)
+        body = {"execution": "execution-1", "number": 0, "manifests": list(manifests), "bytes": 0, "files": 0}
         bucket = self.services.resources.control_bucket
         self.services.s3.put_object(Bucket=bucket, Key=key, Body=json.dumps(body).encode())
         return f"s3://{bucket}/{key}"
@@ -175,7 +179,8 @@ class Deployment:
         return lake_prefix(Partition.of(dataset, NOON), manifest, generation)
 
 
-def _create_table(dynamodb: Any, name: str) -> None:
+def create_ledger_table(dynamodb: Any, name: str) -> None:
+    """The ledger's table and index, as the stack creates them."""
     dynamodb.create_table(
         TableName=name,
         BillingMode="PAY_PER_REQUEST",
