@@ -1,4 +1,4 @@
-"""One micro-batch: pointers in, every manifest they name brought to its end."""
+"""One micro-batch: pointers in, every manifest that they name converted."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def convert_pointers(
         rows = list(pool.map(context.services.ledger.manifests.get, ids))
     sizes = {manifest: 0 if row is None else row.bytes for manifest, row in zip(ids, rows, strict=True)}
     max_bytes = context.services.settings.stream.batch_bytes
-    return [outcome for portion in portions(sizes, max_bytes) for outcome in _convert(context, portion, wait)]
+    return [outcome for portion in portions(sizes, max_bytes) for outcome in _convert_portion(context, portion, wait)]
 
 
 def portions(sizes: Mapping[str, int], max_bytes: int) -> list[list[str]]:
@@ -64,7 +64,7 @@ def portions(sizes: Mapping[str, int], max_bytes: int) -> list[list[str]]:
     return filled
 
 
-def _convert(
+def _convert_portion(
     context: ConversionContext, manifests: list[str], wait: Callable[[float], object]
 ) -> list[ConversionOutcome]:
     done: list[ConversionOutcome] = []

@@ -90,13 +90,13 @@ class InboxStream:
             .load(f"{control}{INBOX}*.json")
         )
         return (
-            pointers.writeStream.foreachBatch(self._convert)
+            pointers.writeStream.foreachBatch(self._run_micro_batch)
             .option("checkpointLocation", control + CHECKPOINT)
             .trigger(processingTime=f"{stream.trigger_seconds} seconds")
             .start()
         )
 
-    def _convert(self, batch: DataFrame, number: int) -> None:
+    def _run_micro_batch(self, batch: DataFrame, number: int) -> None:
         with self._working:
             # The run has ended: this micro-batch is the first one of the next run.
             if self._ending:

@@ -40,7 +40,8 @@ def claim_or_finish(context: ConversionContext, manifest: str) -> Claim | Conver
                 manifest, UNKNOWN, reason="the ledger has no such manifest: nothing was done for it"
             )
         if not row.open:
-            return ConversionOutcome(manifest, row.state, reason=row.reason, successors=_successors(services, row))
+            successors = _batch_successors(services, row)
+            return ConversionOutcome(manifest, row.state, reason=row.reason, successors=successors)
         if row.state == State.PUBLISHING:
             resources = services.resources
             roll_forward(services.s3, services.ledger, resources.control_bucket, row, clock, resources.output_buckets)
@@ -49,7 +50,7 @@ def claim_or_finish(context: ConversionContext, manifest: str) -> Claim | Conver
             own = row.owner == context.run
             if row.has_live_lease(clock()) and (own or not context.run_is_terminal(row.owner or "")):
                 return ConversionOutcome(manifest, HELD, reason=f"run {row.owner} is working on it")
-            reason = f"run {row.owner} ended attempt {row.attempt} without reporting a result"
+            reason = f"run {row.owner} ended during attempt {row.attempt} without reporting a result"
             manifests.release(row, reason, clock())
         elif row.tries >= attempts_allowed(services.settings, row):
             supersede_or_fail(services, row, clock())
@@ -63,7 +64,7 @@ def claim_or_finish(context: ConversionContext, manifest: str) -> Claim | Conver
     )
 
 
-def _successors(services: JobServices, row: ManifestRow) -> tuple[str, ...]:
+def _batch_successors(services: JobServices, row: ManifestRow) -> tuple[str, ...]:
     """Those in the batch lane, of a superseded manifest of that lane; the stream lane gets its own by pointers."""
     if row.state != State.SUPERSEDED or row.lane != Lane.BATCH:
         return ()

@@ -128,7 +128,7 @@ class _Conversion:
             try:
                 return finalize(self._context, attempt, own_results)
             except (BotoCoreError, ClientError) as error:
-                # The row says how far the attempt came: a commit stays, anything before it is given back.
+                # The row tells how far the attempt came: a commit is kept, anything before it is undone.
                 uploaded = [item for result in own_results for item in result.uploaded]
                 give_up(self._context, attempt.claim, str(error), uploaded)
                 return None

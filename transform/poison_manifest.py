@@ -37,7 +37,7 @@ def supersede_or_fail(services: JobServices, row: ManifestRow, now: datetime) ->
     """
     assert row.state == State.QUEUED
     reason = f"given up after {row.tries} attempts: {row.reason or 'its runs ended without reporting a result'}"
-    successors = [] if row.published is not None else _successors(services, row, now)
+    successors = [] if row.published is not None else _plan_successors(services, row, now)
     if not successors:
         return services.ledger.manifests.fail(row, reason, now)
     for successor in successors:
@@ -45,7 +45,7 @@ def supersede_or_fail(services: JobServices, row: ManifestRow, now: datetime) ->
     return services.ledger.manifests.supersede([row], successors, reason, now)
 
 
-def _successors(services: JobServices, row: ManifestRow, now: datetime) -> list[Manifest]:
+def _plan_successors(services: JobServices, row: ManifestRow, now: datetime) -> list[Manifest]:
     resources = services.resources
     manifest = read_manifest(services.s3, resources.control_bucket, row.id, {resources.input_bucket})
     fresh = replace(manifest, lane=Lane.BATCH, created_at=iso_utc(now))

@@ -47,14 +47,14 @@ class Source:
         Raises
         ------
         UnreadableFileError
-            The version was deleted, overwritten or archived, may not be read, or is shorter than its event said.
+            The version was deleted, overwritten or archived, may not be read, or is shorter than its event says.
         TransientError
             Anything else: trying again can succeed.
         """
         data = self._fetch_by_client(file, start, end) if needs_client(file.key) else self._get(file, start, end)
         size = len(memoryview(data))
         if size != end - start:
-            raise UnreadableFileError(f"it ends at byte {start + size}, but its event said {file.size} bytes")
+            raise UnreadableFileError(f"it ends at byte {start + size}, but its event names {file.size} bytes")
         return data
 
     def _get(self, file: ObjectVersion, start: int, end: int) -> Buffer:

@@ -62,7 +62,7 @@ class SplitResult:
     rejects: dict[str, int]
     """Rejected lines by reason."""
     bytes: int
-    """Bytes of its lines, inflated, newlines included."""
+    """Bytes of its lines, decompressed, newlines included."""
     compressed: bool
     first_reject: str | None
     """Reason and byte offset of the first rejected line, as text for people."""

@@ -1,4 +1,4 @@
-"""Leases are renewed while there is work; losing the last one stops it, losing one of several does not."""
+"""Leases are renewed while the work goes on; losing all of them stops it, losing one of several does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was uploaded is what was written, and an error leaves nothing behind."""
+"""An uploaded object is the file that was written, and an error leaves no upload."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def unfinished(s3: Any) -> list[str]:
     return [upload["Key"] for upload in s3.list_multipart_uploads(Bucket="lake").get("Uploads", [])]
 
 
-def test_a_pending_object_is_invisible_and_names_the_etag_it_will_have(s3: Any, tmp_path: Path) -> None:
+def test_a_pending_object_is_invisible_and_has_the_etag_of_the_object(s3: Any, tmp_path: Path) -> None:
     # Given / When
     with Uploads(s3) as uploads:
         future = uploads.add(written(tmp_path), "lake", "d/k.parquet", 7)
@@ -59,7 +59,7 @@ def test_a_pending_object_is_invisible_and_names_the_etag_it_will_have(s3: Any, 
     assert s3.head_object(Bucket="lake", Key=pending.key)["ETag"].strip('"') == pending.etag
 
 
-def test_an_error_in_the_task_aborts_what_it_uploaded(s3: Any, tmp_path: Path) -> None:
+def test_an_error_in_the_task_aborts_its_uploads(s3: Any, tmp_path: Path) -> None:
     def task() -> None:
         with Uploads(s3) as uploads:
             uploads.add(written(tmp_path), "lake", "k1", 1).result()
