@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from bench.local_objects import LocalSink, local_source, local_version
 from bench.peak_memory import peak_bytes, reset_peak_bytes
 from lake.partition import Partition
-from transform.job import WORKER_ENVIRONMENT
 from transform.run_task import forget_zip_importers, run_task
-from transform.splits import pack, splits_of
+from transform.spark_job import WORKER_ENVIRONMENT
+from transform.splits import pack_tasks, split_files
 from transform.task_model import Task
 from transform.upload import Uploads
 
@@ -32,11 +32,11 @@ def plan_tasks(files: InputFiles, settings: ConvertSettings) -> list[Task]:
     """The tasks that an attempt at a manifest of these files plans, while no column of the dataset is known."""
     versions = [local_version(path) for path in files.paths]
     compressed = versions if files.shape == "gzip" else []
-    splits = splits_of(versions, compressed, settings.split_bytes)
+    splits = split_files(versions, compressed, settings.split_bytes)
     ratio = min(TASKS, len(versions)) * settings.target_file_bytes / sum(split.size for split in splits)
     return [
         Task("bench", 1, Partition("bench", "2026-03-17", 0), number, task, (), "lake", "quarantine", settings)
-        for number, task in enumerate(pack(splits, settings.target_file_bytes, ratio))
+        for number, task in enumerate(pack_tasks(splits, settings.target_file_bytes, ratio))
     ]
 
 

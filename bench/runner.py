@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from bench.competitors import COMPETITORS, MAIN_SHAPES, SLOWEST, STEP_SHAPES
 from bench.figure import MEGABYTE, Figure
 from bench.measuring_process import CHECKOUT, MeasuringProcess
-from transform.job import WORKER_ENVIRONMENT
+from transform.spark_job import WORKER_ENVIRONMENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

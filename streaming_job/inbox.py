@@ -1,4 +1,4 @@
-"""What still lies in the inbox, and putting an unreadable checkpoint aside."""
+"""The inbox's open manifests, and an unreadable checkpoint that is set aside."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3 import S3Client
 
-    from transform.services import Services
+    from transform.context import JobServices
 
 
-def unfinished(services: Services) -> bool:
-    """Whether a pointer in the inbox names a manifest that is open; pointers of finished ones linger for a while."""
+def has_open_manifests(services: JobServices) -> bool:
+    """Whether a pointer in the inbox names an open manifest of the stream lane.
+
+    The pointers alone do not tell: Spark deletes those of terminal manifests some time later.
+    """
     manifests = services.ledger.manifests
     seen = set()
     for key in _keys(services.s3, services.resources.control_bucket, INBOX):
@@ -25,7 +28,7 @@ def unfinished(services: Services) -> bool:
         if manifest and manifest not in seen:
             seen.add(manifest)
             row = manifests.get(manifest)
-            # What was forced is open in the batch lane, while its old pointer may linger here.
+            # A forced manifest is open in the batch lane, and its old pointer may still be here.
             if row is not None and row.open and row.lane == Lane.STREAM:
                 return True
     return False
@@ -34,7 +37,7 @@ def unfinished(services: Services) -> bool:
 def set_checkpoint_aside(s3: S3Client, control_bucket: str, now: datetime) -> str:
     """Move the checkpoint's objects to a new prefix, which is returned.
 
-    Nothing is lost with it: a new checkpoint sees all pointers in the inbox again, and the ledger knows which are done.
+    No work is lost: a new checkpoint sees every pointer in the inbox again, and the ledger knows which are done.
     """
     aside = f"{CHECKPOINT.rstrip('/')}-set-aside-{now:%Y%m%dT%H%M%S%f}/"
     for key in list(_keys(s3, control_bucket, CHECKPOINT)):

@@ -2,60 +2,34 @@
 
 from __future__ import annotations
 
-import functools
 import sys
-import time
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-import boto3
-
-from lake.errors import HybridRouterError
-from lake.job_runs import run_is_terminal
-from streaming_job.micro_batch import Lane
+from lake.layout import INBOX
 from streaming_job.stream import InboxStream
-from transform.job_arguments import open_services, parse_arguments
+from transform.job_main import run_job
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import SparkSession
+    from transform.context import ConversionContext
 
 
-def run(arguments: Mapping[str, str], spark: SparkSession) -> int:
-    """Work until the run should end; the exit code."""
-    services = open_services(arguments)
-    glue = boto3.Session().client("glue")
-    jobs = (services.resources.stream_job, services.resources.batch_job)
-    log = functools.partial(print, flush=True)
-    owner = arguments.get("JOB_RUN_ID") or f"manual-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
-    lane = Lane(
-        spark,
-        services,
-        owner,
-        lambda: datetime.now(UTC),
-        lambda other: run_is_terminal(glue, jobs, other),
-        time.sleep,
-        log,
-    )
-    services.ledger.stream.record_heartbeat(owner, lane.clock())
-    log(f"run {owner}: waiting for pointers in s3://{services.resources.control_bucket}/inbox/")
-    InboxStream(lane).run()
+def run(context: ConversionContext, _arguments: Mapping[str, str]) -> int:
+    """Convert what the inbox names until the run should end; the exit code."""
+    services = context.services
+    services.ledger.stream.record_heartbeat(context.run, context.clock())
+    context.log(f"run {context.run}: waiting for pointers in s3://{services.resources.control_bucket}/{INBOX}")
+    InboxStream(context).run()
     return 0
 
 
 def main(argv: list[str]) -> int:
-    """Parse, open a Spark session, run."""
-    from pyspark.sql import SparkSession  # noqa: PLC0415
-
-    try:
-        return run(parse_arguments(argv), SparkSession.builder.appName("hybrid-router-stream").getOrCreate())
-    except HybridRouterError as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
-        return 1
+    """Run the job with these command-line arguments; the exit code."""
+    return run_job(argv, "hybrid-router-stream", run)
 
 
 if __name__ == "__main__":
-    # Glue takes any SystemExit, even with code 0, for a failure.
+    # Glue treats any SystemExit as a failure, even one with code 0.
     if code := main(sys.argv[1:]):
         sys.exit(code)

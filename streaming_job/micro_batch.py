@@ -1,92 +1,84 @@
-"""One micro-batch: pointers in, every manifest they name brought to its end."""
+"""One micro-batch: pointers in, every manifest that they name converted."""
 
 from __future__ import annotations
 
 import json
+import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lake.ledger import State
 from transform.convert import convert
-from transform.services import HELD, UNKNOWN, ConversionOutcome
+from transform.outcome import HELD, UNKNOWN, ConversionOutcome, format_outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from datetime import datetime
 
-    from pyspark.sql import SparkSession
-
-    from transform.services import Services
+    from transform.context import ConversionContext
 
 PARALLEL_READS = 16
 HELD_WAIT_SECONDS = 5.0
-"""How often a manifest that another run holds is asked for again."""
+"""Interval between two tries to claim a manifest that another run holds."""
+ALARM_STATES = frozenset({State.FAILED, State.SUPERSEDED, UNKNOWN})
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
-    """What a micro-batch works with."""
+def convert_pointers(
+    context: ConversionContext, pointers: Iterable[str], wait: Callable[[float], object] = time.sleep
+) -> list[ConversionOutcome]:
+    """Convert until every manifest is terminal or unknown; only then may the checkpoint advance.
 
-    spark: SparkSession
-    services: Services
-    run: str
-    """Id of this job run."""
-    clock: Callable[[], datetime]
-    run_is_terminal: Callable[[str], bool]
-    wait: Callable[[float], object]
-    """Pauses for so many seconds."""
-    log: Callable[[str], None]
-    """Takes one line for the log."""
+    One Spark job takes ``stream.batch_bytes`` of input; its manifests are published before the next job begins.
+    A line that is not a valid pointer, or that names a manifest the ledger does not know, is logged and skipped: the
+    ledger decides, the inbox is a hint.
 
+    Parameters
+    ----------
+    pointers
+        Lines of the inbox's objects.
+    wait
+        Pauses for a number of seconds, before a manifest that another run holds is tried again.
 
-def convert_pointers(lane: Lane, pointers: Iterable[str]) -> list[ConversionOutcome]:
-    """Convert until every manifest is terminal; only then may the checkpoint go on.
-
-    One Spark job takes ``stream.batch_bytes`` of input; its manifests are published before the next one begins.
-    A manifest that another run holds is waited for. A pointer that is no pointer, or names what the ledger does not
-    know, is logged and skipped: the ledger decides, the inbox is a hint.
+    Raises
+    ------
+    TransientError
+        From ``convert``: the micro-batch is to be repeated.
     """
-    ids = manifest_ids(pointers, lane.log)
+    ids = manifest_ids(pointers, context.log)
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
-        rows = list(pool.map(lane.services.ledger.manifests.get, ids))
+        rows = list(pool.map(context.services.ledger.manifests.get, ids))
     sizes = {manifest: 0 if row is None else row.bytes for manifest, row in zip(ids, rows, strict=True)}
-    most = lane.services.settings.stream.batch_bytes
-    return [outcome for portion in portions(sizes, most) for outcome in _convert(lane, portion)]
+    max_bytes = context.services.settings.stream.batch_bytes
+    return [outcome for portion in portions(sizes, max_bytes) for outcome in _convert_portion(context, portion, wait)]
 
 
 def portions(sizes: Mapping[str, int], max_bytes: int) -> list[list[str]]:
-    """Manifests in order, cut so that each portion has at most ``max_bytes``, or one manifest. Pure."""
-    cut: list[list[str]] = []
-    room = 0
+    """Manifests in order, in portions of at most ``max_bytes`` of input, or of one manifest. Pure."""
+    filled: list[list[str]] = []
+    remaining_bytes = 0
     for manifest, size in sizes.items():
-        if not cut or size > room:
-            cut.append([])
-            room = max_bytes
-        cut[-1].append(manifest)
-        room -= size
-    return cut
+        if not filled or size > remaining_bytes:
+            filled.append([])
+            remaining_bytes = max_bytes
+        filled[-1].append(manifest)
+        remaining_bytes -= size
+    return filled
 
 
-def _convert(lane: Lane, waiting: list[str]) -> list[ConversionOutcome]:
+def _convert_portion(
+    context: ConversionContext, manifests: list[str], wait: Callable[[float], object]
+) -> list[ConversionOutcome]:
     done: list[ConversionOutcome] = []
-    while waiting:
-        outcomes = convert(
-            waiting,
-            spark=lane.spark,
-            services=lane.services,
-            run=lane.run,
-            clock=lane.clock,
-            run_is_terminal=lane.run_is_terminal,
-        )
+    while manifests:
+        outcomes = convert(manifests, context)
         ended = [outcome for outcome in outcomes if outcome.state != HELD]
         for outcome in ended:
-            lane.log(describe(outcome))
+            context.log(format_with_alarm(outcome))
         done += ended
-        waiting = [outcome.manifest for outcome in outcomes if outcome.state == HELD]
-        if waiting:
-            lane.services.ledger.stream.record_heartbeat(lane.run, lane.clock())
-            lane.log(f"waiting for {len(waiting)} manifests that other runs hold")
-            lane.wait(HELD_WAIT_SECONDS)
+        manifests = [outcome.manifest for outcome in outcomes if outcome.state == HELD]
+        if manifests:
+            context.services.ledger.stream.record_heartbeat(context.run, context.clock())
+            context.log(f"waiting for {len(manifests)} manifests that other runs hold")
+            wait(HELD_WAIT_SECONDS)
     return done
 
 
@@ -101,13 +93,11 @@ def manifest_ids(pointers: Iterable[str], log: Callable[[str], None]) -> list[st
         if isinstance(manifest, str) and manifest:
             ids[manifest] = None
         else:
-            log(f"skipped {pointer[:200]!r}: it is no pointer")
+            log(f"skipped {pointer[:200]!r}: it is not a valid pointer")
     return list(ids)
 
 
-def describe(outcome: ConversionOutcome) -> str:
-    """One line for the log; ALARM is what the alarm's filter looks for."""
-    line = f"{outcome.manifest} {outcome.state}: {outcome.rows} rows, {outcome.rejects} rejected lines"
-    if outcome.reason:
-        line += f" ({outcome.reason})"
-    return line if outcome.state not in ("FAILED", "SUPERSEDED", UNKNOWN) else f"ALARM {line}"
+def format_with_alarm(outcome: ConversionOutcome) -> str:
+    """One line for the log; a filter of the log finds by ALARM the manifests that this lane will not publish."""
+    line = format_outcome(outcome)
+    return f"ALARM {line}" if outcome.state in ALARM_STATES else line

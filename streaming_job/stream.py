@@ -1,42 +1,55 @@
-"""The long-lived query over the inbox: heartbeat, graceful end between micro-batches, broken checkpoints."""
+"""The long-lived query over the inbox: heartbeat, end between micro-batches, unreadable checkpoints."""
 
 from __future__ import annotations
 
 import threading
+import time
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
 from lake.layout import CHECKPOINT, INBOX
-from streaming_job.inbox import set_checkpoint_aside, unfinished
-from streaming_job.micro_batch import Lane, convert_pointers
+from streaming_job.inbox import has_open_manifests, set_checkpoint_aside
+from streaming_job.micro_batch import convert_pointers
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-NEVER_TOO_OLD = "36500d"
-POINTERS_PER_TRIGGER = 100
-"""A quiet dataset's manifests are far below their limit, and many come between two triggers: a number that follows
-from the limit would leave them waiting. The bytes of one Spark job are bounded behind it."""
+    from transform.context import ConversionContext
+
+MAX_POINTER_AGE = "36500d"
+"""A hundred years: Spark must not skip a pointer because it is older than the newest one."""
+MAX_POINTERS_PER_TRIGGER = 100
+"""Not derived from the maximum size of a manifest: a quiet dataset has many small ones between two triggers, and they
+would wait. The input of one Spark job is limited later, by ``stream.batch_bytes``."""
 
 
 class InboxStream:
-    """Runs micro-batches until it is told to stop or has been idle outside of the stream window."""
+    """Runs micro-batches until a stop is requested or the stream has been idle outside its window.
 
-    def __init__(self, lane: Lane) -> None:
-        self._lane = lane
+    Parameters
+    ----------
+    wait
+        Pauses for a number of seconds, before a manifest that another run holds is tried again.
+    """
+
+    def __init__(self, context: ConversionContext, wait: Callable[[float], object] = time.sleep) -> None:
+        self._context = context
+        self._wait = wait
         self._working = threading.Lock()
         self._ending = False
         self._error: BaseException | None = None
         self._batches = 0
-        self._last_work = lane.clock()
+        self._last_work = context.clock()
 
     def run(self) -> None:
-        """Returns when the run should end; raises what a micro-batch raised.
+        """Return when the run should end; raises what a micro-batch raised.
 
-        A checkpoint that Spark cannot read is set aside once, and a new one begun.
+        A checkpoint that Spark cannot read is set aside once, and a new one is begun.
         """
         try:
             self._run_query()
@@ -45,16 +58,16 @@ class InboxStream:
                 raise self._error from error
             if self._batches:
                 raise
-            lane = self._lane
-            control = lane.services.resources.control_bucket
-            aside = set_checkpoint_aside(lane.services.s3, control, lane.clock())
-            lane.log(f"ALARM the checkpoint could not be read and was moved to s3://{control}/{aside}: {error}")
+            context = self._context
+            control = context.services.resources.control_bucket
+            aside = set_checkpoint_aside(context.services.s3, control, context.clock())
+            context.log(f"ALARM the checkpoint could not be read and was moved to s3://{control}/{aside}: {error}")
             self._run_query()
 
     def _run_query(self) -> None:
         query = self._start()
         try:
-            seconds = self._lane.services.settings.stream.trigger_seconds
+            seconds = self._context.services.settings.stream.trigger_seconds
             while not query.awaitTermination(seconds):
                 self._record_heartbeat()
                 if self._may_end():
@@ -63,64 +76,64 @@ class InboxStream:
             query.stop()
 
     def _start(self) -> StreamingQuery:
-        spark, stream = self._lane.spark, self._lane.services.settings.stream
-        control = f"s3a://{self._lane.services.resources.control_bucket}/"
+        spark, stream = self._context.spark, self._context.services.settings.stream
+        control = f"s3a://{self._context.services.resources.control_bucket}/"
         # A pointer that was deleted after it was listed is skipped: the ledger decides, the inbox is a hint.
         spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
         pointers = (
             spark.readStream.format("text")
             .schema("value string")
-            .option("maxFilesPerTrigger", POINTERS_PER_TRIGGER)
-            .option("maxFileAge", NEVER_TOO_OLD)
+            .option("maxFilesPerTrigger", MAX_POINTERS_PER_TRIGGER)
+            .option("maxFileAge", MAX_POINTER_AGE)
             .option("cleanSource", "delete")
-            # A pattern, because a folder without objects would not exist for Spark.
+            # A pattern, because for Spark a folder without objects does not exist.
             .load(f"{control}{INBOX}*.json")
         )
         return (
-            pointers.writeStream.foreachBatch(self._convert)
+            pointers.writeStream.foreachBatch(self._run_micro_batch)
             .option("checkpointLocation", control + CHECKPOINT)
             .trigger(processingTime=f"{stream.trigger_seconds} seconds")
             .start()
         )
 
-    def _convert(self, batch: DataFrame, number: int) -> None:
+    def _run_micro_batch(self, batch: DataFrame, number: int) -> None:
         with self._working:
-            # The run is over: this micro-batch is the next run's first.
+            # The run has ended: this micro-batch is the first one of the next run.
             if self._ending:
-                raise InterruptedError("the run ends before this micro-batch")
+                raise InterruptedError("the run has ended before this micro-batch")
             self._batches += 1
             try:
                 pointers = [str(row[0]) for row in batch.collect()]
-                self._lane.log(f"micro-batch {number}: {len(pointers)} pointers")
-                convert_pointers(self._lane, pointers)
+                self._context.log(f"micro-batch {number}: {len(pointers)} pointers")
+                convert_pointers(self._context, pointers, self._wait)
             except BaseException as error:
                 self._error = error
                 raise
-            self._last_work = self._lane.clock()
+            self._last_work = self._context.clock()
 
     def _record_heartbeat(self) -> None:
-        self._lane.services.ledger.stream.record_heartbeat(self._lane.run, self._lane.clock())
+        self._context.services.ledger.stream.record_heartbeat(self._context.run, self._context.clock())
 
     def _may_end(self) -> bool:
-        """Whether to end now; once it says so no micro-batch begins any more."""
-        row = self._lane.services.ledger.stream.get()
-        now = self._lane.clock()
+        """Whether to end now; after True no micro-batch begins."""
+        row = self._context.services.ledger.stream.get()
+        now = self._context.clock()
         in_window = row.window_until is not None and datetime.fromisoformat(row.window_until) > now
-        idle = now - self._last_work >= timedelta(minutes=self._lane.services.settings.stream.idle_minutes)
+        idle = now - self._last_work >= timedelta(minutes=self._context.services.settings.stream.idle_minutes)
         if not row.stop_requested and (in_window or not idle):
             return False
         if not self._working.acquire(blocking=False):
             return False
         try:
-            # First say that this run ends, then look: who puts a pointer after the look sees no heartbeat and starts
-            # another run.
-            self._lane.services.ledger.stream.end()
-            if not row.stop_requested and unfinished(self._lane.services):
+            # First record the end, then look: a function that puts a pointer after the look sees no heartbeat and
+            # starts another run.
+            self._context.services.ledger.stream.end()
+            if not row.stop_requested and has_open_manifests(self._context.services):
                 self._last_work = now
                 self._record_heartbeat()
                 return False
             self._ending = True
         finally:
             self._working.release()
-        self._lane.log("stopped as requested" if row.stop_requested else "idle outside of the stream window: ended")
+        self._context.log("stopped as requested" if row.stop_requested else "ended: idle outside the stream window")
         return True

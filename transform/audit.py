@@ -1,4 +1,4 @@
-"""Does what was written add up to what was read? Pure; nothing is committed that does not pass."""
+"""Checks that what was written adds up to what was read. Pure; an attempt that fails it is never committed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def audit(
     manifest: Manifest, excluded: Mapping[ObjectVersion, str], tasks: Sequence[Task], results: Sequence[TaskResult]
 ) -> tuple[SourceCount, ...]:
-    """The counts per file, in the manifest's order.
+    """The counts of each file, in the manifest's order.
 
     Parameters
     ----------
@@ -29,38 +29,38 @@ def audit(
     ------
     AuditError
         A task has no result or two, the splits of a file do not tile it, a line is neither row nor reject nor blank,
-        or the footers' rows are not the rows that were read.
+        or the Parquet footers count other rows than were read.
     """
-    _tasks_answered(manifest, tasks, results)
+    _check_results(manifest, tasks, results)
     by_file: dict[ObjectVersion, list[SplitResult]] = {file: [] for file in manifest.files}
     for result in results:
-        _task_adds_up(manifest, result)
+        _check_rows(manifest, result)
         for split in result.splits:
             if split.split.file not in by_file:
-                raise _error(manifest, f"{split.split.file.uri} was read, but is none of its files")
+                raise _error(manifest, f"{split.split.file.uri} was read, but is not one of its files")
             by_file[split.split.file].append(split)
     return tuple(
-        _failed(file, excluded[file]) if file in excluded else _count(manifest, file, by_file[file])
+        _failed_source(file, excluded[file]) if file in excluded else _source_count(manifest, file, by_file[file])
         for file in manifest.files
     )
 
 
-def _tasks_answered(manifest: Manifest, tasks: Sequence[Task], results: Sequence[TaskResult]) -> None:
+def _check_results(manifest: Manifest, tasks: Sequence[Task], results: Sequence[TaskResult]) -> None:
     if sorted(task.number for task in tasks) != sorted(result.number for result in results):
-        raise _error(manifest, f"{len(tasks)} tasks gave {len(results)} results, or not their own")
+        raise _error(manifest, f"{len(tasks)} tasks returned {len(results)} results, or results of other tasks")
     keys = [item.key for result in results for item in result.uploaded]
     if len(set(keys)) != len(keys):
         raise _error(manifest, "two tasks wrote objects of the same name")
 
 
-def _task_adds_up(manifest: Manifest, result: TaskResult) -> None:
+def _check_rows(manifest: Manifest, result: TaskResult) -> None:
     written = sum(item.rows for item in result.objects)
     read = sum(split.rows for split in result.splits)
     if written != read:
-        raise _error(manifest, f"task {result.number} read {read} rows, its files' footers count {written}")
+        raise _error(manifest, f"task {result.number} read {read} rows, but its files' footers count {written}")
 
 
-def _count(manifest: Manifest, file: ObjectVersion, splits: list[SplitResult]) -> SourceCount:
+def _source_count(manifest: Manifest, file: ObjectVersion, splits: list[SplitResult]) -> SourceCount:
     ordered = sorted(splits, key=lambda item: (item.split.start, item.split.end))
     ranges = [(item.split.start, item.split.end) for item in ordered]
     tiled = bool(ranges) and ranges[0][0] == 0 and ranges[-1][1] == file.size
@@ -87,9 +87,9 @@ def _count(manifest: Manifest, file: ObjectVersion, splits: list[SplitResult]) -
     )
 
 
-def _failed(file: ObjectVersion, reason: str) -> SourceCount:
+def _failed_source(file: ObjectVersion, reason: str) -> SourceCount:
     return SourceCount(file.uri, file.version, file.size, 0, 0, 0, {}, None, reason)
 
 
-def _error(manifest: Manifest, what: str) -> AuditError:
-    return AuditError(f"manifest {manifest.id}: {what}; the attempt is discarded and repeated")
+def _error(manifest: Manifest, problem: str) -> AuditError:
+    return AuditError(f"manifest {manifest.id}: {problem}; the attempt is discarded, and the manifest is tried again")

@@ -1,4 +1,4 @@
-"""What the lake's columns are called, and what a Parquet file says of each."""
+"""The lake's columns in a Parquet file: their types and original keys, and which of them are new to a dataset."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
 ORIGINAL_KEY = b"original_key"
-OWN_COLUMNS = frozenset({"_rescued", "_source", "_arrived_at", "_offset"})
+ADDED_COLUMNS = frozenset({"_rescued", "_source", "_arrived_at", "_offset"})
+"""Columns that the reader adds: no key of the input has these names (docs/columns.md)."""
 
 
 def arrow_schema(names: Sequence[str], keys: Sequence[str]) -> pa.Schema:
-    """The columns of a reader's batch, all strings; the field metadata hold the original key of each."""
+    """The columns of a reader's batch, all strings; the metadata of a field hold its original key."""
     return pa.schema(
         [pa.field(name, pa.string(), metadata=_metadata(name, key)) for name, key in zip(names, keys, strict=True)]
     )
 
 
 def new_columns(names: Sequence[str], known: Collection[str]) -> list[str]:
-    """Columns of the input that were not known, in the order in which they were met."""
-    known_names = {*known, *OWN_COLUMNS}
+    """Columns of the input that are not in ``known``, in order."""
+    known_names = {*known, *ADDED_COLUMNS}
     return [name for name in names if name not in known_names]
 
 
 def _metadata(name: str, key: str) -> dict[bytes, bytes] | None:
-    # Of a hashed name the key is unknown until it is met again.
-    if name in OWN_COLUMNS or (not key and name != column_name("")):
+    # A known column with a hashed name has no key until the input has it again.
+    if name in ADDED_COLUMNS or (not key and name != column_name("")):
         return None
     return {ORIGINAL_KEY: key.encode()}

@@ -1,115 +1,82 @@
-"""convert(manifests): the one function of both jobs. Manifests in, published Parquet out, exactly once."""
+"""convert(manifest_ids, context): the one function of both jobs. Manifests in, published Parquet out, exactly once."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import InvalidDocumentError, TransientError
 from lake.ledger import State
-from transform.claims import take
+from transform.claim_manifest import claim_or_finish
 from transform.finalize import finalize, give_up
-from transform.job import JobFailedError, SparkJob
 from transform.lease import LeaseKeeper
+from transform.outcome import ConversionOutcome
 from transform.plan_attempt import Attempt, plan_attempt
-from transform.services import ConversionOutcome
+from transform.spark_job import JobFailedError, SparkJob
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from datetime import datetime
-
-    from pyspark.sql import SparkSession
+    from collections.abc import Iterable, Sequence
 
     from lake.ledger import Claim
-    from transform.services import Services
+    from transform.context import ConversionContext
     from transform.task_model import TaskResult
 
 DRIVER_THREADS = 8
-ROUNDS = 60
-"""Attempts are bounded per manifest; this bounds rounds in which nobody gets anywhere."""
+MAX_ROUNDS = 60
+"""Attempts are bounded per manifest; this bounds rounds in which no manifest gets any further."""
 
 
-def convert(
-    manifest_ids: Sequence[str],
-    *,
-    spark: SparkSession,
-    services: Services,
-    run: str,
-    clock: Callable[[], datetime],
-    run_is_terminal: Callable[[str], bool],
-) -> list[ConversionOutcome]:
-    """Bring every manifest to its end, as far as this run may: all in one Spark job, singly only if that fails.
-
-    Parameters
-    ----------
-    run
-        Id of this job run; leases carry it.
-    clock
-        Gives aware datetimes.
-    run_is_terminal
-        Whether a run has ended: what it held is taken over at once.
+def convert(manifest_ids: Sequence[str], context: ConversionContext) -> list[ConversionOutcome]:
+    """Bring every manifest as far as this run may: all in one Spark job, one by one only if that job fails.
 
     Returns
     -------
-    One outcome for each id, in order: a terminal state, or HELD (another run has a live lease: come again later), or
-    UNKNOWN. Behind them those of the manifests of the batch lane into which theirs of that lane were superseded.
+    One outcome for each distinct id, in order: a terminal state, ``HELD`` or ``UNKNOWN``. After them the outcomes of
+    manifests of the batch lane that supersede one of these, of the same lane.
 
     Raises
     ------
     TransientError
-        The Spark session died, or rounds without end: what is claimed was given back or its lease will expire.
+        The Spark session has ended, or ``MAX_ROUNDS`` rounds were not enough. Claims that were not given back end
+        with their leases.
     """
-    return _Conversion(spark, services, run, clock, run_is_terminal).convert(list(dict.fromkeys(manifest_ids)))
+    return _Conversion(context).run(list(dict.fromkeys(manifest_ids)))
 
 
 class _Conversion:
-    def __init__(
-        self,
-        spark: SparkSession,
-        services: Services,
-        run: str,
-        clock: Callable[[], datetime],
-        run_is_terminal: Callable[[str], bool],
-    ) -> None:
-        self._spark = spark
-        self._services = services
-        self._run = run
-        self._clock = clock
-        self._run_is_terminal = run_is_terminal
+    def __init__(self, context: ConversionContext) -> None:
+        self._context = context
 
-    def convert(self, ids: list[str]) -> list[ConversionOutcome]:
-        """``ids`` grows by the successors of what is superseded."""
+    def run(self, ids: list[str]) -> list[ConversionOutcome]:
+        """``ids`` grows by the successors of superseded manifests."""
         outcomes: dict[str, ConversionOutcome] = {}
-        for _ in range(ROUNDS):
+        for _ in range(MAX_ROUNDS):
             open_ids = [manifest for manifest in ids if manifest not in outcomes]
             if not open_ids:
                 return [outcomes[manifest] for manifest in ids]
             with ThreadPoolExecutor(DRIVER_THREADS) as pool:
-                taken = list(pool.map(self._take, open_ids))
-            ended = [item for item in taken if isinstance(item, ConversionOutcome)]
+                claimed = list(pool.map(lambda manifest: claim_or_finish(self._context, manifest), open_ids))
+            ended = [item for item in claimed if isinstance(item, ConversionOutcome)]
             outcomes.update((item.manifest, item) for item in ended)
-            ids += dict.fromkeys(other for item in ended for other in item.successors if other not in ids)
-            claims = [item for item in taken if not isinstance(item, ConversionOutcome)]
-            # Who has failed before is tried alone, so that it cannot take others down with it.
+            ids += dict.fromkeys(successor for item in ended for successor in item.successors if successor not in ids)
+            claims = [item for item in claimed if not isinstance(item, ConversionOutcome)]
+            # A manifest that has failed before is tried alone, so that it cannot fail the others' job.
             outcomes |= self._attempt([claim for claim in claims if claim.row.tries == 1])
             with ThreadPoolExecutor(DRIVER_THREADS) as pool:
                 for ended_alone in pool.map(self._attempt, ([claim] for claim in claims if claim.row.tries > 1)):
                     outcomes |= ended_alone
-        raise TransientError(f"{len(ids) - len(outcomes)} manifests did not end after {ROUNDS} rounds: start again")
-
-    def _take(self, manifest: str) -> Claim | ConversionOutcome:
-        return take(self._services, manifest, self._run, self._clock, self._run_is_terminal)
+        raise TransientError(
+            f"{len(ids) - len(outcomes)} manifests did not end after {MAX_ROUNDS} rounds: run the job again"
+        )
 
     def _attempt(self, claims: Sequence[Claim]) -> dict[str, ConversionOutcome]:
-        """Outcomes of those that came to an end; the others may be claimed again."""
+        """Outcomes of the manifests that reached an end; the others may be claimed again."""
         if not claims:
             return {}
-        job = SparkJob(self._spark)
-        lease = timedelta(seconds=self._services.settings.batch.lease_seconds)
-        with LeaseKeeper(self._services.ledger.manifests, claims, lease, self._clock, job.cancel) as keeper:
+        job = SparkJob(self._context.spark)
+        with LeaseKeeper(self._context, claims, job.cancel) as keeper:
             with ThreadPoolExecutor(DRIVER_THREADS) as pool:
                 planned = list(pool.map(self._plan, claims))
             outcomes = [item for item in planned if isinstance(item, ConversionOutcome)]
@@ -118,15 +85,16 @@ class _Conversion:
         return {outcome.manifest: outcome for outcome in outcomes}
 
     def _plan(self, claim: Claim) -> Attempt | ConversionOutcome | None:
-        services = self._services
+        """None: the attempt was given up."""
+        context, services = self._context, self._context.services
         try:
-            return plan_attempt(services, claim, self._clock)
+            return plan_attempt(context, claim)
         except (InvalidDocumentError, services.s3.exceptions.NoSuchKey) as error:
             reason = f"its documents cannot be used: {error}"
-            failed = services.ledger.manifests.fail(claim.row, reason, self._clock())
+            failed = services.ledger.manifests.fail(claim.row, reason, context.clock())
             return ConversionOutcome(claim.row.id, State.FAILED, reason=reason) if failed else None
         except (TransientError, BotoCoreError, ClientError) as error:
-            give_up(services, claim, str(error), (), self._clock)
+            give_up(context, claim, str(error), ())
             return None
 
     def _run_attempts(self, job: SparkJob, attempts: Sequence[Attempt], keeper: LeaseKeeper) -> list[ConversionOutcome]:
@@ -142,35 +110,30 @@ class _Conversion:
                 with ThreadPoolExecutor(DRIVER_THREADS) as pool:
                     singles = pool.map(lambda attempt: self._run_attempts(job, [attempt], keeper), attempts)
                     return [outcome for outcomes in singles for outcome in outcomes]
-            self._give_up(attempts[0], str(error), keeper)
+            (attempt,) = attempts
+            keeper.stop_renewing(attempt.manifest.id)
+            give_up(self._context, attempt.claim, str(error), ())
             return []
-        return self._settle(attempts, results, keeper)
+        return self._finalize_all(attempts, results, keeper)
 
-    def _settle(
+    def _finalize_all(
         self, attempts: Sequence[Attempt], results: Iterable[TaskResult], keeper: LeaseKeeper
     ) -> list[ConversionOutcome]:
-        by_manifest: dict[str, list[TaskResult]] = {attempt.manifest.id: [] for attempt in attempts}
+        results_of: dict[str, list[TaskResult]] = {attempt.manifest.id: [] for attempt in attempts}
         for result in results:
-            by_manifest[result.manifest].append(result)
+            results_of[result.manifest].append(result)
 
-        def end(attempt: Attempt) -> ConversionOutcome | None:
+        def finalize_or_give_up(attempt: Attempt) -> ConversionOutcome | None:
+            own_results = results_of[attempt.manifest.id]
             try:
-                return finalize(self._services, attempt, by_manifest[attempt.manifest.id], self._clock)
+                return finalize(self._context, attempt, own_results)
             except (BotoCoreError, ClientError) as error:
-                # The row says how far it came: a commit stands, anything less is given back.
-                uploaded = [
-                    item
-                    for result in by_manifest[attempt.manifest.id]
-                    for item in (*result.objects, *result.quarantine)
-                ]
-                give_up(self._services, attempt.claim, str(error), uploaded, self._clock)
+                # The row tells how far the attempt came: a commit is kept, anything before it is undone.
+                uploaded = [item for result in own_results for item in result.uploaded]
+                give_up(self._context, attempt.claim, str(error), uploaded)
                 return None
             finally:
-                keeper.settle(attempt.manifest.id)
+                keeper.stop_renewing(attempt.manifest.id)
 
         with ThreadPoolExecutor(DRIVER_THREADS) as pool:
-            return [outcome for outcome in pool.map(end, attempts) if outcome is not None]
-
-    def _give_up(self, attempt: Attempt, reason: str, keeper: LeaseKeeper) -> None:
-        keeper.settle(attempt.manifest.id)
-        give_up(self._services, attempt.claim, reason, (), self._clock)
+            return [outcome for outcome in pool.map(finalize_or_give_up, attempts) if outcome is not None]

@@ -1,4 +1,4 @@
-"""Files that an attempt could not read to their end: the next attempt runs without them and quarantines them."""
+"""Files that an attempt could not read to their end: the next attempt leaves them out and quarantines them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def write_exclusions(s3: S3Client, control_bucket: str, row: ManifestRow, excluded: Mapping[ObjectVersion, str]) -> str:
-    """Put the document under a name never used before; its key, for the ledger row."""
+    """Put the document under a key that was never used before, which is returned for the ledger row."""
     key = exclusions_key(row.id, row.generation, row.attempt, secrets.token_hex(4))
     body = [{"uri": file.uri, "version": file.version, "reason": reason} for file, reason in excluded.items()]
     put_document(s3, control_bucket, key, encode_document(body))
@@ -28,12 +28,20 @@ def write_exclusions(s3: S3Client, control_bucket: str, row: ManifestRow, exclud
 
 
 def read_exclusions(s3: S3Client, control_bucket: str, key: str | None, manifest: Manifest) -> dict[ObjectVersion, str]:
-    """The files of the manifest that its row excludes, with their reasons."""
+    """The files of the manifest that its row excludes, with their reasons.
+
+    Raises
+    ------
+    InvalidDocumentError
+        The document is not a list that ``write_exclusions`` wrote.
+    """
     if key is None:
         return {}
     body = s3.get_object(Bucket=control_bucket, Key=key)["Body"].read()
     try:
         reasons = {(item["uri"], item["version"]): str(item["reason"]) for item in json.loads(body)}
     except (ValueError, KeyError, TypeError) as error:
-        raise InvalidDocumentError(f"{key} is no list of excluded files ({error}): force the manifest") from error
+        raise InvalidDocumentError(
+            f"{key} is not a valid list of excluded files ({error}): force the manifest"
+        ) from error
     return {file: reasons[(file.uri, file.version)] for file in manifest.files if (file.uri, file.version) in reasons}

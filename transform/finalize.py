@@ -1,145 +1,217 @@
-"""The end of an attempt: commit and publish it, or give it up so that nothing of it can ever be seen."""
+"""The end of an attempt: audit, commit and publish it, or give it up so that no reader can ever see anything of it."""
 
 from __future__ import annotations
 
 import secrets
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.commit import write_commit
+from lake.commit import CommitDocument, write_commit
 from lake.errors import AuditError, LeaseLostError
-from lake.layout import commit_key, lake_prefix
+from lake.layout import commit_key, lake_prefix, quarantine_key
 from lake.ledger import State
 from lake.publish import abort_upload, roll_forward
+from transform.audit import audit
 from transform.exclusions import write_exclusions
-from transform.plan_attempt import commit_document
-from transform.services import ConversionOutcome
-from transform.upload import abort_strays
+from transform.outcome import ConversionOutcome
+from transform.quarantine_writer import QuarantineFiles, file_record
+from transform.task_model import NUMBERS_PER_TASK
+from transform.upload import Uploads, abort_strays
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from datetime import datetime
+    from collections.abc import Iterable, Mapping, Sequence
+    from concurrent.futures import Future
 
-    from lake.commit import CommitDocument, PendingObject
+    from lake.commit import PendingObject
     from lake.ledger import Claim, CommitReference
     from lake.manifest import ObjectVersion
+    from transform.context import ConversionContext, JobServices
     from transform.plan_attempt import Attempt
-    from transform.services import Services
     from transform.task_model import TaskResult
 
-COMMIT_TRIES = 3
+MAX_COMMIT_TRIES = 3
+COMMIT_UNSETTLED = "its commit was refused or got no answer"
+ONE_FILE = 1 << 40
+"""A target size in bytes that no list of excluded files reaches: they become one object."""
 
 
-def finalize(
-    services: Services, attempt: Attempt, results: Sequence[TaskResult], clock: Callable[[], datetime]
-) -> ConversionOutcome | None:
-    """Audit, commit, publish; None: the attempt was given up, claim the manifest again."""
+def finalize(context: ConversionContext, attempt: Attempt, results: Sequence[TaskResult]) -> ConversionOutcome | None:
+    """Audit, commit, publish; None: the attempt was given up, claim the manifest again.
+
+    Raises
+    ------
+    BotoCoreError, ClientError
+        S3 or the ledger did not answer; the caller gives the attempt up, which is safe at every point.
+    """
+    services = context.services
     failures = {failure.file: failure.reason for result in results for failure in result.failures}
     uploaded = [item for result in results for item in result.uploaded]
     if failures:
-        _exclude(services, attempt, failures, uploaded, clock)
+        _exclude(context, attempt, failures, uploaded)
         return None
     try:
         document = commit_document(services, attempt, results)
     except AuditError as error:
-        give_up(services, attempt.claim, str(error), uploaded, clock)
+        give_up(context, attempt.claim, str(error), uploaded)
         return None
     row = attempt.claim.row
     key = commit_key(row.id, row.generation, row.attempt, secrets.token_hex(4))
-    named = write_commit(services.s3, services.resources.control_bucket, key, document)
-    if not _commit(services, attempt.claim, named, (*document.objects, *document.quarantine), clock):
+    reference = write_commit(services.s3, services.resources.control_bucket, key, document)
+    if not _commit(context, attempt.claim, reference, (*document.objects, *document.quarantine)):
         return None
-    return _publish(services, document, named, clock)
+    return _publish(context, document, reference)
 
 
 def give_up(
-    services: Services,
+    context: ConversionContext,
     claim: Claim,
     reason: str,
     uploaded: Iterable[PendingObject],
-    clock: Callable[[], datetime],
     exclusions: str | None = None,
 ) -> None:
     """Back to QUEUED, then abort what was uploaded: in this order no commit of this attempt can follow.
 
-    Uploads of task attempts whose ids nobody reported stay behind; they are aborted once the manifest is committed.
+    Uploads that only a lost task attempt knows remain; they are aborted once the manifest is committed.
+
+    Parameters
+    ----------
+    reason
+        For the row, and for the person who reads it.
+    exclusions
+        Key of the document that names the files which the next attempt leaves out.
     """
-    released = services.ledger.manifests.release(claim.row, reason, clock(), exclusions)
-    if released or _moved_on(services, claim):
+    services = context.services
+    released = services.ledger.manifests.release(claim.row, reason, context.clock(), exclusions)
+    if released or _can_no_longer_commit(services, claim):
         for item in uploaded:
             abort_upload(services.s3, item.bucket, item.key, item.upload_id)
 
 
+def commit_document(services: JobServices, attempt: Attempt, results: Sequence[TaskResult]) -> CommitDocument:
+    """Audit the results, and collect everything that publishing needs.
+
+    Raises
+    ------
+    AuditError
+        What was written does not add up to what was read.
+    """
+    sources = audit(attempt.manifest, attempt.excluded, attempt.tasks, results)
+    ordered = sorted(results, key=lambda result: result.number)
+    row = attempt.claim.row
+    return CommitDocument(
+        attempt.manifest.id,
+        row.generation,
+        row.attempt,
+        attempt.manifest.partition,
+        attempt.claim.owner,
+        attempt.started_at,
+        tuple(item for result in ordered for item in result.objects),
+        (*(item for result in ordered for item in result.quarantine), *_quarantine_excluded(services, attempt)),
+        sources,
+        tuple(dict.fromkeys(name for result in ordered for name in result.new_columns)),
+        sum(result.milliseconds for result in results),
+    )
+
+
+def _quarantine_excluded(services: JobServices, attempt: Attempt) -> list[PendingObject]:
+    """The excluded files, by reference, as one more quarantine object, numbered after those of all tasks."""
+    if not attempt.excluded:
+        return []
+    manifest, generation = attempt.manifest, attempt.claim.row.generation
+    number = len(attempt.tasks) * NUMBERS_PER_TASK
+    key = quarantine_key(manifest.partition, manifest.id, generation, number)
+    bucket = services.resources.quarantine_bucket
+    pending: list[Future[PendingObject]] = []
+    with tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder, Uploads(services.s3) as uploads:
+        writer = QuarantineFiles(
+            Path(folder), ONE_FILE, lambda path, records: pending.append(uploads.add(path, bucket, key, records))
+        )
+        writer.write(file_record(file, reason) for file, reason in attempt.excluded.items())
+        writer.close()
+        uploads.finish()
+    return [future.result() for future in pending]
+
+
 def _exclude(
-    services: Services,
+    context: ConversionContext,
     attempt: Attempt,
     failures: Mapping[ObjectVersion, str],
     uploaded: Iterable[PendingObject],
-    clock: Callable[[], datetime],
 ) -> None:
+    """Give the attempt up; the next one runs without the files that failed in this one and in those before."""
+    services = context.services
     excluded = {**attempt.excluded, **failures}
     key = write_exclusions(services.s3, services.resources.control_bucket, attempt.claim.row, excluded)
-    first = next(iter(failures.items()))
-    reason = f"{len(failures)} files cannot be read to their end (first: {first[0].uri}: {first[1]})"
-    give_up(services, attempt.claim, reason, uploaded, clock, key)
+    file, failure = next(iter(failures.items()))
+    reason = f"{len(failures)} files cannot be read to their end (first: {file.uri}: {failure})"
+    give_up(context, attempt.claim, reason, uploaded, key)
 
 
 def _commit(
-    services: Services,
-    claim: Claim,
-    named: CommitReference,
-    uploaded: Iterable[PendingObject],
-    clock: Callable[[], datetime],
+    context: ConversionContext, claim: Claim, reference: CommitReference, uploaded: Iterable[PendingObject]
 ) -> bool:
     """The commit point. Refused or unanswered, the row is read before anything is aborted."""
-    manifests = services.ledger.manifests
-    for _ in range(COMMIT_TRIES):
+    manifests = context.services.ledger.manifests
+    for number in range(1, MAX_COMMIT_TRIES + 1):
         try:
-            manifests.commit(claim, named, clock())
+            manifests.commit(claim, reference, context.clock())
         except LeaseLostError:
             break
-        except (BotoCoreError, ClientError):
-            continue
-        return True
-    # An update without an answer may still be under way: only a row that has left this attempt settles it.
-    give_up(services, claim, "its commit was refused or got no answer", (), clock)
+        except (BotoCoreError, ClientError) as error:
+            tries = f"try {number} of {MAX_COMMIT_TRIES}"
+            context.log(
+                f"the commit of manifest {claim.row.id} got no answer in {tries}: {error}; "
+                "after the last try the ledger row decides"
+            )
+        else:
+            return True
+    # An update without an answer may still be applied: only a row that has left this attempt settles it.
+    give_up(context, claim, COMMIT_UNSETTLED, ())
     row = manifests.get(claim.row.id)
     assert row is not None
     published = None if row.published is None else row.published.document
-    if named in (row.document, published):
+    if reference in (row.document, published):
         return True
-    give_up(services, claim, "its commit was refused or got no answer", uploaded, clock)
+    give_up(context, claim, COMMIT_UNSETTLED, uploaded)
     return False
 
 
-def _moved_on(services: Services, claim: Claim) -> bool:
-    """Whether no commit of this attempt stands or can still come."""
+def _can_no_longer_commit(services: JobServices, claim: Claim) -> bool:
+    """Whether the row has left this attempt without a commit, so that none of it can follow."""
     row = services.ledger.manifests.get(claim.row.id)
     if row is None:
         return False
-    fence = (row.generation, row.attempt) != (claim.row.generation, claim.row.attempt)
-    return fence or row.state in (State.QUEUED, State.SUPERSEDED)
+    other_attempt = (row.generation, row.attempt) != (claim.row.generation, claim.row.attempt)
+    return other_attempt or row.state in (State.QUEUED, State.SUPERSEDED)
 
 
 def _publish(
-    services: Services, document: CommitDocument, named: CommitReference, clock: Callable[[], datetime]
+    context: ConversionContext, document: CommitDocument, reference: CommitReference
 ) -> ConversionOutcome | None:
+    services = context.services
     manifests, resources = services.ledger.manifests, services.resources
     row = manifests.get(document.manifest)
     assert row is not None
     state = row.state
-    if state == State.PUBLISHING and row.document == named:
+    if state == State.PUBLISHING and row.document == reference:
         buckets = resources.output_buckets
-        state = roll_forward(services.s3, services.ledger, resources.control_bucket, row, clock, buckets)
-    keep = {item.upload_id for item in (*document.objects, *document.quarantine)}
+        state = roll_forward(services.s3, services.ledger, resources.control_bucket, row, context.clock, buckets)
+    committed = {item.upload_id for item in (*document.objects, *document.quarantine)}
     prefix = lake_prefix(document.partition, document.manifest, document.generation)
-    for bucket in (resources.lake_bucket, resources.quarantine_bucket):
-        abort_strays(services.s3, bucket, prefix, keep)
-    if state != State.DONE:
-        after = manifests.get(document.manifest)
-        reason = None if after is None else after.reason
-        return ConversionOutcome(document.manifest, state, reason=reason) if state == State.FAILED else None
+    for bucket in resources.output_buckets:
+        abort_strays(services.s3, bucket, prefix, committed, context.log)
+    if state == State.DONE:
+        return _done(services, document)
+    after = manifests.get(document.manifest)
+    reason = None if after is None else after.reason
+    return ConversionOutcome(document.manifest, state, reason=reason) if state == State.FAILED else None
+
+
+def _done(services: JobServices, document: CommitDocument) -> ConversionOutcome:
+    """The outcome; the dataset's measurements learn from it how to plan the next attempt."""
     read = sum(source.size for source in document.sources if source.failed is None)
     written = sum(item.size for item in document.objects)
     services.ledger.datasets.add_measurement(document.partition.dataset, read, written, document.task_milliseconds)

@@ -1,4 +1,4 @@
-"""Recognises what is no NDJSON at all by the first lines that were rejected. Pure."""
+"""Recognises files of other formats than NDJSON by their first rejected lines. Pure."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-EXPECTED = "expected is one JSON object on each line"
-MAGIC = (
+EXPECTED = "expected one JSON object on each line"
+MAGIC_NUMBERS = (
     (b"PAR1", "a Parquet file"),
     (b"Obj\x01", "an Avro file"),
     (b"ORC", "an ORC file"),
@@ -27,40 +27,40 @@ MIN_TABLE_LINES = 2
 
 
 def recognise(first_rejected: Sequence[bytes | None], rows: int, *, opens_file: bool = True) -> str | None:
-    """A sentence that says what the file looks like and what is expected; None: its lines are judged one by one.
+    """What the file looks like and what is expected, as a clause for people; None: its lines are rejected one by one.
 
     Parameters
     ----------
     first_rejected
-        The rejected lines from the start of the file on, in order; None for one that was too large to keep.
+        The rejected lines from the start of the file, in order; None for one that was too large to keep.
     rows
-        Lines of the same part of the file that did become rows.
+        Lines of the same part of the file that became rows.
     opens_file
         The first of the rejected lines is the first line of the file.
     """
     lines = [line for line in first_rejected[:LINES_TO_COMPARE] if line is not None]
     if not lines:
         return None
-    # The last element of an array can be a row; a broken line among rows is nothing but a broken line.
+    # The last element of an array can be a row; a file with more rows than rejected lines only has broken lines.
     opening = _opening(lines[0]) if opens_file and rows < len(first_rejected) else None
-    what = opening or (_magic(lines[0]) or _table(lines) if rows == 0 else None)
-    return None if what is None else f"it looks like {what}; {EXPECTED}"
+    format_name = opening or (_magic(lines[0]) or _table(lines) if rows == 0 else None)
+    return None if format_name is None else f"it looks like {format_name}; {EXPECTED}"
 
 
 def _opening(line: bytes) -> str | None:
-    # Elements of such an array that happen to be on a line of their own would otherwise become rows.
+    # Otherwise an element of the array that has a line of its own would become a row.
     text = line.removeprefix(BYTE_ORDER_MARK).strip()
     return {b"[": "a JSON array over many lines", b"{": "JSON that is printed over many lines"}.get(text)
 
 
 def _magic(line: bytes) -> str | None:
-    return next((what for magic, what in MAGIC if line.startswith(magic)), None) or (
+    return next((name for magic, name in MAGIC_NUMBERS if line.startswith(magic)), None) or (
         "XML or HTML" if line.removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"<") else None
     )
 
 
 def _table(lines: Sequence[bytes]) -> str | None:
-    """Lines that do not even begin like JSON and all have as many separators as the first."""
+    """Lines none of which begins like JSON, and all of which have the same number of separators."""
     if len(lines) < MIN_TABLE_LINES or any(line.lstrip()[:1] in (b"{", b"[") for line in lines):
         return None
     for separator in SEPARATORS:

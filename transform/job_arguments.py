@@ -1,4 +1,4 @@
-"""From a job's arguments to the services it works with."""
+"""A job's arguments, and the services that they name."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from lake.errors import InvalidInputError
 from lake.ledger import Ledger
 from lake.resource_names import ResourceNames
 from lake.settings import load_settings, parse_settings
-from transform.clients import CONFIG, s3_client
-from transform.services import Services
+from transform.clients import JOB_CLIENT_CONFIG, s3_client
+from transform.context import JobServices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -25,49 +25,53 @@ if TYPE_CHECKING:
 
 
 def parse_arguments(argv: Iterable[str]) -> dict[str, str]:
-    """Glue's ``--KEY value`` pairs, keys without dashes; what has no value stands as an empty text."""
+    """Glue's ``--KEY value`` and ``--KEY=value`` arguments: keys without dashes, "" for a key without a value.
+
+    A word that begins with two dashes is a key, any other word after a key is its value. Unknown keys are kept, because
+    Glue adds its own; the last of equal keys wins. Why not argparse: docs/adr/job-arguments.md.
+    """
     arguments: dict[str, str] = {}
-    name: str | None = None
+    awaiting_value: str | None = None
     for word in argv:
         if word.startswith("--"):
             key, equals, value = word[2:].partition("=")
             arguments[key] = value
-            name = None if equals else key
-        elif name is not None:
-            arguments[name] = word
-            name = None
+            awaiting_value = None if equals else key
+        elif awaiting_value is not None:
+            arguments[awaiting_value] = word
+            awaiting_value = None
     return arguments
 
 
-def open_services(arguments: Mapping[str, str]) -> Services:
+def open_services(arguments: Mapping[str, str]) -> JobServices:
     """Clients from the environment, names and settings from the arguments.
 
     Raises
     ------
     InvalidInputError
-        An argument is missing.
+        An argument is missing, or ``--settings`` is not a valid S3 URI.
     InvalidSettingsError
-        The settings are wrong; names key and value.
+        A setting is wrong; the error names its key and value.
     """
     s3 = s3_client()
     resources = ResourceNames.from_arguments(arguments)
-    # A table name and an endpoint are all it needs; the client of a resource takes and gives plain Python values.
-    dynamodb = boto3.Session().resource("dynamodb", config=CONFIG).meta.client
-    return Services(s3, Ledger.over(dynamodb, resources.ledger_table), resources, _settings(s3, arguments))
+    # The client of a resource takes and returns plain Python values.
+    dynamodb = boto3.Session().resource("dynamodb", config=JOB_CLIENT_CONFIG).meta.client
+    return JobServices(s3, Ledger.over(dynamodb, resources.ledger_table), resources, _settings(s3, arguments))
 
 
 def read_uri(s3: S3Client, uri: str) -> bytes:
-    """The object at ``s3://bucket/key``."""
+    """The body of the object at ``s3://bucket/key``; raises ``InvalidInputError`` when the URI is not valid."""
     parts = urlsplit(uri, allow_fragments=False)
     if parts.scheme not in ("s3", "s3a") or not parts.path.strip("/"):
-        raise InvalidInputError(f"{uri!r} is no s3://bucket/key")
+        raise InvalidInputError(f"{uri!r} is not a valid S3 URI: set it to s3://bucket/key")
     return s3.get_object(Bucket=parts.netloc, Key=parts.path.removeprefix("/"))["Body"].read()
 
 
 def _settings(s3: S3Client, arguments: Mapping[str, str]) -> Settings:
     uri = arguments.get("settings")
     if not uri:
-        raise InvalidInputError("the job argument --settings is missing: deploy the stack again, it sets all of them")
+        raise InvalidInputError("the job argument --settings is missing: deploy the stack again, it sets all arguments")
     if uri.startswith(("s3://", "s3a://")):
         return parse_settings(json.loads(read_uri(s3, uri)))
     return load_settings(Path(uri))

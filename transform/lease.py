@@ -1,49 +1,45 @@
-"""Renews the leases of an attempt while its work goes on; a lost one stops the work."""
+"""Renews the leases of attempts while their work goes on; the work stops when all leases are lost."""
 
 from __future__ import annotations
 
 import threading
+from datetime import timedelta
 from typing import TYPE_CHECKING, Self
 
 from lake.errors import LeaseLostError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from datetime import datetime, timedelta
 
     from lake.ledger import Claim
-    from lake.ledger.manifests import Manifests
+    from transform.context import ConversionContext
 
 RENEWALS_PER_LEASE = 4
+"""Two renewals in a row may fail, the third is still in time."""
 
 
 class LeaseKeeper:
-    """A context in which claims are renewed in the background.
+    """A context manager that renews claims in the background.
 
     Parameters
     ----------
-    lease
-        How long a renewal lasts; it is repeated four times as often.
-    all_lost
-        Called once, from the background, when no claim is held any more: the work has become useless.
+    on_all_lost
+        Called in the background, more than once, when claims were lost and none is left: the work is of no use now.
     """
 
     def __init__(
         self,
-        manifests: Manifests,
+        context: ConversionContext,
         claims: Iterable[Claim],
-        lease: timedelta,
-        clock: Callable[[], datetime],
-        all_lost: Callable[[], None],
+        on_all_lost: Callable[[], None],
     ) -> None:
-        self._manifests = manifests
+        self._context = context
         self._claims = {claim.row.id: claim for claim in claims}
-        self._lease = lease
-        self._clock = clock
-        self._all_lost = all_lost
+        self._lease = timedelta(seconds=context.services.settings.batch.lease_seconds)
+        self._on_all_lost = on_all_lost
         self._ended = threading.Event()
         self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._renew, name="lease-keeper", daemon=True)
+        self._thread = threading.Thread(target=self._renew_repeatedly, name="lease-keeper", daemon=True)
         self._lost: set[str] = set()
 
     def __enter__(self) -> Self:
@@ -55,30 +51,43 @@ class LeaseKeeper:
         self._thread.join()
 
     def lost(self, manifest: str) -> bool:
-        """Whether another run may have taken this manifest over."""
+        """Whether the lease of this manifest was lost: another run may have taken it over."""
         return manifest in self._lost
 
-    def settle(self, manifest: str) -> None:
-        """No more renewals of this one: it is committed or given up."""
+    def stop_renewing(self, manifest: str) -> None:
+        """No more renewals of this manifest: it is committed or given up."""
         with self._lock:
             self._claims.pop(manifest, None)
 
     def renew_all(self) -> None:
-        """One round; a failing ledger is not yet a lost lease, the next round tries again."""
+        """Renew every claim once. A claim whose renewal got no answer is not lost: the next round tries it again."""
+        manifests, clock = self._context.services.ledger.manifests, self._context.clock
         with self._lock:
             claims = list(self._claims.values())
+        unanswered: list[str] = []
         for claim in claims:
             try:
-                self._manifests.renew(claim, self._clock(), self._lease)
+                manifests.renew(claim, clock(), self._lease)
             except LeaseLostError:
                 with self._lock:
                     if self._claims.pop(claim.row.id, None) is not None:
                         self._lost.add(claim.row.id)
-            except Exception:  # noqa: S112
-                continue
+            except Exception as error:
+                # Whatever the error: without this thread the other claims would not be renewed either.
+                unanswered.append(f"{claim.row.id}: {type(error).__name__}: {error}")
+        if unanswered:
+            self._context.log(
+                f"{len(unanswered)} of {len(claims)} leases were not renewed (first: {unanswered[0]}); the next try "
+                f"is in {self._interval:g} s, each lease ends {self._lease.total_seconds():g} s after its last renewal"
+            )
         if self._lost and not self._claims:
-            self._all_lost()
+            self._on_all_lost()
 
-    def _renew(self) -> None:
-        while not self._ended.wait(self._lease.total_seconds() / RENEWALS_PER_LEASE):
+    @property
+    def _interval(self) -> float:
+        """Seconds between two rounds."""
+        return self._lease.total_seconds() / RENEWALS_PER_LEASE
+
+    def _renew_repeatedly(self) -> None:
+        while not self._ended.wait(self._interval):
             self.renew_all()

@@ -1,4 +1,4 @@
-"""Batches of a reader to Parquet files on the local disk."""
+"""Batches of a reader to Parquet files of the target size on the local disk."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
     from lake.settings import ConvertSettings
 
-FULL = 1.5
-"""A file may grow to this many times its target before the next is begun ..."""
-LEAST = 0.5
-"""... and ends at its target if at least this many times the target is still to come."""
+MAX_FILL = 1.5
+"""A file ends before it grows beyond this multiple of its target ..."""
+MIN_REST = 0.5
+"""... and already at its target, if at least this multiple of the target is expected to follow."""
 
 
 class OpenFile:
-    """One Parquet file under construction, as all of the lake's files are written.
+    """One Parquet file while it is written; every file of the lake is written by it.
 
     Raises
     ------
     OSError
-        From any method: the disk.
+        From any method: the disk is full or broken.
     """
 
     def __init__(self, path: Path, settings: ConvertSettings) -> None:
@@ -43,7 +43,7 @@ class OpenFile:
 
     @property
     def size(self) -> int:
-        """Bytes on the disk: those of the row groups that have ended."""
+        """Bytes on the disk: those of the finished row groups."""
         return self._file.size
 
     def write(self, batch: Batch) -> None:
@@ -55,38 +55,38 @@ class OpenFile:
             self._file.end_row_group()
 
     def close(self) -> None:
-        """Write the last row group and the footer, from which Arrow learns the original keys too."""
+        """Write the last row group and the footer, which holds the original keys for Arrow."""
         schema = arrow_schema(*self._columns).serialize()
         self._file.close({"ARROW:schema": base64.b64encode(schema).decode()})
 
 
 class ParquetFiles:
-    """Writes batches whose columns only ever grow; hands over each finished file.
+    """Writes batches, each of which has the columns of the one before and perhaps more; passes each finished file on.
 
     Parameters
     ----------
     folder
-        Where the files are written; the receiver of a finished file removes it.
+        Where the files are written.
     settings
         Target size, size of row groups, compression.
-    finished
-        Called with the path of a whole file and the rows of its footer.
+    on_finished
+        Called with the path of a whole file and the rows of its footer; it removes the file.
     """
 
-    def __init__(self, folder: Path, settings: ConvertSettings, finished: Callable[[Path, int], None]) -> None:
+    def __init__(self, folder: Path, settings: ConvertSettings, on_finished: Callable[[Path, int], None]) -> None:
         self._folder = folder
         self._settings = settings
-        self._finished = finished
+        self._on_finished = on_finished
         self._file: OpenFile | None = None
         self._total_bytes = 0
         self._count = 0
         self.rows = 0
         """Rows given to ``write`` so far."""
 
-    def write(self, batch: Batch, done: float = 1.0) -> None:
+    def write(self, batch: Batch, read_share: float = 1.0) -> None:
         """Append the rows; the file ends when it is large enough.
 
-        ``done`` is the share of the input that has been read, to plan ahead.
+        ``read_share`` is the share of the input that has been read so far: it tells how much output will follow.
         """
         if self._file is None:
             self._file = OpenFile(self._folder / f"{self._count}.parquet", self._settings)
@@ -98,17 +98,20 @@ class ParquetFiles:
         if row_group_bytes:
             self._total_bytes += row_group_bytes
             target = self._settings.target_file_bytes
-            coming = self._total_bytes * (1 - done) / done if done > 0 else target
-            if file.size + row_group_bytes > FULL * target or (file.size >= target and coming >= LEAST * target):
+            expected_bytes = self._total_bytes * (1 - read_share) / read_share if read_share > 0 else target
+            full = file.size + row_group_bytes > MAX_FILL * target
+            if full or (file.size >= target and expected_bytes >= MIN_REST * target):
                 self.close()
 
     def close(self) -> None:
-        """Finish the last file."""
+        """Finish the last file; raises ``AuditError`` when its footer counts other rows than were written."""
         if self._file is None:
             return
         file, self._file = self._file, None
         file.close()
         rows = pq.read_metadata(file.path).num_rows
         if rows != file.rows:
-            raise AuditError(f"the footer of {file.path.name} counts {rows} rows, {file.rows} were written: try again")
-        self._finished(file.path, rows)
+            raise AuditError(
+                f"the footer of {file.path.name} counts {rows} rows, {file.rows} were written: the task is tried again"
+            )
+        self._on_finished(file.path, rows)

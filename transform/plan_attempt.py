@@ -1,47 +1,38 @@
-"""One attempt at one manifest, before and after its tasks: what they are to do, and what is committed of it."""
+"""The plan of one attempt at one manifest: which tasks read which parts of which files."""
 
 from __future__ import annotations
 
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ndjson_arrow import detect_codec
 
-from lake.commit import CommitDocument
-from lake.layout import quarantine_key
 from lake.manifest import read_manifest
 from lake.time import iso_utc
-from transform.audit import audit
 from transform.exclusions import read_exclusions
-from transform.quarantine_writer import QuarantineFiles, file_record
-from transform.sample import output_ratio
+from transform.output_ratio import output_ratio
 from transform.source import Source, UnreadableFileError
-from transform.splits import pack, splits_of
-from transform.task_model import NUMBERS_PER_TASK, Task, TaskResult
-from transform.upload import Uploads
+from transform.splits import pack_tasks, split_files
+from transform.task_model import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from concurrent.futures import Future
-    from datetime import datetime
+    from collections.abc import Sequence
 
-    from lake.commit import PendingObject
     from lake.ledger import Claim
     from lake.manifest import Manifest, ObjectVersion
     from lake.settings import ConvertSettings
-    from transform.services import Services
+    from transform.context import ConversionContext
     from transform.task_model import Split
 
 HEAD_BYTES = 4
-PARALLEL_SNIFFS = 32
+"""Length of the longest magic number of the reader's codecs (native/src/inflate.rs)."""
+PARALLEL_READS = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A claimed manifest and the work it stands for."""
+    """A claimed manifest and the tasks that convert it."""
 
     claim: Claim
     manifest: Manifest
@@ -52,23 +43,26 @@ class Attempt:
     """ISO 8601, UTC."""
 
 
-def plan_attempt(services: Services, claim: Claim, clock: Callable[[], datetime]) -> Attempt:
-    """Read the manifest and cut it into tasks; the dataset's known columns are frozen here.
+def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
+    """Read the manifest and divide it into tasks; the dataset's known columns are frozen here.
 
     Raises
     ------
     InvalidDocumentError
         The manifest or its list of excluded files is not what this system wrote.
+    TransientError, BotoCoreError, ClientError
+        A document, the ledger or the input could not be read now.
     """
+    services = context.services
     resources, settings = services.resources, services.settings.convert
-    started_at = iso_utc(clock())
+    started_at = iso_utc(context.clock())
     manifest = read_manifest(services.s3, resources.control_bucket, claim.row.id, {resources.input_bucket})
     excluded = read_exclusions(services.s3, resources.control_bucket, claim.row.exclusions, manifest)
     files = [file for file in manifest.files if file not in excluded]
     dataset = services.ledger.datasets.get(manifest.partition.dataset)
     source = Source()
-    splits = splits_of(files, _compressed(source, files, settings.split_bytes), settings.split_bytes)
-    packed = _packed(source, splits, settings, None if dataset is None else dataset.output_ratio)
+    splits = split_files(files, _large_compressed(source, files, settings.split_bytes), settings.split_bytes)
+    packed = _pack(source, splits, settings, None if dataset is None else dataset.output_ratio)
     tasks = tuple(
         Task(
             manifest.id,
@@ -86,75 +80,29 @@ def plan_attempt(services: Services, claim: Claim, clock: Callable[[], datetime]
     return Attempt(claim, manifest, excluded, tasks, started_at)
 
 
-def commit_document(services: Services, attempt: Attempt, results: Sequence[TaskResult]) -> CommitDocument:
-    """Audit the results; all that publishing needs.
-
-    Raises
-    ------
-    AuditError
-        What was written does not add up to what was read.
-    """
-    sources = audit(attempt.manifest, attempt.excluded, attempt.tasks, results)
-    ordered = sorted(results, key=lambda result: result.number)
-    row = attempt.claim.row
-    return CommitDocument(
-        attempt.manifest.id,
-        row.generation,
-        row.attempt,
-        attempt.manifest.partition,
-        attempt.claim.owner,
-        attempt.started_at,
-        tuple(item for result in ordered for item in result.objects),
-        (*(item for result in ordered for item in result.quarantine), *_quarantine_files(services, attempt)),
-        sources,
-        tuple(dict.fromkeys(name for result in ordered for name in result.new_columns)),
-        sum(result.milliseconds for result in results),
-    )
-
-
-def _packed(
-    source: Source, splits: Sequence[Split], settings: ConvertSettings, measured: float | None
+def _pack(
+    source: Source, splits: Sequence[Split], settings: ConvertSettings, measured_ratio: float | None
 ) -> list[tuple[Split, ...]]:
-    """Splits to tasks by the manifest's own ratio: the dataset's earlier manifests may have been unlike it, or small.
+    """Splits to tasks by the manifest's own ratio: the dataset's earlier manifests may have been different, or small.
 
-    What is no larger than one output file should be becomes one task, whatever its ratio.
+    Input that is not larger than the target of one output file is one task, whatever its ratio.
     """
     large = sum(split.size for split in splits) > settings.target_file_bytes
-    sampled = output_ratio(source, splits, settings) if large else None
-    return pack(splits, settings.target_file_bytes, sampled or measured)
+    sampled_ratio = output_ratio(source, splits, settings) if large else None
+    return pack_tasks(splits, settings.target_file_bytes, sampled_ratio or measured_ratio)
 
 
-def _compressed(source: Source, files: Sequence[ObjectVersion], split_bytes: int) -> set[ObjectVersion]:
-    """Large files that begin like a compressed one; small ones are read whole whatever they are."""
+def _large_compressed(source: Source, files: Sequence[ObjectVersion], split_bytes: int) -> set[ObjectVersion]:
+    """Files larger than a split that begin like compressed ones; the others are read whole whatever they are."""
     large = [file for file in files if file.size > max(split_bytes, HEAD_BYTES)]
     if not large:
         return set()
 
-    def sniff(file: ObjectVersion) -> bool:
+    def is_compressed(file: ObjectVersion) -> bool:
         try:
             return detect_codec(bytes(source.fetch(file, 0, HEAD_BYTES))) is not None
         except UnreadableFileError:
-            return False  # the task that reads it says why
+            return False  # The task that reads the file reports the reason.
 
-    with ThreadPoolExecutor(PARALLEL_SNIFFS) as pool:
-        return {file for file, compressed in zip(large, pool.map(sniff, large), strict=True) if compressed}
-
-
-def _quarantine_files(services: Services, attempt: Attempt) -> list[PendingObject]:
-    """The excluded files, by reference, as one more quarantine object, numbered behind those of all tasks."""
-    if not attempt.excluded:
-        return []
-    manifest, generation = attempt.manifest, attempt.claim.row.generation
-    number = len(attempt.tasks) * NUMBERS_PER_TASK
-    key = quarantine_key(manifest.partition, manifest.id, generation, number)
-    pending: list[Future[PendingObject]] = []
-    with tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder, Uploads(services.s3) as uploads:
-        writer = QuarantineFiles(
-            Path(folder),
-            1 << 40,
-            lambda path, rows: pending.append(uploads.add(path, services.resources.quarantine_bucket, key, rows)),
-        )
-        writer.write(file_record(file, reason) for file, reason in attempt.excluded.items())
-        writer.close()
-        uploads.finish()
-    return [future.result() for future in pending]
+    with ThreadPoolExecutor(PARALLEL_READS) as pool:
+        return {file for file, compressed in zip(large, pool.map(is_compressed, large), strict=True) if compressed}

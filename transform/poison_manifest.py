@@ -1,4 +1,4 @@
-"""What happens to a manifest that used up its attempts: smaller ones replace it, or it ends FAILED with its reason."""
+"""A manifest that used up its attempts: smaller manifests supersede it, or it ends FAILED with its reason."""
 
 from __future__ import annotations
 
@@ -14,24 +14,30 @@ if TYPE_CHECKING:
 
     from lake.ledger import ManifestRow
     from lake.settings import Settings
-    from transform.services import Services
+    from transform.context import JobServices
 
 
 def attempts_allowed(settings: Settings, row: ManifestRow) -> int:
-    """Attempts of this generation; one that only found unreadable files is not held against the manifest."""
+    """Maximum number of attempts of this generation; one that only found unreadable files does not count."""
     allowed = settings.stream.max_attempts if row.lane == Lane.STREAM else settings.batch.max_attempts
     return allowed + (row.exclusions is not None)
 
 
-def supersede_or_fail(services: Services, row: ManifestRow, now: datetime) -> bool:
-    """Supersede or fail a QUEUED manifest that may not be tried again; False: the row has moved on, read it again.
+def supersede_or_fail(services: JobServices, row: ManifestRow, now: datetime) -> bool:
+    """Supersede or fail a QUEUED manifest that may not be tried again; False: the row has changed, read it again.
 
-    From the stream lane it goes to the batch lane as it is; there it is halved until a bad file stands alone. What
-    was published once is never superseded: it ends FAILED and stays as it is.
+    A manifest of the stream lane goes to the batch lane as it is. There it is halved until a bad file has a manifest
+    of its own, which ends FAILED. A manifest that was published before is never superseded: it ends FAILED, and what
+    it published stays.
+
+    Raises
+    ------
+    InvalidDocumentError
+        The manifest's document is not valid.
     """
     assert row.state == State.QUEUED
-    reason = f"given up after {row.tries} attempts: {row.reason or 'its runs ended without a word'}"
-    successors = [] if row.published is not None else _successors(services, row, now)
+    reason = f"given up after {row.tries} attempts: {row.reason or 'its runs ended without reporting a result'}"
+    successors = [] if row.published is not None else _plan_successors(services, row, now)
     if not successors:
         return services.ledger.manifests.fail(row, reason, now)
     for successor in successors:
@@ -39,7 +45,7 @@ def supersede_or_fail(services: Services, row: ManifestRow, now: datetime) -> bo
     return services.ledger.manifests.supersede([row], successors, reason, now)
 
 
-def _successors(services: Services, row: ManifestRow, now: datetime) -> list[Manifest]:
+def _plan_successors(services: JobServices, row: ManifestRow, now: datetime) -> list[Manifest]:
     resources = services.resources
     manifest = read_manifest(services.s3, resources.control_bucket, row.id, {resources.input_bucket})
     fresh = replace(manifest, lane=Lane.BATCH, created_at=iso_utc(now))

@@ -1,4 +1,4 @@
-"""Lines that could not become rows, as JSON lines: verbatim where they are small, by reference where they are not."""
+"""Rejected lines as JSON lines: verbatim where they are small, by reference where they are large."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
 
 def line_record(file: ObjectVersion, reject: Reject) -> dict[str, Any]:
-    """One rejected line. ``line`` is its text, ``line_base64`` its bytes when they are no UTF-8; neither: look it up.
+    """One rejected line: ``line`` is its text, or ``line_base64`` its bytes when they are not valid UTF-8.
 
-    ``offset`` and ``length`` are bytes, in the inflated file where it is compressed.
+    A line that was too large to keep has neither; ``offset`` and ``length`` say where it is.
+
+    They are bytes, in the decompressed file where it is compressed.
     """
     record: dict[str, Any] = {
         "kind": "line",
@@ -39,7 +41,7 @@ def line_record(file: ObjectVersion, reject: Reject) -> dict[str, Any]:
 def remainder_records(
     file: ObjectVersion, start: int, end: int, counted: Mapping[str, int], kept: Mapping[str, int]
 ) -> list[dict[str, Any]]:
-    """Rejected lines beyond the sample of one split, by reason: ``count`` lines somewhere in [start, end)."""
+    """Rejected lines that the sample of one split left out, by reason: ``count`` lines somewhere in [start, end)."""
     return [
         {
             "kind": "lines",
@@ -67,24 +69,26 @@ def file_record(file: ObjectVersion, reason: str) -> dict[str, Any]:
     }
 
 
-def encode(record: Mapping[str, Any]) -> bytes:
-    """One line; what is no text in it was encoded before, so any reader of JSON lines can read it."""
+def encode_record(record: Mapping[str, Any]) -> bytes:
+    """One line of UTF-8 JSON with its newline."""
     return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 class QuarantineFiles:
-    """Writes records to local files; hands over each finished one.
+    """Writes records to local files; passes each finished file on.
 
     Parameters
     ----------
-    finished
-        Called with the path of a whole file and the number of its records.
+    target_bytes
+        A file ends when it has at least this size.
+    on_finished
+        Called with the path of a whole file and the number of its records; it removes the file.
     """
 
-    def __init__(self, folder: Path, target_bytes: int, finished: Callable[[Path, int], None]) -> None:
+    def __init__(self, folder: Path, target_bytes: int, on_finished: Callable[[Path, int], None]) -> None:
         self._folder = folder
         self._target_bytes = target_bytes
-        self._finished = finished
+        self._on_finished = on_finished
         self._path: Path | None = None
         self._bytes = 0
         self._records = 0
@@ -92,7 +96,7 @@ class QuarantineFiles:
 
     def write(self, records: Iterable[Mapping[str, Any]]) -> None:
         """Append the records."""
-        lines = [encode(record) for record in records]
+        lines = [encode_record(record) for record in records]
         if not lines:
             return
         if self._path is None:
@@ -106,7 +110,7 @@ class QuarantineFiles:
             self.close()
 
     def close(self) -> None:
-        """Finish the file that is open."""
+        """Finish the open file, if there is one."""
         if self._path is not None:
-            self._finished(self._path, self._records)
+            self._on_finished(self._path, self._records)
             self._path, self._bytes, self._records = None, 0, 0

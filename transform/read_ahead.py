@@ -1,4 +1,4 @@
-"""Keeps the network ahead of the parser: ranges of coming splits are under way while one is parsed."""
+"""Requests ranges of the next splits while one split is parsed, so that the parser seldom waits for the network."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 8 << 20
 TAIL_BYTES = 64 << 10
-"""First request behind a split's end, where the rest of its last line is; later ones are larger."""
-REQUESTS_AHEAD = 12
-BYTES_AHEAD = 16 << 20
+"""Size of the first request after a split's end, for the rest of its last line; later ones are larger."""
+MAX_REQUESTS_AHEAD = 12
+MAX_BYTES_AHEAD = 16 << 20
+"""Another request starts only below both limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,23 +33,23 @@ class Range:
 
 
 def ranges_of(split: Split, index: int, chunk_bytes: int) -> list[Range]:
-    """What a split surely needs: from the byte before it (did the line before end there?) to its end."""
+    """The ranges that a split needs in any case: from the byte before it (was it a newline?) to its end."""
     first = max(split.start - 1, 0)
-    return [Range(index, at, min(at + chunk_bytes, split.end)) for at in range(first, split.end, chunk_bytes)]
+    return [Range(index, start, min(start + chunk_bytes, split.end)) for start in range(first, split.end, chunk_bytes)]
 
 
 class ReadAhead:
-    """Chunks of splits in order. A context: leaving it drops what is under way."""
+    """Chunks of splits in order. A context manager: leaving it drops pending requests."""
 
     def __init__(self, source: Source, splits: Sequence[Split], chunk_bytes: int = CHUNK_BYTES) -> None:
         self._source = source
         self._splits = splits
         self._chunk_bytes = chunk_bytes
-        self._coming = (item for index, split in enumerate(splits) for item in ranges_of(split, index, chunk_bytes))
-        self._next: Range | None = next(self._coming, None)
-        self._under_way: deque[tuple[Range, Future[Buffer]]] = deque()
-        self._bytes_under_way = 0
-        self._pool = ThreadPoolExecutor(REQUESTS_AHEAD, thread_name_prefix="read-ahead")
+        self._ranges = (item for index, split in enumerate(splits) for item in ranges_of(split, index, chunk_bytes))
+        self._next: Range | None = next(self._ranges, None)
+        self._requested: deque[tuple[Range, Future[Buffer]]] = deque()
+        self._requested_bytes = 0
+        self._pool = ThreadPoolExecutor(MAX_REQUESTS_AHEAD, thread_name_prefix="read-ahead")
 
     def __enter__(self) -> Self:
         return self
@@ -57,38 +58,43 @@ class ReadAhead:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def chunks(self, index: int) -> Iterator[Buffer]:
-        """The bytes of one split, then of what follows it, until the end of the file; stop early when it is enough.
+        """The bytes of one split from the byte before it, then what follows it until the end of the file.
 
+        The caller stops early when it has the last line of the split. Call it once per split, with rising indexes.
         Raises what ``Source.fetch`` raises.
         """
         split = self._splits[index]
-        self._start()
-        while self._under_way and self._under_way[0][0].split <= index:
-            item, future = self._under_way.popleft()
-            self._bytes_under_way -= item.end - item.start
-            if item.split != index:
+        self._request_more()
+        while self._requested and self._requested[0][0].split <= index:
+            received, future = self._requested.popleft()
+            self._requested_bytes -= received.end - received.start
+            if received.split != index:
                 future.cancel()
-                self._start()
+                self._request_more()
                 continue
             data = future.result()
-            # Whoever reads must be the only one to keep these bytes.
+            # The caller alone decides how long these bytes are kept.
             del future
-            self._start()
+            self._request_more()
             yield data
             del data
         yield from self._tail(split)
 
     def _tail(self, split: Split) -> Iterator[Buffer]:
-        at, size = split.end, TAIL_BYTES
-        while at < split.file.size:
-            end = min(at + size, split.file.size)
-            yield self._source.fetch(split.file, at, end)
-            at, size = end, min(size * 4, self._chunk_bytes)
+        start, size = split.end, TAIL_BYTES
+        while start < split.file.size:
+            end = min(start + size, split.file.size)
+            yield self._source.fetch(split.file, start, end)
+            start, size = end, min(size * 4, self._chunk_bytes)
 
-    def _start(self) -> None:
-        while self._next is not None and len(self._under_way) < REQUESTS_AHEAD and self._bytes_under_way < BYTES_AHEAD:
-            item = self._next
-            future = self._pool.submit(self._source.fetch, self._splits[item.split].file, item.start, item.end)
-            self._under_way.append((item, future))
-            self._bytes_under_way += item.end - item.start
-            self._next = next(self._coming, None)
+    def _request_more(self) -> None:
+        while (
+            self._next is not None
+            and len(self._requested) < MAX_REQUESTS_AHEAD
+            and self._requested_bytes < MAX_BYTES_AHEAD
+        ):
+            wanted = self._next
+            future = self._pool.submit(self._source.fetch, self._splits[wanted.split].file, wanted.start, wanted.end)
+            self._requested.append((wanted, future))
+            self._requested_bytes += wanted.end - wanted.start
+            self._next = next(self._ranges, None)

@@ -1,4 +1,4 @@
-"""What one core does with one task: read its splits, write and upload its objects, count everything."""
+"""One task on one core: read its splits, write and upload its objects, count everything."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from transform.task_model import Split, Task
 
 PIECE_BYTES = 512 << 10
-"""What the reader is fed at once: it copies what it is fed, and small copies stay in the processor's cache."""
+"""Bytes that the reader is fed at once: it copies them, and small copies stay in the processor's cache."""
 BATCH_BYTES = 8 << 20
-"""Columns are encoded and compressed when they hold so much: a row group is in memory compressed, but for this."""
+"""Columns of this size are encoded and compressed: of a row group, memory holds only this much uncompressed."""
 
 
 def run_partition(tasks: Iterable[Task]) -> Iterator[TaskResult]:
-    """The function Spark calls; a partition holds one task."""
+    """The function that Spark calls for each partition, which holds one task. Raises what ``run_task`` raises."""
     source = Source()
     s3 = s3_client()
     for task in tasks:
@@ -53,10 +53,11 @@ def run_partition(tasks: Iterable[Task]) -> Iterator[TaskResult]:
 
 
 def forget_zip_importers() -> None:
-    """Saves the worker's next task about 0.07 s.
+    """Saves the worker's next task about 0.07 s (docs/performance.md).
 
-    Before every task Spark has Python invalidate its import caches, and each importer of a zip on the path (Spark's own
-    are two of 1,500 files) then reads the zip's directory anew. Made again at the next import, it finds it in memory.
+    Before every task Spark makes Python invalidate its import caches, and each importer of a zip on the path then reads
+    the zip's directory again (Spark's own two zips have 1,500 files). An importer that is created again at the next
+    import finds the directory in memory.
     """
     for path, importer in list(sys.path_importer_cache.items()):
         if isinstance(importer, zipimporter):
@@ -64,45 +65,52 @@ def forget_zip_importers() -> None:
 
 
 def run_task(task: Task, source: Source, uploads: Uploads, folder: Path) -> TaskResult:
-    """Convert all splits; with a failed file in them, only look for further ones.
+    """Convert all splits. After a file that cannot be read, the others are only read, to find all such files at once.
+
+    Parameters
+    ----------
+    folder
+        For files that are not uploaded yet; empty, on a local disk.
 
     Raises
     ------
-    TransientError
-        Reading or uploading did not work now; nothing of the attempt is left behind.
+    TransientError, BotoCoreError, ClientError
+        Reading or uploading did not work now; the caller aborts the uploads.
     AuditError
         The written files do not hold the rows that were read.
     """
     started = time.monotonic()
-    work = TaskRun(task, uploads, folder)
+    task_run = TaskRun(task, uploads, folder)
     with ReadAhead(source, task.splits) as ahead:
         for index, split in enumerate(task.splits):
-            work.convert(index, split, ahead)
-    work.finish()
-    if work.failures:
+            task_run.read_split(index, split, ahead)
+    task_run.finish()
+    if task_run.failures:
         uploads.abort()
     return TaskResult(
         task.manifest,
         task.number,
-        tuple(future.result() for future in work.objects) if not work.failures else (),
-        tuple(future.result() for future in work.quarantine) if not work.failures else (),
-        tuple(work.results),
-        tuple(new_columns(work.columns, task.known_columns)),
-        tuple(FileFailure(file, reason) for file, reason in work.failures.items()),
+        tuple(future.result() for future in task_run.objects) if not task_run.failures else (),
+        tuple(future.result() for future in task_run.quarantine) if not task_run.failures else (),
+        tuple(task_run.results),
+        tuple(new_columns(task_run.columns, task.known_columns)),
+        tuple(FileFailure(file, reason) for file, reason in task_run.failures.items()),
         round((time.monotonic() - started) * 1000),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectNumbers:
-    """Final keys of a task's objects, in order."""
+    """Numbers in the final keys of a task's objects: every try of the task gives the same ones."""
 
     task: Task
 
-    def number(self, count: int) -> int:
-        if count >= NUMBERS_PER_TASK:
-            raise AuditError(f"one task of {self.task.manifest} wrote {count} objects: raise convert.target_file_bytes")
-        return self.task.number * NUMBERS_PER_TASK + count
+    def number(self, position: int) -> int:
+        """Of the task's object at ``position`` (from 0); raises ``AuditError`` when its numbers are used up."""
+        if position >= NUMBERS_PER_TASK:
+            message = f"a task of {self.task.manifest} would write over {NUMBERS_PER_TASK} objects"
+            raise AuditError(f"{message}: raise convert.target_file_bytes")
+        return self.task.number * NUMBERS_PER_TASK + position
 
 
 class TaskRun:
@@ -112,7 +120,7 @@ class TaskRun:
         settings = task.settings
         self._task = task
         self._uploads = uploads
-        self._names = ObjectNumbers(task)
+        self._numbers = ObjectNumbers(task)
         self._reader = Reader(
             known_columns=task.known_columns,
             column_limit=max(settings.column_limit, len(task.known_columns)),
@@ -120,8 +128,8 @@ class TaskRun:
             flush_bytes=min(BATCH_BYTES, settings.row_group_bytes),
             provenance=settings.provenance,
         )
-        self._parquet = ParquetFiles(folder, settings, self._parquet_file)
-        self._rejects = QuarantineFiles(folder, settings.target_file_bytes, self._quarantine_file)
+        self._parquet = ParquetFiles(folder, settings, self._upload_parquet)
+        self._rejects = QuarantineFiles(folder, settings.target_file_bytes, self._upload_quarantine)
         self._input_bytes = max(1, sum(split.size for split in task.splits))
         self._read_bytes = 0
         self.columns: list[str] = []
@@ -129,12 +137,13 @@ class TaskRun:
         self.quarantine: list[Future[PendingObject]] = []
         self.results: list[SplitResult] = []
         self.failures: dict[ObjectVersion, str] = {}
+        """Files that cannot be read to their end, with the reason."""
 
-    def convert(self, index: int, split: Split, ahead: ReadAhead) -> None:
-        """Read one split; a file that cannot be read goes to ``failures``."""
+    def read_split(self, index: int, split: Split, ahead: ReadAhead) -> None:
+        """Read one split; a file that cannot be read to its end goes to ``failures``."""
         reader = self._reader
         reader.open(
-            source_text(split.file),
+            source_value(split.file),
             start=split.start,
             end=None if split.whole else split.end,
             arrived_at=split.file.arrived_at,
@@ -143,7 +152,7 @@ class TaskRun:
         try:
             for chunk in ahead.chunks(index):
                 self._read(chunk)
-                # Not kept while the next one is waited for.
+                # Its memory is free while the next chunk is awaited.
                 del chunk
                 if reader.done:
                     break
@@ -154,7 +163,7 @@ class TaskRun:
             unreadable = str(error)
         counts = reader.close()
         rejects = reader.take_rejects()
-        # A reader that was stopped by an unreadable source says so as well, but not why.
+        # A reader whose input ended early has an error as well, but not the reason.
         unreadable = unreadable or counts.error
         if unreadable is None and split.start == 0 and rejects:
             opens_file = rejects[0].offset <= len(BYTE_ORDER_MARK)
@@ -162,11 +171,11 @@ class TaskRun:
         if unreadable is not None:
             self.failures.setdefault(split.file, unreadable)
             return
-        self._quarantine(split, counts, rejects)
-        self.results.append(_result(split, counts))
+        self._write_rejects(split, counts, rejects)
+        self.results.append(_split_result(split, counts))
 
     def finish(self) -> None:
-        """Write out what is left and wait for the uploads."""
+        """Write the remaining rows and wait for the uploads; raises what ``run_task`` raises."""
         batch = self._reader.flush()
         if batch is not None:
             self._write(batch)
@@ -177,12 +186,12 @@ class TaskRun:
             if self._parquet.rows != read:
                 raise AuditError(
                     f"task {self._task.number} of {self._task.manifest} read {read} rows and wrote "
-                    f"{self._parquet.rows}: the attempt is repeated"
+                    f"{self._parquet.rows}: the task is tried again"
                 )
         self._uploads.finish()
 
     def _read(self, chunk: Buffer) -> None:
-        """Parse the chunk piece by piece, writing batches as they become full."""
+        """Parse the chunk piece by piece, and write each batch that is full."""
         with memoryview(chunk) as view:
             self._read_bytes += len(view)
             for start in range(0, len(view), PIECE_BYTES):
@@ -201,32 +210,32 @@ class TaskRun:
         self.columns = batch.names
         self._parquet.write(batch, min(1.0, self._read_bytes / self._input_bytes))
 
-    def _quarantine(self, split: Split, counts: SplitCounts, rejects: list[Reject]) -> None:
+    def _write_rejects(self, split: Split, counts: SplitCounts, rejects: list[Reject]) -> None:
         if not counts.rejects or self.failures:
             return
         kept = Counter(reject.reason for reject in rejects)
         self._rejects.write(line_record(split.file, reject) for reject in rejects)
         self._rejects.write(remainder_records(split.file, split.start, split.end, counts.rejects, kept))
 
-    def _parquet_file(self, path: Path, rows: int) -> None:
+    def _upload_parquet(self, path: Path, rows: int) -> None:
         task = self._task
-        number = self._names.number(len(self.objects))
+        number = self._numbers.number(len(self.objects))
         key = lake_key(task.partition, task.manifest, task.generation, number)
         self.objects.append(self._uploads.add(path, task.lake_bucket, key, rows))
 
-    def _quarantine_file(self, path: Path, records: int) -> None:
+    def _upload_quarantine(self, path: Path, records: int) -> None:
         task = self._task
-        number = self._names.number(len(self.quarantine))
+        number = self._numbers.number(len(self.quarantine))
         key = quarantine_key(task.partition, task.manifest, task.generation, number)
         self.quarantine.append(self._uploads.add(path, task.quarantine_bucket, key, records))
 
 
-def source_text(file: ObjectVersion) -> str:
-    """What ``_source`` holds: the file, and its version where the bucket has versions."""
+def source_value(file: ObjectVersion) -> str:
+    """The value of the column ``_source``: the file's URI, with its version where the bucket has versions."""
     return file.uri if file.version_id is None else f"{file.uri}?versionId={file.version_id}"
 
 
-def _result(split: Split, counts: SplitCounts) -> SplitResult:
+def _split_result(split: Split, counts: SplitCounts) -> SplitResult:
     first = counts.first_reject
     return SplitResult(
         split,

@@ -1,4 +1,4 @@
-"""Bytes of object versions: pinned, by ranges. A file that cannot be read is told from a network that failed."""
+"""Ranges of object versions. Errors tell a file that can never be read from a request that can be tried again."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
     from lake.manifest import ObjectVersion
 
-GONE = frozenset({"NoSuchKey", "NoSuchVersion", "404", "MethodNotAllowed", "405"})
-OVERWRITTEN = frozenset({"PreconditionFailed", "412"})
+DELETED_CODES = frozenset({"NoSuchKey", "NoSuchVersion", "404", "MethodNotAllowed", "405"})
+OVERWRITTEN_CODES = frozenset({"PreconditionFailed", "412"})
 
 
 class UnreadableFileError(TerminalError):
-    """This version of the file can never be read to its end; the message says why."""
+    """This version of the file can never be read to its end; the message is the reason."""
 
 
 class Source:
@@ -47,31 +47,31 @@ class Source:
         Raises
         ------
         UnreadableFileError
-            The version is gone, was overwritten, is archived, or is shorter than its event said.
+            The version was deleted, overwritten or archived, may not be read, or is shorter than its event says.
         TransientError
             Anything else: trying again can succeed.
         """
         data = self._fetch_by_client(file, start, end) if needs_client(file.key) else self._get(file, start, end)
         size = len(memoryview(data))
         if size != end - start:
-            raise UnreadableFileError(f"it ends at byte {start + size}, but its event said {file.size} bytes")
+            raise UnreadableFileError(f"it ends at byte {start + size}, but its event names {file.size} bytes")
         return data
 
     def _get(self, file: ObjectVersion, start: int, end: int) -> Buffer:
         options: dict[str, object] = (
             {"version": file.version_id} if file.version_id is not None else {"if_match": f'"{file.etag}"'}
         )
-        # One request for a small file, without a range: cheaper, and right for whatever answers whole objects only.
+        # A whole file is read without a range: cheaper, and servers that ignore ranges answer correctly.
         if (start, end) != (0, file.size):
             options["range"] = (start, end)
         try:
             return obstore.get(self._store(file.bucket), file.key, options=options).bytes()  # type: ignore[arg-type]
         except (NotFoundError, FileNotFoundError) as error:
-            raise UnreadableFileError(_gone(file)) from error
+            raise UnreadableFileError(_deleted(file)) from error
         except PreconditionError as error:
             raise UnreadableFileError(_overwritten()) from error
         except BaseError as error:
-            raise _judge(file, str(error)) from error
+            raise _classify(file, str(error)) from error
 
     def _fetch_by_client(self, file: ObjectVersion, start: int, end: int) -> bytes:
         if self._client is None:
@@ -87,11 +87,11 @@ class Source:
             return self._client.get_object(**request)["Body"].read()  # type: ignore[arg-type]
         except ClientError as error:
             code = error.response["Error"]["Code"]
-            if code in GONE:
-                raise UnreadableFileError(_gone(file)) from error
-            if code in OVERWRITTEN:
+            if code in DELETED_CODES:
+                raise UnreadableFileError(_deleted(file)) from error
+            if code in OVERWRITTEN_CODES:
                 raise UnreadableFileError(_overwritten()) from error
-            raise _judge(file, str(error)) from error
+            raise _classify(file, str(error)) from error
 
     def _store(self, bucket: str) -> S3Store:
         if bucket not in self._stores:
@@ -100,12 +100,12 @@ class Source:
 
 
 def needs_client(key: str) -> bool:
-    """Keys that obstore's paths cannot spell (empty, ``.`` and ``..`` segments, control characters)."""
+    """Whether obstore's paths cannot express the key (empty, ``.`` and ``..`` segments, control characters)."""
     segments = key.split("/")
     return any(part in ("", ".", "..") for part in segments) or any(ord(char) < 32 or ord(char) == 127 for char in key)
 
 
-def _gone(file: ObjectVersion) -> str:
+def _deleted(file: ObjectVersion) -> str:
     return "this version was deleted after it arrived" if file.version_id else "it was deleted after it arrived"
 
 
@@ -113,11 +113,11 @@ def _overwritten() -> str:
     return "it was overwritten after it arrived, and the bucket keeps no versions"
 
 
-def _judge(file: ObjectVersion, text: str) -> TerminalError | TransientError:
+def _classify(file: ObjectVersion, text: str) -> TerminalError | TransientError:
     if "InvalidObjectState" in text:
-        return UnreadableFileError("it is archived: restore it and force the manifest")
+        return UnreadableFileError("it is archived: restore it, then force the manifest")
     if "AccessDenied" in text:
         return UnreadableFileError("the job's role may not read it (access denied): check its owner and its key")
     if "InvalidRange" in text:
         return UnreadableFileError(f"it is shorter than the {file.size} bytes of its event")
-    return TransientError(f"{file.uri} could not be read now, it will be tried again: {text}")
+    return TransientError(f"{file.uri} could not be read and is tried again: {text}")

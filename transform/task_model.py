@@ -1,4 +1,4 @@
-"""What travels between the driver and its tasks: plain values, nothing that is open or connected."""
+"""The values that the driver and its tasks exchange: plain and picklable, no open file and no connection."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from lake.settings import ConvertSettings
 
 NUMBERS_PER_TASK = 1000
-"""Object numbers reserved for each task, so that names do not depend on which attempt of a task succeeds."""
+"""Object numbers reserved for each task, so that keys do not depend on which attempt of a task succeeds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Split:
 
     @property
     def whole(self) -> bool:
-        """All of its file; only such a split may be compressed."""
+        """Covers its file; only such a split may be compressed."""
         return self.start == 0 and self.end == self.file.size
 
 
@@ -62,10 +62,10 @@ class SplitResult:
     rejects: dict[str, int]
     """Rejected lines by reason."""
     bytes: int
-    """Bytes of its lines, inflated, newlines included."""
+    """Bytes of its lines, decompressed, newlines included."""
     compressed: bool
     first_reject: str | None
-    """Reason and byte offset, a sentence for people."""
+    """Reason and byte offset of the first rejected line, as text for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class FileFailure:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """One successful task attempt. With failures it brings no objects: the attempt is going to be discarded."""
+    """One successful task attempt. With ``failures`` it has no objects: the manifest's attempt will be given up."""
 
     manifest: str
     number: int
@@ -88,8 +88,9 @@ class TaskResult:
     new_columns: tuple[str, ...]
     failures: tuple[FileFailure, ...]
     milliseconds: int
+    """Wall time of the task."""
 
     @property
     def uploaded(self) -> tuple[PendingObject, ...]:
-        """All it uploaded."""
+        """Its Parquet and quarantine objects."""
         return (*self.objects, *self.quarantine)

@@ -1,4 +1,4 @@
-"""Objects on their final keys that nobody can see yet: multipart uploads of one part that are not completed here."""
+"""Objects under their final keys that no reader can see yet: multipart uploads of one part, not completed here."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from lake.errors import AuditError, TransientError
 from lake.publish import abort_upload
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
     from pathlib import Path
 
     from mypy_boto3_s3 import S3Client
 
-MAX_BYTES = 5 << 30
-"""S3's limit on one part."""
+MAX_PART_BYTES = 5 << 30
+"""S3's limit on the size of one part."""
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
-    """An upload id this task has asked for: to be aborted when the task fails."""
+class BegunUpload:
+    """An upload that this task has created: it is aborted when the task fails."""
 
     bucket: str
     key: str
@@ -34,12 +34,12 @@ class Begun:
 
 
 class Uploads:
-    """Uploads local files one after the other in the background. A context: an error inside aborts all of them."""
+    """Uploads local files one by one in the background. A context manager: an error inside aborts all of them."""
 
     def __init__(self, s3: S3Client) -> None:
         self._s3 = s3
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="upload")
-        self._begun: list[Begun] = []
+        self._begun: list[BegunUpload] = []
         self._futures: list[Future[PendingObject]] = []
 
     def __enter__(self) -> Self:
@@ -51,28 +51,34 @@ class Uploads:
             self.abort()
 
     def add(self, path: Path, bucket: str, key: str, rows: int) -> Future[PendingObject]:
-        """Upload the file and remove it from the disk; ``rows`` go into the pending object as they are."""
+        """Upload the file and remove it from the disk; ``rows`` is copied to the pending object.
+
+        The future raises ``AuditError`` when the uploaded part is not the file, ``TransientError`` when the file is
+        larger than one part may be, and botocore's errors.
+        """
         future = self._pool.submit(self._upload, path, bucket, key, rows)
         self._futures.append(future)
         return future
 
     def finish(self) -> None:
-        """Wait for every upload; raises what went wrong with the first that failed."""
+        """Wait for every upload; raises the error of the first one that failed."""
         for future in self._futures:
             future.result()
 
     def abort(self) -> None:
-        """Give back what was uploaded; an upload that is gone already is no error."""
+        """Abort every upload; one that no longer exists is not an error."""
         for begun in self._begun:
             abort_upload(self._s3, begun.bucket, begun.key, begun.upload_id)
         self._begun.clear()
 
     def _upload(self, path: Path, bucket: str, key: str, rows: int) -> PendingObject:
         size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise TransientError(f"{key} would have {size} bytes, more than one part may have: lower target_file_bytes")
+        if size > MAX_PART_BYTES:
+            raise TransientError(
+                f"{key} would have {size} bytes, more than one part may have: lower convert.target_file_bytes"
+            )
         upload_id = self._s3.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"]
-        self._begun.append(Begun(bucket, key, upload_id))
+        self._begun.append(BegunUpload(bucket, key, upload_id))
         with path.open("rb") as body:
             md5 = hashlib.file_digest(body, lambda: hashlib.md5(usedforsecurity=False))
             body.seek(0)
@@ -90,24 +96,28 @@ class Uploads:
         if etag != md5.hexdigest():
             raise AuditError(
                 f"the uploaded part of {key} is not the file that was written (ETag {etag}, MD5 {md5.hexdigest()}): "
-                "it is tried again; buckets encrypted by KMS keys give no MD5 and cannot be used"
+                "it is tried again; a bucket that is encrypted by a KMS key returns no MD5 and cannot be used"
             )
         whole = hashlib.md5(md5.digest(), usedforsecurity=False).hexdigest() + "-1"
         return PendingObject(bucket, key, upload_id, (etag,), whole, size, rows)
 
 
-def abort_strays(s3: S3Client, bucket: str, prefix: str, keep: Collection[str]) -> None:
-    """Abort unfinished uploads below ``prefix`` whose ids are not in ``keep``.
+def abort_strays(s3: S3Client, bucket: str, prefix: str, keep: Collection[str], log: Callable[[str], None]) -> None:
+    """Abort unfinished uploads under ``prefix`` whose ids are not in ``keep``.
 
-    Only after a commit of the generation that ``prefix`` names: from then on no other attempt of it, not even one
-    that is still running somewhere, can ever be committed, so all its uploads are rubbish. Before that point another
-    attempt's uploads may be the ones that will be published. What a role may not list or abort, the bucket's
-    lifecycle rule removes.
+    Only after a commit of the generation that ``prefix`` names: from then on no other attempt of it can be committed,
+    not even one that is still running, so its uploads are of no use. Before that commit another attempt's uploads may
+    be the ones that will be published.
+
+    An error of S3 is only logged: the manifest is published, and its strays are not visible to readers.
     """
     try:
         for page in s3.get_paginator("list_multipart_uploads").paginate(Bucket=bucket, Prefix=prefix):
             for upload in page.get("Uploads", []):
                 if upload["UploadId"] not in keep:
                     abort_upload(s3, bucket, upload["Key"], upload["UploadId"])
-    except ClientError:
-        return
+    except ClientError as error:
+        log(
+            f"stray uploads under s3://{bucket}/{prefix} were not all aborted: {error}; "
+            "the sweep or the bucket's lifecycle rule removes them"
+        )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 
 from tests.chaos.injection import Fault, Injector, Killed
-from transform.clients import CONFIG, s3_client
+from transform.clients import JOB_CLIENT_CONFIG, s3_client
 
 if TYPE_CHECKING:
     from tests.chaos.world import World
@@ -46,4 +46,4 @@ class Process:
 @cache
 def clients() -> Clients:
     """From the environment, as every process of the product does."""
-    return Clients(s3_client(), boto3.Session().resource("dynamodb", config=CONFIG).meta.client)
+    return Clients(s3_client(), boto3.Session().resource("dynamodb", config=JOB_CLIENT_CONFIG).meta.client)

@@ -22,15 +22,15 @@ from router.route.handler import route
 from router.run_status.handler import run_status
 from router.services import Services as RouterServices
 from router.sweep.handler import sweep
-from streaming_job.micro_batch import Lane, convert_pointers
+from streaming_job.micro_batch import convert_pointers
 from tests.chaos.checker import Checker, Names
 from tests.chaos.injection import Fault, Injector, Killed, acting
 from tests.chaos.inline_spark import InlineSpark
 from tests.chaos.processes import Clients, Process
-from tests.integration.conversion_world import _create_table
+from tests.integration.conversion_world import create_ledger_table
 from tests.unit.router.events import message, s3_record
 from tests.unit.router.glue import FakeGlue
-from transform.services import Services
+from transform.context import ConversionContext, JobServices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -80,7 +80,7 @@ class World:
         if versions:
             versioning = {"Status": "Enabled"}
             clients.s3.put_bucket_versioning(Bucket=resources.input_bucket, VersioningConfiguration=versioning)
-        _create_table(clients.dynamodb, resources.ledger_table)
+        create_ledger_table(clients.dynamodb, resources.ledger_table)
         return cls(clients, random, settings, resources, versions)
 
     @property
@@ -175,8 +175,7 @@ class World:
         bodies = [self.clients.s3.get_object(Bucket=control, Key=key)["Body"].read().decode() for key in batch]
 
         def work(name: str) -> int:
-            lane = Lane(self._spark(), self._services(), name, self.clock, self._is_over, self._wait, self.log.append)
-            return len(convert_pointers(lane, bodies))
+            return len(convert_pointers(self._context(name), bodies, self._wait))
 
         if self.run("stream", work, self.resources.stream_job) is not None:
             self.seen += batch
@@ -201,14 +200,7 @@ class World:
         """One Glue run over a run document."""
 
         def work(name: str) -> int:
-            return batch_job.main.run(
-                {"run": uri, "JOB_RUN_ID": name},
-                spark=self._spark(),
-                services=self._services(),
-                clock=self.clock,
-                run_is_terminal=self._is_over,
-                log=self.log.append,
-            )
+            return batch_job.main.run(self._context(name), {"run": uri})
 
         self.run("batch", work, self.resources.batch_job)
 
@@ -238,11 +230,10 @@ class World:
         """What a Lambda works with."""
         return RouterServices(self.settings, self.resources, self.ledger(), self.clients.s3, self.glue, self.clock)  # type: ignore[arg-type]
 
-    def _services(self) -> Services:
-        return Services(self.clients.s3, self.ledger(), self.resources, self.settings)
-
-    def _spark(self) -> Any:
-        return InlineSpark(self.random, self.before_tasks)
+    def _context(self, run: str) -> ConversionContext:
+        spark: Any = InlineSpark(self.random, self.before_tasks)
+        services = JobServices(self.clients.s3, self.ledger(), self.resources, self.settings)
+        return ConversionContext(spark, services, run, self.clock, self._is_over, self.log.append)
 
     def _is_over(self, run: str) -> bool:
         return any(runs.get(run) not in (None, "RUNNING") for runs in self.glue.runs.values())

@@ -5,26 +5,26 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.conversion_world import Deployment
+from tests.integration.conversion_world import ConversionWorld
 
 if TYPE_CHECKING:
     from local.cloud import LocalCloud
 
 
 @pytest.fixture
-def deployment(cloud: LocalCloud) -> Deployment:
-    """Buckets and a ledger of its own for one test; the input bucket has versions."""
-    return Deployment.create(cloud)
+def world(cloud: LocalCloud) -> ConversionWorld:
+    """Buckets and a ledger for one test; the input bucket has versions."""
+    return ConversionWorld.create(cloud)
 
 
 @pytest.fixture
-def unversioned(cloud: LocalCloud) -> Deployment:
-    """The same with an input bucket that keeps no versions."""
-    return Deployment.create(cloud, versions=False)
+def unversioned_world(cloud: LocalCloud) -> ConversionWorld:
+    """The same, with an input bucket that keeps no versions."""
+    return ConversionWorld.create(cloud, versions=False)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Spark's Python side leaves sockets to the garbage collector; that is not ours to fix."""
+    """PySpark leaves sockets to the garbage collector, which warns about them; only PySpark could close them."""
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:

@@ -1,4 +1,4 @@
-"""One small deployment on the emulator: put files, make manifests, read back what readers see."""
+"""A world for one test: buckets and a ledger on the emulator, with what puts files in and reads the lake."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pyarrow.parquet as pq
 
-from lake.layout import lake_prefix, pointer_key, result_key
+from lake.layout import lake_prefix, pointer_key, result_key, run_key
 from lake.ledger import Ledger, ManifestRow
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id, write_manifest
 from lake.partition import Partition
 from lake.resource_names import ResourceNames
 from lake.settings import Settings
 from transform.clients import s3_client
+from transform.context import ConversionContext, JobServices
 from transform.convert import convert
-from transform.services import ConversionOutcome, Services
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from local.cloud import LocalCloud
+    from transform.outcome import ConversionOutcome
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 Row = dict[str, str | None]
@@ -35,7 +36,7 @@ Row = dict[str, str | None]
 
 @dataclass
 class Clock:
-    """A clock that only moves when it is told to."""
+    """A clock that moves only by ``advance``."""
 
     now: datetime = NOON
 
@@ -47,13 +48,17 @@ class Clock:
 
 
 @dataclass
-class Deployment:
-    services: Services
+class ConversionWorld:
+    """Services over resources of its own, a clock that stands still, and the log of its runs."""
+
+    services: JobServices
     clock: Clock = field(default_factory=Clock)
     dead_runs: set[str] = field(default_factory=set)
+    """Job runs that Glue would call terminal."""
+    log_lines: list[str] = field(default_factory=list)
 
     @classmethod
-    def create(cls, cloud: LocalCloud, *, versions: bool = True) -> Deployment:
+    def create(cls, cloud: LocalCloud, *, versions: bool = True) -> ConversionWorld:
         name = f"t{secrets.token_hex(5)}"
         resources = ResourceNames(
             f"{name}-input",
@@ -71,18 +76,19 @@ class Deployment:
         if versions:
             s3.put_bucket_versioning(Bucket=resources.input_bucket, VersioningConfiguration={"Status": "Enabled"})
         dynamodb = boto3.resource("dynamodb").meta.client
-        _create_table(dynamodb, resources.ledger_table)
-        return cls(Services(s3, Ledger.over(dynamodb, resources.ledger_table), resources, Settings("test")))
+        create_ledger_table(dynamodb, resources.ledger_table)
+        return cls(JobServices(s3, Ledger.over(dynamodb, resources.ledger_table), resources, Settings("test")))
 
-    def configure(self, **convert_settings: Any) -> None:
+    def configure(self, section: str, **changes: Any) -> None:
+        """Change settings of one section: ``convert``, ``stream``, ``batch``, ..."""
         settings = self.services.settings
-        settings = replace(settings, convert=replace(settings.convert, **convert_settings))
+        settings = replace(settings, **{section: replace(getattr(settings, section), **changes)})
         self.services = replace(self.services, settings=settings)
 
-    def set_stream(self, **stream_settings: Any) -> None:
-        settings = self.services.settings
-        settings = replace(settings, stream=replace(settings.stream, **stream_settings))
-        self.services = replace(self.services, settings=settings)
+    def lose_the_quarantine(self) -> None:
+        """From now on a task with rejected lines always dies: they have no bucket to go to."""
+        resources = replace(self.services.resources, quarantine_bucket="no-such-bucket")
+        self.services = replace(self.services, resources=resources)
 
     def put(self, key: str, body: bytes) -> ObjectVersion:
         answer = self.services.s3.put_object(Bucket=self.services.resources.input_bucket, Key=key, Body=body)
@@ -104,16 +110,16 @@ class Deployment:
         self.services.ledger.manifests.enqueue(manifest)
         return manifest.id
 
-    def point(self, manifest: str) -> None:
+    def put_pointer(self, manifest: str) -> None:
         self.services.s3.put_object(
             Bucket=self.services.resources.control_bucket,
             Key=pointer_key(manifest, secrets.token_hex(4)),
             Body=json.dumps({"manifest": manifest}).encode(),
         )
 
-    def write_run(self, manifests: Sequence[str]) -> str:
-        key = "plans/night/runs/00000.json"
-        body = {"execution": "night", "number": 0, "manifests": list(manifests), "bytes": 0, "files": 0}
+    def put_run_document(self, manifests: Sequence[str]) -> str:
+        key = run_key("execution-1", 0)
+        body = {"execution": "execution-1", "number": 0, "manifests": list(manifests), "bytes": 0, "files": 0}
         bucket = self.services.resources.control_bucket
         self.services.s3.put_object(Bucket=bucket, Key=key, Body=json.dumps(body).encode())
         return f"s3://{bucket}/{key}"
@@ -125,14 +131,12 @@ class Deployment:
         run: str = "run-1",
         clock: Callable[[], datetime] | None = None,
     ) -> list[ConversionOutcome]:
-        return convert(
-            manifests,
-            spark=spark,
-            services=self.services,
-            run=run,
-            clock=clock or self.clock,
-            run_is_terminal=self.dead_runs.__contains__,
-        )
+        return convert(manifests, self.context(spark, run, clock))
+
+    def context(self, spark: SparkSession, run: str, clock: Callable[[], datetime] | None = None) -> ConversionContext:
+        """What a run of this name works with; its log goes to ``log_lines``."""
+        run_is_terminal, log = self.dead_runs.__contains__, self.log_lines.append
+        return ConversionContext(spark, self.services, run, clock or self.clock, run_is_terminal, log)
 
     def row(self, manifest: str) -> ManifestRow:
         row = self.services.ledger.manifests.get(manifest)
@@ -175,7 +179,8 @@ class Deployment:
         return lake_prefix(Partition.of(dataset, NOON), manifest, generation)
 
 
-def _create_table(dynamodb: Any, name: str) -> None:
+def create_ledger_table(dynamodb: Any, name: str) -> None:
+    """The ledger's table and index, as the stack creates them."""
     dynamodb.create_table(
         TableName=name,
         BillingMode="PAY_PER_REQUEST",

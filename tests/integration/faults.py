@@ -1,4 +1,4 @@
-"""A client whose calls can be stopped, lost or interrupted, one chosen step at a time."""
+"""Clients whose calls can fail, lose their answer or be delayed, one chosen step at a time."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ import boto3
 from lake.ledger import Ledger
 
 if TYPE_CHECKING:
-    from transform.services import Services
+    from transform.context import JobServices
 
 Fault = Callable[[int, str, Callable[[], Any]], Any]
 
 
 class Crash(BaseException):
-    """The process is gone: nothing in the product may catch it."""
+    """The process has died: no code of the product may catch this."""
 
 
 class Steps:
-    """Counts the calls of several clients and lets ``fault(number, operation, call)`` carry out each of them."""
+    """Counts the calls of several clients; ``fault(number, operation, call)`` makes each call, or not."""
 
     def __init__(self, fault: Fault) -> None:
         self._fault = fault
         self._lock = threading.Lock()
         self.names: list[str] = []
 
-    def wrap(self, services: Services) -> Services:
-        """The same services over clients of which every call is a step."""
+    def wrap(self, services: JobServices) -> JobServices:
+        """The same services, with clients whose every call is a step."""
         dynamodb = boto3.resource("dynamodb").meta.client
         ledger = Ledger.over(_Stepped(dynamodb, self), services.resources.ledger_table)  # type: ignore[arg-type]
         return replace(services, s3=_Stepped(services.s3, self), ledger=ledger)  # type: ignore[arg-type]

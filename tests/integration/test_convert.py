@@ -1,4 +1,4 @@
-"""convert on real Spark and S3 over HTTP: what goes in comes out, exactly."""
+"""convert on real Spark and S3 over HTTP: every row, reject and column of the input is in the output, exactly."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from tests.oracle import ndjson_oracle
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tests.integration.conversion_world import Deployment
+    from tests.integration.conversion_world import ConversionWorld
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
 
-def test_rows_rejects_and_blank_lines_add_up(deployment: Deployment, spark: SparkSession) -> None:
-    # Given a plain and a compressed file with a broken line, a blank one and keys that need care
-    plain = deployment.put("orders/a.ndjson", b'{"a":1.10,"date":"x"}\n\nbroken\n{"a":null,"B":{"c": 1}}')
-    packed = deployment.put("orders/b.json", gzip.compress(b'{"hour":"\\u00e4","a":true}\n[1]\n'))
-    manifest = deployment.enqueue([plain, packed])
+def test_rows_rejects_and_blank_lines_add_up(world: ConversionWorld, spark: SparkSession) -> None:
+    # Given a plain and a compressed file with broken lines, a blank line and keys that must be renamed
+    plain = world.put("orders/a.ndjson", b'{"a":1.10,"date":"x"}\n\nbroken\n{"a":null,"B":{"c": 1}}')
+    packed = world.put("orders/b.json", gzip.compress(b'{"hour":"\\u00e4","a":true}\n[1]\n'))
+    manifest = world.enqueue([plain, packed])
 
     # When
-    (outcome,) = deployment.convert([manifest], spark)
+    (outcome,) = world.convert([manifest], spark)
 
     # Then
     assert (outcome.state, outcome.rows, outcome.rejects) == ("DONE", 3, 2)
-    assert deployment.lake() == [
+    assert world.lake() == [
         {"a": "1.10", "date__": "x"},
         {"__b": '{"c": 1}'},
         {"hour__": "ä", "a": "true"},
     ]
-    assert [(record["line"], record["reason"]) for record in deployment.quarantine()] == [
+    assert [(record["line"], record["reason"]) for record in world.quarantine()] == [
         ("broken", "not JSON"),
         ("[1]", "not an object"),
     ]
-    result = deployment.result(manifest)
+    result = world.result(manifest)
     assert (result["rows"], result["rejects"], result["blank_lines"], result["failed_files"]) == (3, 2, 1, 0)
     assert result["sources"][0]["first_reject"] == "not JSON at byte 23"
-    assert deployment.unfinished_uploads() == []
-    dataset = deployment.services.ledger.datasets.get("orders")
+    assert world.unfinished_uploads() == []
+    dataset = world.services.ledger.datasets.get("orders")
     assert dataset is not None
     assert set(dataset.columns) == {"a", "date__", "__b", "hour__"}
 
@@ -59,91 +59,91 @@ def in_any_order(rows: list[dict[str, str | None]] | list[dict[str, str]]) -> li
     return sorted(repr(sorted(row.items())) for row in rows)
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the shared sample data is not there")
-def test_real_data_row_by_row(deployment: Deployment, spark: SparkSession) -> None:
+@pytest.mark.skipif(not DATA.is_dir(), reason="the shared sample data is missing")
+def test_real_data_row_by_row(world: ConversionWorld, spark: SparkSession) -> None:
     # Given real tweets, compressed tweets and a file whose lines are arrays, read by many small splits
-    deployment.configure(split_bytes=40_000, target_file_bytes=30_000, row_group_bytes=100_000)
+    world.configure("convert", split_bytes=40_000, target_file_bytes=30_000, row_group_bytes=100_000)
     tweets, arrays = (DATA / "tweets.ndjson").read_bytes(), (DATA / "amazon_cellphones.ndjson").read_bytes()
-    manifest = deployment.enqueue(
+    manifest = world.enqueue(
         [
-            deployment.put("tweets/a.ndjson", tweets),
-            deployment.put("tweets/reviews.ndjson", arrays),
-            deployment.put("tweets/b.ndjson.gz", gzip.compress(tweets)),
+            world.put("tweets/a.ndjson", tweets),
+            world.put("tweets/reviews.ndjson", arrays),
+            world.put("tweets/b.ndjson.gz", gzip.compress(tweets)),
         ]
     )
 
     # When
-    (outcome,) = deployment.convert([manifest], spark)
+    (outcome,) = world.convert([manifest], spark)
 
-    # Then every value of every row is there, and every array line is in the quarantine as it stood
+    # Then every value of every row is in the lake, and every array line is in the quarantine, unchanged
     assert (outcome.state, outcome.rows, outcome.rejects) == ("DONE", 200, 793)
-    assert in_any_order(deployment.lake()) == in_any_order(expected(tweets, tweets))
-    lines = [record["line"].encode() for record in deployment.quarantine()]
+    assert in_any_order(world.lake()) == in_any_order(expected(tweets, tweets))
+    lines = [record["line"].encode() for record in world.quarantine()]
     assert sorted(lines) == sorted(arrays.splitlines())
-    assert len(deployment.keys(deployment.services.resources.lake_bucket)) > 3
+    assert len(world.keys(world.services.resources.lake_bucket)) > 3
 
 
 @pytest.mark.parametrize("split_bytes", [1, 7, 64, 1 << 20])
-def test_every_split_size_gives_the_same_lake(deployment: Deployment, spark: SparkSession, split_bytes: int) -> None:
+def test_every_split_size_gives_the_same_lake(world: ConversionWorld, spark: SparkSession, split_bytes: int) -> None:
     # Given
-    deployment.configure(split_bytes=split_bytes)
+    world.configure("convert", split_bytes=split_bytes)
     body = b'\xef\xbb\xbf{"a":1}\r\n\n{"a":"\xc3\xa4\xc3\xb6"}\n{"a":2} x\n{"b":[1,\t2]}'
-    manifest = deployment.enqueue([deployment.put("orders/a.ndjson", body), deployment.put("orders/e.json", b"")])
+    manifest = world.enqueue([world.put("orders/a.ndjson", body), world.put("orders/e.json", b"")])
 
     # When
-    (outcome,) = deployment.convert([manifest], spark)
+    (outcome,) = world.convert([manifest], spark)
 
     # Then
     assert (outcome.state, outcome.rows, outcome.rejects) == ("DONE", 3, 1)
-    assert deployment.lake() == [{"a": "1"}, {"a": "äö"}, {"b": "[1,\t2]"}]
-    assert deployment.result(manifest)["sources"][0]["lines"] == 5
+    assert world.lake() == [{"a": "1"}, {"a": "äö"}, {"b": "[1,\t2]"}]
+    assert world.result(manifest)["sources"][0]["lines"] == 5
 
 
-def test_nothing_but_rejects_gives_no_parquet_file(deployment: Deployment, spark: SparkSession) -> None:
+def test_nothing_but_rejects_gives_no_parquet_file(world: ConversionWorld, spark: SparkSession) -> None:
     # Given
-    manifest = deployment.enqueue([deployment.put("orders/a.ndjson", b'{"a":"\xff"}\nx\n')])
+    manifest = world.enqueue([world.put("orders/a.ndjson", b'{"a":"\xff"}\nx\n')])
 
     # When
-    (outcome,) = deployment.convert([manifest], spark)
+    (outcome,) = world.convert([manifest], spark)
 
     # Then
     assert (outcome.state, outcome.rows, outcome.rejects) == ("DONE", 0, 2)
-    assert deployment.keys(deployment.services.resources.lake_bucket) == []
-    assert [sorted(record.keys() & {"line", "line_base64"}) for record in deployment.quarantine()] == [
+    assert world.keys(world.services.resources.lake_bucket) == []
+    assert [sorted(record.keys() & {"line", "line_base64"}) for record in world.quarantine()] == [
         ["line_base64"],
         ["line"],
     ]
 
 
-def test_an_empty_file_is_done_without_any_object(deployment: Deployment, spark: SparkSession) -> None:
-    manifest = deployment.enqueue([deployment.put("orders/a.ndjson", b"")])
-    (outcome,) = deployment.convert([manifest], spark)
+def test_an_empty_file_is_done_without_any_object(world: ConversionWorld, spark: SparkSession) -> None:
+    manifest = world.enqueue([world.put("orders/a.ndjson", b"")])
+    (outcome,) = world.convert([manifest], spark)
     assert (outcome.state, outcome.rows) == ("DONE", 0)
-    assert deployment.keys(deployment.services.resources.lake_bucket) == []
+    assert world.keys(world.services.resources.lake_bucket) == []
 
 
 @pytest.mark.parametrize(
     "key",
     ["a+b c%20d.json", "ä/😀.json", "a//b.json", "/a.json", "a\nb.json", "x/../y.json", "a#b?c=d&e.json", "k" * 1024],
 )
-def test_keys_of_every_kind_are_read(deployment: Deployment, spark: SparkSession, key: str) -> None:
-    manifest = deployment.enqueue([deployment.put(key, b'{"a":1}\n')])
-    (outcome,) = deployment.convert([manifest], spark)
+def test_keys_of_every_kind_are_read(world: ConversionWorld, spark: SparkSession, key: str) -> None:
+    manifest = world.enqueue([world.put(key, b'{"a":1}\n')])
+    (outcome,) = world.convert([manifest], spark)
     assert (outcome.state, outcome.rows) == ("DONE", 1)
 
 
-def test_provenance_tells_two_versions_of_a_key_apart(deployment: Deployment, spark: SparkSession) -> None:
+def test_provenance_tells_two_versions_of_a_key_apart(world: ConversionWorld, spark: SparkSession) -> None:
     # Given
-    deployment.configure(provenance=True)
-    first = deployment.put("orders/a.json", b'{"a":1}\n')
-    second = deployment.put("orders/a.json", b'\n{"a":2}\n')
-    manifest = deployment.enqueue([first, second])
+    world.configure("convert", provenance=True)
+    first = world.put("orders/a.json", b'{"a":1}\n')
+    second = world.put("orders/a.json", b'\n{"a":2}\n')
+    manifest = world.enqueue([first, second])
 
     # When
-    deployment.convert([manifest], spark)
+    world.convert([manifest], spark)
 
     # Then
-    assert deployment.lake() == [
+    assert world.lake() == [
         {
             "a": value,
             "_source": f"{version.uri}?versionId={version.version_id}",
@@ -154,59 +154,59 @@ def test_provenance_tells_two_versions_of_a_key_apart(deployment: Deployment, sp
     ]
 
 
-def test_the_original_key_is_in_the_parquet_metadata(deployment: Deployment, spark: SparkSession) -> None:
+def test_the_original_key_is_in_the_parquet_metadata(world: ConversionWorld, spark: SparkSession) -> None:
     # Given
     long_key = "x" * 300
     body = f'{{"userId":1,"date":2,"{long_key}":3,"":4}}\n'.encode()
-    manifest = deployment.enqueue([deployment.put("orders/a.json", body)])
+    manifest = world.enqueue([world.put("orders/a.json", body)])
 
     # When
-    deployment.convert([manifest], spark)
+    world.convert([manifest], spark)
 
     # Then
-    resources = deployment.services.resources
-    (key,) = deployment.keys(resources.lake_bucket)
-    file = io.BytesIO(deployment.services.s3.get_object(Bucket=resources.lake_bucket, Key=key)["Body"].read())
+    resources = world.services.resources
+    (key,) = world.keys(resources.lake_bucket)
+    file = io.BytesIO(world.services.s3.get_object(Bucket=resources.lake_bucket, Key=key)["Body"].read())
     keys = {field.name: (field.metadata or {}).get(b"original_key") for field in pq.read_schema(file)}
     assert keys.pop("_rescued") is None
     assert sorted(key for key in keys.values() if key is not None) == [b"", b"date", b"userId", long_key.encode()]
 
 
-def test_known_columns_come_first_and_new_ones_are_remembered(deployment: Deployment, spark: SparkSession) -> None:
+def test_known_columns_come_first_and_new_ones_are_remembered(world: ConversionWorld, spark: SparkSession) -> None:
     # Given a dataset with known columns, and keys that drift from row to row
-    deployment.services.ledger.datasets.add_columns("orders", ["b", "z"])
-    deployment.configure(row_group_bytes=2_000, split_bytes=5_000, target_file_bytes=1_000_000)
+    world.services.ledger.datasets.add_columns("orders", ["b", "z"])
+    world.configure("convert", row_group_bytes=2_000, split_bytes=5_000, target_file_bytes=1_000_000)
     generator = random.Random(1)
     body = b"".join(
         b'{"k%d":%d,"b":"%s"}\n' % (row // 20, row, generator.randbytes(8).hex().encode()) for row in range(900)
     )
-    manifest = deployment.enqueue([deployment.put("orders/a.json", body)])
+    manifest = world.enqueue([world.put("orders/a.json", body)])
 
     # When
-    (outcome,) = deployment.convert([manifest], spark)
+    (outcome,) = world.convert([manifest], spark)
 
     # Then one file holds all rows with all columns
     assert outcome.rows == 900
-    assert in_any_order(deployment.lake()) == in_any_order(expected(body))
-    resources = deployment.services.resources
-    (key,) = deployment.keys(resources.lake_bucket)
-    file = io.BytesIO(deployment.services.s3.get_object(Bucket=resources.lake_bucket, Key=key)["Body"].read())
+    assert in_any_order(world.lake()) == in_any_order(expected(body))
+    resources = world.services.resources
+    (key,) = world.keys(resources.lake_bucket)
+    file = io.BytesIO(world.services.s3.get_object(Bucket=resources.lake_bucket, Key=key)["Body"].read())
     assert pq.read_schema(file).names == ["b", "z", "_rescued", *(f"k{number}" for number in range(45))]
-    dataset = deployment.services.ledger.datasets.get("orders")
+    dataset = world.services.ledger.datasets.get("orders")
     assert dataset is not None
     assert set(dataset.columns) == {"b", "z", *(f"k{number}" for number in range(45))}
 
 
-def test_many_manifests_in_one_call(deployment: Deployment, spark: SparkSession) -> None:
+def test_many_manifests_in_one_call(world: ConversionWorld, spark: SparkSession) -> None:
     # Given manifests of both lanes, one id twice, one unknown
     ids = [
-        deployment.enqueue([deployment.put(f"orders/{number}.json", b'{"a":%d}\n' % number)], lane)
+        world.enqueue([world.put(f"orders/{number}.json", b'{"a":%d}\n' % number)], lane)
         for number, lane in enumerate([Lane.BATCH, Lane.STREAM, Lane.BATCH])
     ]
 
     # When
-    outcomes = deployment.convert([*ids, ids[0], "20260101T000000unknown"], spark)
+    outcomes = world.convert([*ids, ids[0], "20260101T000000unknown"], spark)
 
     # Then
     assert [outcome.state for outcome in outcomes] == ["DONE", "DONE", "DONE", "UNKNOWN"]
-    assert in_any_order(deployment.lake()) == in_any_order([{"a": "0"}, {"a": "1"}, {"a": "2"}])
+    assert in_any_order(world.lake()) == in_any_order([{"a": "0"}, {"a": "1"}, {"a": "2"}])

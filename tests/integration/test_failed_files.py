@@ -1,4 +1,4 @@
-"""Files that cannot be read to their end: failed by name and reason, everything else goes through."""
+"""Files that cannot be read to their end fail with a reason; the other files of their manifest are published."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lake.manifest import ObjectVersion
-    from tests.integration.conversion_world import Deployment
+    from tests.integration.conversion_world import ConversionWorld
 
 GOOD = b'{"a":1}\n'
 
 
 def check_only_the_good_file_is_in_the_lake(
-    deployment: Deployment, spark: SparkSession, bad: ObjectVersion, reason: str
+    world: ConversionWorld, spark: SparkSession, bad: ObjectVersion, reason: str
 ) -> None:
-    manifest = deployment.enqueue([bad, deployment.put("orders/good.json", GOOD)])
-    (outcome,) = deployment.convert([manifest], spark)
+    manifest = world.enqueue([bad, world.put("orders/good.json", GOOD)])
+    (outcome,) = world.convert([manifest], spark)
     assert outcome.state == "DONE"
-    assert deployment.lake() == [{"a": "1"}]
-    source, good = deployment.result(manifest)["sources"]
+    assert world.lake() == [{"a": "1"}]
+    source, good = world.result(manifest)["sources"]
     assert reason in source["failed"]
     assert (source["lines"], source["rows"]) == (0, 0)
     assert (good["failed"], good["rows"]) == (None, 1)
-    assert deployment.result(manifest)["failed_files"] == 1
-    (record,) = deployment.quarantine()
+    assert world.result(manifest)["failed_files"] == 1
+    (record,) = world.quarantine()
     assert record == {
         "kind": "file",
         "source": bad.uri,
@@ -35,73 +35,74 @@ def check_only_the_good_file_is_in_the_lake(
         "length": bad.size,
         "reason": source["failed"],
     }
-    assert deployment.row(manifest).attempt == 2
-    assert deployment.unfinished_uploads() == []
+    assert world.row(manifest).attempt == 2
+    assert world.unfinished_uploads() == []
 
 
-def test_a_deleted_version(deployment: Deployment, spark: SparkSession) -> None:
-    bad = deployment.put("orders/bad.json", GOOD)
+def test_a_deleted_version(world: ConversionWorld, spark: SparkSession) -> None:
+    bad = world.put("orders/bad.json", GOOD)
     assert bad.version_id
-    deployment.services.s3.delete_object(Bucket=bad.bucket, Key=bad.key, VersionId=bad.version_id)
-    check_only_the_good_file_is_in_the_lake(deployment, spark, bad, "deleted")
+    world.services.s3.delete_object(Bucket=bad.bucket, Key=bad.key, VersionId=bad.version_id)
+    check_only_the_good_file_is_in_the_lake(world, spark, bad, "deleted")
 
 
-def test_a_delete_marker_hides_nothing(deployment: Deployment, spark: SparkSession) -> None:
-    file = deployment.put("orders/a.json", GOOD)
-    deployment.services.s3.delete_object(Bucket=file.bucket, Key=file.key)
-    (outcome,) = deployment.convert([deployment.enqueue([file])], spark)
+def test_a_delete_marker_hides_nothing(world: ConversionWorld, spark: SparkSession) -> None:
+    file = world.put("orders/a.json", GOOD)
+    world.services.s3.delete_object(Bucket=file.bucket, Key=file.key)
+    (outcome,) = world.convert([world.enqueue([file])], spark)
     assert (outcome.state, outcome.rows) == ("DONE", 1)
 
 
-def test_a_deleted_object_without_versions(unversioned: Deployment, spark: SparkSession) -> None:
-    bad = unversioned.put("orders/bad.json", GOOD)
+def test_a_deleted_object_without_versions(unversioned_world: ConversionWorld, spark: SparkSession) -> None:
+    bad = unversioned_world.put("orders/bad.json", GOOD)
     assert bad.version_id is None
-    unversioned.services.s3.delete_object(Bucket=bad.bucket, Key=bad.key)
-    check_only_the_good_file_is_in_the_lake(unversioned, spark, bad, "deleted")
+    unversioned_world.services.s3.delete_object(Bucket=bad.bucket, Key=bad.key)
+    check_only_the_good_file_is_in_the_lake(unversioned_world, spark, bad, "deleted")
 
 
-def test_an_overwritten_object_without_versions(unversioned: Deployment, spark: SparkSession) -> None:
-    # Of a key that a range of obstore can spell, and of one that it cannot
-    bad = unversioned.put("orders/bad.json", GOOD)
-    unversioned.put("orders/bad.json", b'{"a":"other"}\n')
-    check_only_the_good_file_is_in_the_lake(unversioned, spark, bad, "overwritten")
+def test_an_overwritten_object_without_versions(unversioned_world: ConversionWorld, spark: SparkSession) -> None:
+    bad = unversioned_world.put("orders/bad.json", GOOD)
+    unversioned_world.put("orders/bad.json", b'{"a":"other"}\n')
+    check_only_the_good_file_is_in_the_lake(unversioned_world, spark, bad, "overwritten")
 
 
-def test_an_overwritten_object_of_an_odd_key_without_versions(unversioned: Deployment, spark: SparkSession) -> None:
-    bad = unversioned.put("orders//bad.json", GOOD)
-    unversioned.put("orders//bad.json", b'{"a":"other"}\n')
-    check_only_the_good_file_is_in_the_lake(unversioned, spark, bad, "overwritten")
+def test_an_overwritten_object_that_obstore_cannot_read(
+    unversioned_world: ConversionWorld, spark: SparkSession
+) -> None:
+    bad = unversioned_world.put("orders//bad.json", GOOD)
+    unversioned_world.put("orders//bad.json", b'{"a":"other"}\n')
+    check_only_the_good_file_is_in_the_lake(unversioned_world, spark, bad, "overwritten")
 
 
-def test_both_versions_of_an_overwritten_key_are_in_the_lake(deployment: Deployment, spark: SparkSession) -> None:
-    first = deployment.put("orders/a.json", b'{"a":1}\n')
-    second = deployment.put("orders/a.json", b'{"a":22}\n')
-    (outcome,) = deployment.convert([deployment.enqueue([first, second])], spark)
+def test_both_versions_of_an_overwritten_key_are_in_the_lake(world: ConversionWorld, spark: SparkSession) -> None:
+    first = world.put("orders/a.json", b'{"a":1}\n')
+    second = world.put("orders/a.json", b'{"a":22}\n')
+    (outcome,) = world.convert([world.enqueue([first, second])], spark)
     assert outcome.rows == 2
-    assert deployment.lake() == [{"a": "1"}, {"a": "22"}]
+    assert world.lake() == [{"a": "1"}, {"a": "22"}]
 
 
-def test_a_truncated_gzip(deployment: Deployment, spark: SparkSession) -> None:
+def test_a_truncated_gzip(world: ConversionWorld, spark: SparkSession) -> None:
     whole = gzip.compress(b"".join(b'{"a":"%d"}\n' % (number * 7919) for number in range(2000)))
-    bad = deployment.put("orders/bad.json.gz", whole[: len(whole) // 2])
-    check_only_the_good_file_is_in_the_lake(deployment, spark, bad, "truncated gzip")
+    bad = world.put("orders/bad.json.gz", whole[: len(whole) // 2])
+    check_only_the_good_file_is_in_the_lake(world, spark, bad, "truncated gzip")
 
 
-def test_all_files_failed(deployment: Deployment, spark: SparkSession) -> None:
+def test_all_files_failed(world: ConversionWorld, spark: SparkSession) -> None:
     # Given
-    bad = deployment.put("orders/bad.json.gz", gzip.compress(GOOD)[:-3])
-    manifest = deployment.enqueue([bad])
+    bad = world.put("orders/bad.json.gz", gzip.compress(GOOD)[:-3])
+    manifest = world.enqueue([bad])
 
     # When
-    (outcome,) = deployment.convert([manifest], spark)
+    (outcome,) = world.convert([manifest], spark)
 
     # Then
     assert (outcome.state, outcome.rows) == ("DONE", 0)
     assert "1 files failed" in str(outcome.reason)
-    assert deployment.keys(deployment.services.resources.lake_bucket) == []
-    assert len(deployment.quarantine()) == 1
+    assert world.keys(world.services.resources.lake_bucket) == []
+    assert len(world.quarantine()) == 1
 
 
-def test_an_array_over_many_lines_is_quarantined_as_a_whole(deployment: Deployment, spark: SparkSession) -> None:
-    bad = deployment.put("orders/bad.json", b'[\n{"a":"not this"},\n{"a":"nor this"}\n]\n')
-    check_only_the_good_file_is_in_the_lake(deployment, spark, bad, "a JSON array over many lines")
+def test_an_array_over_many_lines_is_quarantined_as_a_whole(world: ConversionWorld, spark: SparkSession) -> None:
+    bad = world.put("orders/bad.json", b'[\n{"a":"not this"},\n{"a":"nor this"}\n]\n')
+    check_only_the_good_file_is_in_the_lake(world, spark, bad, "a JSON array over many lines")

@@ -1,4 +1,4 @@
-"""A Python worker that is killed in the middle of its task costs an attempt of the task, and no row."""
+"""A Python worker that is killed during its task costs an attempt of the task, and no row."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lake.ledger import State
-from tests.integration.conversion_world import Deployment
+from tests.integration.conversion_world import ConversionWorld
 from transform.run_task import run_partition
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ BODY = b'{"a":1}\nbroken\n{"a":2}\n'
 def test_a_killed_worker_leaves_nothing_and_loses_nothing(
     cloud: LocalCloud, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uploaded: bool
 ) -> None:
-    # Given workers of which each is killed as by kill -9 in the first attempt of its task
+    # Given workers, each of which is killed by SIGKILL in the first attempt of its task
     killed = str(tmp_path)
 
     def dying(tasks: Iterable[Task]) -> Iterator[TaskResult]:
@@ -44,15 +44,15 @@ def test_a_killed_worker_leaves_nothing_and_loses_nothing(
             os.kill(os.getpid(), signal.SIGKILL)
         yield from results if results is not None else run_partition(tasks)
 
-    monkeypatch.setattr("transform.job.run_partition", dying)
-    deployment = Deployment.create(cloud)
-    deployment.configure(split_bytes=12, target_file_bytes=12)
-    manifest = deployment.enqueue([deployment.put(f"orders/{number}.json", BODY) for number in range(2)])
+    monkeypatch.setattr("transform.spark_job.run_partition", dying)
+    world = ConversionWorld.create(cloud)
+    world.configure("convert", split_bytes=12, target_file_bytes=12)
+    manifest = world.enqueue([world.put(f"orders/{number}.json", BODY) for number in range(2)])
     # When
-    deployment.convert([manifest], spark)
+    world.convert([manifest], spark)
     # Then
     assert list(tmp_path.iterdir())
-    assert deployment.row(manifest).state == State.DONE
-    assert sorted(str(row["a"]) for row in deployment.lake()) == ["1", "1", "2", "2"]
-    assert len(deployment.quarantine()) == 2
-    assert deployment.unfinished_uploads() == []
+    assert world.row(manifest).state == State.DONE
+    assert sorted(str(row["a"]) for row in world.lake()) == ["1", "1", "2", "2"]
+    assert len(world.quarantine()) == 2
+    assert world.unfinished_uploads() == []

@@ -1,4 +1,4 @@
-"""What analysts read the lake with agrees: pyarrow, DuckDB, Polars and Spark, on files of different column sets."""
+"""pyarrow, DuckDB, Polars and Spark read the same rows from files with different columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tests.integration.conversion_world import Deployment
+    from tests.integration.conversion_world import ConversionWorld
 
 Rows = list[tuple[tuple[str, str], ...]]
 
@@ -34,7 +34,7 @@ SECOND = b"""{"id":"003","Price":-0.0,"date":"2026-03-04","line":"a\\nb\\u0000c"
 
 
 def drifting(rows: int) -> bytes:
-    """More than a page of values and of nothing, in columns of which each begins and ends somewhere."""
+    """More than a page of values and of NULLs, in columns most of which begin and end within the file."""
     chance = random.Random(1)
     lines = []
     for row in range(rows):
@@ -52,7 +52,7 @@ THIRD = drifting(40_000)
 
 
 def rows_of(names: Iterable[str], values: Iterable[Iterable[Any]]) -> Rows:
-    """Rows without their NULLs, in an order of their own."""
+    """Rows without their NULLs, sorted."""
     names = list(names)
     present = (
         tuple((name, value) for name, value in sorted(zip(names, row, strict=True)) if value is not None)
@@ -83,18 +83,18 @@ def by_spark(paths: list[str], spark: SparkSession) -> Rows:
 
 
 @pytest.fixture
-def lake(deployment: Deployment, spark: SparkSession, tmp_path: Path) -> list[str]:
-    """Three published files with different columns, one of them of many row groups, as plain files."""
-    deployment.configure(row_group_bytes=1 << 20)
+def lake(world: ConversionWorld, spark: SparkSession, tmp_path: Path) -> list[str]:
+    """Three published objects with different columns, one of them with many row groups, as local files."""
+    world.configure("convert", row_group_bytes=1 << 20)
     for number, body in enumerate((FIRST, SECOND, THIRD)):
-        manifest = deployment.enqueue([deployment.put(f"orders/{number}.ndjson", body)])
-        (outcome,) = deployment.convert([manifest], spark)
+        manifest = world.enqueue([world.put(f"orders/{number}.ndjson", body)])
+        (outcome,) = world.convert([manifest], spark)
         assert outcome.state == "DONE"
-    bucket = deployment.services.resources.lake_bucket
+    bucket = world.services.resources.lake_bucket
     paths = []
-    for key in deployment.keys(bucket):
+    for key in world.keys(bucket):
         path = tmp_path / key.rsplit("/", 1)[1]
-        deployment.services.s3.download_file(bucket, key, str(path))
+        world.services.s3.download_file(bucket, key, str(path))
         paths.append(str(path))
     assert len({tuple(pq.read_schema(path).names) for path in paths}) == 3
     assert max(pq.read_metadata(path).num_row_groups for path in paths) > 3
@@ -110,7 +110,7 @@ def test_every_reader_sees_the_same_rows(
 
 
 def test_spark_reads_them_row_by_row_too(lake: list[str], spark: SparkSession) -> None:
-    # Given Spark's other reader, that of nested columns and of old versions
+    # Given Spark's other reader, which it uses for nested columns
     spark.conf.set("spark.sql.parquet.enableVectorizedReader", "false")
     try:
         read = by_spark(lake, spark)

@@ -1,9 +1,7 @@
-"""The stream lane's job against S3: pointers lead to the same lake as the batch lane's run documents."""
+"""The stream lane's job against S3: pointers give the same lake as the batch lane's run documents."""
 
 from __future__ import annotations
 
-import threading
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -11,114 +9,95 @@ import pytest
 
 import batch_job.main
 from lake.layout import CHECKPOINT, INBOX
-from lake.manifest import Lane as ManifestLane
-from streaming_job.inbox import unfinished
-from streaming_job.micro_batch import HELD_WAIT_SECONDS, Lane, convert_pointers
+from lake.manifest import Lane
+from streaming_job.inbox import has_open_manifests
+from streaming_job.micro_batch import HELD_WAIT_SECONDS, convert_pointers
 from streaming_job.stream import InboxStream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tests.integration.conversion_world import Deployment
+    from tests.integration.conversion_world import ConversionWorld
+    from transform.context import ConversionContext
 
 BODY = b'{"a":1.10,"b":"x"}\nbroken\n{"c":null,"d":[1, 2]}\n'
 
 
-def _lane(deployment: Deployment, spark: SparkSession, lines: list[str]) -> Lane:
-    return Lane(
-        spark,
-        deployment.services,
-        "run-s",
-        lambda: datetime.now(UTC),
-        deployment.dead_runs.__contains__,
-        threading.Event().wait,
-        lines.append,
-    )
+def stream_context(world: ConversionWorld, spark: SparkSession) -> ConversionContext:
+    return world.context(spark, "run-s", lambda: datetime.now(UTC))
 
 
-def test_both_jobs_give_the_same_lake(deployment: Deployment, spark: SparkSession) -> None:
-    # Given the same file once for each lane
-    deployment.set_stream(trigger_seconds=1, idle_minutes=0.05)
-    file = deployment.put("orders/a.ndjson", BODY)
-    streamed = deployment.enqueue([file], ManifestLane.STREAM)
-    deployment.point(streamed)
-    lines: list[str] = []
+def test_both_jobs_give_the_same_lake(world: ConversionWorld, spark: SparkSession) -> None:
+    # Given a file, with one manifest for each lane
+    world.configure("stream", trigger_seconds=1, idle_minutes=0.05)
+    file = world.put("orders/a.ndjson", BODY)
+    streamed = world.enqueue([file], Lane.STREAM)
+    world.put_pointer(streamed)
 
-    # When the stream works until it is idle
-    InboxStream(_lane(deployment, spark, lines)).run()
+    # When the stream lane works until it is idle
+    InboxStream(stream_context(world, spark)).run()
 
-    # Then its rows are there, and the batch job publishes the same ones
-    rows, rejects = deployment.lake(), deployment.quarantine()
-    assert deployment.row(streamed).state == "DONE"
+    # Then its rows are published, and the batch job publishes the same rows
+    rows, rejects = world.lake(), world.quarantine()
+    assert world.row(streamed).state == "DONE"
     assert rows == [{"a": "1.10", "b": "x"}, {"d": "[1, 2]"}]
-    batched = deployment.enqueue([file])
-    code = batch_job.main.run(
-        {"run": deployment.write_run([batched]), "JOB_RUN_ID": "run-b"},
-        spark=spark,
-        services=deployment.services,
-        clock=deployment.clock,
-        run_is_terminal=deployment.dead_runs.__contains__,
-        log=lines.append,
-    )
+    batched = world.enqueue([file])
+    code = batch_job.main.run(world.context(spark, "run-b"), {"run": world.put_run_document([batched])})
     assert code == 0
-    assert deployment.lake() == rows * 2
-    assert deployment.quarantine() == rejects * 2
-    assert deployment.services.ledger.stream.get().heartbeat_at is None
+    assert world.lake() == rows * 2
+    assert world.quarantine() == rejects * 2
+    assert world.services.ledger.stream.get().heartbeat_at is None
 
 
-def test_a_checkpoint_that_cannot_be_read_is_set_aside(deployment: Deployment, spark: SparkSession) -> None:
-    # Given a checkpoint of a past run that is damaged, and a new pointer
-    deployment.set_stream(trigger_seconds=1, idle_minutes=0.05)
-    first = deployment.enqueue([deployment.put("orders/a.ndjson", BODY)], ManifestLane.STREAM)
-    deployment.point(first)
-    lines: list[str] = []
-    InboxStream(_lane(deployment, spark, lines)).run()
-    control = deployment.services.resources.control_bucket
-    for key in deployment.keys(control):
+def test_a_checkpoint_that_cannot_be_read_is_set_aside(world: ConversionWorld, spark: SparkSession) -> None:
+    # Given a damaged checkpoint of a past run, and a new pointer
+    world.configure("stream", trigger_seconds=1, idle_minutes=0.05)
+    first = world.enqueue([world.put("orders/a.ndjson", BODY)], Lane.STREAM)
+    world.put_pointer(first)
+    InboxStream(stream_context(world, spark)).run()
+    control = world.services.resources.control_bucket
+    for key in world.keys(control):
         if key.startswith(f"{CHECKPOINT}offsets/"):
-            deployment.services.s3.put_object(Bucket=control, Key=key, Body=b"garbage")
-    second = deployment.enqueue([deployment.put("orders/b.ndjson", BODY)], ManifestLane.STREAM)
-    deployment.point(second)
+            world.services.s3.put_object(Bucket=control, Key=key, Body=b"garbage")
+    second = world.enqueue([world.put("orders/b.ndjson", BODY)], Lane.STREAM)
+    world.put_pointer(second)
 
     # When
-    InboxStream(_lane(deployment, spark, lines)).run()
+    InboxStream(stream_context(world, spark)).run()
 
-    # Then the work goes on and the old one is kept
-    assert deployment.row(second).state == "DONE"
-    assert len(deployment.lake()) == 4
-    assert any(line.startswith("ALARM the checkpoint") for line in lines)
-    assert any("set-aside" in key for key in deployment.keys(control))
+    # Then the work goes on, and the old checkpoint is kept
+    assert world.row(second).state == "DONE"
+    assert len(world.lake()) == 4
+    assert any(line.startswith("ALARM the checkpoint") for line in world.log_lines)
+    assert any("set-aside" in key for key in world.keys(control))
 
 
-def test_a_stop_request_ends_the_run_between_micro_batches(deployment: Deployment, spark: SparkSession) -> None:
+def test_a_stop_request_ends_the_run_between_micro_batches(world: ConversionWorld, spark: SparkSession) -> None:
     # Given a run inside of its window and a stop request
-    deployment.set_stream(trigger_seconds=1)
-    deployment.services.ledger.stream.open_window("2999-01-01T00:00:00+00:00")
-    deployment.services.ledger.stream.request_stop(True)
-    lines: list[str] = []
+    world.configure("stream", trigger_seconds=1)
+    world.services.ledger.stream.open_window("2999-01-01T00:00:00+00:00")
+    world.services.ledger.stream.request_stop(True)
 
-    # When / Then it returns
-    InboxStream(_lane(deployment, spark, lines)).run()
-    assert lines[-1] == "stopped as requested"
-    assert deployment.services.ledger.stream.get().heartbeat_at is None
+    # When / Then the run returns
+    InboxStream(stream_context(world, spark)).run()
+    assert world.log_lines[-1] == "stopped as requested"
+    assert world.services.ledger.stream.get().heartbeat_at is None
 
 
-def test_a_held_manifest_is_waited_for(deployment: Deployment, spark: SparkSession) -> None:
-    # Given a manifest that another run holds, until that run ends while we wait
-    manifest = deployment.enqueue([deployment.put("orders/a.ndjson", BODY)], ManifestLane.STREAM)
-    manifests = deployment.services.ledger.manifests
-    assert manifests.claim(deployment.row(manifest), "run-x", datetime.now(UTC), timedelta(hours=1))
-    lines: list[str] = []
+def test_the_micro_batch_waits_for_a_held_manifest(world: ConversionWorld, spark: SparkSession) -> None:
+    # Given a manifest that another run holds until that run ends during the wait
+    manifest = world.enqueue([world.put("orders/a.ndjson", BODY)], Lane.STREAM)
+    manifests = world.services.ledger.manifests
+    assert manifests.claim(world.row(manifest), "run-x", datetime.now(UTC), timedelta(hours=1))
     waits: list[float] = []
 
     def wait(seconds: float) -> None:
         waits.append(seconds)
-        deployment.dead_runs.add("run-x")
-
-    lane = replace(_lane(deployment, spark, lines), wait=wait)
+        world.dead_runs.add("run-x")
 
     # When
-    outcomes = convert_pointers(lane, [f'{{"manifest":"{manifest}"}}', "garbage", '{"manifest":"20260101T000000x"}'])
+    pointers = [f'{{"manifest":"{manifest}"}}', "garbage", '{"manifest":"20260101T000000x"}']
+    outcomes = convert_pointers(stream_context(world, spark), pointers, wait)
 
     # Then
     assert {outcome.manifest: outcome.state for outcome in outcomes} == {
@@ -126,70 +105,67 @@ def test_a_held_manifest_is_waited_for(deployment: Deployment, spark: SparkSessi
         "20260101T000000x": "UNKNOWN",
     }
     assert waits == [HELD_WAIT_SECONDS]
-    assert len(deployment.lake()) == 2
+    assert len(world.lake()) == 2
 
 
-def test_a_poisonous_manifest_goes_to_the_batch_lane_with_an_alarm(deployment: Deployment, spark: SparkSession) -> None:
+def test_a_poisonous_manifest_goes_to_the_batch_lane_with_an_alarm(world: ConversionWorld, spark: SparkSession) -> None:
     # Given a manifest whose task always dies, and a good one
-    deployment.set_stream(max_attempts=1)
-    resources = replace(deployment.services.resources, quarantine_bucket="no-such-bucket")
-    deployment.services = replace(deployment.services, resources=resources)
-    bad = deployment.enqueue([deployment.put("orders/a.ndjson", BODY)], ManifestLane.STREAM)
-    good = deployment.enqueue([deployment.put("orders/b.ndjson", b'{"a":1}\n')], ManifestLane.STREAM)
-    lines: list[str] = []
+    world.configure("stream", max_attempts=1)
+    world.lose_the_quarantine()
+    bad = world.enqueue([world.put("orders/a.ndjson", BODY)], Lane.STREAM)
+    good = world.enqueue([world.put("orders/b.ndjson", b'{"a":1}\n')], Lane.STREAM)
 
     # When
     outcomes = convert_pointers(
-        _lane(deployment, spark, lines), [f'{{"manifest":"{manifest}"}}' for manifest in (bad, good)]
+        stream_context(world, spark), [f'{{"manifest":"{manifest}"}}' for manifest in (bad, good)]
     )
 
     # Then
     assert {outcome.manifest: outcome.state for outcome in outcomes} == {bad: "SUPERSEDED", good: "DONE"}
-    assert any(line.startswith(f"ALARM {bad} SUPERSEDED") for line in lines)
-    (successor,) = deployment.row(bad).superseded_by
-    assert (deployment.row(successor).state, deployment.row(successor).lane) == ("QUEUED", ManifestLane.BATCH)
+    assert any(line.startswith(f"ALARM {bad} SUPERSEDED") for line in world.log_lines)
+    (successor,) = world.row(bad).superseded_by
+    assert (world.row(successor).state, world.row(successor).lane) == ("QUEUED", Lane.BATCH)
 
 
-def test_a_pointer_that_is_gone_is_skipped_when_its_micro_batch_is_replayed(
-    deployment: Deployment, spark: SparkSession
+def test_a_deleted_pointer_is_skipped_when_its_micro_batch_is_replayed(
+    world: ConversionWorld, spark: SparkSession
 ) -> None:
     # Given a run that dies within its micro-batch, and a pointer that is replaced before the next run
-    deployment.set_stream(trigger_seconds=1, idle_minutes=0.05)
-    manifest = deployment.enqueue([deployment.put("orders/a.ndjson", BODY)], ManifestLane.STREAM)
-    deployment.point(manifest)
-    row = deployment.row(manifest)
-    assert deployment.services.ledger.manifests.claim(row, "run-x", datetime.now(UTC), timedelta(hours=1))
-    lines: list[str] = []
+    world.configure("stream", trigger_seconds=1, idle_minutes=0.05)
+    manifest = world.enqueue([world.put("orders/a.ndjson", BODY)], Lane.STREAM)
+    world.put_pointer(manifest)
+    row = world.row(manifest)
+    assert world.services.ledger.manifests.claim(row, "run-x", datetime.now(UTC), timedelta(hours=1))
 
     def die(_seconds: float) -> None:
         raise ArithmeticError
 
     with pytest.raises(ArithmeticError):
-        InboxStream(replace(_lane(deployment, spark, lines), wait=die)).run()
-    control = deployment.services.resources.control_bucket
-    for key in deployment.keys(control):
+        InboxStream(stream_context(world, spark), wait=die).run()
+    control = world.services.resources.control_bucket
+    for key in world.keys(control):
         if key.startswith(INBOX):
-            deployment.services.s3.delete_object(Bucket=control, Key=key)
-    deployment.point(manifest)
-    deployment.dead_runs.add("run-x")
+            world.services.s3.delete_object(Bucket=control, Key=key)
+    world.put_pointer(manifest)
+    world.dead_runs.add("run-x")
 
     # When
-    InboxStream(_lane(deployment, spark, lines)).run()
+    InboxStream(stream_context(world, spark)).run()
 
     # Then
-    assert deployment.row(manifest).state == "DONE"
-    assert len(deployment.lake()) == 2
-    assert not any("checkpoint" in line for line in lines)
+    assert world.row(manifest).state == "DONE"
+    assert len(world.lake()) == 2
+    assert not any("checkpoint" in line for line in world.log_lines)
 
 
-def test_only_open_manifests_of_the_stream_lane_keep_a_run_going(deployment: Deployment, spark: SparkSession) -> None:
+def test_only_open_manifests_of_the_stream_lane_keep_a_run_going(world: ConversionWorld, spark: SparkSession) -> None:
     # Given a pointer of a manifest that is done
-    manifest = deployment.enqueue([deployment.put("orders/a.ndjson", BODY)], ManifestLane.STREAM)
-    deployment.point(manifest)
-    assert unfinished(deployment.services)
-    deployment.convert([manifest], spark)
-    assert not unfinished(deployment.services)
+    manifest = world.enqueue([world.put("orders/a.ndjson", BODY)], Lane.STREAM)
+    world.put_pointer(manifest)
+    assert has_open_manifests(world.services)
+    world.convert([manifest], spark)
+    assert not has_open_manifests(world.services)
 
-    # When it is forced, which is work of the batch lane / Then it does not count
-    assert deployment.services.ledger.manifests.force(deployment.row(manifest), deployment.clock())
-    assert not unfinished(deployment.services)
+    # When it is forced, and so belongs to the batch lane / Then it does not count
+    assert world.services.ledger.manifests.force(world.row(manifest), world.clock())
+    assert not has_open_manifests(world.services)

@@ -13,10 +13,10 @@ from lake.manifest import ObjectVersion
 from lake.partition import Partition
 from lake.settings import ConvertSettings
 from tests.load.lanes import bodies
+from transform.output_ratio import output_ratio
 from transform.run_task import run_task
-from transform.sample import output_ratio
 from transform.source import Source
-from transform.splits import pack, splits_of
+from transform.splits import pack_tasks, split_files
 from transform.task_model import Task
 from transform.upload import Uploads
 
@@ -79,8 +79,8 @@ def large_file_load(folder: Path, size: int) -> LargeFileConversion:
     settings = ConvertSettings()
     reset_peak_bytes()
     source, base, peaks, rows = _FolderSource(folder), peak_bytes(), [], 0
-    splits = splits_of([version], set(), settings.split_bytes)
-    tasks = pack(splits, settings.target_file_bytes, output_ratio(source, splits, settings))
+    splits = split_files([version], set(), settings.split_bytes)
+    tasks = pack_tasks(splits, settings.target_file_bytes, output_ratio(source, splits, settings))
     objects: list[int] = []
     started = time.monotonic()
     for number, part in enumerate(tasks):

@@ -20,12 +20,12 @@ from lake.publish import roll_forward
 from transform.job_arguments import open_services, parse_arguments, read_uri
 
 if TYPE_CHECKING:
-    from transform.services import Services
+    from transform.context import JobServices
 
 WRITE_THREADS = 16
 
 
-def end(services: Services, run: str, name: str) -> None:
+def end(services: JobServices, run: str, name: str) -> None:
     """Take one manifest from QUEUED to DONE."""
     ledger, control = services.ledger, services.resources.control_bucket
     row = ledger.manifests.get(name)

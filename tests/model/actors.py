@@ -19,14 +19,14 @@ from router.plan.handler import plan
 from router.promote.handler import promote
 from router.sweep.handler import sweep
 from router.telemetry import logger
-from streaming_job.micro_batch import Lane as StreamLane
 from streaming_job.micro_batch import convert_pointers
 from tests.model.baton import Violation
 from tests.model.inline_pool import POOLS, InlinePool
 from tests.model.world import LEASE, PARTITION
+from transform.context import ConversionContext
 from transform.convert import convert
-from transform.job import JobFailedError
 from transform.lease import LeaseKeeper
+from transform.spark_job import JobFailedError
 from transform.task_model import NUMBERS_PER_TASK, FileFailure, SplitResult, TaskResult
 from transform.upload import Uploads
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from lake.manifest import ObjectVersion
     from tests.model.baton import Actor
     from tests.model.world import World
+    from transform.context import JobServices
     from transform.task_model import Task
 
 
@@ -116,7 +117,7 @@ class PlayedKeeper(LeaseKeeper):
     """Renews when the job lets it, not by a clock of its own."""
 
     def __enter__(self) -> PlayedKeeper:
-        job = getattr(self._all_lost, "__self__", None)
+        job = getattr(self._on_all_lost, "__self__", None)
         if isinstance(job, PlayedJob):
             job.keeper = self
         return self
@@ -170,25 +171,22 @@ def worker(world: World, actor: Actor | None, name: str, manifests: Sequence[str
     if manifests is None:
         states = (State.QUEUED, State.RUNNING, State.PUBLISHING)
         manifests = [row.id for state in states for row in services.ledger.manifests.open(Lane.BATCH, state)]
-    convert(
-        manifests,
-        spark=Context(world, services.s3, name),  # type: ignore[arg-type]
-        services=services,
-        run=name,
-        clock=world.clock,
-        run_is_terminal=world.run_is_terminal,
-    )
+    convert(manifests, _conversion(world, services, name))
+
+
+def _conversion(world: World, services: JobServices, name: str) -> ConversionContext:
+    spark: Any = Context(world, services.s3, name)
+    return ConversionContext(spark, services, name, world.clock, world.run_is_terminal, lambda _: None)
 
 
 def stream(world: World, actor: Actor | None, name: str, rounds: int = 1) -> None:
     """A streaming run: micro-batches over pointers that its checkpoint has not seen; then the pointers go."""
     services = world.transform(actor)
-    context: Any = Context(world, services.s3, name)
 
     def wait(_: float) -> None:
         world.wait(LEASE / 3)
 
-    lane = StreamLane(context, services, name, world.clock, world.run_is_terminal, wait, lambda _: None)
+    context = _conversion(world, services, name)
     for _ in range(rounds):
         keys, after = [], ""
         while True:
@@ -199,7 +197,7 @@ def stream(world: World, actor: Actor | None, name: str, rounds: int = 1) -> Non
             after = keys[-1]
         new = [key for key in keys if key not in world.seen_pointers]
         lines = [_line(services.s3, key) for key in new]
-        convert_pointers(lane, [line for line in lines if line is not None])
+        convert_pointers(context, [line for line in lines if line is not None], wait)
         for line in lines:
             row = None if line is None else world.rows().get(json.loads(line)["manifest"])
             if row is not None and row["state"] not in ("DONE", "FAILED", "SUPERSEDED"):

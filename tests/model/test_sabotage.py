@@ -116,9 +116,10 @@ def roll_forward_by_listing() -> AbstractContextManager[Any]:
 
 
 def commit_without_reading_again() -> AbstractContextManager[Any]:
-    def once(services, claim, named, uploaded, clock):
+    def once(context, claim, named, uploaded):
+        services = context.services
         try:
-            services.ledger.manifests.commit(claim, named, clock())
+            services.ledger.manifests.commit(claim, named, context.clock())
         except (LeaseLostError, BotoCoreError, ClientError):
             for item in uploaded:
                 lake.publish.abort_upload(services.s3, item.bucket, item.key, item.upload_id)

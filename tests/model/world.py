@@ -17,7 +17,7 @@ from router.services import Services as RouterServices
 from tests.model.baton import Actor, Baton, is_read
 from tests.model.fake_dynamodb import FakeDynamoDB
 from tests.model.fake_s3 import FakeS3
-from transform.services import Services as TransformServices
+from transform.context import JobServices
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,10 +129,10 @@ class World:
         s3, dynamodb, glue = (self._client(actor, client) for client in (self.s3, self.dynamodb, FakeGlue(self)))
         return RouterServices(SETTINGS, RESOURCES, Ledger.over(dynamodb, "ledger"), s3, glue, self.clock)
 
-    def transform(self, actor: Actor | None) -> TransformServices:
+    def transform(self, actor: Actor | None) -> JobServices:
         """The data plane as an actor sees it."""
         s3, dynamodb = (self._client(actor, client) for client in (self.s3, self.dynamodb))
-        return TransformServices(s3, Ledger.over(dynamodb, "ledger"), RESOURCES, SETTINGS)
+        return JobServices(s3, Ledger.over(dynamodb, "ledger"), RESOURCES, SETTINGS)
 
     def run_is_terminal(self, run: str) -> bool:
         """What Glue says of a run; the runs are named after their actors."""

@@ -1,24 +1,24 @@
 from __future__ import annotations
 
-from streaming_job.micro_batch import describe, manifest_ids, portions
-from transform.services import ConversionOutcome
+from streaming_job.micro_batch import format_with_alarm, manifest_ids, portions
+from transform.outcome import ConversionOutcome
 
 
-def test_a_pointer_that_is_none_is_logged_and_skipped() -> None:
+def test_an_invalid_pointer_is_logged_and_skipped() -> None:
     lines: list[str] = []
     pointers = ['{"manifest":"b"}', '{"manifest":"a"}', '{"manifest":"b"}', "garbage", "[]", '{"manifest":7}', "", "{}"]
     assert manifest_ids(pointers, lines.append) == ["b", "a"]
     assert len(lines) == 5
 
 
-def test_an_end_without_rows_is_an_alarm() -> None:
-    assert describe(ConversionOutcome("m", "DONE", 3, 1)) == "m DONE: 3 rows, 1 rejected lines"
-    assert describe(ConversionOutcome("m", "FAILED", reason="why")).startswith("ALARM m FAILED")
-    assert describe(ConversionOutcome("m", "SUPERSEDED")).startswith("ALARM")
+def test_a_manifest_that_is_not_published_is_an_alarm() -> None:
+    assert format_with_alarm(ConversionOutcome("m", "DONE", 3, 1)) == "m DONE: 3 rows, 1 rejected lines"
+    assert format_with_alarm(ConversionOutcome("m", "FAILED", reason="why")).startswith("ALARM m FAILED")
+    assert format_with_alarm(ConversionOutcome("m", "SUPERSEDED")).startswith("ALARM")
 
 
-def test_a_micro_batch_is_cut_into_jobs_by_bytes() -> None:
-    # Many small manifests are one job; a large one stands alone; the order stays
+def test_a_micro_batch_is_divided_into_jobs_by_bytes() -> None:
+    # Small manifests share a job, a large one has its own, and the order stays
     assert portions({"a": 1, "b": 1, "c": 1}, 3) == [["a", "b", "c"]]
     assert portions({"a": 2, "b": 2, "c": 9, "d": 1}, 3) == [["a"], ["b"], ["c"], ["d"]]
     assert portions({"a": 0, "b": 3, "c": 0}, 3) == [["a", "b", "c"]]

@@ -6,7 +6,7 @@ from transform.format_detection import recognise
 
 
 @pytest.mark.parametrize(
-    ("lines", "rows", "what"),
+    ("lines", "rows", "name"),
     [
         ([b"[", b'{"a":1},', b"]"], 1, "a JSON array over many lines"),
         ([b"\xef\xbb\xbf[ ", b'{"a":1},'], 0, "a JSON array over many lines"),
@@ -19,11 +19,11 @@ from transform.format_detection import recognise
         ([b"<?xml version='1.0'?>", b"<a/>"], 0, "XML"),
     ],
 )
-def test_other_formats_get_a_sentence(lines: list[bytes], rows: int, what: str) -> None:
-    sentence = recognise(lines, rows)
-    assert sentence is not None
-    assert what in sentence
-    assert sentence.endswith("one JSON object on each line")
+def test_other_formats_are_named(lines: list[bytes], rows: int, name: str) -> None:
+    text = recognise(lines, rows)
+    assert text is not None
+    assert name in text
+    assert text.endswith("one JSON object on each line")
 
 
 @pytest.mark.parametrize(
@@ -40,14 +40,14 @@ def test_other_formats_get_a_sentence(lines: list[bytes], rows: int, what: str) 
         ([b"a,b", b"1,2,3"], 0),
     ],
 )
-def test_broken_lines_stay_broken_lines(lines: list[bytes | None], rows: int) -> None:
+def test_broken_lines_are_not_another_format(lines: list[bytes | None], rows: int) -> None:
     assert recognise(lines, rows) is None
 
 
 @pytest.mark.parametrize("line", [b"{", b"["])
-def test_a_torn_line_among_rows_does_not_cost_the_file(line: bytes) -> None:
+def test_a_torn_line_among_rows_does_not_reject_the_file(line: bytes) -> None:
     # Given a file whose only broken line is its last one, or its first one.
     assert recognise([line], 1_000_000, opens_file=False) is None
     assert recognise([line], 1_000_000, opens_file=True) is None
-    # And a short one, more of which is broken than not.
+    # Given a short file, most lines of which are broken.
     assert recognise([line, b"x"], 1, opens_file=False) is None

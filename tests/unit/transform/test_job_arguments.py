@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from transform.job_arguments import parse_arguments
+from lake.errors import InvalidInputError
+from transform.job_arguments import parse_arguments, read_uri
 from transform.source import needs_client
 
 
@@ -18,6 +21,32 @@ def test_glue_arguments_are_pairs_of_words() -> None:
 
 
 @pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        (["--run", "--settings", "s"], {"run": "", "settings": "s"}),
+        (["--run"], {"run": ""}),
+        (["--run", ""], {"run": ""}),
+        (["--run=", "stray"], {"run": ""}),
+        (["--run", "a", "--run", "b"], {"run": "b"}),
+        (["--run", "-x"], {"run": "-x"}),
+        (["--conf=--conf a=1"], {"conf": "--conf a=1"}),
+        (["--", "--run", "u"], {"": "", "run": "u"}),
+        (["--python-modules-installer-option", "--no-index"], {"python-modules-installer-option": "", "no-index": ""}),
+        (["--sett", "x", "--help"], {"sett": "x", "help": ""}),
+    ],
+)
+def test_every_word_with_two_dashes_is_a_key_and_no_value_is_lost(argv: list[str], expected: dict[str, str]) -> None:
+    assert parse_arguments(argv) == expected
+
+
+@pytest.mark.parametrize("uri", ["", "s3://", "s3://bucket", "s3://bucket/", "bucket/key", "https://bucket/key"])
+def test_an_invalid_uri_is_refused_before_any_request(uri: str) -> None:
+    s3: Any = None
+    with pytest.raises(InvalidInputError, match="is not a valid S3 URI"):
+        read_uri(s3, uri)
+
+
+@pytest.mark.parametrize(
     ("key", "needed"),
     [
         ("a/b.json", False),
@@ -29,5 +58,5 @@ def test_glue_arguments_are_pairs_of_words() -> None:
         ("a\nb", True),
     ],
 )
-def test_keys_that_obstore_cannot_spell_go_through_the_client(key: str, needed: bool) -> None:
+def test_keys_that_obstore_cannot_express_are_read_by_the_client(key: str, needed: bool) -> None:
     assert needs_client(key) is needed

@@ -1,4 +1,4 @@
-"""A task without Spark and S3: whatever the split size, the same rows, the same rejects, and an audit that agrees."""
+"""A task without Spark and S3: every split size gives the same rows and rejects, and the audit accepts them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.oracle import ndjson_oracle
 from transform.audit import audit
 from transform.run_task import run_task
 from transform.source import UnreadableFileError
-from transform.splits import pack, splits_of
+from transform.splits import pack_tasks, split_files
 from transform.task_model import Task, TaskResult
 
 PARTITION = Partition("orders", "2026-03-04", 12)
@@ -57,8 +57,8 @@ class Bodies:
         return self.bodies[file.key][start:end]
 
 
-class Reads:
-    """Uploads that read each file at once, as a reader would see it."""
+class ReadingUploads:
+    """Uploads that read each file at once, as a reader of the lake would."""
 
     def __init__(self) -> None:
         self.rows: list[dict[str, str]] = []
@@ -89,17 +89,17 @@ def version(key: str, body: bytes) -> ObjectVersion:
 
 def run(
     files: dict[str, bytes], split_bytes: int, target: int, **lost: bytes
-) -> tuple[list[Task], list[TaskResult], Reads]:
+) -> tuple[list[Task], list[TaskResult], ReadingUploads]:
     options = ConvertSettings(split_bytes=split_bytes, target_file_bytes=target)
     versions = [version(key, body) for key, body in {**files, **lost}.items()]
     packed = {item for item in versions if item.key.endswith(".gz")}
-    splits = splits_of(versions, packed, split_bytes)
+    splits = split_files(versions, packed, split_bytes)
     tasks = [
         Task("m", 1, PARTITION, number, part, ("c",), "lake", "quarantine", options)
-        for number, part in enumerate(pack(splits, target, 1.0))
+        for number, part in enumerate(pack_tasks(splits, target, 1.0))
     ]
     source: Any = Bodies(files)
-    reads = Reads()
+    reads = ReadingUploads()
     uploads: Any = reads
     results = []
     for task in tasks:
@@ -124,14 +124,14 @@ def test_every_split_size_gives_the_same_rows_and_rejects(
     assert [source.blank_lines for source in sources] == [outcome.blank_lines for outcome in expected]
 
 
-def test_a_task_with_a_lost_file_reads_on_and_brings_nothing() -> None:
-    # Given a file that is gone, between a good and a broken one
+def test_a_task_with_a_lost_file_reads_on_and_has_no_objects() -> None:
+    # Given a good, a deleted and a truncated file
     files = {"a.json": b'{"a":1}\n', "z.json.gz": gzip.compress(b'{"a":2}\n')[:-4]}
 
     # When
     _, (result,), reads = run(files, 1000, 10_000, **{"gone.json": b"x" * 10})
 
-    # Then both are found, and what was uploaded is given back
+    # Then both failures are found, and the uploads are aborted
     assert {failure.file.key: failure.reason for failure in result.failures} == {
         "gone.json": "it was deleted",
         "z.json.gz": "truncated gzip at byte 24",

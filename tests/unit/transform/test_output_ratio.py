@@ -1,4 +1,4 @@
-"""What a few places of a manifest tell about the size of its Parquet."""
+"""A few places of a manifest predict the size of its Parquet."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from bench.local_objects import LocalSink, local_source, local_version
 from lake.manifest import ObjectVersion
 from lake.partition import Partition
 from lake.settings import ConvertSettings
+from transform.output_ratio import SAMPLE_BYTES, output_ratio
 from transform.run_task import run_task
-from transform.sample import BYTES, output_ratio
-from transform.splits import pack, splits_of
+from transform.splits import pack_tasks, split_files
 from transform.task_model import Task
 from transform.upload import Uploads
 
@@ -31,11 +31,10 @@ SETTINGS = ConvertSettings()
 
 
 def splits(files: Sequence[ObjectVersion], compressed: Sequence[ObjectVersion] = ()) -> list[Split]:
-    return splits_of(files, compressed, SETTINGS.split_bytes)
+    return split_files(files, compressed, SETTINGS.split_bytes)
 
 
 def converted_ratio(files: Sequence[ObjectVersion], folder: Path) -> float:
-
     lake = folder / "lake"
     lake.mkdir()
     whole = tuple(splits(files, files))
@@ -46,10 +45,10 @@ def converted_ratio(files: Sequence[ObjectVersion], folder: Path) -> float:
     return sum(item.size for item in result.objects) / sum(file.size for file in files)
 
 
-@pytest.mark.parametrize("shape", ["flat", "nested", "alike", "gzip"])
+@pytest.mark.parametrize("shape", ["flat", "nested", "repetitive", "gzip"])
 def test_the_sampled_ratio_is_near_that_of_the_conversion(shape: str, tmp_path: Path) -> None:
-    # Given: 24 MB of records; "alike" compresses forty times
-    if shape == "alike":
+    # Given: 24 MB of records; "repetitive" ones compress to a fortieth
+    if shape == "repetitive":
         keys = Random(7)
         line = b'{"key":"%016x","text":"%s","kind":"view"}\n'
         text = b"".join(line % (keys.getrandbits(64), b"the same " * 40) for _ in range(60_000))
@@ -75,7 +74,7 @@ def test_places_are_spread_and_each_is_read_from_its_first_line_on(tmp_path: Pat
     path = tmp_path / "a.ndjson"
     path.write_bytes(b"".join(lines))
     file = local_version(path)
-    parts = splits_of([file], (), -(-file.size // 4))
+    parts = split_files([file], (), -(-file.size // 4))
     assert len(parts) == 4
 
     # When / Then: a task of nothing but rejects has no ratio, the manifest as a whole has one
@@ -91,18 +90,18 @@ def test_a_file_that_is_gone_does_not_stop_the_others(tmp_path: Path) -> None:
     assert output_ratio(local_source(), splits(files), SETTINGS) is not None
 
 
-def test_a_gzip_bomb_is_not_inflated_to_its_end(tmp_path: Path) -> None:
-    # Given: two megabytes that inflate to four hundred
+def test_a_gzip_bomb_is_not_decompressed_to_its_end(tmp_path: Path) -> None:
+    # Given: two megabytes that decompress to four hundred
     line = b'{"a":"' + b"0" * 990 + b'"}\n'
     path = tmp_path / "a.ndjson.gz"
     path.write_bytes(gzip.compress(line * 400_000, 1))
-    assert path.stat().st_size > BYTES / 8
+    assert path.stat().st_size > SAMPLE_BYTES / 8
     file = local_version(path)
 
     # When
     ratio = output_ratio(local_source(), splits([file], [file]), SETTINGS)
 
-    # Then: it was stopped by the reader's first full batch
+    # Then: the reader's first full batch ended it
     assert ratio is not None
 
 
@@ -112,6 +111,6 @@ def test_output_that_compresses_forty_times_is_still_planned_to_be_large() -> No
         for number in range(16)
     ]
     parts = splits(files)
-    sizes = [sum(split.size for split in task) * 0.025 / MIB for task in pack(parts, 128 * MIB, 0.025)]
+    sizes = [sum(split.size for split in task) * 0.025 / MIB for task in pack_tasks(parts, 128 * MIB, 0.025)]
     assert len(sizes) > 1
     assert all(64 <= size <= 192 for size in sizes)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lake.manifest import ObjectVersion
-from transform.splits import cut, pack, splits_of
+from transform.splits import pack_tasks, split_file, split_files
 
 MIB = 1 << 20
 
@@ -18,7 +18,7 @@ def file(size: int, key: str = "a.json") -> ObjectVersion:
 
 @given(st.integers(0, 10_000), st.integers(1, 11_000))
 def test_splits_tile_the_file(size: int, split_bytes: int) -> None:
-    splits = cut(file(size), split_bytes, compressed=False)
+    splits = split_file(file(size), split_bytes, compressed=False)
     assert splits[0].start == 0
     assert splits[-1].end == size
     assert all(left.end == right.start for left, right in pairwise(splits))
@@ -28,12 +28,12 @@ def test_splits_tile_the_file(size: int, split_bytes: int) -> None:
 
 def test_a_compressed_file_stays_whole() -> None:
     large = file(1000)
-    (split,) = splits_of([large], {large}, 10)
+    (split,) = split_files([large], {large}, 10)
     assert split.whole
 
 
 def test_an_empty_file_has_one_split_so_that_the_audit_sees_it() -> None:
-    (split,) = cut(file(0), 10, compressed=False)
+    (split,) = split_file(file(0), 10, compressed=False)
     assert split.whole
     assert split.size == 0
 
@@ -45,23 +45,23 @@ def test_an_empty_file_has_one_split_so_that_the_audit_sees_it() -> None:
 )
 def test_tasks_hold_every_split_once_and_in_order(sizes: list[int], split_mib: int, ratio: float | None) -> None:
     files = [file(size, f"{number}.json") for number, size in enumerate(sizes)]
-    splits = splits_of(files, (), max(split_mib, 10 * MIB))
-    tasks = pack(splits, 128 * MIB, ratio)
+    splits = split_files(files, (), max(split_mib, 10 * MIB))
+    tasks = pack_tasks(splits, 128 * MIB, ratio)
     assert [split for task in tasks for split in task] == splits
     assert all(tasks)
 
 
 @pytest.mark.parametrize("ratio", [0.05, 0.2, 0.5, 1.0])
 def test_output_files_are_expected_between_64_and_192_mib(ratio: float) -> None:
-    splits = splits_of([file(4000 * MIB, f"{number}.json") for number in range(16)], (), 64 * MIB)
-    expected = [sum(split.size for split in task) * ratio / MIB for task in pack(splits, 128 * MIB, ratio)]
+    splits = split_files([file(4000 * MIB, f"{number}.json") for number in range(16)], (), 64 * MIB)
+    expected = [sum(split.size for split in task) * ratio / MIB for task in pack_tasks(splits, 128 * MIB, ratio)]
     assert all(64 <= size <= 192 for size in expected)
 
 
-def test_small_work_is_one_task() -> None:
-    splits = splits_of([file(3500, f"{number}.json") for number in range(5000)], (), 256 * MIB)
-    assert len(pack(splits, 128 * MIB, None)) == 1
+def test_small_input_is_one_task() -> None:
+    splits = split_files([file(3500, f"{number}.json") for number in range(5000)], (), 256 * MIB)
+    assert len(pack_tasks(splits, 128 * MIB, None)) == 1
 
 
-def test_nothing_to_do_is_no_task() -> None:
-    assert pack([], 128 * MIB, None) == []
+def test_without_splits_there_is_no_task() -> None:
+    assert pack_tasks([], 128 * MIB, None) == []

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from transform.job import summary
+from transform.spark_job import failure_reason
 
 CALL = "An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe."
 ABORTED = (
@@ -40,4 +40,4 @@ Driver stacktrace:
     ],
 )
 def test_the_cause_is_one_line(text: str, line: str) -> None:
-    assert summary(text) == line
+    assert failure_reason(text) == line

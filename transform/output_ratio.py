@@ -1,4 +1,4 @@
-"""How small a manifest's Parquet will be: a little of its input, converted beforehand."""
+"""How large a manifest's Parquet will be per input byte, from a sample that is converted beforehand."""
 
 from __future__ import annotations
 
@@ -21,44 +21,45 @@ if TYPE_CHECKING:
     from transform.source import Source
     from transform.task_model import Split
 
-PLACES = 4
-BYTES = 8 << 20
-"""Read at all of these places together: as many as several pages of each column of a usual record take."""
+SAMPLED_PLACES = 4
+SAMPLE_BYTES = 8 << 20
+"""Read at all places together: enough for several pages of each column of a usual record."""
 PIECE_BYTES = 64 << 10
-"""Of a compressed file: whatever it inflates to, one piece of it goes beyond what a reader holds."""
+"""Bytes that the reader is fed at once. Small, because a compressed file may expand a thousand times: the sample ends
+with the piece that fills the reader's first batch."""
 
 
 def output_ratio(source: Source, splits: Sequence[Split], settings: ConvertSettings) -> float | None:
-    """Parquet bytes per stored input byte, from a few places of the splits; None: there was no row.
+    """Parquet bytes per stored input byte, from a few places of the splits; None: the sample has no row.
 
     Raises
     ------
     TransientError
-        Reading did not work now.
+        The input could not be read now.
     """
     reader = Reader(column_limit=settings.column_limit, max_line_bytes=settings.max_line_bytes)
-    read = 0
-    sampled = dict.fromkeys(splits[len(splits) * number // PLACES] for number in range(PLACES))
+    read_bytes = 0
+    sampled = dict.fromkeys(splits[len(splits) * number // SAMPLED_PLACES] for number in range(SAMPLED_PLACES))
     for number, split in enumerate(sampled):
         reader.open(str(number), start=split.start)
-        for piece in _pieces(source, split, BYTES // len(sampled)):
+        for piece in _pieces(source, split, SAMPLE_BYTES // len(sampled)):
             reader.feed(piece)
-            read += len(piece)
+            read_bytes += len(piece)
             if (batch := reader.read()) is not None:
-                return _parquet_bytes(batch, settings) / read
+                return _parquet_bytes(batch, settings) / read_bytes
         reader.close()
-    last = reader.flush()
-    return None if last is None else _parquet_bytes(last, settings) / read
+    rest = reader.flush()
+    return None if rest is None else _parquet_bytes(rest, settings) / read_bytes
 
 
-def _pieces(source: Source, split: Split, most: int) -> Iterator[memoryview]:
-    ranges = ranges_of(split, 0, most)
+def _pieces(source: Source, split: Split, max_bytes: int) -> Iterator[memoryview]:
+    ranges = ranges_of(split, 0, max_bytes)
     if not ranges:
-        return  # an empty file
+        return  # The file is empty.
     try:
         data = source.fetch(split.file, ranges[0].start, ranges[0].end)
     except UnreadableFileError:
-        return  # the task that reads it says why
+        return  # The task that reads the file reports the reason.
     with memoryview(data) as view:
         for start in range(0, len(view), PIECE_BYTES):
             yield view[start : start + PIECE_BYTES]

@@ -1,4 +1,4 @@
-"""What was uploaded is what was written, and an error leaves nothing behind."""
+"""An uploaded object is the file that was written, and an error leaves no upload."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from lake.errors import AuditError
@@ -20,7 +21,11 @@ if TYPE_CHECKING:
 @pytest.fixture
 def s3() -> Iterator[Any]:
     with mock_aws():
-        client = boto3.client("s3", region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x")
+        # Not that of the environment, which leads to the emulator once another test has started it.
+        endpoint = "https://s3.amazonaws.com"
+        client = boto3.client(
+            "s3", "us-east-1", endpoint_url=endpoint, aws_access_key_id="x", aws_secret_access_key="x"
+        )
         client.create_bucket(Bucket="lake")
         yield client
 
@@ -35,7 +40,7 @@ def unfinished(s3: Any) -> list[str]:
     return [upload["Key"] for upload in s3.list_multipart_uploads(Bucket="lake").get("Uploads", [])]
 
 
-def test_a_pending_object_is_invisible_and_names_the_etag_it_will_have(s3: Any, tmp_path: Path) -> None:
+def test_a_pending_object_is_invisible_and_has_the_etag_of_the_object(s3: Any, tmp_path: Path) -> None:
     # Given / When
     with Uploads(s3) as uploads:
         future = uploads.add(written(tmp_path), "lake", "d/k.parquet", 7)
@@ -54,7 +59,7 @@ def test_a_pending_object_is_invisible_and_names_the_etag_it_will_have(s3: Any, 
     assert s3.head_object(Bucket="lake", Key=pending.key)["ETag"].strip('"') == pending.etag
 
 
-def test_an_error_in_the_task_aborts_what_it_uploaded(s3: Any, tmp_path: Path) -> None:
+def test_an_error_in_the_task_aborts_its_uploads(s3: Any, tmp_path: Path) -> None:
     def task() -> None:
         with Uploads(s3) as uploads:
             uploads.add(written(tmp_path), "lake", "k1", 1).result()
@@ -85,9 +90,29 @@ def test_a_part_that_is_not_the_file_is_an_audit_error(s3: Any, tmp_path: Path) 
     assert unfinished(s3) == []
 
 
-def test_strays_are_aborted_below_the_prefix_only(s3: Any) -> None:
+def test_strays_are_aborted_under_the_prefix_only(s3: Any) -> None:
     ids = {
         key: s3.create_multipart_upload(Bucket="lake", Key=key)["UploadId"] for key in ("m-g1-0", "m-g1-1", "m-g2-0")
     }
-    abort_strays(s3, "lake", "m-g1-", {ids["m-g1-1"]})
+    lines: list[str] = []
+    abort_strays(s3, "lake", "m-g1-", {ids["m-g1-1"]}, lines.append)
     assert sorted(unfinished(s3)) == ["m-g1-1", "m-g2-0"]
+    assert lines == []
+
+
+def test_strays_that_cannot_be_aborted_are_logged_with_what_removes_them(s3: Any) -> None:
+    # Given a role that may not list uploads
+    class Refusing:
+        def get_paginator(self, operation: str) -> Any:
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "ListMultipartUploads")
+
+    s3.create_multipart_upload(Bucket="lake", Key="m-g1-0")
+    refusing: Any = Refusing()
+    lines: list[str] = []
+    # When
+    abort_strays(refusing, "lake", "m-g1-", set(), lines.append)
+    # Then the publish goes on
+    (line,) = lines
+    assert line.startswith("stray uploads under s3://lake/m-g1- were not all aborted: An error occurred (AccessDenied)")
+    assert line.endswith("the sweep or the bucket's lifecycle rule removes them")
+    assert unfinished(s3) == ["m-g1-0"]

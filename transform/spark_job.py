@@ -1,4 +1,4 @@
-"""The one place that talks to Spark: tasks in, results of successful task attempts out."""
+"""The one place that runs Spark jobs: tasks in, results of successful task attempts out."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
     from transform.task_model import Task, TaskResult
 
-REASON_LENGTH = 500
-TRACEBACK = "Traceback (most recent call last):"
-PY4J = "An error occurred while calling"
+MAX_REASON_CHARACTERS = 500
+TRACEBACK_HEADER = "Traceback (most recent call last):"
+PY4J_HEADER = "An error occurred while calling"
 WORKER_ENVIRONMENT = {
     "MALLOC_ARENA_MAX": "1",
     "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
     "MALLOC_TRIM_THRESHOLD_": str(256 << 20),
 }
-"""For the Python workers: one heap, in which the memory of one row group serves the next and of which nothing is given
-back to the system in between. glibc's heaps for each thread keep what one of them has freed from all others; memory
-taken anew for every row group costs a tenth of its time and more."""
+"""For the Python workers: one heap that keeps the memory of one row group for the next. By default glibc has a heap per
+thread, and memory that one thread has freed is lost to the others; it also returns large blocks to the system, and
+getting them again costs a tenth of a row group's time and more (docs/performance.md)."""
 
 
 class JobFailedError(TransientError):
-    """The Spark job failed or was cancelled; the message is the first cause as far as Spark tells it."""
+    """The Spark job failed or was cancelled; the message is the cause as far as Spark reports it."""
 
 
 class SparkJob:
@@ -40,12 +40,12 @@ class SparkJob:
 
     def __init__(self, spark: SparkSession) -> None:
         self._context = spark.sparkContext
-        # Spark gives it to the processes it starts for Python tasks, with every master.
+        # Spark passes it to the Python workers, whatever the master.
         self._context.environment.update(WORKER_ENVIRONMENT)
         self._tag = f"convert-{secrets.token_hex(6)}"
 
     def run(self, tasks: Sequence[Task]) -> list[TaskResult]:
-        """Results of the task attempts that Spark reports as successful, one for each task.
+        """One result for each task: that of the task attempt which Spark reports as successful.
 
         Raises
         ------
@@ -58,7 +58,7 @@ class SparkJob:
         try:
             return self._context.parallelize(tasks, len(tasks)).mapPartitions(run_partition).collect()
         except (Py4JError, PySparkException) as error:
-            raise JobFailedError(summary(str(error))) from error
+            raise JobFailedError(failure_reason(str(error))) from error
         finally:
             self._context.removeJobTag(self._tag)
 
@@ -72,12 +72,14 @@ class SparkJob:
         return self._context._jsc is not None and not self._context._jsc.sc().isStopped()
 
 
-def summary(text: str) -> str:
-    """One line of Spark's many: what a Python task raised, else Spark's own first sentence."""
-    for traceback in reversed(text.split(TRACEBACK)[1:]):
+def failure_reason(text: str) -> str:
+    """One line of Spark's error text: the exception of the Python task, or else the first line that Spark wrote."""
+    for traceback in reversed(text.split(TRACEBACK_HEADER)[1:]):
         frames = traceback.lstrip("\n").split("\n")
-        raised = next((line for line in frames if line and not line[0].isspace()), None)
-        if raised is not None:
-            return raised[:REASON_LENGTH]
+        exception = next((line for line in frames if line and not line[0].isspace()), None)
+        if exception is not None:
+            return exception[:MAX_REASON_CHARACTERS]
     lines = [line.lstrip(": ") for line in text.strip().splitlines()]
-    return next((line for line in lines if not line.startswith(PY4J)), "Spark gave no reason")[:REASON_LENGTH]
+    return next((line for line in lines if not line.startswith(PY4J_HEADER)), "Spark gave no reason")[
+        :MAX_REASON_CHARACTERS
+    ]

@@ -1,4 +1,4 @@
-"""Files of the right size whatever the columns do, with every row and every column."""
+"""Files have the target size, every row and every column, also when columns appear later."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def next_batch(reader: Reader, rows: Sequence[Mapping[str, str]]) -> Batch:
     return batch_of(reader, b"".join(json.dumps(row).encode() + b"\n" for row in rows))
 
 
-def test_columns_found_later_are_null_before(tmp_path: Path) -> None:
+def test_a_new_column_is_null_in_earlier_rows(tmp_path: Path) -> None:
     # Given batches whose columns grow, some of them within a row group
     finished, reader = Finished(), Reader()
     first = next_batch(reader, [{"A": "x0"}, {"A": "x1"}])
@@ -52,7 +52,7 @@ def test_columns_found_later_are_null_before(tmp_path: Path) -> None:
     # When
     files.close()
 
-    # Then one file has them all, and nothing else is left on the disk
+    # Then one file has all rows, and the disk holds nothing else
     (path,) = finished.paths
     table = pq.read_table(path)
     assert pq.read_metadata(path).num_row_groups > 1
@@ -92,14 +92,14 @@ def test_files_stay_near_their_target(tmp_path: Path, drifting: bool) -> None:
         files.write(next_batch(reader, rows))
     files.close()
 
-    # Then no file is far from it but the last
+    # Then every file but the last is near its target
     sizes = [path.stat().st_size for path in finished.paths]
     assert len(sizes) > 3
     assert all(target / 2 <= size <= target * 1.6 for size in sizes[:-1])
     assert sum(finished.rows) == 60_000
 
 
-def test_the_last_file_is_not_a_small_rest(tmp_path: Path) -> None:
+def test_the_last_file_is_not_small(tmp_path: Path) -> None:
     # Given output of 2.1 times the target, in row groups of a twentieth of it
     generator = random.Random(3)
     target = 200_000
@@ -116,13 +116,13 @@ def test_the_last_file_is_not_a_small_rest(tmp_path: Path) -> None:
     assert all(target / 2 <= size <= target * 1.5 for size in sizes)
 
 
-def test_no_batch_is_no_file(tmp_path: Path) -> None:
+def test_without_a_batch_there_is_no_file(tmp_path: Path) -> None:
     finished = Finished()
     ParquetFiles(tmp_path, ConvertSettings(), finished).close()
     assert finished.paths == []
 
 
-def test_a_footer_of_other_rows_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_footer_with_another_row_count_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     finished = Finished()
     files = ParquetFiles(tmp_path, ConvertSettings(), finished)
     files.write(next_batch(Reader(), [{"a": "1"}]))

@@ -1,4 +1,4 @@
-"""Bytes arrive in order and pinned to their split, whatever is fetched first and wherever the parser stops."""
+"""Chunks arrive in order, each for its split, whichever request ends first and wherever the parser stops."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lake.manifest import ObjectVersion
-from transform.read_ahead import BYTES_AHEAD, CHUNK_BYTES, ReadAhead
+from transform.read_ahead import CHUNK_BYTES, MAX_BYTES_AHEAD, ReadAhead
 from transform.source import UnreadableFileError
-from transform.splits import splits_of
+from transform.splits import split_files
 
 if TYPE_CHECKING:
     from transform.task_model import Split
@@ -24,16 +24,16 @@ def file(key: str, size: int) -> ObjectVersion:
 
 
 class FakeSource:
-    """Bodies by key; remembers how many bytes were asked for and not yet taken."""
+    """Bodies by key; records its requests."""
 
     def __init__(self, bodies: dict[str, bytes]) -> None:
         self.bodies = bodies
         self.requests: list[tuple[str, int, int]] = []
-        self.asked = defaultdict[str, threading.Event](threading.Event)
+        self.requested = defaultdict[str, threading.Event](threading.Event)
 
     def fetch(self, file: ObjectVersion, start: int, end: int) -> bytes:
         self.requests.append((file.key, start, end))
-        self.asked[file.key].set()
+        self.requested[file.key].set()
         if file.key not in self.bodies:
             raise UnreadableFileError("it was deleted")
         return self.bodies[file.key][start:end]
@@ -45,46 +45,46 @@ def ahead_of(source: FakeSource, splits: list[Split], chunk_bytes: int) -> ReadA
 
 @settings(deadline=None)  # Each example starts threads.
 @given(st.lists(st.binary(max_size=60), min_size=1, max_size=5), st.integers(1, 70), st.integers(1, 20))
-def test_a_split_gets_the_byte_before_it_and_all_that_follows(
+def test_a_split_gets_the_byte_before_it_and_everything_after_it(
     bodies: list[bytes], split_bytes: int, chunk_bytes: int
 ) -> None:
     files = [file(str(number), len(body)) for number, body in enumerate(bodies)]
     source = FakeSource({item.key: body for item, body in zip(files, bodies, strict=True)})
-    splits = splits_of(files, (), split_bytes)
+    splits = split_files(files, (), split_bytes)
     with ahead_of(source, splits, chunk_bytes) as ahead:
         for index, split in enumerate(splits):
             got = b"".join(bytes(memoryview(chunk)) for chunk in ahead.chunks(index))
             assert got == source.bodies[split.file.key][max(split.start - 1, 0) :]
 
 
-def test_the_next_file_is_under_way_before_the_first_is_parsed() -> None:
+def test_the_next_files_are_requested_before_the_first_is_parsed() -> None:
     files = [file(str(number), 3) for number in range(5)]
     source = FakeSource({item.key: b"abc" for item in files})
-    with ahead_of(source, splits_of(files, (), 10), 8) as ahead:
+    with ahead_of(source, split_files(files, (), 10), 8) as ahead:
         next(iter(ahead.chunks(0)))
-        assert all(source.asked[item.key].wait(10) for item in files)
+        assert all(source.requested[item.key].wait(10) for item in files)
 
 
-def test_what_is_under_way_is_bounded() -> None:
+def test_requested_bytes_are_bounded() -> None:
     large = file("a", 1 << 40)
     source = FakeSource({"a": b""})
-    with ahead_of(source, splits_of([large], (), 1 << 38), CHUNK_BYTES) as ahead:
+    with ahead_of(source, split_files([large], (), 1 << 38), CHUNK_BYTES) as ahead:
         next(iter(ahead.chunks(0)))
-    assert sum(end - start for _, start, end in source.requests) <= BYTES_AHEAD + 2 * CHUNK_BYTES
+    assert sum(end - start for _, start, end in source.requests) <= MAX_BYTES_AHEAD + 2 * CHUNK_BYTES
 
 
 def test_a_split_that_ends_early_leaves_the_next_one_whole() -> None:
     files = [file("a", 9), file("b", 4)]
     source = FakeSource({"a": b"123456789", "b": b"next"})
-    with ahead_of(source, splits_of(files, (), 100), 2) as ahead:
+    with ahead_of(source, split_files(files, (), 100), 2) as ahead:
         assert bytes(next(iter(ahead.chunks(0)))) == b"12"
         assert b"".join(map(bytes, ahead.chunks(1))) == b"next"
 
 
-def test_an_unreadable_file_is_its_own_trouble_only() -> None:
+def test_an_unreadable_file_does_not_affect_the_next_one() -> None:
     files = [file("gone", 9), file("b", 4)]
     source = FakeSource({"b": b"next"})
-    with ahead_of(source, splits_of(files, (), 100), 2) as ahead:
+    with ahead_of(source, split_files(files, (), 100), 2) as ahead:
         with pytest.raises(UnreadableFileError):
             list(ahead.chunks(0))
         assert b"".join(map(bytes, ahead.chunks(1))) == b"next"

@@ -1,4 +1,4 @@
-"""The audit lets through what adds up and nothing else: each test takes one thing away."""
+"""The audit accepts results that add up and nothing else: each case takes one thing away."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from lake.manifest import Lane, Manifest, ObjectVersion
 from lake.partition import Partition
 from lake.settings import ConvertSettings
 from transform.audit import audit
-from transform.splits import cut
+from transform.splits import split_file
 from transform.task_model import Split, SplitResult, Task, TaskResult
 
 PARTITION = Partition("orders", "2026-03-04", 12)
 PLAIN = ObjectVersion("input", "a.json", "e1", 100, "2026-03-04T12:00:00Z", "v1")
 PACKED = ObjectVersion("input", "b.gz", "e2", 10, "2026-03-04T12:00:00Z", "v2")
 MANIFEST = Manifest("m", Lane.BATCH, PARTITION, "2026-03-04T12:00:00Z", (PLAIN, PACKED))
-LEFT, RIGHT = cut(PLAIN, 50, compressed=False)
+LEFT, RIGHT = split_file(PLAIN, 50, compressed=False)
 WHOLE = Split(PACKED, 0, 10)
 
 NOT_TILED = "do not cover it exactly once"
@@ -38,18 +38,18 @@ def pending(key: str, rows: int) -> PendingObject:
     return PendingObject("lake", key, f"upload-{key}", ("0" * 32,), "0" * 32 + "-1", 1, rows)
 
 
-def answered(number: int, objects: tuple[PendingObject, ...], *splits: SplitResult) -> TaskResult:
+def task_result(number: int, objects: tuple[PendingObject, ...], *splits: SplitResult) -> TaskResult:
     return TaskResult("m", number, objects, (), splits, (), (), 5)
 
 
 TASKS = (task(0, LEFT), task(1, RIGHT, WHOLE))
 GOOD = (
-    answered(0, (pending("k0", 3),), counted(LEFT, 3)),
-    answered(1, (pending("k1", 4), pending("k2", 1)), counted(RIGHT, 4), counted(WHOLE, 1, bytes=999)),
+    task_result(0, (pending("k0", 3),), counted(LEFT, 3)),
+    task_result(1, (pending("k1", 4), pending("k2", 1)), counted(RIGHT, 4), counted(WHOLE, 1, bytes=999)),
 )
 
 
-def test_what_adds_up_passes_in_the_order_of_the_manifest() -> None:
+def test_results_that_add_up_pass_in_the_order_of_the_manifest() -> None:
     plain, packed = audit(MANIFEST, {}, TASKS, tuple(reversed(GOOD)))
     assert (plain.uri, plain.lines, plain.rows, plain.blank_lines, plain.rejects) == (
         PLAIN.uri,
@@ -64,7 +64,7 @@ def test_what_adds_up_passes_in_the_order_of_the_manifest() -> None:
 
 def test_an_excluded_file_counts_nothing_and_has_its_reason() -> None:
     tasks = (task(0, LEFT), task(1, RIGHT))
-    results = (GOOD[0], answered(1, (pending("k1", 4),), counted(RIGHT, 4)))
+    results = (GOOD[0], task_result(1, (pending("k1", 4),), counted(RIGHT, 4)))
     _, packed = audit(MANIFEST, {PACKED: "gone"}, tasks, results)
     assert (packed.lines, packed.rows, packed.failed) == (0, 0, "gone")
 
@@ -72,8 +72,8 @@ def test_an_excluded_file_counts_nothing_and_has_its_reason() -> None:
 @pytest.mark.parametrize(
     ("results", "message"),
     [
-        (GOOD[:1], "2 tasks gave 1 results"),
-        ((GOOD[0], GOOD[0]), "or not their own"),
+        (GOOD[:1], "2 tasks returned 1 results"),
+        ((GOOD[0], GOOD[0]), "or results of other tasks"),
         (
             (GOOD[0], replace(GOOD[1], splits=(GOOD[1].splits[1],), objects=(pending("k1", 1),))),
             NOT_TILED,
@@ -86,10 +86,10 @@ def test_an_excluded_file_counts_nothing_and_has_its_reason() -> None:
         ((replace(GOOD[0], objects=(pending("k1", 3),)), GOOD[1]), "objects of the same name"),
         (
             (replace(GOOD[0], splits=(counted(Split(replace(PLAIN, key="x"), 0, 50), 3),)), GOOD[1]),
-            "none of its files",
+            "not one of its files",
         ),
     ],
 )
-def test_what_does_not_add_up_is_refused(results: tuple[TaskResult, ...], message: str) -> None:
+def test_results_that_do_not_add_up_are_refused(results: tuple[TaskResult, ...], message: str) -> None:
     with pytest.raises(AuditError, match=message):
         audit(MANIFEST, {}, TASKS, results)

@@ -1,0 +1,72 @@
+"""From a manifest id to a claim, or to the outcome of a manifest that needs no conversion."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from lake.errors import TransientError
+from lake.ledger import Claim, State
+from lake.manifest import Lane
+from lake.publish import roll_forward
+from transform.outcome import HELD, UNKNOWN, ConversionOutcome
+from transform.poison_manifest import attempts_allowed, supersede_or_fail
+
+if TYPE_CHECKING:
+    from lake.ledger import ManifestRow
+    from transform.context import ConversionContext, JobServices
+
+MAX_READS = 20
+"""Other runs change a row a few times while it is claimed; after this many reads something must be wrong."""
+
+
+def claim_or_finish(context: ConversionContext, manifest: str) -> Claim | ConversionOutcome:
+    """Claim the manifest, or finish what another run began.
+
+    A terminal manifest is returned as it is. A PUBLISHING one is rolled forward, and nothing is converted. One with a
+    live lease is HELD unless its owner run has ended. One without attempts left is superseded or FAILED.
+
+    Raises
+    ------
+    TransientError
+        The row changed concurrently at each of ``MAX_READS`` reads.
+    """
+    services, clock = context.services, context.clock
+    manifests = services.ledger.manifests
+    for _ in range(MAX_READS):
+        row = manifests.get(manifest)
+        if row is None:
+            return ConversionOutcome(
+                manifest, UNKNOWN, reason="the ledger has no such manifest: nothing was done for it"
+            )
+        if not row.open:
+            successors = _batch_successors(services, row)
+            return ConversionOutcome(manifest, row.state, reason=row.reason, successors=successors)
+        if row.state == State.PUBLISHING:
+            resources = services.resources
+            roll_forward(services.s3, services.ledger, resources.control_bucket, row, clock, resources.output_buckets)
+        elif row.state == State.RUNNING:
+            # A live lease of this very run belongs to another call in it.
+            own = row.owner == context.run
+            if row.has_live_lease(clock()) and (own or not context.run_is_terminal(row.owner or "")):
+                return ConversionOutcome(manifest, HELD, reason=f"run {row.owner} is working on it")
+            reason = f"run {row.owner} ended during attempt {row.attempt} without reporting a result"
+            manifests.release(row, reason, clock())
+        elif row.tries >= attempts_allowed(services.settings, row):
+            supersede_or_fail(services, row, clock())
+        else:
+            lease = timedelta(seconds=services.settings.batch.lease_seconds)
+            claim = manifests.claim(row, context.run, clock(), lease)
+            if claim is not None:
+                return claim
+    raise TransientError(
+        f"manifest {manifest} changed its state {MAX_READS} times while it was claimed: try again later"
+    )
+
+
+def _batch_successors(services: JobServices, row: ManifestRow) -> tuple[str, ...]:
+    """Those in the batch lane, of a superseded manifest of that lane; the stream lane gets its own by pointers."""
+    if row.state != State.SUPERSEDED or row.lane != Lane.BATCH:
+        return ()
+    rows = map(services.ledger.manifests.get, row.superseded_by)
+    return tuple(successor.id for successor in rows if successor is not None and successor.lane == Lane.BATCH)

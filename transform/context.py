@@ -1,0 +1,44 @@
+"""What a job run converts with: Spark, the deployment's services, its own id, the clock and the log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from mypy_boto3_s3 import S3Client
+    from pyspark.sql import SparkSession
+
+    from lake.ledger import Ledger
+    from lake.resource_names import ResourceNames
+    from lake.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class JobServices:
+    """Clients and configuration of one deployment, as a job's driver uses them."""
+
+    s3: S3Client
+    """Thread-safe."""
+    ledger: Ledger
+    resources: ResourceNames
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionContext:
+    """Everything that the functions of one job run share."""
+
+    spark: SparkSession
+    services: JobServices
+    run: str
+    """Id of this job run; its leases carry it."""
+    clock: Callable[[], datetime]
+    """Returns aware datetimes."""
+    run_is_terminal: Callable[[str], bool]
+    """Whether the job run with this id has ended: what it held is taken over at once."""
+    log: Callable[[str], None]
+    """Takes one line of the run's log; called from several threads."""

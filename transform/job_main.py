@@ -1,0 +1,51 @@
+"""What the main modules of both Glue jobs share: from arguments to a context, from an error to an exit code."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import boto3
+
+from lake.errors import HybridRouterError
+from lake.job_runs import run_is_terminal
+from transform.context import ConversionContext
+from transform.job_arguments import open_services, parse_arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+
+def run_job(argv: Sequence[str], app_name: str, run: Callable[[ConversionContext, Mapping[str, str]], int]) -> int:
+    """Parse the arguments, connect, open a Spark session and call ``run``; the exit code.
+
+    A deliberate error (``HybridRouterError``) is one line on stderr and the exit code 1. Any other exception
+    propagates, so that Glue shows its traceback.
+    """
+    arguments = parse_arguments(argv)
+    try:
+        return run(_open_context(arguments, app_name), arguments)
+    except HybridRouterError as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        return 1
+
+
+def _open_context(arguments: Mapping[str, str], app_name: str) -> ConversionContext:
+    services = open_services(arguments)
+    # Imported and started only after the arguments are known to be valid: a wrong one is reported at once.
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    glue = boto3.Session().client("glue")
+    jobs = (services.resources.batch_job, services.resources.stream_job)
+    return ConversionContext(
+        spark=SparkSession.builder.appName(app_name).getOrCreate(),
+        services=services,
+        # Glue passes the id; a run that a person starts has none.
+        run=arguments.get("JOB_RUN_ID") or f"manual-{datetime.now(UTC):%Y%m%dT%H%M%S%f}",
+        clock=lambda: datetime.now(UTC),
+        run_is_terminal=lambda run: run_is_terminal(glue, jobs, run),
+        # The driver's stdout is the run's log; without a flush its last lines are lost when the driver is killed.
+        log=functools.partial(print, flush=True),
+    )

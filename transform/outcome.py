@@ -1,0 +1,40 @@
+"""What a conversion returns for each manifest, and how the jobs log it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lake.ledger import State
+
+HELD = "HELD"
+"""Another run has a live lease on the manifest: claim it again later."""
+UNKNOWN = "UNKNOWN"
+"""The ledger has no such manifest."""
+TERMINAL_MANIFEST_STATES = frozenset({State.DONE, State.FAILED, State.SUPERSEDED, State.ABANDONED})
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionOutcome:
+    """What one call of ``convert`` achieved for one manifest."""
+
+    manifest: str
+    state: str
+    """A terminal state of the ledger, ``HELD`` or ``UNKNOWN``."""
+    rows: int = 0
+    """Rows published by this call; 0 when the manifest was DONE before."""
+    rejects: int = 0
+    """Rejected lines of this call."""
+    reason: str | None = None
+    successors: tuple[str, ...] = ()
+    """Manifests of the batch lane that replace it: the run that was given this manifest converts them as well."""
+
+    @property
+    def terminal(self) -> bool:
+        """No run has work left on this manifest; its successors are manifests of their own."""
+        return self.state in TERMINAL_MANIFEST_STATES
+
+
+def format_outcome(outcome: ConversionOutcome) -> str:
+    """One line for the log."""
+    reason = f" ({outcome.reason})" if outcome.reason else ""
+    return f"{outcome.manifest} {outcome.state}: {outcome.rows} rows, {outcome.rejects} rejected lines{reason}"
