@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
 # Brings a fresh clone to a working environment: uv, the locked Python packages, Java, Spark's S3 jars.
-# Says what it does in one line each; a second call checks a stamp and needs no network.
+# It logs one line for each step. A second run finds that nothing has changed and needs no network.
+# `scripts/setup.sh --uv-only` stops after uv. The variable UV_PYTHON chooses the Python version, as it does for uv.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 uv_version=0.13.8
 cache=.cache
 mkdir -p "$cache"
 
-say() { printf '\033[2m[setup]\033[0m %s\n' "$*"; }
+log() { printf '\033[2m[setup]\033[0m %s\n' "$*"; }
 die() { printf '[setup] %s\n' "$*" >&2; exit 1; }
 
 exec 9>"$cache/setup.lock"
 flock 9 2>/dev/null || true
 
-inputs() { cat pyproject.toml uv.lock scripts/setup.sh; find native -path '*/target' -prune -o -type f \
+inputs() { echo "${UV_PYTHON:-}"; cat pyproject.toml uv.lock scripts/setup.sh; find native -path '*/target' -prune -o -type f \
   \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' -o -name '*.py' -o -name '*.pyi' \) -print0 | sort -z | xargs -0 cat; }
 stamp=$(inputs | sha256sum | cut -d' ' -f1)
 
@@ -30,13 +31,13 @@ ensure_java() {
   local sudo=""
   [ "$(id -u)" = 0 ] || sudo="sudo -n"
   if command -v apt-get >/dev/null && { [ -z "$sudo" ] || sudo -n true 2>/dev/null; }; then
-    say "Java 17 or newer is missing: installing Debian's headless JRE"
+    log "Java 17 or newer is missing: installing Debian's headless JRE"
     $sudo apt-get update -qq && $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq default-jre-headless >/dev/null ||
-      die "could not install Java: type 'sudo apt-get install default-jre-headless', then the same command again"
+      die "could not install Java: run 'sudo apt-get install default-jre-headless', then the same command again"
     unset JAVA_HOME
     java_works java && return
   fi
-  die "Spark needs Java 17 or newer with the module jdk.incubator.vector: install OpenJDK 17 (Debian: 'sudo apt-get install openjdk-17-jre-headless', macOS: 'brew install openjdk@17'), then type the same command again"
+  die "Spark needs Java 17 or newer with the module jdk.incubator.vector: install OpenJDK 17 (Debian: 'sudo apt-get install openjdk-17-jre-headless', macOS: 'brew install openjdk@17'), then run the same command again"
 }
 
 find_python() {
@@ -55,26 +56,30 @@ ensure_uv() {
   elif [ -x "$cache/uv/bin/uv" ]; then
     uv="$cache/uv/bin/uv"
   else
-    say "installing uv $uv_version into $cache/uv"
+    log "installing uv $uv_version into $cache/uv"
     local python
     python=$(find_python)
-    [ -n "$python" ] || die "Python 3.11, 3.12 or 3.13 is needed: install it, then type the same command again"
+    [ -n "$python" ] || die "Python 3.11, 3.12 or 3.13 is needed: install it, then run the same command again"
     "$python" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --target "$cache/uv" "uv==$uv_version" ||
-      die "could not install uv: type 'pip install uv' (or see the uv documentation), then the same command again"
+      die "could not install uv: run 'pip install uv' (or see the uv documentation), then the same command again"
     uv="$cache/uv/bin/uv"
   fi
 }
 
+if [ "${1:-}" = --uv-only ]; then
+  ensure_uv
+  exit
+fi
 ensure_java
 if [ "$(cat "$cache/setup.stamp" 2>/dev/null)" != "$stamp" ] || [ ! -x .venv/bin/python ]; then
   ensure_uv
-  python=$(find_python)
-  # Networks of companies often have a certificate authority of their own: trust what the machine trusts.
+  python=${UV_PYTHON:-$(find_python)}
+  # Company networks often have their own certificate authority: trust the ones that the machine trusts.
   export UV_SYSTEM_CERTS="${UV_SYSTEM_CERTS:-true}"
-  say "installing the locked environment (the first time: some minutes, the native reader is compiled)"
-  command -v cargo >/dev/null || say "no Rust on this machine: the build brings its own toolchain"
+  log "installing the locked environment (the first time: some minutes, the native reader is compiled)"
+  command -v cargo >/dev/null || log "no Rust on this machine: the build brings its own toolchain"
   "$uv" sync --locked --quiet --compile-bytecode ${python:+--python "$python"}
-  say "resolving Spark's S3 jars into $cache/spark-jars"
+  log "resolving Spark's S3 jars into $cache/spark-jars"
   .venv/bin/python -m local.spark_jars
   echo "$stamp" >"$cache/setup.stamp"
 fi
