@@ -45,7 +45,7 @@ class GlueRuntime:
 
 
 def locked_versions(checkout: Path) -> dict[str, str]:
-    """Package -> version of ``uv.lock``; the reader, which is built from the checkout, has its version in Cargo.toml."""
+    """Package -> version of ``uv.lock``. The reader is built from the checkout: its version is in Cargo.toml."""
     lock = tomllib.loads((checkout / "uv.lock").read_text(encoding="utf-8"))
     cargo = tomllib.loads((checkout / "native" / "Cargo.toml").read_text(encoding="utf-8"))
     versions = {package["name"]: package["version"] for package in lock["package"] if "version" in package}
