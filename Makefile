@@ -1,4 +1,4 @@
-# `make demo` and `make test` work on a fresh clone; everything else builds on the same set-up.
+# `make demo` and `make test` work on a fresh clone. Every other target builds on the same set-up.
 SHELL := bash
 PY := .venv/bin/python
 UV = UV_SYSTEM_CERTS=$${UV_SYSTEM_CERTS:-true} $(or $(wildcard .cache/uv/bin/uv),uv)
@@ -9,10 +9,13 @@ OUTPUT ?= demo-output
 STAGE ?= dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit integration e2e chaos load bench fuzz check format wheels synth local-up clean
+.PHONY: help setup demo test unit integration e2e fuzz chaos load bench check hooks format
+.PHONY: check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-machines
+.PHONY: check-workflows check-rust-format check-rust
+.PHONY: wheels install synth local-up clean
 
 help: ## list all targets
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
 
 setup: ## uv, the locked environment, Java, Spark's S3 jars (every other target does this first)
 	@scripts/setup.sh
@@ -20,9 +23,9 @@ setup: ## uv, the locked environment, Java, Spark's S3 jars (every other target 
 demo: setup ## both lanes on this machine, with proof; DATA=<file or folder> takes your own NDJSON
 	@$(PY) -m cli demo --output "$(OUTPUT)" $(if $(DATA),--data "$(DATA)")
 
-test: setup ## everything that CI runs: checks, unit, integration and end-to-end tests
+test: setup ## everything that CI runs: all checks, then all tests with their coverage
 	@$(MAKE) --no-print-directory check
-	@$(PY) -m pytest
+	@$(PY) -m pytest --cov
 
 unit: setup ## pure tests and tests of single services
 	@$(PY) -m pytest tests/unit
@@ -33,13 +36,55 @@ integration: setup ## tests on a real Spark session and S3 over HTTP
 e2e: setup ## tests on the whole local cloud
 	@$(PY) -m pytest tests/e2e
 
-check: setup ## lint, format, types; for Rust: rustfmt, clippy and its tests
-	@.venv/bin/ruff check .
-	@.venv/bin/ruff format --check .
+# Each check is also a hook in .pre-commit-config.yaml; a test compares the two lists.
+check: setup check-lint check-format check-types check-spelling check-lock check-dead-code check-toml
+check: check-machines check-workflows check-rust-format check-rust ## all checks that follow
+
+check-lint: setup ## Python: ruff's rules
+	@.venv/bin/ruff check --quiet .
+
+check-format: setup ## Python: ruff's format
+	@.venv/bin/ruff format --quiet --check .
+
+check-types: setup ## Python: mypy, strict; the tests by the list in pyproject.toml
 	@$(PY) -m mypy
-	@if cargo clippy --version >/dev/null 2>&1; then cd native && cargo fmt --check && \
+
+check-spelling: setup ## codespell: code, comments and documents
+	@.venv/bin/codespell
+
+check-lock: setup ## uv.lock belongs to pyproject.toml
+	@$(UV) lock --check --quiet
+
+check-dead-code: setup ## vulture: code that nothing uses
+	@.venv/bin/vulture
+
+check-toml: setup ## every TOML file parses; every settings file is valid
+	@$(PY) -m scripts.check_toml
+
+check-machines: setup ## the state machines: Amazon States Language, JSONata
+	@$(PY) -m pytest --quiet tests/unit/infra/test_machine_schema.py
+
+check-workflows: setup ## GitHub workflows and Dependabot: schema, zizmor's security audit
+	@.venv/bin/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	@.venv/bin/check-jsonschema --quiet --builtin-schema custom.github-workflows-require-timeout .github/workflows/*.yml
+	@.venv/bin/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
+	@.venv/bin/zizmor --quiet --offline --strict-collection --collect all .github .pre-commit-config.yaml
+
+check-rust-format: setup ## Rust: rustfmt
+	@if cargo fmt --version >/dev/null 2>&1; then cd native && cargo fmt --check; \
+	else echo "rustfmt is not installed on this machine: the format of the Rust code is not checked"; fi
+
+check-rust: setup ## Rust: clippy and the tests
+	@if cargo clippy --version >/dev/null 2>&1; then cd native && \
 	  cargo clippy --quiet --locked --all-targets -- -D warnings && cargo test --quiet --locked; \
-	else echo "no Rust on this machine: rustfmt, clippy and the Rust tests are left out"; fi
+	else echo "clippy is not installed on this machine: the Rust code is not checked"; fi
+
+hooks: setup ## run the checks before each commit and push in this clone
+	@.venv/bin/prek install
+
+format: setup ## rewrite the code in the project's format
+	@.venv/bin/ruff check --fix . && .venv/bin/ruff format .
+	@if cargo fmt --version >/dev/null 2>&1; then cd native && cargo fmt; fi
 
 fuzz: setup ## the native reader against the oracle, the Parquet writer against Arrow's; each SECONDS=60 SEED=0
 	@$(PY) -m tests.fuzz.fuzz_reader --seconds $(SECONDS) --seed $(SEED) --keep build/fuzz
@@ -51,14 +96,17 @@ chaos: setup ## kill, stall and repeat everything, then count every line, about 
 load: setup ## thousands of files through both lanes and the control plane, about 12 minutes; prints the numbers
 	@$(PY) -m tests.load
 
-bench: setup ## how fast the conversion is beside other ways, about 14 minutes; writes docs/performance.md
+bench: setup ## the speed of the conversion, compared with other engines, about 14 minutes; writes docs/performance.md
 	@$(PY) -m bench --document
-
-format: setup ## rewrite the code in the project's format
-	@.venv/bin/ruff check --fix . && .venv/bin/ruff format .
 
 wheels: setup ## the zip of wheels that the Glue jobs install (needs Rust); before `make synth` and `cdk deploy`
 	@$(UV) run --quiet --isolated --locked --only-group wheels --python $(PY) python -m infra.make_wheels
+
+install: ## the command hybrid-router for this user, from this checkout, without the local cloud; see docs/adr/installation.md
+	@scripts/setup.sh --uv-only
+	@mkdir -p build
+	@$(UV) export --quiet --locked --no-default-groups --no-emit-workspace --no-hashes --output-file build/constraints.txt
+	@$(UV) tool install --force --constraints build/constraints.txt .
 
 synth: setup ## the CloudFormation template of STAGE (default dev) into cdk.out
 	@CDK_CONTEXT_JSON='{"stage": "$(STAGE)"}' $(PY) -m infra.app
@@ -67,4 +115,4 @@ local-up: setup ## the whole cloud on this machine until Ctrl-C
 	@$(PY) -m cli local up
 
 clean: ## remove what builds and runs have left
-	rm -rf build cdk.out demo-output dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf build cdk.out demo-output dist .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis

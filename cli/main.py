@@ -26,12 +26,32 @@ Stage = Annotated[str, typer.Option(help="Stage of the stack.")]
 SettingsFile = Annotated[Path, typer.Option("--settings", help="Settings file of the stage.")]
 
 
+def _print_version(requested: bool) -> None:
+    if requested:
+        from importlib.metadata import version
+
+        typer.echo(version("hybrid-router"))
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Options of the command line itself."""
+
+
 @app.command()
 def demo(
     data: Annotated[Path | None, typer.Option(help="Your own NDJSON: a file or a folder.")] = None,
     output: Annotated[Path, typer.Option(help="Folder for lake, quarantine and summary.")] = Path("demo-output"),
 ) -> None:
     """Send files through both lanes on this machine and prove that nothing was lost."""
+    from cli.local_packages import require_local_packages
+
+    require_local_packages()
     from cli.demo.run import run_demo
 
     raise typer.Exit(run_demo(data, output, output / "cloud"))
@@ -40,6 +60,9 @@ def demo(
 @local_app.command()
 def up(settings: SettingsFile = Path("settings/dev.toml")) -> None:
     """Run the whole cloud on this machine until Ctrl-C and deploy the stack of a settings file to it."""
+    from cli.local_packages import require_local_packages
+
+    require_local_packages()
     from cli.local_up import local_up
 
     local_up(settings)

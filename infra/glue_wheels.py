@@ -50,9 +50,11 @@ class GlueRuntime:
 
 
 def locked_versions(checkout: Path) -> dict[str, str]:
-    """Name -> version of every package in the checkout's ``uv.lock``."""
+    """Name -> version of every package in ``uv.lock``; that of the reader, which is built here, from Cargo.toml."""
     lock = tomllib.loads((checkout / "uv.lock").read_text(encoding="utf-8"))
-    return {package["name"]: package["version"] for package in lock["package"] if "version" in package}
+    cargo = tomllib.loads((checkout / "native" / "Cargo.toml").read_text(encoding="utf-8"))
+    versions = {package["name"]: package["version"] for package in lock["package"] if "version" in package}
+    return versions | {READER: cargo["package"]["version"]}
 
 
 def reader_fingerprint(checkout: Path) -> str:

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs everything that a fresh clone needs: uv, the locked Python packages, Java, Spark's S3 jars.
 # Prints one line for each step. A repeated call compares a checksum and needs no network.
+# `scripts/setup.sh --uv-only` stops after uv. The variable UV_PYTHON chooses the Python version, as it does for uv.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 uv_version=0.13.8
@@ -13,7 +14,7 @@ fail() { printf '[setup] %s\n' "$*" >&2; exit 1; }
 exec 9>"$cache/setup.lock"
 flock 9 2>/dev/null || true
 
-inputs() { cat pyproject.toml uv.lock scripts/setup.sh; find native -path '*/target' -prune -o -type f \
+inputs() { echo "${UV_PYTHON:-}"; cat pyproject.toml uv.lock scripts/setup.sh; find native -path '*/target' -prune -o -type f \
   \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' -o -name '*.py' -o -name '*.pyi' \) -print0 | sort -z | xargs -0 cat; }
 stamp=$(inputs | sha256sum | cut -d' ' -f1)
 
@@ -57,7 +58,7 @@ ensure_uv() {
   else
     log "installing uv $uv_version into $cache/uv"
     local python
-    python=$(find_python)
+    python=${UV_PYTHON:-$(find_python)}
     [ -n "$python" ] || fail "Python 3.11, 3.12 or 3.13 is required: install it, then run the same command again"
     "$python" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --target "$cache/uv" "uv==$uv_version" ||
       fail "could not install uv: run 'pip install uv' (or see the uv documentation), then the same command again"
@@ -65,10 +66,14 @@ ensure_uv() {
   fi
 }
 
+if [ "${1:-}" = --uv-only ]; then
+  ensure_uv
+  exit
+fi
 ensure_java
 if [ "$(cat "$cache/setup.stamp" 2>/dev/null)" != "$stamp" ] || [ ! -x .venv/bin/python ]; then
   ensure_uv
-  python=$(find_python)
+  python=${UV_PYTHON:-$(find_python)}
   # Company networks often have their own certificate authority: trust those that the machine trusts.
   export UV_SYSTEM_CERTS="${UV_SYSTEM_CERTS:-true}"
   log "installing the locked environment (some minutes the first time: the native reader is compiled)"

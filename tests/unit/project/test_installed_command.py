@@ -1,0 +1,111 @@
+"""The command after ``make install``: on a machine without the checkout's development packages."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import distribution, packages_distributions
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from packaging.markers import Marker
+from packaging.requirements import Requirement
+
+from cli.local_packages import MODULES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CHECKOUT = Path(__file__).parents[3]
+PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))
+RUN = "import sys; sys.path.insert(0, sys.argv.pop(1)); sys.argv[0] = 'hybrid-router'; from cli.main import run; run()"
+
+
+def runtime_distributions() -> set[str]:
+    """All that ``make install`` installs: the closure of the project's dependencies in uv.lock."""
+    lock = tomllib.loads((CHECKOUT / "uv.lock").read_text(encoding="utf-8"))
+    dependencies: dict[str, list[dict[str, Any]]] = {
+        package["name"]: package.get("dependencies", []) for package in lock["package"]
+    }
+    found, waiting = set(), [PROJECT["project"]["name"]]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += [
+                item["name"] for item in dependencies[name] if "marker" not in item or Marker(item["marker"]).evaluate()
+            ]
+    return found
+
+
+@pytest.fixture(scope="module")
+def site_packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the installed files of the runtime distributions and with the packages of the project's wheel."""
+    folder = tmp_path_factory.mktemp("site-packages")
+    sources = [CHECKOUT / name for name in PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]]
+    sources.append(CHECKOUT / "native" / "python" / "ndjson_arrow")
+    for name in runtime_distributions():
+        installed = distribution(name)
+        tops = {file.parts[0] for file in installed.files or [] if file.parts[0] not in ("..", "__pycache__")}
+        sources += [Path(str(installed.locate_file(top))) for top in tops if not top.endswith(".pth")]
+    for source in sources:
+        (folder / source.name).symlink_to(source)
+    return folder
+
+
+@pytest.fixture
+def command(site_packages: Path, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs ``hybrid-router`` with nothing else importable, no AWS credentials, in an empty folder."""
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "AWS_EC2_METADATA_DISABLED": "true"}
+
+    def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            # Neither the site packages of this environment (-S) nor the working folder (-I).
+            [sys.executable, "-I", "-S", "-c", RUN, str(site_packages), *arguments],
+            env=environment | variables,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run
+
+
+def test_it_lists_its_commands_and_checks_settings(command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    help_text = command("--help")
+    assert help_text.returncode == 0, help_text.stderr
+    assert "promote" in help_text.stdout
+    checked = command("settings", "check", str(CHECKOUT / "settings" / "dev.toml"))
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_a_command_for_aws_asks_for_credentials_in_one_line(
+    command: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    status = command("status", AWS_DEFAULT_REGION="eu-central-1")
+    assert status.returncode == 1
+    assert "Unable to locate credentials" in status.stderr
+    assert len(status.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("arguments", [("local", "up"), ("demo",)])
+def test_a_command_for_the_local_cloud_says_how_to_get_it(
+    command: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    result = command(*arguments)
+    assert result.returncode == 1
+    assert f"packages that are not installed ({', '.join(MODULES)}): run 'make setup'" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_names_of_the_missing_packages_are_those_of_the_groups() -> None:
+    groups = PROJECT["dependency-groups"]
+    packages = {Requirement(text).name for text in (*groups["infra"], *groups["local"])}
+    owners = packages_distributions()
+    assert {name for module in MODULES for name in owners[module]} & packages == packages
+    assert len(MODULES) == len(packages)

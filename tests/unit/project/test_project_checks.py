@@ -1,0 +1,62 @@
+"""``make check``, the Git hooks and the checks' own configuration agree."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from scripts.check_toml import find_faults
+
+CHECKOUT = Path(__file__).parents[3]
+MAKEFILE = (CHECKOUT / "Makefile").read_text(encoding="utf-8")
+HOOKS = (CHECKOUT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+VULTURE = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["vulture"]
+
+
+def test_every_check_is_a_hook_and_every_hook_is_a_check() -> None:
+    # Given the prerequisites of `make check` and all targets that are checks.
+    prerequisites = re.findall(r"^check: (.*?)(?: ##.*)?$", MAKEFILE, re.MULTILINE)
+    checks = [name for line in prerequisites for name in line.split() if name != "setup"]
+    targets = re.findall(r"^(check-[a-z-]+):", MAKEFILE, re.MULTILINE)
+    # Then each is there once, and the hooks are the same list in the same order.
+    assert checks == targets
+    assert re.findall(r"^ +- id: (.*)$", HOOKS, re.MULTILINE) == checks
+    entries = re.findall(r"^ +entry: (.*)$", HOOKS, re.MULTILINE)
+    assert entries == [f"make --no-print-directory {name}" for name in checks]
+
+
+def test_the_hooks_download_nothing() -> None:
+    assert re.findall(r"^ +- repo: (.*)$", HOOKS, re.MULTILINE) == ["local"]
+    assert set(re.findall(r"^ +language: (.*)$", HOOKS, re.MULTILINE)) == {"system"}
+
+
+def test_the_hook_manager_accepts_the_configuration() -> None:
+    command = [Path(sys.executable).with_name("prek"), "validate-config", CHECKOUT / ".pre-commit-config.yaml"]
+    result = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("name", VULTURE["ignore_names"])
+def test_every_name_that_the_dead_code_check_ignores_is_in_the_code(name: str) -> None:
+    files = (file for folder in VULTURE["paths"] for file in (CHECKOUT / folder).rglob("*.py"))
+    assert any(re.search(rf"\b{name}\b", file.read_text(encoding="utf-8")) for file in files)
+
+
+def test_the_toml_check_reports_what_does_not_parse_and_what_is_not_a_setting(tmp_path: Path) -> None:
+    # Given a good file, a broken one, and a settings file with an unknown key.
+    settings = tmp_path / "settings"
+    settings.mkdir()
+    files = [tmp_path / "good.toml", tmp_path / "broken.toml", settings / "prod.toml"]
+    for file, text in zip(files, ("a = 1\n", "a = \n", 'stage = "prod"\ncolour = "blue"\n'), strict=True):
+        file.write_text(text, encoding="utf-8")
+    # When
+    faults = find_faults(files)
+    # Then the last two are reported, each with its reason.
+    assert [fault.partition(":")[0] for fault in faults] == [str(file) for file in files[1:]]
+    assert "Invalid value" in faults[0]
+    assert "colour" in faults[1]
