@@ -58,7 +58,7 @@ ensure_uv() {
   else
     log "installing uv $uv_version into $cache/uv"
     local python
-    python=${UV_PYTHON:-$(find_python)}
+    python=$(find_python)
     [ -n "$python" ] || fail "Python 3.11, 3.12 or 3.13 is required: install it, then run the same command again"
     "$python" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --target "$cache/uv" "uv==$uv_version" ||
       fail "could not install uv: run 'pip install uv' (or see the uv documentation), then the same command again"
