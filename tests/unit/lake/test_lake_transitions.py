@@ -11,13 +11,13 @@ from tests.unit.lake.transitions import (
     LEGAL,
     STATES,
     Transition,
-    brought_to,
     claim,
     commit,
     fail,
     finish,
     force,
     release,
+    row_in_state,
     supersede,
 )
 from tests.unit.lake.world import LEASE, World
@@ -25,8 +25,8 @@ from tests.unit.lake.world import LEASE, World
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("transition", LEGAL)
-def test_a_transition_moves_only_from_where_it_is_legal(world: World, transition: Transition, state: str) -> None:
-    row = brought_to(world, state)
+def test_a_transition_is_applied_only_where_it_is_legal(world: World, transition: Transition, state: str) -> None:
+    row = row_in_state(world, state)
     legal = state in LEGAL[transition]
     assert transition(world, row) == legal
     after = world.row(row.id)
@@ -35,9 +35,9 @@ def test_a_transition_moves_only_from_where_it_is_legal(world: World, transition
 
 
 @pytest.mark.parametrize("transition", LEGAL)
-def test_a_transition_is_fenced_against_what_happened_meanwhile(world: World, transition: Transition) -> None:
-    # Given: a row that somebody else has claimed, and that has expired and was claimed again
-    row = brought_to(world, LEGAL[transition][0])
+def test_a_transition_is_fenced_against_concurrent_changes(world: World, transition: Transition) -> None:
+    # Given: a row that another run has claimed, also after its lease expired
+    row = row_in_state(world, LEGAL[transition][0])
     if transition is force:
         world.ledger.manifests.force(row, world.now)
     elif transition is finish:
@@ -54,16 +54,16 @@ def test_a_transition_is_fenced_against_what_happened_meanwhile(world: World, tr
 
 
 @pytest.mark.parametrize("transition", [claim, release, commit, finish, fail, supersede])
-def test_a_transition_whose_answer_was_lost_is_seen_by_its_repetition(world: World, transition: Transition) -> None:
+def test_a_repeated_transition_recognises_that_it_was_applied(world: World, transition: Transition) -> None:
     """As the client's own retry does it: the first attempt was applied, the second one is refused."""
-    row = brought_to(world, LEGAL[transition][0])
+    row = row_in_state(world, LEGAL[transition][0])
     repeat_writes(world)
     assert transition(world, row)
     assert world.row(row.id).state == AFTERWARDS[transition]
 
 
 def repeat_writes(world: World) -> None:
-    """Every write is sent twice, and only the second answer comes through."""
+    """Send every write twice, and return the second answer only."""
     call = world.faults.call
 
     def twice(name: str, method: Callable[..., Any], kwargs: dict[str, Any]) -> Any:

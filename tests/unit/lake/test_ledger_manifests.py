@@ -10,7 +10,7 @@ from lake.errors import InvalidInputError, LeaseLostError
 from lake.ledger import Published, State
 from lake.ledger.manifest_row import MAX_EARLIER_OWNERS
 from lake.manifest import Lane, Manifest
-from tests.unit.lake.transitions import DOCUMENT, brought_to, claim, fail, force, supersede
+from tests.unit.lake.transitions import DOCUMENT, claim, fail, force, row_in_state, supersede
 from tests.unit.lake.world import LEASE, World
 
 
@@ -23,7 +23,7 @@ def test_a_claim_counts_attempts_and_names_its_owner(world: World) -> None:
     assert second.row == world.row(row.id)
 
 
-def test_a_row_names_the_owners_of_its_attempts_and_forgets_the_oldest(world: World) -> None:
+def test_a_row_keeps_the_owners_of_its_attempts_up_to_the_maximum(world: World) -> None:
     row = world.queued("a.json")
     for number in range(1, MAX_EARLIER_OWNERS + 4):
         claim = world.claimed(world.row(row.id), f"jr_{number}")
@@ -34,7 +34,7 @@ def test_a_row_names_the_owners_of_its_attempts_and_forgets_the_oldest(world: Wo
     assert last.earlier_owners == tuple(f"jr_{number}" for number in range(3, MAX_EARLIER_OWNERS + 3))
 
 
-def test_a_live_lease_is_held_to_its_last_millisecond(world: World) -> None:
+def test_a_live_lease_excludes_other_claims_to_its_last_millisecond(world: World) -> None:
     row = world.queued("a.json")
     world.claimed(row)
     world.wait(LEASE - timedelta(milliseconds=1))
@@ -43,7 +43,7 @@ def test_a_live_lease_is_held_to_its_last_millisecond(world: World) -> None:
     assert claim(world, world.row(row.id))
 
 
-def test_an_expired_lease_is_neither_renewed_nor_committed(world: World) -> None:
+def test_an_expired_lease_can_neither_be_renewed_nor_committed(world: World) -> None:
     held = world.claimed(world.queued("a.json"))
     world.wait(LEASE)
     with pytest.raises(LeaseLostError, match="attempt 1 of manifest"):
@@ -81,7 +81,7 @@ def test_force_begins_the_next_generation_in_the_batch_lane_and_keeps_what_is_pu
 
 
 def test_what_was_published_is_never_superseded(world: World) -> None:
-    row = brought_to(world, "DONE")
+    row = row_in_state(world, "DONE")
     force(world, row)
     forced = world.row(row.id)
     assert not supersede(world, forced)
@@ -89,14 +89,14 @@ def test_what_was_published_is_never_superseded(world: World) -> None:
 
 
 def test_published_survives_a_reprocess_that_fails(world: World) -> None:
-    row = brought_to(world, "DONE")
+    row = row_in_state(world, "DONE")
     force(world, row)
     fail(world, world.row(row.id))
     assert world.row(row.id).published == Published(1, DOCUMENT)
 
 
 def test_supersede_is_all_or_nothing(world: World) -> None:
-    # Given: two sources, one of which has moved on
+    # Given: two sources, one of which has changed
     sources = [world.queued("a.json"), world.queued("b.json")]
     world.claimed(sources[1])
     successor = world.manifest("a.json", "b.json")
@@ -106,7 +106,7 @@ def test_supersede_is_all_or_nothing(world: World) -> None:
     assert world.row(sources[0].id) == sources[0]
 
 
-def test_a_successor_shows_that_its_files_were_tried_and_has_all_its_tries(world: World) -> None:
+def test_a_successor_shows_that_its_files_were_tried_and_has_all_its_attempts_left(world: World) -> None:
     row = world.queued("a.json", "b.json")
     held = world.claimed(row)
     successors = [world.manifest("a.json"), world.manifest("b.json")]
@@ -115,20 +115,20 @@ def test_a_successor_shows_that_its_files_were_tried_and_has_all_its_tries(world
     assert world.row(row.id).superseded_by == tuple(one.id for one in successors)
 
 
-def test_a_transaction_takes_no_more_than_dynamodb_does(world: World) -> None:
+def test_a_transaction_is_limited_like_dynamodbs(world: World) -> None:
     rows = [replace(world.queued("a.json"), id=f"m{number}") for number in range(100)]
     with pytest.raises(ValueError, match="100 actions, not 101"):
         world.ledger.manifests.supersede(rows, [world.manifest("a.json")], "merge", world.now)
 
 
 def test_enqueue_after_abandon_and_abandon_after_enqueue(world: World) -> None:
-    given_up, alive = world.manifest("a.json"), world.manifest("b.json")
+    abandoned, alive = world.manifest("a.json"), world.manifest("b.json")
     manifests = world.ledger.manifests
-    manifests.abandon(given_up.id, world.now)
-    assert manifests.enqueue(given_up) == State.ABANDONED
+    manifests.abandon(abandoned.id, world.now)
+    assert manifests.enqueue(abandoned) == State.ABANDONED
     assert manifests.enqueue(alive) == State.QUEUED
     assert manifests.abandon(alive.id, world.now).state == State.QUEUED
-    assert manifests.abandon(given_up.id, world.now).state == State.ABANDONED
+    assert manifests.abandon(abandoned.id, world.now).state == State.ABANDONED
 
 
 def test_a_repeated_enqueue_changes_nothing(world: World) -> None:
@@ -138,13 +138,13 @@ def test_a_repeated_enqueue_changes_nothing(world: World) -> None:
     assert world.ledger.manifests.enqueue(manifest) == State.RUNNING
 
 
-def test_an_unknown_manifest_is_a_wrong_input(world: World) -> None:
+def test_an_unknown_manifest_is_an_invalid_input(world: World) -> None:
     ghost = replace(world.queued("a.json"), id="ghost")
     with pytest.raises(InvalidInputError, match="no manifest ghost"):
         claim(world, ghost)
 
 
-def test_other_errors_of_the_table_come_through(world: World) -> None:
+def test_other_errors_of_the_table_are_raised(world: World) -> None:
     world.dynamodb.delete_table(TableName="ledger")
     with pytest.raises(ClientError, match="ResourceNotFound"):
         world.ledger.manifests.get("m")

@@ -10,11 +10,11 @@ DOCUMENT = CommitReference("commits/c.json", "0" * 64)
 STATES = ("QUEUED", "RUNNING", "EXPIRED", "PUBLISHING", "DONE", "FAILED", "FAILED PUBLISH", "SUPERSEDED", "ABANDONED")
 
 
-def brought_to(world: World, state: str) -> ManifestRow:
-    """A manifest's row in a state, by the legal way."""
+def row_in_state(world: World, state: str) -> ManifestRow:
+    """The row of a manifest that legal transitions have brought to ``state``."""
     manifests = world.ledger.manifests
     if state == "ABANDONED":
-        return manifests.abandon("nobody", world.now)
+        return manifests.abandon("crashed", world.now)
     row = world.queued("a.json", "b.json")
     if state == "SUPERSEDED":
         manifests.supersede([row], [world.manifest("a.json", "b.json")], "because", world.now)

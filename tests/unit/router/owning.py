@@ -15,10 +15,10 @@ from tests.unit.lake.world import file_of
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.events import batch, failures, message, s3_record
 
-URGENT, ALSO_URGENT, PATIENT = "orders/urgent/a.json", "orders/urgent/b.json", "clicks/c.json"
-UNWANTED = "orders/d.csv"
-KEYS = (URGENT, ALSO_URGENT, PATIENT, UNWANTED)
-WANTED = (URGENT, ALSO_URGENT, PATIENT)
+URGENT, ALSO_URGENT, NOT_URGENT = "orders/urgent/a.json", "orders/urgent/b.json", "clicks/c.json"
+IGNORED = "orders/d.csv"
+KEYS = (URGENT, ALSO_URGENT, NOT_URGENT, IGNORED)
+ROUTED = (URGENT, ALSO_URGENT, NOT_URGENT)
 WRITES = 4 + 2 * 4 + 1 + 1
 """Arrival rows; document, dataset, row and partition of two manifests; a pointer; the start of the stream."""
 EVERY_WRITE = range(1, WRITES + 1)
@@ -29,13 +29,13 @@ def event(keys: tuple[str, ...] = KEYS) -> SQSEvent:
     return batch(*(message(key, s3_record(key)) for key in keys))
 
 
-def at_night(deployment: Deployment) -> Deployment:
+def outside_peak(deployment: Deployment) -> Deployment:
     deployment.wait(timedelta(hours=12))
     return deployment
 
 
 def redeliver(deployment: Deployment, unacknowledged: list[str]) -> None:
-    """As SQS does, until nothing is left; the visibility timeout is two minutes."""
+    """Redeliver as SQS does until every message is acknowledged; the visibility timeout is two minutes."""
     for _ in range(6):
         if not unacknowledged:
             return
@@ -45,7 +45,7 @@ def redeliver(deployment: Deployment, unacknowledged: list[str]) -> None:
 
 
 def owners(deployment: Deployment) -> Counter[str]:
-    """How many manifests that will be converted list a file; read past the product's own ledger code."""
+    """Number of live manifests that list a file; read without the product's ledger code."""
     items = deployment.dynamodb.scan(TableName="ledger")["Items"]
     found: Counter[str] = Counter()
     for item in items:
@@ -58,33 +58,33 @@ def owners(deployment: Deployment) -> Counter[str]:
 
 
 def assert_owned_once(deployment: Deployment) -> None:
-    assert owners(deployment) == Counter(WANTED)
+    assert owners(deployment) == Counter(ROUTED)
     queued = {file.id for file in deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)}
     for key in KEYS:
         [row] = deployment.ledger.arrivals.versions("input", key)
-        assert (row.manifest is None) == (key == UNWANTED)
+        assert (row.manifest is None) == (key == IGNORED)
         assert row.lane is None or (row.manifest in queued) == (row.lane == Lane.STREAM)
 
 
-def _lost(faults: Faults, number: int) -> None:
+def lose_answer(faults: Faults, number: int) -> None:
     faults.lose_answer_of = number
 
 
-def _dropped(faults: Faults, number: int) -> None:
+def drop(faults: Faults, number: int) -> None:
     faults.drop = number
 
 
-def _delayed(faults: Faults, number: int) -> None:
+def delay(faults: Faults, number: int) -> None:
     faults.delay = number
 
 
 def assert_nothing_acknowledged_too_early(deployment: Deployment, unacknowledged: list[str]) -> None:
     owned = owners(deployment)
-    for key in set(WANTED) - set(unacknowledged):
+    for key in set(ROUTED) - set(unacknowledged):
         assert owned[key] == 1
 
 
 def orphan(deployment: Deployment, key: str, partition: Partition, lane: Lane) -> None:
-    """An arrival whose owner died before its row."""
+    """An arrival whose owner crashed before it wrote its manifest's row."""
     recorded_at = (deployment.now - timedelta(hours=1)).isoformat()
-    deployment.ledger.arrivals.put(ArrivalRow(file_of(key), "dead", partition, lane, "because", recorded_at))
+    deployment.ledger.arrivals.put(ArrivalRow(file_of(key), "crashed", partition, lane, "because", recorded_at))

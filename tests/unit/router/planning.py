@@ -12,8 +12,8 @@ from tests.unit.router.conftest import Deployment
 HOURS = [Partition(dataset, "2026-11-20", hour) for dataset in ("clicks", "orders") for hour in (8, 9)]
 
 
-def night(deployment: Deployment, **fields: Any) -> dict[str, Any]:
-    return plan({"execution": "night", **fields}, deployment.services)
+def plan_overnight(deployment: Deployment, **fields: Any) -> dict[str, Any]:
+    return plan({"execution": "overnight", **fields}, deployment.services)
 
 
 def document(deployment: Deployment, uri: str) -> Any:

@@ -17,24 +17,24 @@ from tests.unit.lake.world import MORNING, PARTITION, file_of
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.events import batch, failures, message, s3_record
 from tests.unit.router.owning import (
+    IGNORED,
     KEYS,
-    PATIENT,
-    UNWANTED,
-    _delayed,
-    _dropped,
-    _lost,
+    NOT_URGENT,
     assert_owned_once,
-    at_night,
+    delay,
+    drop,
     event,
+    lose_answer,
     orphan,
+    outside_peak,
     owners,
     redeliver,
 )
 
 
 def test_two_crashes_in_a_row_are_adopted_twice(deployment: Deployment) -> None:
-    # Given: the first dies after the arrival rows, the second after it has adopted them
-    at_night(deployment)
+    # Given: the first crashes after the arrival rows, the second after it has adopted them
+    outside_peak(deployment)
     deployment.faults.crash_before = 5
     with pytest.raises(Crash):
         route(event(), deployment.services)
@@ -49,7 +49,7 @@ def test_two_crashes_in_a_row_are_adopted_twice(deployment: Deployment) -> None:
     redeliver(deployment, list(KEYS))
     # Then
     assert_owned_once(deployment)
-    [row] = deployment.ledger.arrivals.versions("input", PATIENT)
+    [row] = deployment.ledger.arrivals.versions("input", NOT_URGENT)
     assert row.reason.startswith("waits for the overnight run (adopted from ")
 
 
@@ -64,10 +64,10 @@ def test_an_adopted_arrival_keeps_its_partition_and_time(deployment: Deployment)
     assert str(row.partition) == "orders#2026-11-20T03"
     manifest = read_manifest(deployment.s3, "control", row.id, ("input",))
     assert manifest.files[0].arrived_at == MORNING.isoformat()
-    assert deployment.row("dead").state == State.ABANDONED
+    assert deployment.row("crashed").state == State.ABANDONED
 
 
-@pytest.mark.parametrize("fault", [_lost, _dropped, _delayed])
+@pytest.mark.parametrize("fault", [lose_answer, drop, delay])
 def test_an_adoption_without_an_answer_loses_nothing(
     deployment: Deployment, fault: Callable[[Faults, int], None]
 ) -> None:
@@ -87,50 +87,50 @@ def test_an_adoption_without_an_answer_loses_nothing(
     assert owners(deployment) == Counter(keys)
 
 
-def test_an_invocation_that_was_given_up_acknowledges_nothing(deployment: Deployment) -> None:
-    # Given: somebody fences it off between its document and its row
-    at_night(deployment)
+def test_an_invocation_that_was_presumed_dead_acknowledges_nothing(deployment: Deployment) -> None:
+    # Given: another process abandons its manifest between its document and its row
+    outside_peak(deployment)
 
     def meanwhile() -> None:
-        [row] = deployment.ledger.arrivals.versions("input", PATIENT)
+        [row] = deployment.ledger.arrivals.versions("input", NOT_URGENT)
         assert row.manifest is not None
         deployment.ledger.manifests.abandon(row.manifest, deployment.now)
 
     deployment.faults.pause = (4, meanwhile)
     # When, Then
-    assert failures(route(event((PATIENT,)), deployment.services)) == [PATIENT]
-    assert failures(route(event((PATIENT,)), deployment.services)) == []
-    assert owners(deployment) == Counter([PATIENT])
+    assert failures(route(event((NOT_URGENT,)), deployment.services)) == [NOT_URGENT]
+    assert failures(route(event((NOT_URGENT,)), deployment.services)) == []
+    assert owners(deployment) == Counter([NOT_URGENT])
 
 
-def test_an_ownerless_arrival_is_adopted_even_when_nobody_wants_it_any_more(deployment: Deployment) -> None:
-    orphan(deployment, UNWANTED, PARTITION, Lane.BATCH)
-    assert failures(route(event((UNWANTED,)), deployment.services)) == []
-    assert owners(deployment) == Counter([UNWANTED])
+def test_an_orphaned_arrival_is_adopted_even_when_its_key_is_ignored_now(deployment: Deployment) -> None:
+    orphan(deployment, IGNORED, PARTITION, Lane.BATCH)
+    assert failures(route(event((IGNORED,)), deployment.services)) == []
+    assert owners(deployment) == Counter([IGNORED])
 
 
-def test_a_young_owner_without_a_row_may_still_live(deployment: Deployment) -> None:
-    row = ArrivalRow(file_of(PATIENT), "slow", PARTITION, Lane.BATCH, "because", deployment.now.isoformat())
+def test_a_recent_owner_without_a_row_may_be_alive(deployment: Deployment) -> None:
+    row = ArrivalRow(file_of(NOT_URGENT), "slow", PARTITION, Lane.BATCH, "because", deployment.now.isoformat())
     deployment.ledger.arrivals.put(row)
     deployment.wait(OWNER_GRACE)
-    assert failures(route(event((PATIENT,)), deployment.services)) == [PATIENT]
+    assert failures(route(event((NOT_URGENT,)), deployment.services)) == [NOT_URGENT]
     assert deployment.ledger.manifests.get("slow") is None
     deployment.wait(timedelta(seconds=1))
-    assert failures(route(event((PATIENT,)), deployment.services)) == []
+    assert failures(route(event((NOT_URGENT,)), deployment.services)) == []
     assert deployment.row("slow").state == State.ABANDONED
 
 
 def test_an_ignored_arrival_stays_ignored(deployment: Deployment) -> None:
     deployment.configure(input={"suffixes": [".csv"]})
-    route(event((PATIENT,)), deployment.services)
+    route(event((NOT_URGENT,)), deployment.services)
     deployment.configure()
-    assert failures(route(event((PATIENT,)), deployment.services)) == []
+    assert failures(route(event((NOT_URGENT,)), deployment.services)) == []
     assert owners(deployment) == Counter()
 
 
-def test_a_failed_manifest_does_not_take_others_with_it(deployment: Deployment) -> None:
+def test_a_manifest_that_fails_does_not_affect_others(deployment: Deployment) -> None:
     # Given: the arrival row of the first file has no answer
-    at_night(deployment)
+    outside_peak(deployment)
     deployment.configure(batch={"manifest_files": 1})
     deployment.faults.drop = 1
     keys = ("orders/a.json", "orders/b.json")

@@ -1,4 +1,4 @@
-"""Ownership: whatever dies, repeats or loses its answer at any write, every file ends in exactly one manifest."""
+"""Ownership: whichever write crashes, is repeated or loses its answer, every file ends in exactly one manifest."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -13,31 +13,31 @@ from tests.unit.router.owning import (
     EVERY_WRITE,
     KEYS,
     WRITES,
-    _delayed,
-    _dropped,
-    _lost,
     assert_nothing_acknowledged_too_early,
     assert_owned_once,
-    at_night,
+    delay,
+    drop,
     event,
+    lose_answer,
+    outside_peak,
     redeliver,
 )
 
 
-def test_without_faults_there_are_so_many_writes() -> None:
+def test_the_number_of_writes_without_faults() -> None:
     with new_deployment() as deployment:
-        assert failures(route(event(), at_night(deployment).services)) == []
+        assert failures(route(event(), outside_peak(deployment).services)) == []
         assert len(deployment.faults.writes) == WRITES
         assert_owned_once(deployment)
 
 
 @pytest.mark.parametrize("number", EVERY_WRITE)
-def test_a_crash_before_any_write_loses_and_doubles_nothing(number: int) -> None:
+def test_a_crash_before_any_write_loses_and_duplicates_nothing(number: int) -> None:
     with new_deployment() as deployment:
-        # Given: the process dies
+        # Given: the process crashes
         deployment.faults.crash_before = number
         with pytest.raises(Crash):
-            route(event(), at_night(deployment).services)
+            route(event(), outside_peak(deployment).services)
         # When: SQS delivers everything again
         deployment.faults.reset()
         redeliver(deployment, list(KEYS))
@@ -46,13 +46,15 @@ def test_a_crash_before_any_write_loses_and_doubles_nothing(number: int) -> None
         assert "jr_1" in deployment.glue.runs["stream-job"]
 
 
-@pytest.mark.parametrize("fault", [_lost, _dropped, _delayed])
+@pytest.mark.parametrize("fault", [lose_answer, drop, delay])
 @pytest.mark.parametrize("number", EVERY_WRITE)
-def test_a_write_without_an_answer_loses_and_doubles_nothing(fault: Callable[[Faults, int], None], number: int) -> None:
+def test_a_write_without_an_answer_loses_and_duplicates_nothing(
+    fault: Callable[[Faults, int], None], number: int
+) -> None:
     with new_deployment() as deployment:
-        # Given: one write is applied or not, now or later, and nobody hears of it
+        # Given: one write is applied or not, now or later, and its answer is lost
         fault(deployment.faults, number)
-        unacknowledged = failures(route(event(), at_night(deployment).services))
+        unacknowledged = failures(route(event(), outside_peak(deployment).services))
         deployment.faults.deliver()
         deployment.faults.reset()
         assert_nothing_acknowledged_too_early(deployment, unacknowledged)
@@ -66,18 +68,18 @@ def test_a_write_without_an_answer_loses_and_doubles_nothing(fault: Callable[[Fa
 def test_a_write_that_arrives_after_the_redelivery_changes_nothing(number: int) -> None:
     with new_deployment() as deployment:
         deployment.faults.delay = number
-        unacknowledged = failures(route(event(), at_night(deployment).services))
+        unacknowledged = failures(route(event(), outside_peak(deployment).services))
         deployment.faults.delay = None
         redeliver(deployment, unacknowledged)
         deployment.faults.deliver()
         assert_owned_once(deployment)
 
 
-@pytest.mark.parametrize("minutes", [0, 6], ids=["at once", "given up for dead"])
+@pytest.mark.parametrize("minutes", [0, 6], ids=["at once", "presumed dead"])
 @pytest.mark.parametrize("number", EVERY_WRITE)
 def test_two_invocations_of_the_same_events_agree(number: int, minutes: int) -> None:
     with new_deployment() as deployment:
-        at_night(deployment)
+        outside_peak(deployment)
         second: list[str] = []
 
         def meanwhile() -> None:
@@ -87,7 +89,7 @@ def test_two_invocations_of_the_same_events_agree(number: int, minutes: int) -> 
         # Given: an invocation that stalls before a write while another one has the same events
         deployment.faults.pause = (number, meanwhile)
         first = failures(route(event(), deployment.services))
-        # Then: what either has acknowledged is owned, and the rest comes again
+        # Then: what either has acknowledged is owned, and the rest is redelivered
         assert_nothing_acknowledged_too_early(deployment, [key for key in first if key in second])
         redeliver(deployment, [key for key in first if key in second])
         assert_owned_once(deployment)

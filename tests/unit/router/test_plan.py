@@ -13,7 +13,7 @@ from lake.partition import Partition
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import LEASE
 from tests.unit.router.conftest import Deployment, new_deployment
-from tests.unit.router.planning import HOURS, document, files, night, planned
+from tests.unit.router.planning import HOURS, document, files, plan_overnight, planned
 
 
 def test_small_manifests_of_an_hour_are_merged_and_packed(deployment: Deployment) -> None:
@@ -22,7 +22,7 @@ def test_small_manifests_of_an_hour_are_merged_and_packed(deployment: Deployment
     sources = [deployment.queued(name) for name in names]
     other = deployment.queued("c.json", partition=HOURS[0])
     # When
-    answer = night(deployment)
+    answer = plan_overnight(deployment)
     # Then
     manifests = planned(deployment, answer)
     assert len(manifests) == 2
@@ -33,9 +33,9 @@ def test_small_manifests_of_an_hour_are_merged_and_packed(deployment: Deployment
     assert counts == {"runs": 1, "manifests": 2, "files": 3, "bytes": 300}
     summary = document(deployment, answer["summary"])
     assert sorted(summary["manifestIds"]) == sorted(manifests)
-    night_row = deployment.ledger.executions.get("night")
-    assert night_row is not None
-    assert night_row["plan"]["runs"] == 1
+    execution = deployment.ledger.executions.get("overnight")
+    assert execution is not None
+    assert execution["plan"]["runs"] == 1
 
 
 def test_a_dry_run_writes_the_summary_only(deployment: Deployment) -> None:
@@ -44,14 +44,14 @@ def test_a_dry_run_writes_the_summary_only(deployment: Deployment) -> None:
     deployment.claimed(deployment.queued("c.json"))
     deployment.wait(LEASE)
     deployment.faults.writes.clear()
-    answer = night(deployment, dryRun=True)
+    answer = plan_overnight(deployment, dryRun=True)
     assert answer["manifests"] == 2
     assert deployment.faults.writes == ["put_object"]
-    assert deployment.keys("control", "plans/") == ["plans/night/plan.json"]
+    assert deployment.keys("control", "plans/") == ["plans/overnight/plan.json"]
 
 
 def test_an_empty_backlog_is_an_empty_index(deployment: Deployment) -> None:
-    answer = night(deployment)
+    answer = plan_overnight(deployment)
     assert (answer["runs"], planned(deployment, answer)) == (0, [])
 
 
@@ -67,16 +67,16 @@ def test_an_empty_backlog_is_an_empty_index(deployment: Deployment) -> None:
         ({"dataset": None, "from": None}, ["clicks/8", "clicks/9", "orders/8", "orders/9"]),
     ],
 )
-def test_a_plan_can_be_of_a_part(deployment: Deployment, fields: dict[str, Any], found: list[str]) -> None:
+def test_a_plan_can_be_of_a_selection(deployment: Deployment, fields: dict[str, Any], found: list[str]) -> None:
     for hour in HOURS:
         deployment.ledger.datasets.register(hour.dataset)
         deployment.queued(str(hour.hour), partition=hour)
-    answer = night(deployment, **fields)
+    answer = plan_overnight(deployment, **fields)
     assert sorted(files(deployment, planned(deployment, answer))) == found
 
 
-def test_what_dead_runs_hold_is_released_and_what_live_ones_hold_is_not(deployment: Deployment) -> None:
-    # Given: a run that ended, one that lives, one whose lease is over, one nobody knows
+def test_manifests_of_ended_runs_are_released_and_those_of_live_runs_are_not(deployment: Deployment) -> None:
+    # Given: a run that ended, a live one, one whose lease has expired, one that Glue does not know
     deployment.glue.runs["batch-job"] = {"jr_dead": "FAILED", "jr_live": "RUNNING"}
     held = {owner: deployment.queued(f"{owner}.json") for owner in ("jr_old", "jr_dead", "jr_live", "elsewhere")}
     deployment.claimed(held.pop("jr_old"), "jr_old")
@@ -84,7 +84,7 @@ def test_what_dead_runs_hold_is_released_and_what_live_ones_hold_is_not(deployme
     for owner, row in held.items():
         deployment.claimed(row, owner)
     # When
-    manifests = planned(deployment, night(deployment))
+    manifests = planned(deployment, plan_overnight(deployment))
     # Then
     assert files(deployment, manifests) == Counter(["orders/jr_old.json", "orders/jr_dead.json"])
     assert deployment.row(held["jr_dead"].id).reason == "run jr_dead has ended without finishing it"
@@ -93,23 +93,23 @@ def test_what_dead_runs_hold_is_released_and_what_live_ones_hold_is_not(deployme
 def test_only_a_publish_that_takes_too_long_is_planned(deployment: Deployment) -> None:
     row = deployment.queued("a.json")
     deployment.ledger.manifests.commit(deployment.claimed(row), CommitReference("commits/x", "0"), deployment.now)
-    assert planned(deployment, night(deployment)) == []
+    assert planned(deployment, plan_overnight(deployment)) == []
     deployment.wait(timedelta(minutes=5))
-    assert planned(deployment, night(deployment)) == [row.id]
+    assert planned(deployment, plan_overnight(deployment)) == [row.id]
 
 
 def test_a_manifest_without_a_document_is_left_to_the_job(deployment: Deployment) -> None:
     rows = [deployment.queued("a.json"), deployment.queued("b.json")]
     deployment.raw_s3.delete_object(Bucket="control", Key=f"manifests/{rows[0].id[:8]}/{rows[0].id}.json")
-    assert sorted(planned(deployment, night(deployment))) == sorted(row.id for row in rows)
+    assert sorted(planned(deployment, plan_overnight(deployment))) == sorted(row.id for row in rows)
 
 
-def test_a_source_that_has_moved_on_stops_its_merge_only(deployment: Deployment) -> None:
+def test_a_source_that_has_changed_stops_its_merge_only(deployment: Deployment) -> None:
     # Given: a run claims one of the sources right before the transaction
     rows = [deployment.queued("a.json"), deployment.queued("b.json")]
     deployment.faults.writes.clear()
     deployment.faults.pause = (2, lambda: deployment.claimed(deployment.row(rows[0].id)) and None)
-    assert planned(deployment, night(deployment)) == [rows[1].id]
+    assert planned(deployment, plan_overnight(deployment)) == [rows[1].id]
     assert deployment.row(rows[1].id).state == State.QUEUED
 
 
@@ -122,11 +122,11 @@ def test_sources_that_another_plan_has_merged_are_followed_to_their_successor(de
     deployment.faults.writes.clear()
     deployment.faults.pause = (2, lambda: manifests.supersede(rows, [successor], "merged", deployment.now) and None)
     # When, Then
-    assert planned(deployment, night(deployment)) == [successor.id]
+    assert planned(deployment, plan_overnight(deployment)) == [successor.id]
 
 
 @pytest.mark.parametrize("number", range(1, 9))
-def test_a_plan_that_dies_and_is_repeated_plans_every_file_once(number: int) -> None:
+def test_a_plan_that_crashed_and_is_repeated_plans_every_file_once(number: int) -> None:
     with new_deployment() as deployment:
         # Given: two merges of two
         for hour in (8, 9):
@@ -135,10 +135,10 @@ def test_a_plan_that_dies_and_is_repeated_plans_every_file_once(number: int) -> 
         deployment.faults.reset()
         deployment.faults.crash_before = number
         with pytest.raises(Crash):
-            night(deployment)
+            plan_overnight(deployment)
         # When
         deployment.faults.reset()
-        manifests = planned(deployment, night(deployment))
+        manifests = planned(deployment, plan_overnight(deployment))
         # Then
         assert files(deployment, manifests) == Counter(["orders/8a", "orders/8b", "orders/9a", "orders/9b"])
         assert {deployment.row(manifest).state for manifest in manifests} == {"QUEUED"}
@@ -162,5 +162,5 @@ def test_a_plan_that_dies_and_is_repeated_plans_every_file_once(number: int) -> 
 def test_an_invalid_input_says_what_to_pass(deployment: Deployment, fields: dict[str, Any], sentence: str) -> None:
     deployment.ledger.datasets.register("orders")
     with pytest.raises(InvalidInputError) as caught:
-        night(deployment, **fields)
+        plan_overnight(deployment, **fields)
     assert str(caught.value).startswith(sentence)

@@ -50,7 +50,7 @@ def test_every_manifest_is_in_exactly_one_run(backlog: list[ManifestRow]) -> Non
 
 
 @given(rows)
-def test_groups_are_of_one_hour_within_limits_and_untried(backlog: list[ManifestRow]) -> None:
+def test_groups_have_one_hour_keep_the_limits_and_hold_no_tried_manifest(backlog: list[ManifestRow]) -> None:
     found = mergeable_groups(backlog, LIMITS)
     members = [row for group in found for row in group]
     assert len({row.id for row in members}) == len(members)
@@ -69,11 +69,11 @@ def test_a_group_fits_into_a_transaction() -> None:
     assert [len(group) for group in mergeable_groups(many, LIMITS)] == [90, 90, 20]
 
 
-FRIDAY_NIGHT = datetime(2026, 11, 20, 21, tzinfo=UTC)
+FRIDAY_EVENING = datetime(2026, 11, 20, 21, tzinfo=UTC)
 GIB = 1 << 30
 
 
-def test_a_forecast_says_how_long_how_much_and_whether_it_fits() -> None:
+def test_a_forecast_has_duration_cost_and_whether_it_meets_the_deadline() -> None:
     # Given: 9 workers of 4 vCPUs that convert 10 MB/s each: 360 MB/s; two runs one after the other
     settings = parse_settings(
         {"stage": "t", "time_zone": "Europe/Berlin", "batch": {"max_runs": 1}, "price": {"dpu_hour_flex": 0.29}}
@@ -81,12 +81,12 @@ def test_a_forecast_says_how_long_how_much_and_whether_it_fits() -> None:
     size = 360_000_000 * 3600
     run = PlannedRun((ManifestRow("m", State.QUEUED, Lane.BATCH, PARTITION, "", size, 1),))
     # When
-    expected = forecast([run, run], settings, {"orders": 10_000_000.0}, FRIDAY_NIGHT)
+    expected = forecast([run, run], settings, {"orders": 10_000_000.0}, FRIDAY_EVENING)
     # Then: two hours and two starts; 2 h * 10 DPU * $0.29; the deadline is 06:00 in Berlin
     assert (expected.minutes, expected.dollars) == (122.0, 5.8)
     assert (expected.deadline, expected.fits) == ("2026-11-21T05:00+00:00", True)
-    assert not forecast([run] * 8, settings, {"orders": 10_000_000.0}, FRIDAY_NIGHT).fits
-    assert forecast([run], settings, {}, FRIDAY_NIGHT).minutes == 16.0
+    assert not forecast([run] * 8, settings, {"orders": 10_000_000.0}, FRIDAY_EVENING).fits
+    assert forecast([run], settings, {}, FRIDAY_EVENING).minutes == 16.0
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_forecast_says_how_long_how_much_and_whether_it_fits() -> None:
         ("2026-03-28T22:00", "2026-03-29T04:00"),
         ("2026-10-24T22:00", "2026-10-25T05:00"),
     ],
-    ids=["tonight", "in a minute", "just over", "spring", "autumn"],
+    ids=["this night", "in a minute", "just passed", "spring", "autumn"],
 )
 def test_the_deadline_is_the_next_one_by_the_local_clock(now: str, expected: str) -> None:
     instant = datetime.fromisoformat(now).replace(tzinfo=UTC)

@@ -20,7 +20,7 @@ def test_an_empty_deployment_needs_nothing(deployment: Deployment) -> None:
 def test_a_publish_older_than_the_limit_is_rolled_forward_and_a_younger_one_left_alone(deployment: Deployment) -> None:
     # Given a manifest whose publisher died right after the commit point
     row = committed(deployment, deployment.claimed(deployment.queued("a")))
-    # When the sweep comes soon, then after the limit
+    # When the sweep runs soon, then after the limit
     assert changes(sweep(deployment.services)) == {}
     deployment.wait(timedelta(minutes=61))
     done = sweep(deployment.services)
@@ -39,25 +39,25 @@ def test_an_expired_lease_is_released_and_a_live_one_is_not(deployment: Deployme
     assert deployment.row(row.id).state == State.QUEUED
 
 
-def test_a_lease_of_a_run_that_is_over_is_released_at_once(deployment: Deployment) -> None:
+def test_a_lease_of_an_ended_run_is_released_at_once(deployment: Deployment) -> None:
     deployment.glue.runs = {"batch-job": {"jr_1": "FAILED", "jr_2": "RUNNING"}}
-    dead = deployment.claimed(deployment.queued("a"), "jr_1").row
+    ended = deployment.claimed(deployment.queued("a"), "jr_1").row
     live = deployment.claimed(deployment.queued("b"), "jr_2").row
     assert changes(sweep(deployment.services)) == {"released": 1}
-    assert deployment.row(dead.id).state == State.QUEUED
+    assert deployment.row(ended.id).state == State.QUEUED
     assert deployment.row(live.id).state == State.RUNNING
 
 
-def test_a_lost_pointer_is_written_again_under_new_names_more_and_more_seldom(deployment: Deployment) -> None:
+def test_a_lost_pointer_is_written_again_under_new_names_at_growing_intervals(deployment: Deployment) -> None:
     # Given a manifest of the stream without a pointer
     row = deployment.queued("a", lane=Lane.STREAM)
     minutes_of_new_pointers = []
-    # When the sweep comes every quarter of an hour and nobody reads the inbox
+    # When the sweep runs every quarter of an hour and no stream reads the inbox
     for minute in range(0, 601, 15):
         if sweep(deployment.services)["repointed"]:
             minutes_of_new_pointers.append(minute)
         deployment.wait(timedelta(minutes=15))
-    # Then pointers are added after ever longer waits, and the streaming job was started
+    # Then pointers are added at doubling intervals, and the streaming job was started
     assert minutes_of_new_pointers == [15, 30, 45, 60, 120, 240, 480]
     keys = deployment.keys("control", f"inbox/{row.id}-")
     assert len(keys) == len(set(keys)) == len(minutes_of_new_pointers)
@@ -71,7 +71,7 @@ def test_a_young_manifest_of_the_stream_gets_no_pointer(deployment: Deployment) 
     assert deployment.glue.runs == {}
 
 
-def test_a_manifest_that_nobody_takes_is_reported(deployment: Deployment) -> None:
+def test_a_manifest_without_progress_is_reported(deployment: Deployment) -> None:
     deployment.queued("a")
     deployment.wait(timedelta(hours=35))
     assert changes(sweep(deployment.services)) == {}
@@ -79,16 +79,16 @@ def test_a_manifest_that_nobody_takes_is_reported(deployment: Deployment) -> Non
     assert changes(sweep(deployment.services)) == {"stalled": 1}
 
 
-def test_one_repair_that_fails_does_not_keep_the_others_from_work(deployment: Deployment) -> None:
+def test_a_repair_that_fails_does_not_stop_the_others(deployment: Deployment) -> None:
     # Given a manifest that Glue is asked about, a Glue that fails, and an upload to abort
     deployment.claimed(deployment.queued("a"))
     done = published(deployment, deployment.queued("b"))
     upload(deployment, "lake", lake_key(done.partition, done.id, 1, 9))
     deployment.glue.get_job_run = _throttled(deployment)
-    # When the sweep comes
+    # When the sweep runs
     with pytest.raises(Exception, match="Throttling"):
         sweep(deployment.services)
-    # Then it says so, and the upload is gone
+    # Then the error is raised, and the upload is aborted
     assert unfinished(deployment) == []
 
 

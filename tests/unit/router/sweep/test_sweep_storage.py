@@ -21,9 +21,9 @@ def test_uploads_are_aborted_only_when_no_publish_can_need_them(deployment: Depl
     stray = upload(deployment, "lake", lake_key(publishing.partition, publishing.id, 1, 70))
     done = published(deployment, deployment.queued("c"))
     late = upload(deployment, "quarantine", quarantine_key(done.partition, done.id, 1, 71))
-    # When the sweep comes
+    # When the sweep runs
     assert changes(sweep(deployment.services)) == {"aborted": 2}
-    # Then only what can never be published is gone
+    # Then only what can never be published is aborted
     left = unfinished(deployment)
     assert stray.key not in left
     assert late.key not in left
@@ -40,7 +40,7 @@ def test_uploads_of_a_superseded_manifest_and_of_an_earlier_generation_are_abort
     assert changes(sweep(deployment.services)) == {"aborted": 4}
 
 
-def test_a_replaced_generation_goes_after_the_grace_period_and_never_before_its_successor(
+def test_a_replaced_generation_is_deleted_after_the_grace_period_and_not_before_its_successor(
     deployment: Deployment,
 ) -> None:
     # Given generation 1 published and generation 2 queued for hours
@@ -54,12 +54,12 @@ def test_a_replaced_generation_goes_after_the_grace_period_and_never_before_its_
     assert changes(sweep(deployment.services)) == {}
     assert len(deployment.keys("lake")) == 4
     deployment.wait(timedelta(minutes=61))
-    # Then generation 1 goes, and only it
+    # Then generation 1 is deleted, and only it
     assert changes(sweep(deployment.services)) == {"deleted": 3}
     assert all("-g2-" in key for key in deployment.keys("lake") + deployment.keys("quarantine"))
 
 
-def test_remains_of_a_failed_generation_go_and_the_published_one_stays(deployment: Deployment) -> None:
+def test_remains_of_a_failed_generation_are_deleted_and_the_published_one_is_kept(deployment: Deployment) -> None:
     row = published(deployment, deployment.queued("a"))
     deployment.ledger.manifests.force(row, deployment.now)
     claim = deployment.claimed(deployment.row(row.id))
@@ -73,14 +73,14 @@ def test_remains_of_a_failed_generation_go_and_the_published_one_stays(deploymen
     assert len(deployment.keys("lake")) == 2
 
 
-def test_objects_of_others_are_left_alone_and_counted(deployment: Deployment) -> None:
+def test_foreign_objects_are_kept_and_counted(deployment: Deployment) -> None:
     deployment.raw_s3.put_object(Bucket="lake", Key="orders/readme.txt", Body=b"")
     deployment.raw_s3.put_object(Bucket="lake", Key="orders/20250101T000000abc-g1-00000.parquet", Body=b"")
     assert changes(sweep(deployment.services)) == {"foreign": 2}
     assert len(deployment.keys("lake")) == 2
 
 
-def test_listings_go_on_where_the_last_sweep_ran_out_of_time(
+def test_listings_continue_where_the_last_sweep_ran_out_of_time(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given more objects than a page, and a clock that lets one page pass
@@ -96,15 +96,15 @@ def test_listings_go_on_where_the_last_sweep_ran_out_of_time(
         return listing(**{**request, "MaxKeys": 2})
 
     monkeypatch.setattr(deployment.raw_s3, "list_objects_v2", one_page)
-    # When the sweep comes three times, then once more
+    # When the sweep runs three times, then once more
     counts = [sweep(deployment.services)["foreign"] for _ in range(4)]
-    # Then each goes on behind the other, and the round begins anew
+    # Then each continues after the one before, and the next round starts from the beginning
     assert counts == [2, 2, 1, 2]
     assert answers == ["", "orders/1", "orders/3", ""]
 
 
-def test_an_object_whose_event_never_came_and_an_ownerless_arrival_get_an_owner(deployment: Deployment) -> None:
-    # Given an object that nobody told us about
+def test_an_object_whose_event_was_lost_gets_an_owner(deployment: Deployment) -> None:
+    # Given an object whose event was lost
     deployment.ledger.datasets.register("orders")
     deployment.raw_s3.put_object(Bucket="input", Key="orders/missed.ndjson", Body=b"{}\n")
     modified = deployment.raw_s3.head_object(Bucket="input", Key="orders/missed.ndjson")["LastModified"]
@@ -120,11 +120,11 @@ def test_an_object_whose_event_never_came_and_an_ownerless_arrival_get_an_owner(
     assert changes(sweep(deployment.services)) == {}
 
 
-def test_a_document_that_names_nothing_known_keeps_its_uploads(deployment: Deployment) -> None:
+def test_uploads_are_kept_while_the_commit_document_cannot_be_read(deployment: Deployment) -> None:
     # Given a PUBLISHING manifest whose commit document cannot be read
     row = committed(deployment, deployment.claimed(deployment.queued("a")))
     assert isinstance(row.document, CommitReference)
     deployment.raw_s3.put_object(Bucket="control", Key=row.document.key, Body=b"{}")
     assert changes(sweep(deployment.services)) == {}
-    # Then nothing is decided before its publish is given up
+    # Then no upload is aborted before its publish has failed
     assert len(unfinished(deployment)) == 3
