@@ -1,4 +1,4 @@
-"""Lambda function ``plan``: the backlog becomes runs; returns URIs and counts, for a state may have 256 KiB at most."""
+"""Lambda function ``plan``: the backlog becomes runs; returns URIs and counts only (a state may hold 256 KiB)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients that die, lose answers or refuse at a given write."""
+"""Clients that crash, lose the answer, drop or delay a given write."""
 
 import threading
 from collections.abc import Callable
@@ -22,11 +22,11 @@ WRITES = frozenset(
 
 
 class Crash(BaseException):
-    """The process is gone: nothing catches it, and nothing it calls afterwards has an effect."""
+    """The process has crashed: no code catches this, and its later calls have no effect."""
 
 
 class Faults:
-    """Counts writes over all clients it wraps; what happens to the n-th one (from 1) is set by attributes."""
+    """Counts writes over all clients it wraps; attributes set the fault of the n-th one (from 1)."""
 
     def __init__(self) -> None:
         self.writes: list[str] = []
@@ -35,25 +35,25 @@ class Faults:
         self.drop: int | None = None
         self.delay: int | None = None
         self.pause: tuple[int, Callable[[], None]] | None = None
-        """Before write n: what another process does in the meantime."""
+        """(n, what another process does before write n)."""
         self._delayed: list[Callable[[], Any]] = []
-        self._dead = False
+        self._crashed = False
         self._lock = threading.RLock()
 
     def reset(self) -> None:
-        """A new process: nothing is broken any more."""
+        """A new process, without faults."""
         self.writes.clear()
         self.crash_before = self.lose_answer_of = self.drop = self.delay = self.pause = None
-        self._dead = False
+        self._crashed = False
 
     def deliver(self) -> None:
-        """The delayed write arrives at last; whether it is refused nobody sees any more."""
+        """Apply the delayed write now; its answer, or its refusal, is lost."""
         with suppress(ClientError):
             while self._delayed:
                 self._delayed.pop()()
 
     def wrap(self, client: Any) -> Any:
-        """The client, with faults."""
+        """The client with these faults."""
         return _Faulty(client, self)
 
     def call(self, name: str, method: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
@@ -62,7 +62,7 @@ class Faults:
             (_, meanwhile), self.pause = self.pause, None
             meanwhile()
         with self._lock:
-            if self._dead:
+            if self._crashed:
                 raise Crash
             if name not in WRITES:
                 return method(**kwargs)
@@ -72,7 +72,7 @@ class Faults:
                 self._delayed.append(lambda: method(**kwargs))
                 raise ReadTimeoutError(endpoint_url="loopback")
             if number == self.crash_before:
-                self._dead = True
+                self._crashed = True
                 raise Crash
             if number == self.drop:
                 raise ReadTimeoutError(endpoint_url="loopback")
@@ -96,7 +96,7 @@ class _Faulty:
 
 
 def _complete(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The emulated S3 dies of a spent upload id, for which the real one has an answer."""
+    """The emulated S3 raises KeyError for the id of a completed upload; the real one answers."""
 
     def complete(**kwargs: Any) -> Any:
         try:

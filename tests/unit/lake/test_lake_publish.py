@@ -1,4 +1,4 @@
-"""Roll-forward: from the commit document alone, any number of times, from any point."""
+"""Roll-forward: from the commit document alone, repeated, and after a crash at any point."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ BODIES = (b"first" * 10, b"second" * 10)
 
 
 def upload(world: World, bucket: str, key: str, body: bytes, rows: int) -> PendingObject:
-    """A multipart upload that nobody has completed."""
+    """A multipart upload that is not completed."""
     upload_id = world.raw_s3.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"]
     part = world.raw_s3.upload_part(Bucket=bucket, Key=key, UploadId=upload_id, PartNumber=1, Body=body)
     etag = hashlib.md5(hashlib.md5(body, usedforsecurity=False).digest(), usedforsecurity=False).hexdigest() + "-1"
@@ -48,7 +48,7 @@ def published(world: World) -> list[bytes]:
     return [world.raw_s3.get_object(Bucket="lake", Key=key)["Body"].read() for key in world.keys("lake")]
 
 
-def test_nothing_is_visible_before_and_everything_after(world: World) -> None:
+def test_nothing_is_visible_before_the_publish_and_everything_after(world: World) -> None:
     row, document = publishing(world)
     assert world.keys("lake") == []
     assert roll(world, row) == State.DONE
@@ -65,7 +65,7 @@ def test_nothing_is_visible_before_and_everything_after(world: World) -> None:
     assert [item["key"] for item in result["files"]] == [item.key for item in document.objects]
 
 
-def test_repeating_it_changes_nothing(world: World) -> None:
+def test_a_repeated_publish_changes_nothing(world: World) -> None:
     row, _ = publishing(world)
     roll(world, row)
     after = world.row(row.id)
@@ -75,7 +75,7 @@ def test_repeating_it_changes_nothing(world: World) -> None:
 
 
 @pytest.mark.parametrize("number", range(1, 7))
-def test_a_crash_anywhere_is_rolled_forward_by_whoever_comes_next(world: World, number: int) -> None:
+def test_a_crash_at_any_write_is_rolled_forward_by_the_next_process(world: World, number: int) -> None:
     row, _ = publishing(world)
     world.faults.reset()
     world.faults.crash_before = number
@@ -87,7 +87,7 @@ def test_a_crash_anywhere_is_rolled_forward_by_whoever_comes_next(world: World, 
     assert published(world) == list(BODIES)
 
 
-def test_a_publish_has_so_many_writes(world: World) -> None:
+def test_the_writes_of_a_publish(world: World) -> None:
     row, _ = publishing(world)
     world.faults.reset()
     roll(world, row)
@@ -95,13 +95,13 @@ def test_a_publish_has_so_many_writes(world: World) -> None:
 
 
 def test_vanished_uploads_leave_nothing_behind_and_fail_the_manifest(world: World) -> None:
-    # Given: one of the uploads was aborted, the others are as they were
+    # Given: one of the uploads was aborted, the others are unchanged
     row, document = publishing(world)
     gone = document.objects[1]
     world.raw_s3.abort_multipart_upload(Bucket="lake", Key=gone.key, UploadId=gone.upload_id)
     # When
     assert roll(world, row) == State.FAILED
-    # Then: never a half
+    # Then: no part of it is visible
     assert world.keys("lake") == []
     assert world.keys("quarantine") == []
     assert world.raw_s3.list_multipart_uploads(Bucket="lake").get("Uploads", []) == []
@@ -111,24 +111,24 @@ def test_vanished_uploads_leave_nothing_behind_and_fail_the_manifest(world: Worl
     assert after.reason.startswith(f"1 uploads are gone before they were completed (first: {gone.key})")
 
 
-def test_a_crash_while_withdrawing_is_repeated(world: World) -> None:
+def test_a_roll_back_that_crashed_is_repeated(world: World) -> None:
     row, document = publishing(world)
     gone = document.objects[1]
     world.raw_s3.abort_multipart_upload(Bucket="lake", Key=gone.key, UploadId=gone.upload_id)
-    standing = row
+    current = row
     for number in range(4, 11):
         world.faults.reset()
         world.faults.crash_before = number
         with pytest.raises(Crash):
-            roll(world, standing)
+            roll(world, current)
         world.faults.reset()
-        standing = world.row(row.id)
-        assert standing.state == State.PUBLISHING
+        current = world.row(row.id)
+        assert current.state == State.PUBLISHING
     assert roll(world, world.row(row.id)) == State.FAILED
     assert world.keys("lake") == []
 
 
-def test_an_object_with_another_etag_is_not_ours(world: World) -> None:
+def test_an_object_with_another_etag_is_not_the_completed_upload(world: World) -> None:
     _, document = publishing(world)
     one = document.objects[0]
     world.raw_s3.abort_multipart_upload(Bucket="lake", Key=one.key, UploadId=one.upload_id)
@@ -137,7 +137,7 @@ def test_an_object_with_another_etag_is_not_ours(world: World) -> None:
         complete_all(world.s3, document.objects)
 
 
-def test_withdrawing_repeats(world: World) -> None:
+def test_a_roll_back_is_idempotent(world: World) -> None:
     _, document = publishing(world)
     complete_all(world.s3, document.objects[:1])
     roll_back(world.s3, document.objects)
@@ -164,7 +164,7 @@ def test_without_the_committed_document_nothing_is_published(world: World, harm:
     assert reason in (world.row(row.id).reason or "")
 
 
-def test_a_commit_document_comes_back_as_it_was_written(world: World) -> None:
+def test_a_commit_document_is_read_back_as_it_was_written(world: World) -> None:
     row, document = publishing(world)
     assert row.document is not None
     assert read_commit(world.s3, "control", row.document) == document
@@ -172,7 +172,7 @@ def test_a_commit_document_comes_back_as_it_was_written(world: World) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"format": 99}', b'{"format": 1, "partition": {}}'])
-def test_what_is_no_commit_document_is_refused(world: World, body: bytes) -> None:
+def test_an_invalid_commit_document_is_refused(world: World, body: bytes) -> None:
     row, _ = publishing(world)
     assert row.document is not None
     world.raw_s3.put_object(Bucket="control", Key="commits/x.json", Body=body)

@@ -1,4 +1,4 @@
-"""Settings: what is wrong is named with its key and its value."""
+"""Settings: an invalid value is reported with its key; suffixes; worker types."""
 
 from pathlib import Path
 from typing import Any
@@ -20,14 +20,14 @@ from lake.settings.workers import needed_bytes
 DEV = Path(__file__).parents[3] / "settings" / "dev.toml"
 
 
-def test_the_shipped_file_is_right_and_survives_the_way_into_a_lambda(tmp_path: Path) -> None:
+def test_the_shipped_file_is_valid_and_unchanged_in_a_lambda_asset(tmp_path: Path) -> None:
     settings = load_settings(DEV)
-    baked = tmp_path / "settings.json"
-    baked.write_text(dump_settings(settings), encoding="utf-8")
-    assert load_settings(baked) == settings
+    asset_file = tmp_path / "settings.json"
+    asset_file.write_text(dump_settings(settings), encoding="utf-8")
+    assert load_settings(asset_file) == settings
 
 
-def test_defaults_need_a_stage_only() -> None:
+def test_only_the_stage_has_no_default() -> None:
     assert parse_settings({"stage": "dev"}).time_zone == "UTC"
 
 
@@ -67,7 +67,7 @@ def test_defaults_need_a_stage_only() -> None:
         ({"price": {"dpu_hour": -1.0}}, "price.dpu_hour", -1.0),
     ],
 )
-def test_a_wrong_value_is_named_with_its_key(changes: dict[str, Any], key: str, value: object) -> None:
+def test_an_invalid_value_is_reported_with_its_key(changes: dict[str, Any], key: str, value: object) -> None:
     with pytest.raises(InvalidSettingsError) as caught:
         parse_settings({name: item for name, item in {"stage": "dev", **changes}.items() if item is not None})
     assert (caught.value.key, caught.value.value) == (key, value)
@@ -100,14 +100,14 @@ def test_the_longest_of_the_configured_suffixes_is_found() -> None:
     assert InputSettings(suffixes=(".gz", ".JSON.gz", ".json")).suffix_of("a.json.GZ") == ".JSON.gz"
 
 
-def test_a_worker_that_is_too_small_is_refused_with_the_figures() -> None:
-    # Then two tasks of 300 MB and 1 GB for the executor are more than a quarter of a G.1X has beside the heap.
+def test_a_worker_with_too_little_memory_is_refused_with_the_figures() -> None:
+    # Two tasks of 300 MB and 1 GB for the executor exceed what a quarter of a G.1X has outside the heap.
     with pytest.raises(InvalidSettingsError, match=r"its 2 tasks need 1\.6 GB beside the JVM's heap, .* about 1\.3"):
         Settings(stage="dev", stream=StreamSettings(worker_type="G.025X"))
 
 
 @pytest.mark.parametrize("worker_type", ["G.1X", "G.2X", "G.4X", "G.8X"])
-def test_the_other_workers_fit_with_the_default_row_group(worker_type: str) -> None:
+def test_the_other_workers_have_memory_for_the_default_row_group(worker_type: str) -> None:
     settings = Settings(
         stage="dev",
         stream=StreamSettings(worker_type=worker_type),
@@ -116,13 +116,13 @@ def test_the_other_workers_fit_with_the_default_row_group(worker_type: str) -> N
     assert needed_bytes("G.1X", settings.convert.row_group_bytes) == 4 * 300_000_000 + 1_000_000_000
 
 
-def test_a_missing_file_says_what_to_do(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_file_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(InvalidSettingsError, match=r"does not exist: copy settings/dev\.toml"):
         load_settings(tmp_path / "prod.toml")
 
 
 @pytest.mark.parametrize(("name", "text"), [("a.toml", "stage = "), ("a.json", "{")])
-def test_an_unreadable_file_is_named(tmp_path: Path, name: str, text: str) -> None:
+def test_a_file_that_cannot_be_parsed_is_reported(tmp_path: Path, name: str, text: str) -> None:
     file = tmp_path / name
     file.write_text(text, encoding="utf-8")
     with pytest.raises(InvalidSettingsError, match="not readable"):

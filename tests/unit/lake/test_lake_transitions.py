@@ -1,118 +1,32 @@
 """Every transition of a manifest: from where it is legal, from where it is not, and with its answer lost."""
 
 from collections.abc import Callable
-from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
-from lake.errors import InvalidInputError, LeaseLostError
-from lake.ledger import Claim, CommitReference, ManifestRow, Published, State
-from lake.ledger.manifest_row import MAX_EARLIER_OWNERS
-from lake.manifest import Lane, Manifest
+from lake.ledger import State
+from tests.unit.lake.transitions import (
+    AFTERWARDS,
+    LEGAL,
+    STATES,
+    Transition,
+    claim,
+    commit,
+    fail,
+    finish,
+    force,
+    release,
+    row_in_state,
+    supersede,
+)
 from tests.unit.lake.world import LEASE, World
-
-DOCUMENT = CommitReference("commits/c.json", "0" * 64)
-STATES = ("QUEUED", "RUNNING", "EXPIRED", "PUBLISHING", "DONE", "FAILED", "FAILED PUBLISH", "SUPERSEDED", "ABANDONED")
-
-
-def brought_to(world: World, state: str) -> ManifestRow:
-    """A manifest's row in a state, by the legal way."""
-    manifests = world.ledger.manifests
-    if state == "ABANDONED":
-        return manifests.abandon("nobody", world.now)
-    row = world.queued("a.json", "b.json")
-    if state == "SUPERSEDED":
-        manifests.supersede([row], [world.manifest("a.json", "b.json")], "because", world.now)
-    if state in ("RUNNING", "EXPIRED", "PUBLISHING", "DONE", "FAILED", "FAILED PUBLISH"):
-        claim = world.claimed(row)
-        if state == "EXPIRED":
-            world.wait(LEASE)
-        if state == "FAILED":
-            manifests.fail(claim.row, "because", world.now)
-        if state in ("PUBLISHING", "DONE", "FAILED PUBLISH"):
-            manifests.commit(claim, DOCUMENT, world.now)
-        if state == "DONE":
-            manifests.finish(world.row(row.id), world.now)
-        if state == "FAILED PUBLISH":
-            manifests.fail(world.row(row.id), "because", world.now)
-    return world.row(row.id)
-
-
-def claim(world: World, row: ManifestRow) -> bool:
-    return world.ledger.manifests.claim(row, "jr_2", world.now, LEASE) is not None
-
-
-def release(world: World, row: ManifestRow) -> bool:
-    return world.ledger.manifests.release(row, "because", world.now)
-
-
-def commit(world: World, row: ManifestRow) -> bool:
-    try:
-        world.ledger.manifests.commit(Claim(row, "jr_1"), CommitReference("commits/other.json", "1" * 64), world.now)
-    except LeaseLostError:
-        return False
-    return True
-
-
-def renew(world: World, row: ManifestRow) -> bool:
-    try:
-        world.ledger.manifests.renew(Claim(row, "jr_1"), world.now, LEASE)
-    except LeaseLostError:
-        return False
-    return True
-
-
-def finish(world: World, row: ManifestRow) -> bool:
-    return world.ledger.manifests.finish(row, world.now)
-
-
-def fail(world: World, row: ManifestRow) -> bool:
-    return world.ledger.manifests.fail(row, "because", world.now)
-
-
-def force(world: World, row: ManifestRow) -> bool:
-    try:
-        return world.ledger.manifests.force(row, world.now)
-    except InvalidInputError:
-        return False
-
-
-def supersede(world: World, row: ManifestRow) -> bool:
-    return world.ledger.manifests.supersede(
-        [row], [world.manifest("a.json"), world.manifest("b.json")], "why", world.now
-    )
-
-
-Transition = Callable[[World, ManifestRow], bool]
-LEGAL: dict[Transition, tuple[str, ...]] = {
-    claim: ("QUEUED", "EXPIRED"),
-    renew: ("RUNNING",),
-    release: ("RUNNING", "EXPIRED"),
-    commit: ("RUNNING",),
-    finish: ("PUBLISHING",),
-    fail: ("QUEUED", "RUNNING", "EXPIRED", "PUBLISHING"),
-    force: ("DONE", "FAILED", "FAILED PUBLISH"),
-    supersede: ("QUEUED", "RUNNING", "EXPIRED"),
-}
-AFTERWARDS = {
-    claim: State.RUNNING,
-    renew: State.RUNNING,
-    release: State.QUEUED,
-    commit: State.PUBLISHING,
-    finish: State.DONE,
-    fail: State.FAILED,
-    force: State.QUEUED,
-    supersede: State.SUPERSEDED,
-}
 
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("transition", LEGAL)
-def test_a_transition_moves_only_from_where_it_is_legal(world: World, transition: Transition, state: str) -> None:
-    row = brought_to(world, state)
+def test_a_transition_is_applied_only_where_it_is_legal(world: World, transition: Transition, state: str) -> None:
+    row = row_in_state(world, state)
     legal = state in LEGAL[transition]
     assert transition(world, row) == legal
     after = world.row(row.id)
@@ -121,9 +35,9 @@ def test_a_transition_moves_only_from_where_it_is_legal(world: World, transition
 
 
 @pytest.mark.parametrize("transition", LEGAL)
-def test_a_transition_is_fenced_against_what_happened_meanwhile(world: World, transition: Transition) -> None:
-    # Given: a row that somebody else has claimed, and that has expired and was claimed again
-    row = brought_to(world, LEGAL[transition][0])
+def test_a_transition_is_fenced_against_concurrent_changes(world: World, transition: Transition) -> None:
+    # Given: a row that another run has claimed, also after its lease expired
+    row = row_in_state(world, LEGAL[transition][0])
     if transition is force:
         world.ledger.manifests.force(row, world.now)
     elif transition is finish:
@@ -140,16 +54,16 @@ def test_a_transition_is_fenced_against_what_happened_meanwhile(world: World, tr
 
 
 @pytest.mark.parametrize("transition", [claim, release, commit, finish, fail, supersede])
-def test_a_transition_whose_answer_was_lost_is_seen_by_its_repetition(world: World, transition: Transition) -> None:
+def test_a_repeated_transition_recognises_that_it_was_applied(world: World, transition: Transition) -> None:
     """As the client's own retry does it: the first attempt was applied, the second one is refused."""
-    row = brought_to(world, LEGAL[transition][0])
+    row = row_in_state(world, LEGAL[transition][0])
     repeat_writes(world)
     assert transition(world, row)
     assert world.row(row.id).state == AFTERWARDS[transition]
 
 
 def repeat_writes(world: World) -> None:
-    """Every write is sent twice, and only the second answer comes through."""
+    """Send every write twice, and return the second answer only."""
     call = world.faults.call
 
     def twice(name: str, method: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
@@ -158,139 +72,3 @@ def repeat_writes(world: World) -> None:
         return call(name, method, kwargs)
 
     world.faults.call = twice  # type: ignore[method-assign]
-
-
-def test_a_claim_counts_attempts_and_names_its_owner(world: World) -> None:
-    row = world.queued("a.json")
-    first = world.claimed(row, "jr_1")
-    world.wait(LEASE)
-    second = world.claimed(world.row(row.id), "jr_2")
-    assert (first.row.attempt, second.row.attempt, second.row.owner) == (1, 2, "jr_2")
-    assert second.row == world.row(row.id)
-
-
-def test_a_row_names_the_owners_of_its_attempts_and_forgets_the_oldest(world: World) -> None:
-    row = world.queued("a.json")
-    for number in range(1, MAX_EARLIER_OWNERS + 4):
-        claim = world.claimed(world.row(row.id), f"jr_{number}")
-        assert claim.row == world.row(row.id)
-        world.wait(LEASE)
-    last = world.row(row.id)
-    assert last.owner == f"jr_{MAX_EARLIER_OWNERS + 3}"
-    assert last.earlier_owners == tuple(f"jr_{number}" for number in range(3, MAX_EARLIER_OWNERS + 3))
-
-
-def test_a_live_lease_is_held_to_its_last_millisecond(world: World) -> None:
-    row = world.queued("a.json")
-    world.claimed(row)
-    world.wait(LEASE - timedelta(milliseconds=1))
-    assert not claim(world, world.row(row.id))
-    world.wait(timedelta(milliseconds=1))
-    assert claim(world, world.row(row.id))
-
-
-def test_an_expired_lease_is_neither_renewed_nor_committed(world: World) -> None:
-    held = world.claimed(world.queued("a.json"))
-    world.wait(LEASE)
-    with pytest.raises(LeaseLostError, match="attempt 1 of manifest"):
-        world.ledger.manifests.renew(held, world.now, LEASE)
-    with pytest.raises(LeaseLostError):
-        world.ledger.manifests.commit(held, DOCUMENT, world.now)
-
-
-def test_the_index_holds_open_manifests_only_oldest_first(world: World) -> None:
-    rows = []
-    for name in ("a.json", "b.json", "c.json"):
-        rows.append(world.queued(name))
-        world.wait(timedelta(seconds=1))
-    world.ledger.manifests.fail(rows[1], "because", world.now)
-    world.claimed(rows[2])
-    manifests = world.ledger.manifests
-    assert [row.id for row in manifests.open(Lane.BATCH, State.QUEUED)] == [rows[0].id]
-    assert [row.id for row in manifests.open(Lane.BATCH, State.RUNNING)] == [rows[2].id]
-    assert list(manifests.open(Lane.STREAM, State.QUEUED)) == []
-
-
-def test_force_begins_the_next_generation_in_the_batch_lane_and_keeps_what_is_published(world: World) -> None:
-    # Given: a stream manifest that is DONE
-    row = world.queued("a.json", lane=Lane.STREAM)
-    world.ledger.manifests.commit(world.claimed(row), DOCUMENT, world.now)
-    world.ledger.manifests.finish(world.row(row.id), world.now)
-    # When
-    assert force(world, world.row(row.id))
-    # Then
-    after = world.row(row.id)
-    assert (after.state, after.lane, after.generation, after.attempt, after.tries) == ("QUEUED", "batch", 2, 1, 0)
-    assert after.published == Published(1, DOCUMENT)
-    assert after.document is None
-    assert world.claimed(after).row.tries == 1
-
-
-def test_what_was_published_is_never_superseded(world: World) -> None:
-    row = brought_to(world, "DONE")
-    force(world, row)
-    forced = world.row(row.id)
-    assert not supersede(world, forced)
-    assert world.row(row.id) == forced
-
-
-def test_published_survives_a_reprocess_that_fails(world: World) -> None:
-    row = brought_to(world, "DONE")
-    force(world, row)
-    fail(world, world.row(row.id))
-    assert world.row(row.id).published == Published(1, DOCUMENT)
-
-
-def test_supersede_is_all_or_nothing(world: World) -> None:
-    # Given: two sources, one of which has moved on
-    sources = [world.queued("a.json"), world.queued("b.json")]
-    world.claimed(sources[1])
-    successor = world.manifest("a.json", "b.json")
-    # When, Then
-    assert not world.ledger.manifests.supersede(sources, [successor], "merge", world.now)
-    assert world.ledger.manifests.get(successor.id) is None
-    assert world.row(sources[0].id) == sources[0]
-
-
-def test_a_successor_shows_that_its_files_were_tried_and_has_all_its_tries(world: World) -> None:
-    row = world.queued("a.json", "b.json")
-    held = world.claimed(row)
-    successors = [world.manifest("a.json"), world.manifest("b.json")]
-    assert world.ledger.manifests.supersede([held.row], successors, "split", world.now)
-    assert [(world.row(one.id).attempt, world.row(one.id).tries) for one in successors] == [(1, 0), (1, 0)]
-    assert world.row(row.id).superseded_by == tuple(one.id for one in successors)
-
-
-def test_a_transaction_takes_no_more_than_dynamodb_does(world: World) -> None:
-    rows = [replace(world.queued("a.json"), id=f"m{number}") for number in range(100)]
-    with pytest.raises(ValueError, match="100 actions, not 101"):
-        world.ledger.manifests.supersede(rows, [world.manifest("a.json")], "merge", world.now)
-
-
-def test_enqueue_after_abandon_and_abandon_after_enqueue(world: World) -> None:
-    given_up, alive = world.manifest("a.json"), world.manifest("b.json")
-    manifests = world.ledger.manifests
-    manifests.abandon(given_up.id, world.now)
-    assert manifests.enqueue(given_up) == State.ABANDONED
-    assert manifests.enqueue(alive) == State.QUEUED
-    assert manifests.abandon(alive.id, world.now).state == State.QUEUED
-    assert manifests.abandon(given_up.id, world.now).state == State.ABANDONED
-
-
-def test_a_repeated_enqueue_changes_nothing(world: World) -> None:
-    manifest: Manifest = world.manifest("a.json")
-    world.ledger.manifests.enqueue(manifest)
-    world.claimed(world.row(manifest.id))
-    assert world.ledger.manifests.enqueue(manifest) == State.RUNNING
-
-
-def test_an_unknown_manifest_is_a_wrong_input(world: World) -> None:
-    ghost = replace(world.queued("a.json"), id="ghost")
-    with pytest.raises(InvalidInputError, match="no manifest ghost"):
-        claim(world, ghost)
-
-
-def test_other_errors_of_the_table_come_through(world: World) -> None:
-    world.dynamodb.delete_table(TableName="ledger")
-    with pytest.raises(ClientError, match="ResourceNotFound"):
-        world.ledger.manifests.get("m")

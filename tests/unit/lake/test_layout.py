@@ -14,22 +14,22 @@ from tests.unit.lake.world import PARTITION, RESOURCES
 MANIFEST = "20261120T093000" + "0" * 20
 
 
-def test_keys_are_what_the_design_says() -> None:
+def test_keys_have_their_documented_form() -> None:
     prefix = "orders/date=2026-11-20/hour=09/"
     assert layout.partition_prefix(PARTITION) == prefix
     assert layout.lake_key(PARTITION, MANIFEST, 2, 7) == f"{prefix}{MANIFEST}-g2-00007.parquet"
     assert layout.quarantine_key(PARTITION, MANIFEST, 2, 7) == f"{prefix}{MANIFEST}-g2-00007.jsonl"
     assert layout.pointer_key(MANIFEST, "n") == f"inbox/{MANIFEST}-n.json"
-    assert layout.run_key("night", 12) == "plans/night/runs/00012.json"
+    assert layout.run_key("overnight", 12) == "plans/overnight/runs/00012.json"
 
 
-def test_a_lake_key_says_whose_it_is() -> None:
+def test_a_lake_key_names_its_manifest_and_generation() -> None:
     assert layout.parse_generation(layout.lake_key(PARTITION, MANIFEST, 12, 7)) == (MANIFEST, 12)
     assert layout.parse_generation(layout.quarantine_key(PARTITION, MANIFEST, 1, 0)) == (MANIFEST, 1)
 
 
 @pytest.mark.parametrize("key", ["", "orders/x.parquet", "orders/-g1-0.parquet", "a-gx-0.parquet", "a-g1"])
-def test_a_foreign_key_says_nothing(key: str) -> None:
+def test_a_foreign_key_names_none(key: str) -> None:
     assert layout.parse_generation(key) is None
 
 
@@ -40,18 +40,18 @@ def test_a_partition_is_a_utc_hour_and_reads_back() -> None:
     assert Partition.parse(str(partition)) == partition
 
 
-def test_an_arrival_key_fits_and_tells_keys_apart() -> None:
+def test_an_arrival_key_is_short_and_unique() -> None:
     long = arrival_key("input", "x" * 1024, "v1")
     assert len(long.pk) < 100
     assert arrival_key("a", "b/c", "v1") != arrival_key("a/b", "c", "v1")
 
 
-def test_resource_names_travel_both_ways() -> None:
+def test_resource_names_read_back_what_they_wrote() -> None:
     assert ResourceNames.from_environment(RESOURCES.to_environment() | {"PATH": "/bin"}) == RESOURCES
     arguments = {key.removeprefix("--"): value for key, value in RESOURCES.to_arguments().items()}
     assert ResourceNames.from_arguments(arguments) == RESOURCES
 
 
-def test_a_missing_name_is_named() -> None:
+def test_the_error_names_the_missing_variable() -> None:
     with pytest.raises(InvalidInputError, match="environment variable LEDGER_TABLE is missing"):
         ResourceNames.from_environment(RESOURCES.to_environment() | {"LEDGER_TABLE": ""})

@@ -1,4 +1,4 @@
-"""Manifest documents: what is written is read back, the rest is refused."""
+"""Manifest documents: what is written is read back; anything else is refused."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Emulated S3 and DynamoDB with one deployment in them, and a clock that only moves when a test moves it."""
+"""Emulated S3 and DynamoDB with one deployment in them, and a clock that only tests move."""
 
 import os
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ class World:
         return [item["Key"] for item in self.raw_s3.list_objects_v2(Bucket=bucket, Prefix=prefix).get("Contents", [])]
 
     def manifest(self, *names: str, lane: Lane = Lane.BATCH, partition: Partition = PARTITION) -> Manifest:
-        """A manifest that nobody has enqueued yet."""
+        """A manifest without a row or a document."""
         files = tuple(file_of(f"{partition.dataset}/{name}") for name in names)
         return Manifest(new_manifest_id(self.now), lane, partition, self.now.isoformat(), files)
 
@@ -76,7 +76,7 @@ def file_of(key: str, size: int = 100, version: str | None = "v1") -> ObjectVers
 
 @contextmanager
 def new_world() -> Iterator[World]:
-    # Tests on the emulator may have run before, in the same process.
+    # Tests with the emulator may have run before, in the same process.
     with patch.dict(os.environ), mock_aws():
         os.environ.pop("AWS_ENDPOINT_URL", None)
         s3, dynamodb = clients()

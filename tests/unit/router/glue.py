@@ -50,7 +50,7 @@ class FakeGlue:
     def get_table(self, DatabaseName: str, Name: str) -> dict[str, Any]:  # noqa: N803
         if Name not in self.tables:
             raise self._error("EntityNotFoundException", "GetTable")
-        return {"Table": {**self.tables[Name], "DatabaseName": DatabaseName, "CreatedBy": "somebody"}}
+        return {"Table": {**self.tables[Name], "DatabaseName": DatabaseName, "CreatedBy": "an operator"}}
 
     def create_table(self, DatabaseName: str, TableInput: dict[str, Any]) -> None:  # noqa: N803
         if TableInput["Name"] in self.tables:
@@ -65,8 +65,8 @@ class FakeGlue:
         VersionId: str,  # noqa: N803
     ) -> None:
         self.before_update()
-        standing = self.tables[TableInput["Name"]]
-        if standing["VersionId"] != VersionId:
+        current = self.tables[TableInput["Name"]]
+        if current["VersionId"] != VersionId:
             raise self._error("ConcurrentModificationException", "UpdateTable")
         assert SkipArchive
         assert not {"DatabaseName", "CreatedBy", "VersionId"} & set(TableInput)

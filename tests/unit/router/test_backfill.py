@@ -133,7 +133,7 @@ def test_a_dry_run_counts_and_writes_nothing(deployment: Deployment) -> None:
     assert deployment.faults.writes == []
 
 
-def test_a_long_listing_goes_on_where_it_stopped(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_listing_continues_where_it_stopped(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given: pages of two, and a clock that allows one page per call
     monkeypatch.setattr(find_module, "TIME_PER_CALL", timedelta(microseconds=1))
     keys = [f"orders/{number} ü.json" for number in range(5)]

@@ -1,4 +1,4 @@
-"""catalog: tables are created once and only ever grow."""
+"""catalog: tables are created once and never lose a column."""
 
 from router.catalog.handler import catalog
 from tests.unit.router.conftest import Deployment
@@ -22,15 +22,15 @@ def test_a_table_projects_its_partitions(deployment: Deployment) -> None:
 
 
 def test_new_columns_are_appended_and_nothing_is_removed(deployment: Deployment) -> None:
-    # Given: a table to which somebody has added a column by hand
+    # Given: a table to which an operator has added a column
     deployment.ledger.datasets.add_columns("orders", ["b"])
     catalog(deployment.services)
-    deployment.glue.tables["orders"]["StorageDescriptor"]["Columns"].append({"Name": "theirs", "Type": "string"})
+    deployment.glue.tables["orders"]["StorageDescriptor"]["Columns"].append({"Name": "added", "Type": "string"})
     deployment.ledger.datasets.add_columns("orders", ["a"])
     # When
     assert catalog(deployment.services)["extended"] == ["orders"]
     # Then
-    assert names(deployment) == ["b", "_rescued", "theirs", "a"]
+    assert names(deployment) == ["b", "_rescued", "added", "a"]
     assert catalog(deployment.services) == {"tables": 1, "created": [], "extended": []}
     assert deployment.glue.tables["orders"]["VersionId"] == "1"
 
@@ -43,7 +43,7 @@ def test_provenance_columns_by_setting(deployment: Deployment) -> None:
 
 
 def test_two_writers_keep_each_others_columns(deployment: Deployment) -> None:
-    # Given: another writer adds a column between our read and our write
+    # Given: another writer adds a column between the read and the write
     deployment.ledger.datasets.add_columns("orders", ["a"])
     catalog(deployment.services)
     deployment.ledger.datasets.add_columns("orders", ["b"])
@@ -51,11 +51,11 @@ def test_two_writers_keep_each_others_columns(deployment: Deployment) -> None:
     def meanwhile() -> None:
         deployment.glue.before_update = lambda: None
         table = deployment.glue.tables["orders"]
-        columns = [*table["StorageDescriptor"]["Columns"], {"Name": "theirs", "Type": "string"}]
+        columns = [*table["StorageDescriptor"]["Columns"], {"Name": "added", "Type": "string"}]
         descriptor = {**table["StorageDescriptor"], "Columns": columns}
         deployment.glue.tables["orders"] = {**table, "StorageDescriptor": descriptor, "VersionId": "1"}
 
     deployment.glue.before_update = meanwhile
     # When, Then
     catalog(deployment.services)
-    assert names(deployment) == ["a", "_rescued", "theirs", "b"]
+    assert names(deployment) == ["a", "_rescued", "added", "b"]

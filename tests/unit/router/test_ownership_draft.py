@@ -1,4 +1,4 @@
-"""cut_drafts: arrivals to drafts; nothing is lost, doubled or mixed."""
+"""cut_drafts: arrivals to drafts; nothing is lost, duplicated or mixed."""
 
 import itertools
 from collections import Counter
@@ -51,7 +51,7 @@ def test_every_arrival_is_in_exactly_one_draft_of_its_kind(given_arrivals: list[
         assert size <= limits.manifest_bytes or len(draft.arrivals) == 1
 
 
-def test_a_larger_file_stands_alone() -> None:
+def test_a_larger_file_gets_a_draft_of_its_own() -> None:
     sizes = (40, 500, 40)
     routed = [
         RoutedArrival(file_of(f"{number}", size), PARTITION, Lane.STREAM, "why") for number, size in enumerate(sizes)

@@ -91,7 +91,7 @@ def test_a_foreign_bucket_is_ignored(deployment: Deployment) -> None:
     assert row.reason == "the bucket other is not the input of this deployment"
 
 
-def test_a_message_that_is_no_event_fails_alone(deployment: Deployment) -> None:
+def test_a_message_that_is_not_an_event_fails_alone(deployment: Deployment) -> None:
     event = batch(raw_message("bad", "no JSON"), message("good", s3_record("orders/a.ndjson")))
     assert failures(route(event, deployment.services)) == ["bad"]
     assert len(list(deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED))) == 1

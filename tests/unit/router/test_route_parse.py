@@ -41,7 +41,7 @@ def test_a_key_as_s3_really_encodes_it() -> None:
     assert parsed(record)[0].key == "orders/a +ü%.ndjson"
 
 
-def test_an_arrival_has_one_spelling_of_each_field() -> None:
+def test_an_arrival_has_normalised_fields() -> None:
     [file] = parsed(s3_record("orders/a.json", time="2026-11-20T09:30:00.5Z", size=7, eTag='"abc"'))
     assert file == ObjectVersion("input", "orders/a.json", "abc", 7, "2026-11-20T09:30:00.500+00:00", "v1")
 
@@ -66,7 +66,7 @@ def test_other_events_do_not(event: str) -> None:
     assert parsed(s3_record("orders/a.json", event=event)) == []
 
 
-def test_a_removal_without_size_and_etag_is_no_error() -> None:
+def test_a_removal_may_lack_size_and_etag() -> None:
     record = s3_record("orders/a.json", event="ObjectRemoved:Delete")
     del record["s3"]["object"]["eTag"], record["s3"]["object"]["size"]
     assert parsed(record, s3_record("orders/b.json"))[0].key == "orders/b.json"
@@ -91,7 +91,7 @@ def test_a_record_that_cannot_be_pinned_is_refused(name: str) -> None:
         parsed(record)
 
 
-def test_a_key_that_is_no_utf8_is_refused() -> None:
+def test_a_key_that_is_not_utf8_is_refused() -> None:
     record = s3_record("x")
     record["s3"]["object"]["key"] = "orders/%FF.json"
     with pytest.raises(InvalidInputError):

@@ -1,4 +1,4 @@
-"""run_status and settle: what is open, what is done, and what a night has come to."""
+"""run_status and settle: what is open, what is done, and the verdict on an execution."""
 
 import json
 from dataclasses import replace
@@ -44,24 +44,24 @@ LEASED = int((MORNING + LEASE).timestamp() * 1000)
         ),
     ],
 )
-def test_the_verdict_is_the_ledgers(rows: list[ManifestRow], outcome: str, message: str) -> None:
+def test_the_verdict_follows_the_ledger(rows: list[ManifestRow], outcome: str, message: str) -> None:
     verdict = judge(rows, [], MORNING)
     assert verdict.outcome == outcome
     assert verdict.message.startswith(message)
 
 
-def test_files_that_failed_as_a_whole_are_said_in_every_verdict() -> None:
+def test_files_that_failed_as_a_whole_are_in_every_verdict() -> None:
     verdict = judge([ROW], [{"rows": 3, "rejects": 2, "failed_files": 1}], MORNING)
     assert verdict.outcome == "SUCCEEDED"
     assert verdict.message.endswith("3 rows; 1 files could not be read and are in the quarantine by reference")
 
 
-def night(deployment: Deployment, *names: str) -> list[ManifestRow]:
-    """A planned night with one manifest per name, each in a partition of its own."""
+def planned(deployment: Deployment, *names: str) -> list[ManifestRow]:
+    """A planned execution with one manifest per name, each in a partition of its own."""
     rows = []
     for hour, name in enumerate(names):
         rows.append(deployment.queued(name, partition=replace(PARTITION, hour=hour)))
-    plan({"execution": "night"}, deployment.services)
+    plan({"execution": "overnight"}, deployment.services)
     return rows
 
 
@@ -74,17 +74,17 @@ def done(deployment: Deployment, row: ManifestRow, rows: int, rejects: int = 0) 
 
 
 def settled(deployment: Deployment) -> dict[str, Any]:
-    return settle({"execution": "night"}, deployment.services)
+    return settle({"execution": "overnight"}, deployment.services)
 
 
-def test_a_night_is_settled(deployment: Deployment) -> None:
+def test_an_execution_is_settled(deployment: Deployment) -> None:
     # Given: two manifests done, one of them after it was split in two
-    first, second = night(deployment, "a.json", "b.json")
+    first, second = planned(deployment, "a.json", "b.json")
     done(deployment, first, 10, 1)
     halves = [deployment.manifest("b1.json"), deployment.manifest("b2.json")]
     deployment.ledger.manifests.supersede([second], halves, "poison", deployment.now)
     done(deployment, deployment.row(halves[0].id), 5)
-    # When: the other half is still worked on
+    # When: the other one is still being worked on
     deployment.claimed(deployment.row(halves[1].id))
     # Then
     assert (settled(deployment)["verdict"], settled(deployment)["open"]) == ("OPEN", 1)
@@ -101,60 +101,62 @@ def test_a_night_is_settled(deployment: Deployment) -> None:
         "rejects": 1,
         "failedFiles": 0,
         "message": f"1 manifests failed (first: {halves[1].id}, out of memory)",
-        "verdictUri": "s3://control/plans/night/verdict.json",
+        "verdictUri": "s3://control/plans/overnight/verdict.json",
     }
-    verdict = json.loads(deployment.raw_s3.get_object(Bucket="control", Key="plans/night/verdict.json")["Body"].read())
+    verdict = json.loads(
+        deployment.raw_s3.get_object(Bucket="control", Key="plans/overnight/verdict.json")["Body"].read()
+    )
     assert [item["manifest"] for item in verdict["notDone"]] == [halves[1].id]
-    recorded = deployment.ledger.executions.get("night")
+    recorded = deployment.ledger.executions.get("overnight")
     assert recorded is not None
     assert {"plan", "verdict"} <= set(recorded)
 
 
-def test_a_verdict_leaves_the_index_of_open_manifests_alone(deployment: Deployment) -> None:
-    night(deployment, "a.json")
+def test_a_verdict_does_not_enter_the_index_of_open_manifests(deployment: Deployment) -> None:
+    planned(deployment, "a.json")
     settled(deployment)
     assert len(list(deployment.ledger.manifests.open(Lane.BATCH, State.QUEUED))) == 1
 
 
-def test_an_empty_night_succeeds_as_empty(deployment: Deployment) -> None:
-    night(deployment)
+def test_an_empty_execution_has_the_verdict_empty(deployment: Deployment) -> None:
+    planned(deployment)
     assert settled(deployment)["verdict"] == "EMPTY"
 
 
-def test_a_night_that_was_never_planned_has_no_verdict(deployment: Deployment) -> None:
+def test_an_execution_that_was_never_planned_has_no_verdict(deployment: Deployment) -> None:
     with pytest.raises(InvalidInputError, match="does not exist: plan the execution first"):
         settled(deployment)
 
 
-def test_run_status_counts_and_releases_what_a_dead_run_holds(deployment: Deployment) -> None:
-    # Given: one done, one held by a run that lives, one by a run that is over, one that waits
-    first, dead, live, _ = night(deployment, "a.json", "b.json", "c.json", "d.json")
-    deployment.glue.runs["batch-job"] = {"jr_dead": "TIMEOUT", "jr_live": "RUNNING"}
+def test_run_status_counts_and_releases_what_an_ended_run_held(deployment: Deployment) -> None:
+    # Given: one done, one held by an ended run, one held by a live run, one queued
+    first, ended, live, _ = planned(deployment, "a.json", "b.json", "c.json", "d.json")
+    deployment.glue.runs["batch-job"] = {"jr_ended": "TIMEOUT", "jr_live": "RUNNING"}
     done(deployment, first, 1)
-    deployment.claimed(deployment.row(dead.id), "jr_dead")
+    deployment.claimed(deployment.row(ended.id), "jr_ended")
     deployment.claimed(deployment.row(live.id), "jr_live")
     # When
-    status = run_status({"run": "s3://control/plans/night/runs/00000.json"}, deployment.services)
+    status = run_status({"run": "s3://control/plans/overnight/runs/00000.json"}, deployment.services)
     # Then
     assert status == {"open": 3, "terminal": 1, "held": 1}
-    assert [deployment.row(row.id).state for row in (dead, live)] == ["QUEUED", "RUNNING"]
+    assert [deployment.row(row.id).state for row in (ended, live)] == ["QUEUED", "RUNNING"]
 
 
-def test_what_was_promoted_is_no_longer_the_nights(deployment: Deployment) -> None:
+def test_what_was_promoted_is_no_longer_part_of_the_plan(deployment: Deployment) -> None:
     # Given: of two files of a planned manifest one was promoted
-    (source,) = night(deployment, "a.json")
+    (source,) = planned(deployment, "a.json")
     urgent = deployment.manifest("a.json", lane=Lane.STREAM)
     rest = deployment.manifest("b.json")
     deployment.ledger.manifests.supersede([source], [urgent, rest], "promoted", deployment.now)
     # When, Then: the run waits for the other one only, and so does the verdict
-    run = {"run": "s3://control/plans/night/runs/00000.json"}
+    run = {"run": "s3://control/plans/overnight/runs/00000.json"}
     assert run_status(run, deployment.services) == {"open": 1, "terminal": 0, "held": 0}
     done(deployment, deployment.row(rest.id), 3)
     assert run_status(run, deployment.services) == {"open": 0, "terminal": 1, "held": 0}
     assert settled(deployment)["verdict"] == "SUCCEEDED"
 
 
-@pytest.mark.parametrize("run", [None, 7, "plans/night/runs/00000.json", "s3://elsewhere/run.json"])
+@pytest.mark.parametrize("run", [None, 7, "plans/overnight/runs/00000.json", "s3://elsewhere/run.json"])
 def test_run_status_reads_run_documents_only(deployment: Deployment, run: object) -> None:
     with pytest.raises(InvalidInputError, match="is not a valid run document"):
         run_status({"run": run}, deployment.services)
@@ -162,6 +164,6 @@ def test_run_status_reads_run_documents_only(deployment: Deployment, run: object
 
 def test_a_plan_that_names_an_unknown_manifest_is_refused(deployment: Deployment) -> None:
     body = json.dumps({"manifestIds": ["ghost"]}).encode()
-    deployment.raw_s3.put_object(Bucket="control", Key="plans/night/plan.json", Body=body)
+    deployment.raw_s3.put_object(Bucket="control", Key="plans/overnight/plan.json", Body=body)
     with pytest.raises(InvalidDocumentError, match="no manifest ghost"):
         settled(deployment)

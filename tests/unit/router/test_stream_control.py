@@ -1,4 +1,4 @@
-"""stream_control: the streaming run inside its window, at its end and after it."""
+"""stream_control: the streaming run inside its window, at the end of the window and after it."""
 
 from datetime import timedelta
 from typing import Any
@@ -21,12 +21,12 @@ def runs(deployment: Deployment) -> list[str]:
     return list(deployment.glue.runs.get("stream-job", {}).values())
 
 
-def die(deployment: Deployment) -> None:
+def fail_runs(deployment: Deployment) -> None:
     deployment.glue.runs["stream-job"] = dict.fromkeys(deployment.glue.runs["stream-job"], "FAILED")
 
 
 def test_a_window_opens_until_its_local_end(deployment: Deployment) -> None:
-    # Given: a flag that a window before has left behind
+    # Given: a stop flag that an earlier window has left
     deployment.ledger.stream.request_stop(True)
     # When
     assert act(deployment, "start") == {"running": True, "windowOver": False, "stopped": False}
@@ -50,9 +50,9 @@ def test_a_window_is_over_at_its_end(deployment: Deployment) -> None:
     assert act(deployment, "watch")["windowOver"]
 
 
-def test_a_run_that_dies_inside_the_window_is_replaced(deployment: Deployment) -> None:
+def test_a_run_that_fails_inside_the_window_is_replaced(deployment: Deployment) -> None:
     act(deployment, "start")
-    die(deployment)
+    fail_runs(deployment)
     assert act(deployment, "watch")["running"]
     assert runs(deployment) == ["FAILED", "RUNNING"]
 
@@ -66,27 +66,27 @@ def test_outside_of_the_window_only_work_starts_a_run(deployment: Deployment, qu
     assert runs(deployment) == ["RUNNING"] * queued
 
 
-def test_a_stop_is_asked_for_until_the_run_is_gone(deployment: Deployment) -> None:
+def test_a_stop_is_requested_until_the_run_has_ended(deployment: Deployment) -> None:
     act(deployment, "start")
     assert not act(deployment, "stop")["stopped"]
     assert deployment.ledger.stream.get().stop_requested
-    die(deployment)
+    fail_runs(deployment)
     assert act(deployment, "stop")["stopped"]
     assert not deployment.ledger.stream.get().stop_requested
     assert runs(deployment) == ["FAILED"]
 
 
-def test_work_that_is_left_after_the_stop_gets_a_run_that_may_go_on(deployment: Deployment) -> None:
+def test_work_that_is_left_after_the_stop_gets_a_run_without_a_stop_request(deployment: Deployment) -> None:
     act(deployment, "start")
     act(deployment, "stop")
-    die(deployment)
+    fail_runs(deployment)
     deployment.queued("urgent.json", lane=Lane.STREAM)
     assert act(deployment, "stop")["stopped"]
     assert runs(deployment) == ["FAILED", "RUNNING"]
     assert not deployment.ledger.stream.get().stop_requested
 
 
-def test_a_kill_ends_the_run_and_takes_the_flag_back(deployment: Deployment) -> None:
+def test_a_kill_ends_the_run_and_clears_the_flag(deployment: Deployment) -> None:
     act(deployment, "start")
     act(deployment, "stop")
     assert act(deployment, "kill")["killed"] == 1
@@ -112,7 +112,7 @@ def test_spilling_has_a_high_and_a_low_mark(backlog: int, before: bool, after: b
 
 
 def test_a_watch_measures_the_backlog_and_spills(deployment: Deployment) -> None:
-    # Given: 100 bytes queued and 100 running, of which 150 are too many
+    # Given: 100 bytes queued and 100 running, with a high mark of 150
     deployment.configure(stream={"high_mark_bytes": 150, "low_mark_bytes": 150})
     deployment.queued("a.json", lane=Lane.STREAM)
     claim = deployment.claimed(deployment.queued("b.json", lane=Lane.STREAM))

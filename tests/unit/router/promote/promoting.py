@@ -1,4 +1,4 @@
-"""What the tests of promote do to a deployment, and how they look at it."""
+"""What the tests of promote share: owned files, requests, and what is live afterwards."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tests.unit.router.conftest import Deployment
 
 
 def owned(deployment: Deployment, *names: str, lane: Lane = Lane.BATCH, partition: Partition = PARTITION) -> str:
-    """One manifest with files that have really arrived; its id."""
+    """One manifest whose files have arrival rows; its id."""
     files = [file_of(f"{partition.dataset}/{name}") for name in names]
     routed = [RoutedArrival(file, partition, lane, "test") for file in files]
     (manifest,) = take_ownership(deployment.services, routed, {}).manifests
@@ -26,7 +26,7 @@ def ask(deployment: Deployment, *names: str, **fields: Any) -> dict[str, Any]:
 
 
 def counts(answer: dict[str, Any]) -> dict[str, int]:
-    """What is not zero."""
+    """Counts that are not zero."""
     return {name: value for name, value in answer.items() if isinstance(value, int) and value}
 
 

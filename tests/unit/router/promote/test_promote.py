@@ -1,4 +1,4 @@
-"""promote: queued files go from the batch lane to the stream lane; whatever is not queued there stays as it is."""
+"""promote: queued files go from the batch lane to the stream lane; what is not queued there is unchanged."""
 
 from collections import Counter
 from typing import Any
@@ -85,7 +85,7 @@ def test_files_are_followed_through_merge_and_promote(deployment: Deployment) ->
 
     owned(deployment, "a", "b")
     owned(deployment, "c", "d")
-    plan({"execution": "night"}, deployment.services)
+    plan({"execution": "overnight"}, deployment.services)
     # When: one file of each, one after the other
     assert counts(ask(deployment, "a")) == {"promoted": 1, "manifests": 1}
     assert counts(ask(deployment, "d", "a")) == {"promoted": 1, "manifests": 1, "inStream": 1}
@@ -142,7 +142,7 @@ def _forced(deployment: Deployment, row: ManifestRow) -> None:
         (_forced, "notMoved", "is to be reprocessed by the batch lane: start overnight to do it now"),
     ],
 )
-def test_what_is_not_queued_for_its_first_publish_stays(
+def test_what_is_not_queued_for_its_first_publish_is_unchanged(
     deployment: Deployment, prepare: Any, name: str, message: str
 ) -> None:
     row = deployment.row(owned(deployment, "a"))
@@ -156,15 +156,15 @@ def test_what_is_not_queued_for_its_first_publish_stays(
     assert deployment.faults.writes == []
 
 
-def test_what_the_ledger_does_not_know_or_nobody_wants_is_said(deployment: Deployment) -> None:
-    take_ownership(deployment.services, [], {file_of("orders/x.csv"): "its suffix is not wanted"})
+def test_unknown_and_ignored_files_are_reported(deployment: Deployment) -> None:
+    take_ownership(deployment.services, [], {file_of("orders/x.csv"): "its suffix is ignored"})
     answer = ask(deployment, "nowhere", "x.csv")
     assert counts(answer) == {"unknown": 1, "ignored": 1}
     assert answer["messages"][0].startswith("the ledger has never seen s3://input/orders/nowhere: check the spelling")
-    assert answer["messages"][1] == "s3://input/orders/x.csv is IGNORED: its suffix is not wanted"
+    assert answer["messages"][1] == "s3://input/orders/x.csv is IGNORED: its suffix is ignored"
 
 
-def test_an_arrival_whose_manifest_does_not_exist_yet_is_asked_for_later(deployment: Deployment) -> None:
+def test_an_arrival_whose_manifest_does_not_exist_yet_is_not_promoted(deployment: Deployment) -> None:
     deployment.faults.crash_before = 2
     with pytest.raises(Crash):
         owned(deployment, "a")
@@ -174,7 +174,7 @@ def test_an_arrival_whose_manifest_does_not_exist_yet_is_asked_for_later(deploym
     assert "promote again in some minutes" in answer["messages"][0]
 
 
-def test_a_manifest_that_was_tried_is_promoted_with_all_its_tries(deployment: Deployment) -> None:
+def test_a_manifest_that_was_tried_is_promoted_with_all_attempts_left(deployment: Deployment) -> None:
     claim = deployment.claimed(deployment.row(owned(deployment, "a", "b")))
     assert deployment.ledger.manifests.release(claim.row, "no memory", deployment.now, "exclusions/x")
     assert counts(ask(deployment, "a")) == {"promoted": 1, "manifests": 1}
@@ -182,8 +182,8 @@ def test_a_manifest_that_was_tried_is_promoted_with_all_its_tries(deployment: De
     assert (row.attempt, row.tries, row.exclusions) == (1, 0, None)
 
 
-def test_an_index_that_is_behind_only_costs_a_look(deployment: Deployment) -> None:
-    """The row moves on between the index and the supersede, and again, as often as it is tried."""
+def test_an_outdated_index_costs_one_more_read(deployment: Deployment) -> None:
+    """The row changes between the index and the supersede."""
     source = owned(deployment, "a", "b")
     # Given: another promote of the same file comes first
     deployment.faults.pause = (1, lambda: ask(deployment, "a") and None)
@@ -193,7 +193,7 @@ def test_an_index_that_is_behind_only_costs_a_look(deployment: Deployment) -> No
     assert deployment.row(source).state == State.SUPERSEDED
 
 
-def test_a_row_that_never_keeps_still_is_given_up(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_that_changes_at_every_try_is_reported(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     owned(deployment, "a")
     monkeypatch.setattr(deployment.ledger.manifests, "supersede", lambda *_: False)
     answer = ask(deployment, "a")
@@ -208,7 +208,7 @@ def test_a_file_that_its_manifest_does_not_list_moves_nothing(deployment: Deploy
         move._arrivals(read_manifest(deployment.raw_s3, "control", source, ("input",)), {stray})
 
 
-def test_a_file_is_in_one_manifest_however_it_is_asked_for(deployment: Deployment) -> None:
+def test_a_file_is_in_one_manifest_after_any_sequence_of_promotions(deployment: Deployment) -> None:
     deployment.configure(stream={"manifest_files": 2})
     owned(deployment, *"abcdef")
     for names in ("a", "bc", "abd", "f"):

@@ -1,4 +1,4 @@
-"""promote: what can be asked for, and what is refused with a message that says what to pass."""
+"""promote: valid requests, and invalid ones refused with a message that says what to pass."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A version whose event was lost is found, even when another one has replaced it since."""
+"""A version whose event was lost is found, even when another version has replaced it since."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from tests.unit.router.conftest import Deployment
 
 
-def test_a_replaced_version_whose_event_never_came_gets_an_owner(deployment: Deployment) -> None:
-    # Given a bucket with versions, and two versions of a key that nobody told us about
+def test_a_replaced_version_whose_event_was_lost_gets_an_owner(deployment: Deployment) -> None:
+    # Given a bucket with versions, and two versions of a key whose events were lost
     deployment.raw_s3.put_bucket_versioning(Bucket="input", VersioningConfiguration={"Status": "Enabled"})
     deployment.ledger.datasets.register("orders")
     for body in (b"{}\n", b'{"a":1}\n'):

@@ -1,0 +1,150 @@
+"""Manifest rows: claims and leases, generations, supersede, abandon, the index of open ones."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from botocore.exceptions import ClientError
+
+from lake.errors import InvalidInputError, LeaseLostError
+from lake.ledger import Published, State
+from lake.ledger.manifest_row import MAX_EARLIER_OWNERS
+from lake.manifest import Lane, Manifest
+from tests.unit.lake.transitions import DOCUMENT, claim, fail, force, row_in_state, supersede
+from tests.unit.lake.world import LEASE, World
+
+
+def test_a_claim_counts_attempts_and_names_its_owner(world: World) -> None:
+    row = world.queued("a.json")
+    first = world.claimed(row, "jr_1")
+    world.wait(LEASE)
+    second = world.claimed(world.row(row.id), "jr_2")
+    assert (first.row.attempt, second.row.attempt, second.row.owner) == (1, 2, "jr_2")
+    assert second.row == world.row(row.id)
+
+
+def test_a_row_keeps_the_owners_of_its_attempts_up_to_the_maximum(world: World) -> None:
+    row = world.queued("a.json")
+    for number in range(1, MAX_EARLIER_OWNERS + 4):
+        claim = world.claimed(world.row(row.id), f"jr_{number}")
+        assert claim.row == world.row(row.id)
+        world.wait(LEASE)
+    last = world.row(row.id)
+    assert last.owner == f"jr_{MAX_EARLIER_OWNERS + 3}"
+    assert last.earlier_owners == tuple(f"jr_{number}" for number in range(3, MAX_EARLIER_OWNERS + 3))
+
+
+def test_a_live_lease_excludes_other_claims_to_its_last_millisecond(world: World) -> None:
+    row = world.queued("a.json")
+    world.claimed(row)
+    world.wait(LEASE - timedelta(milliseconds=1))
+    assert not claim(world, world.row(row.id))
+    world.wait(timedelta(milliseconds=1))
+    assert claim(world, world.row(row.id))
+
+
+def test_an_expired_lease_can_neither_be_renewed_nor_committed(world: World) -> None:
+    held = world.claimed(world.queued("a.json"))
+    world.wait(LEASE)
+    with pytest.raises(LeaseLostError, match="attempt 1 of manifest"):
+        world.ledger.manifests.renew(held, world.now, LEASE)
+    with pytest.raises(LeaseLostError):
+        world.ledger.manifests.commit(held, DOCUMENT, world.now)
+
+
+def test_the_index_holds_open_manifests_only_oldest_first(world: World) -> None:
+    rows = []
+    for name in ("a.json", "b.json", "c.json"):
+        rows.append(world.queued(name))
+        world.wait(timedelta(seconds=1))
+    world.ledger.manifests.fail(rows[1], "because", world.now)
+    world.claimed(rows[2])
+    manifests = world.ledger.manifests
+    assert [row.id for row in manifests.open(Lane.BATCH, State.QUEUED)] == [rows[0].id]
+    assert [row.id for row in manifests.open(Lane.BATCH, State.RUNNING)] == [rows[2].id]
+    assert list(manifests.open(Lane.STREAM, State.QUEUED)) == []
+
+
+def test_force_begins_the_next_generation_in_the_batch_lane_and_keeps_what_is_published(world: World) -> None:
+    # Given: a stream manifest that is DONE
+    row = world.queued("a.json", lane=Lane.STREAM)
+    world.ledger.manifests.commit(world.claimed(row), DOCUMENT, world.now)
+    world.ledger.manifests.finish(world.row(row.id), world.now)
+    # When
+    assert force(world, world.row(row.id))
+    # Then
+    after = world.row(row.id)
+    assert (after.state, after.lane, after.generation, after.attempt, after.tries) == ("QUEUED", "batch", 2, 1, 0)
+    assert after.published == Published(1, DOCUMENT)
+    assert after.document is None
+    assert world.claimed(after).row.tries == 1
+
+
+def test_what_was_published_is_never_superseded(world: World) -> None:
+    row = row_in_state(world, "DONE")
+    force(world, row)
+    forced = world.row(row.id)
+    assert not supersede(world, forced)
+    assert world.row(row.id) == forced
+
+
+def test_published_survives_a_reprocess_that_fails(world: World) -> None:
+    row = row_in_state(world, "DONE")
+    force(world, row)
+    fail(world, world.row(row.id))
+    assert world.row(row.id).published == Published(1, DOCUMENT)
+
+
+def test_supersede_is_all_or_nothing(world: World) -> None:
+    # Given: two sources, one of which has changed
+    sources = [world.queued("a.json"), world.queued("b.json")]
+    world.claimed(sources[1])
+    successor = world.manifest("a.json", "b.json")
+    # When, Then
+    assert not world.ledger.manifests.supersede(sources, [successor], "merge", world.now)
+    assert world.ledger.manifests.get(successor.id) is None
+    assert world.row(sources[0].id) == sources[0]
+
+
+def test_a_successor_shows_that_its_files_were_tried_and_has_all_its_attempts_left(world: World) -> None:
+    row = world.queued("a.json", "b.json")
+    held = world.claimed(row)
+    successors = [world.manifest("a.json"), world.manifest("b.json")]
+    assert world.ledger.manifests.supersede([held.row], successors, "split", world.now)
+    assert [(world.row(one.id).attempt, world.row(one.id).tries) for one in successors] == [(1, 0), (1, 0)]
+    assert world.row(row.id).superseded_by == tuple(one.id for one in successors)
+
+
+def test_a_transaction_is_limited_like_dynamodbs(world: World) -> None:
+    rows = [replace(world.queued("a.json"), id=f"m{number}") for number in range(100)]
+    with pytest.raises(ValueError, match="100 actions, not 101"):
+        world.ledger.manifests.supersede(rows, [world.manifest("a.json")], "merge", world.now)
+
+
+def test_enqueue_after_abandon_and_abandon_after_enqueue(world: World) -> None:
+    abandoned, alive = world.manifest("a.json"), world.manifest("b.json")
+    manifests = world.ledger.manifests
+    manifests.abandon(abandoned.id, world.now)
+    assert manifests.enqueue(abandoned) == State.ABANDONED
+    assert manifests.enqueue(alive) == State.QUEUED
+    assert manifests.abandon(alive.id, world.now).state == State.QUEUED
+    assert manifests.abandon(abandoned.id, world.now).state == State.ABANDONED
+
+
+def test_a_repeated_enqueue_changes_nothing(world: World) -> None:
+    manifest: Manifest = world.manifest("a.json")
+    world.ledger.manifests.enqueue(manifest)
+    world.claimed(world.row(manifest.id))
+    assert world.ledger.manifests.enqueue(manifest) == State.RUNNING
+
+
+def test_an_unknown_manifest_is_an_invalid_input(world: World) -> None:
+    ghost = replace(world.queued("a.json"), id="ghost")
+    with pytest.raises(InvalidInputError, match="no manifest ghost"):
+        claim(world, ghost)
+
+
+def test_other_errors_of_the_table_are_raised(world: World) -> None:
+    world.dynamodb.delete_table(TableName="ledger")
+    with pytest.raises(ClientError, match="ResourceNotFound"):
+        world.ledger.manifests.get("m")

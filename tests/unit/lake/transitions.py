@@ -1,0 +1,101 @@
+"""Every transition of a manifest as a function of a row, and the states from which it is legal."""
+
+from collections.abc import Callable
+
+from lake.errors import InvalidInputError, LeaseLostError
+from lake.ledger import Claim, CommitReference, ManifestRow, State
+from tests.unit.lake.world import LEASE, World
+
+DOCUMENT = CommitReference("commits/c.json", "0" * 64)
+STATES = ("QUEUED", "RUNNING", "EXPIRED", "PUBLISHING", "DONE", "FAILED", "FAILED PUBLISH", "SUPERSEDED", "ABANDONED")
+
+
+def row_in_state(world: World, state: str) -> ManifestRow:
+    """The row of a manifest that legal transitions have brought to ``state``."""
+    manifests = world.ledger.manifests
+    if state == "ABANDONED":
+        return manifests.abandon("crashed", world.now)
+    row = world.queued("a.json", "b.json")
+    if state == "SUPERSEDED":
+        manifests.supersede([row], [world.manifest("a.json", "b.json")], "because", world.now)
+    if state in ("RUNNING", "EXPIRED", "PUBLISHING", "DONE", "FAILED", "FAILED PUBLISH"):
+        claim = world.claimed(row)
+        if state == "EXPIRED":
+            world.wait(LEASE)
+        if state == "FAILED":
+            manifests.fail(claim.row, "because", world.now)
+        if state in ("PUBLISHING", "DONE", "FAILED PUBLISH"):
+            manifests.commit(claim, DOCUMENT, world.now)
+        if state == "DONE":
+            manifests.finish(world.row(row.id), world.now)
+        if state == "FAILED PUBLISH":
+            manifests.fail(world.row(row.id), "because", world.now)
+    return world.row(row.id)
+
+
+def claim(world: World, row: ManifestRow) -> bool:
+    return world.ledger.manifests.claim(row, "jr_2", world.now, LEASE) is not None
+
+
+def release(world: World, row: ManifestRow) -> bool:
+    return world.ledger.manifests.release(row, "because", world.now)
+
+
+def commit(world: World, row: ManifestRow) -> bool:
+    try:
+        world.ledger.manifests.commit(Claim(row, "jr_1"), CommitReference("commits/other.json", "1" * 64), world.now)
+    except LeaseLostError:
+        return False
+    return True
+
+
+def renew(world: World, row: ManifestRow) -> bool:
+    try:
+        world.ledger.manifests.renew(Claim(row, "jr_1"), world.now, LEASE)
+    except LeaseLostError:
+        return False
+    return True
+
+
+def finish(world: World, row: ManifestRow) -> bool:
+    return world.ledger.manifests.finish(row, world.now)
+
+
+def fail(world: World, row: ManifestRow) -> bool:
+    return world.ledger.manifests.fail(row, "because", world.now)
+
+
+def force(world: World, row: ManifestRow) -> bool:
+    try:
+        return world.ledger.manifests.force(row, world.now)
+    except InvalidInputError:
+        return False
+
+
+def supersede(world: World, row: ManifestRow) -> bool:
+    return world.ledger.manifests.supersede(
+        [row], [world.manifest("a.json"), world.manifest("b.json")], "why", world.now
+    )
+
+
+Transition = Callable[[World, ManifestRow], bool]
+LEGAL: dict[Transition, tuple[str, ...]] = {
+    claim: ("QUEUED", "EXPIRED"),
+    renew: ("RUNNING",),
+    release: ("RUNNING", "EXPIRED"),
+    commit: ("RUNNING",),
+    finish: ("PUBLISHING",),
+    fail: ("QUEUED", "RUNNING", "EXPIRED", "PUBLISHING"),
+    force: ("DONE", "FAILED", "FAILED PUBLISH"),
+    supersede: ("QUEUED", "RUNNING", "EXPIRED"),
+}
+AFTERWARDS = {
+    claim: State.RUNNING,
+    renew: State.RUNNING,
+    release: State.QUEUED,
+    commit: State.PUBLISHING,
+    finish: State.DONE,
+    fail: State.FAILED,
+    force: State.QUEUED,
+    supersede: State.SUPERSEDED,
+}

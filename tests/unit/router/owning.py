@@ -1,0 +1,90 @@
+"""What the tests of ownership share: files of both lanes, redelivery, faults, and who owns what."""
+
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+from aws_lambda_powertools.utilities.data_classes import SQSEvent
+
+from lake.ledger import ArrivalRow, State
+from lake.manifest import Lane, read_manifest
+from lake.partition import Partition
+from router.route.handler import route
+from tests.unit.lake.faults import Faults
+from tests.unit.lake.world import file_of
+from tests.unit.router.conftest import Deployment
+from tests.unit.router.events import batch, failures, message, s3_record
+
+URGENT, ALSO_URGENT, NOT_URGENT = "orders/urgent/a.json", "orders/urgent/b.json", "clicks/c.json"
+IGNORED = "orders/d.csv"
+KEYS = (URGENT, ALSO_URGENT, NOT_URGENT, IGNORED)
+ROUTED = (URGENT, ALSO_URGENT, NOT_URGENT)
+WRITES = 4 + 2 * 4 + 1 + 1
+"""Arrival rows; document, dataset, row and partition of two manifests; a pointer; the start of the stream."""
+EVERY_WRITE = range(1, WRITES + 1)
+
+
+def event(keys: tuple[str, ...] = KEYS) -> SQSEvent:
+    """One message per file."""
+    return batch(*(message(key, s3_record(key)) for key in keys))
+
+
+def outside_peak(deployment: Deployment) -> Deployment:
+    deployment.wait(timedelta(hours=12))
+    return deployment
+
+
+def redeliver(deployment: Deployment, unacknowledged: list[str]) -> None:
+    """Redeliver as SQS does until every message is acknowledged; the visibility timeout is two minutes."""
+    for _ in range(6):
+        if not unacknowledged:
+            return
+        deployment.wait(timedelta(minutes=2))
+        unacknowledged = failures(route(event(tuple(unacknowledged)), deployment.services))
+    pytest.fail(f"never acknowledged: {unacknowledged}")
+
+
+def owners(deployment: Deployment) -> Counter[str]:
+    """Number of live manifests that list a file; read without the product's ledger code."""
+    items = deployment.dynamodb.scan(TableName="ledger")["Items"]
+    found: Counter[str] = Counter()
+    for item in items:
+        if item["sk"] == "manifest" and item["state"] not in ("ABANDONED", "SUPERSEDED"):
+            manifest = read_manifest(deployment.raw_s3, "control", item["id"], ("input",))
+            assert (item["files"], item["bytes"]) == (len(manifest.files), manifest.bytes)
+            found.update(file.key for file in manifest.files)
+            assert len({file.key.split("/")[0] for file in manifest.files} | {manifest.partition.dataset}) == 1
+    return found
+
+
+def assert_owned_once(deployment: Deployment) -> None:
+    assert owners(deployment) == Counter(ROUTED)
+    queued = {file.id for file in deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)}
+    for key in KEYS:
+        [row] = deployment.ledger.arrivals.versions("input", key)
+        assert (row.manifest is None) == (key == IGNORED)
+        assert row.lane is None or (row.manifest in queued) == (row.lane == Lane.STREAM)
+
+
+def lose_answer(faults: Faults, number: int) -> None:
+    faults.lose_answer_of = number
+
+
+def drop(faults: Faults, number: int) -> None:
+    faults.drop = number
+
+
+def delay(faults: Faults, number: int) -> None:
+    faults.delay = number
+
+
+def assert_nothing_acknowledged_too_early(deployment: Deployment, unacknowledged: list[str]) -> None:
+    owned = owners(deployment)
+    for key in set(ROUTED) - set(unacknowledged):
+        assert owned[key] == 1
+
+
+def orphan(deployment: Deployment, key: str, partition: Partition, lane: Lane) -> None:
+    """An arrival whose owner crashed before it wrote its manifest's row."""
+    recorded_at = (deployment.now - timedelta(hours=1)).isoformat()
+    deployment.ledger.arrivals.put(ArrivalRow(file_of(key), "crashed", partition, lane, "because", recorded_at))

@@ -1,0 +1,65 @@
+"""What the tests of sweep share: uploads and manifests in every state, and what a sweep changed."""
+
+import hashlib
+
+from lake.commit import CommitDocument, PendingObject, write_commit
+from lake.layout import commit_key, lake_key, quarantine_key
+from lake.ledger import Claim, ManifestRow
+from lake.publish import roll_forward
+from tests.unit.router.conftest import Deployment
+
+NOTHING = {
+    "rolledForward": 0,
+    "vanished": 0,
+    "released": 0,
+    "repointed": 0,
+    "adopted": 0,
+    "aborted": 0,
+    "deleted": 0,
+    "foreign": 0,
+    "stalled": 0,
+}
+
+
+def upload(deployment: Deployment, bucket: str, key: str) -> PendingObject:
+    body = key.encode()
+    upload_id = deployment.raw_s3.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"]
+    part = deployment.raw_s3.upload_part(Bucket=bucket, Key=key, UploadId=upload_id, PartNumber=1, Body=body)
+    etag = hashlib.md5(hashlib.md5(body).digest()).hexdigest() + "-1"
+    return PendingObject(bucket, key, upload_id, (part["ETag"].strip('"'),), etag, len(body), 1)
+
+
+def uploaded(deployment: Deployment, row: ManifestRow, files: int = 2) -> list[PendingObject]:
+    lake = [
+        upload(deployment, "lake", lake_key(row.partition, row.id, row.generation, number)) for number in range(files)
+    ]
+    return [*lake, upload(deployment, "quarantine", quarantine_key(row.partition, row.id, row.generation, files))]
+
+
+def committed(deployment: Deployment, claim: Claim, files: int = 2) -> ManifestRow:
+    """PUBLISHING, nothing completed."""
+    row = claim.row
+    *objects, reject = uploaded(deployment, row, files)
+    document = CommitDocument(
+        row.id, row.generation, row.attempt, row.partition, "jr_1", "", tuple(objects), (reject,), (), ("a",), 1
+    )
+    named = write_commit(deployment.s3, "control", commit_key(row.id, row.generation, row.attempt, "n"), document)
+    deployment.ledger.manifests.commit(claim, named, deployment.now)
+    return deployment.row(row.id)
+
+
+def published(deployment: Deployment, row: ManifestRow) -> ManifestRow:
+    """DONE."""
+    publishing = committed(deployment, deployment.claimed(row))
+    roll_forward(deployment.s3, deployment.ledger, "control", publishing, deployment.clock)
+    return deployment.row(row.id)
+
+
+def unfinished(deployment: Deployment) -> list[str]:
+    found = [deployment.raw_s3.list_multipart_uploads(Bucket=bucket) for bucket in ("lake", "quarantine")]
+    return [item["Key"] for answer in found for item in answer.get("Uploads", [])]
+
+
+def changes(done: dict[str, int]) -> dict[str, int]:
+    assert done.keys() == NOTHING.keys()
+    return {name: number for name, number in done.items() if number}
