@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from cli.demo.files import own_files
+from cli.demo.files import user_files
 from cli.demo.proof import count_input
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def zst(text: bytes) -> bytes:
 def test_files_are_taken_by_suffix_in_any_case_and_named_without_it(tmp_path: Path) -> None:
     for name in ("Orders.NDJSON", "clicks.json.bz2", "views.jsonl.Zst", "notes.csv"):
         (tmp_path / name).write_bytes(b"")
-    files, left_out = own_files(tmp_path)
+    files, left_out = user_files(tmp_path)
     assert sorted(file.dataset for file in files) == ["clicks", "orders", "views"]
     assert [path.name for path in left_out] == ["notes.csv"]
 
@@ -38,5 +38,5 @@ def test_the_proof_reads_every_codec(tmp_path: Path, compress: Callable[[bytes],
     plain.write_bytes(TEXT)
     packed.write_bytes(compress(TEXT))
     count, checksum = count_input(packed, "uri", "things")
-    assert (count.lines, count.rows, count.blank, count.bad, count.unreadable) == (4, 2, 1, 1, None)
+    assert (count.lines, count.rows, count.blank, count.invalid, count.unreadable) == (4, 2, 1, 1, None)
     assert (count, checksum) == count_input(plain, "uri", "things")

@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from lake.errors import LeaseLostError
-from lake.ledger import Claim, Document, ManifestRow, State
+from lake.ledger import Claim, CommitReference, ManifestRow, State
 from lake.manifest import Lane
 from lake.partition import Partition
 from transform import finalize
@@ -19,7 +19,7 @@ from transform.context import ConversionContext
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 ROW = ManifestRow("m", State.RUNNING, Lane.BATCH, Partition("d", "2026-03-04", 12), "2026", 1, 1, attempt=1)
-REFERENCE = Document("commits/m.json", "0" * 64)
+REFERENCE = CommitReference("commits/m.json", "0" * 64)
 NO_ANSWER = ReadTimeoutError(endpoint_url="https://ledger")
 
 
@@ -33,7 +33,7 @@ class FakeManifests:
     row: ManifestRow = ROW
     released: list[str] = field(default_factory=list)
 
-    def commit(self, claim: Claim, reference: Document, now: datetime) -> None:
+    def commit(self, claim: Claim, reference: CommitReference, now: datetime) -> None:
         if self.errors and not self.applied:
             raise self.errors.pop(0)
         self.row = replace(self.row, state=State.PUBLISHING, document=reference)
