@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from local.cloud import LocalCloud
 from tests.chaos.glue_history import HISTORIES, run_glue_history
+from tests.chaos.pool_worker import lead_to, play
 from tests.chaos.processes import clients
-from tests.chaos.workers import lead_to, play
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -8,7 +8,7 @@ from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from tests.chaos.choices import settings
+from tests.chaos.fault_space import settings
 from tests.chaos.glue_world import OVER, GlueWorld
 from tests.chaos.history import Report
 from tests.chaos.injection import Fault

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PRODUCT = ("lake", "transform", "batch_job", "streaming_job")
-CHAOS = ("tests/__init__.py", *(f"tests/chaos/{name}.py" for name in ("__init__", "points", "injection")))
+CHAOS = ("tests/__init__.py", *(f"tests/chaos/{name}.py" for name in ("__init__", "injection_points", "injection")))
 CHAOS_MODULES = (*CHAOS, "tests/chaos/glue_process.py", "tests/chaos/glue_daemon.py")
 OVER = frozenset({"STOPPED", "SUCCEEDED", "FAILED", "TIMEOUT", "ERROR", "EXPIRED"})
 PATIENCE_SECONDS = 240

@@ -10,7 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import transform.lease
-from tests.chaos.choices import DATASETS, combinations, settings
+from tests.chaos.fault_space import DATASETS, combinations, settings
 from tests.chaos.injection import Fault
 from tests.chaos.inputs import Input, body
 from tests.chaos.world import World

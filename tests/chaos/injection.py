@@ -22,7 +22,7 @@ from obstore.exceptions import GenericError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-from tests.chaos.points import INPUT_READ, point_of
+from tests.chaos.injection_points import INPUT_READ, point_of
 
 UNDER_RETRIES = frozenset({"throttle", "unavailable", "lost try"})
 """Actions that botocore's own retries see; the others are seen by the product."""

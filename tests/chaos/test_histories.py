@@ -15,8 +15,8 @@ import transform.finalize
 from lake.ledger import State
 from lake.ledger.arrivals import Arrivals, _attributes, arrival_key
 from lake.ledger.manifests import Manifests
-from tests.chaos import patches
-from tests.chaos.choices import combinations
+from tests.chaos import runtime_patches
+from tests.chaos.fault_space import combinations
 from tests.chaos.history import run_history
 from tests.chaos.processes import Clients, clients
 
@@ -32,7 +32,7 @@ SHORT_SET = range(0, len(combinations()), 29)
 @pytest.fixture(scope="module")
 def shared(cloud: LocalCloud) -> Iterator[Clients]:
     os.environ.setdefault("POWERTOOLS_METRICS_NAMESPACE", "chaos")
-    with patches.installed():
+    with runtime_patches.installed():
         yield clients()
 
 

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from local.cloud import LocalCloud
-from tests.chaos.workers import lead_to
+from tests.chaos.pool_worker import lead_to
 from tests.load.control import with_old_manifests
 from tests.load.lanes import batch_load, stream_load
 from tests.load.large import large_file

@@ -22,8 +22,8 @@ from router.sweep.handler import sweep
 from router.telemetry import logger
 from streaming_job.micro_batch import Lane as StreamLane
 from streaming_job.micro_batch import convert_pointers
-from tests.model.baton import Violation
 from tests.model.inline_pool import POOLS, InlinePool
+from tests.model.scheduler import Violation
 from tests.model.world import LEASE, PARTITION
 from transform.convert import convert
 from transform.job import JobFailedError
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from lake.manifest import ObjectVersion
-    from tests.model.baton import Actor
+    from tests.model.scheduler import Actor
     from tests.model.world import World
     from transform.task_model import Task
 

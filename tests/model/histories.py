@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from lake.manifest import Lane
 from tests.model.actors import planner, played, promoter, route, stream, sweeper, worker
-from tests.model.baton import Actor, Baton, Crash, Violation, is_read
 from tests.model.invariants import Watch
+from tests.model.scheduler import Actor, Baton, Crash, Violation, is_read
 from tests.model.world import World
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from tests.model.baton import Violation
+from tests.model.scheduler import Violation
 
 if TYPE_CHECKING:
     from tests.model.world import World

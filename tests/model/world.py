@@ -14,9 +14,9 @@ from lake.partition import Partition
 from lake.resource_names import ResourceNames
 from lake.settings import parse_settings
 from router.services import Services as RouterServices
-from tests.model.baton import Actor, Baton, is_read
 from tests.model.fake_dynamodb import FakeDynamoDB
 from tests.model.fake_s3 import FakeS3
+from tests.model.scheduler import Actor, Baton, is_read
 from transform.services import Services as TransformServices
 
 if TYPE_CHECKING:

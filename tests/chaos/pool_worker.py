@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from router.telemetry import logger, metrics
-from tests.chaos import patches
+from tests.chaos import runtime_patches
 from tests.chaos.history import run_history
 from tests.chaos.processes import clients
 
@@ -27,5 +27,5 @@ def lead_to(environment: Mapping[str, str]) -> None:
 
 def play(seed: int) -> Report:
     """One history in this process."""
-    with patches.installed():
+    with runtime_patches.installed():
         return run_history(clients(), seed)

@@ -14,7 +14,7 @@ from lake.settings import (
     SweepSettings,
 )
 from tests.chaos.injection import ACTIONS, UNDER_RETRIES
-from tests.chaos.points import INPUT_READ, WRITES
+from tests.chaos.injection_points import INPUT_READ, WRITES
 
 if TYPE_CHECKING:
     from random import Random

@@ -19,8 +19,8 @@ from lake.manifest import Identity, Lane
 from router.ownership.draft import RoutedArrival
 from router.ownership.own import ArrivalOutcome, own
 from tests.model.actors import acknowledge, planner, played, promoter, stream, sweeper, worker
-from tests.model.baton import Actor, Crash, Violation, is_read
 from tests.model.invariants import LIVE, Watch
+from tests.model.scheduler import Actor, Crash, Violation, is_read
 from tests.model.world import PARTITION, SETTINGS, World
 
 if TYPE_CHECKING:

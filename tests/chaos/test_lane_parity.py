@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from lake.settings import UrgentSettings
-from tests.chaos import patches
-from tests.chaos.choices import DATASETS, settings
+from tests.chaos import runtime_patches
+from tests.chaos.fault_space import DATASETS, settings
 from tests.chaos.inputs import Input, body
 from tests.chaos.processes import clients
 from tests.chaos.world import World
@@ -34,7 +34,7 @@ Lake = tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]]
 
 @pytest.fixture(scope="module")
 def _patched(cloud: LocalCloud) -> Iterator[None]:
-    with patches.installed():
+    with runtime_patches.installed():
         yield
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from lake.manifest import Lane, read_manifest, write_manifest
 from tests.model.actors import planner, played, promoter, worker
-from tests.model.moves import held_once
+from tests.model.ownership_changes import held_once
 from tests.model.world import World
 
 

@@ -13,8 +13,8 @@ from lake.ledger.supersede import supersede_actions
 from lake.ledger.table import RefusedError, Where
 from lake.manifest import Lane, write_manifest
 from lake.time import iso_utc
-from tests.model.baton import Violation
-from tests.model.moves import MOVERS, WHEN, kill, quiet_writes
+from tests.model.ownership_changes import MOVERS, WHEN, kill, quiet_writes
+from tests.model.scheduler import Violation
 from tests.model.world import PARTITION
 
 DOCUMENT, SUPERSEDE, POINTER, START_STREAM = "put_object", "transact_write_items", "put_object", "start_job_run"
