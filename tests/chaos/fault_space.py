@@ -1,56 +1,27 @@
-"""What a seed chooses from: settings, and faults at every point."""
+"""Every fault that a history can inject: each injection point, before and after its request, with each action."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from lake.settings import (
-    BatchSettings,
-    ConvertSettings,
-    DatasetRule,
-    PeakSettings,
-    Settings,
-    StreamSettings,
-    SweepSettings,
-)
-from tests.chaos.injection import ACTIONS, UNDER_RETRIES
-from tests.chaos.injection_points import INPUT_READ, WRITES
-
-if TYPE_CHECKING:
-    from random import Random
+from tests.chaos.injection import ACTIONS, RETRIED_BY_BOTOCORE
+from tests.chaos.injection_points import INJECTION_POINTS, INPUT_READ
 
 WORKER_POINTS = ("upload create", "upload part", INPUT_READ)
-DATASETS = ("orders", "clicks")
+"""Points that a Spark worker reaches, not the driver."""
 
 
-def combinations() -> list[tuple[str, str, str]]:
-    """Every (point, before or after, action) that makes sense."""
+def fault_space() -> list[tuple[str, str, str]]:
+    """(point, ``before`` or ``after``, action) of every fault that can occur, in a fixed order."""
     found = []
-    for point in WRITES:
+    for point in INJECTION_POINTS:
         for action in ACTIONS:
             if action == "kill worker" and point not in WORKER_POINTS:
                 continue
-            if point == INPUT_READ and (action in UNDER_RETRIES or action == "lost answer"):
+            if point == INPUT_READ and (action in RETRIED_BY_BOTOCORE or action == "lost response"):
                 continue
-            # Renewals have a thread of their own; whoever sleeps elsewhere finds its lease lost there.
+            # Renewals run in a thread of their own; a process that stalls elsewhere finds its lease lost there.
             if action == "stall" and point == "renew":
                 continue
-            # A lost answer is one of a request that was carried out; a refusal comes before.
-            whens = {"throttle": ("before",), "unavailable": ("before",), "lost answer": ("after",)}
-            found += [(point, when, action) for when in whens.get(action, ("before", "after"))]
+            # Only an applied request can lose its response; a throttled one is refused before it is applied.
+            moments = {"throttle": ("before",), "unavailable": ("before",), "lost response": ("after",)}
+            found += [(point, when, action) for when in moments.get(action, ("before", "after"))]
     return found
-
-
-def settings(random: Random) -> Settings:
-    """Small limits, so that a few lines make several splits, tasks, manifests and runs."""
-    return Settings(
-        "chaos",
-        datasets=tuple(DatasetRule(name, f"{name}/") for name in DATASETS),
-        peak=PeakSettings(hours=()),
-        stream=StreamSettings(manifest_files=random.randint(1, 3), max_attempts=random.randint(1, 3)),
-        batch=BatchSettings(manifest_files=random.randint(2, 6), max_attempts=random.randint(1, 3), flex=False),
-        convert=ConvertSettings(
-            split_bytes=random.choice([64, 300, 1 << 20]), target_file_bytes=random.choice([64, 500, 1 << 20])
-        ),
-        sweep=SweepSettings(listing_hours=0),
-    )

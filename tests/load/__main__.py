@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from local.cloud import LocalCloud
-from tests.chaos.pool_worker import lead_to
+from tests.chaos.pool_worker import connect_to
 from tests.load.control import with_old_manifests
 from tests.load.lanes import batch_load, stream_load
 from tests.load.large import large_file
@@ -44,7 +44,7 @@ def main(argv: list[str]) -> int:
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"no part is called {', '.join(sorted(unknown))}: choose from {', '.join(PARTS)}")
     with tempfile.TemporaryDirectory(prefix="load-") as folder, LocalCloud.start(Path(folder) / "cloud") as cloud:
-        lead_to(cloud.environment)
+        connect_to(cloud.environment)
         passed = [_part(name, options, cloud, Path(folder)) for name in options.parts or PARTS]
     return 0 if all(passed) else 1
 

@@ -102,7 +102,7 @@ def test_the_conversion_costs_nothing_for_each_file(world: World) -> None:
             route(world)
             with counted() as counts:
                 if lane == "batch":
-                    world.night()
+                    world.execution()
                 else:
                     world.stream(1)
             if files > 1:
