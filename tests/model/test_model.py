@@ -1,9 +1,11 @@
 """The protocol keeps its promises without faults, under every single fault, and in random histories."""
 
+from random import Random
+
 import pytest
 
 from tests.model.histories import histories_with_one_fault, play, scripted
-from tests.model.random_histories import at_random, explore
+from tests.model.random_histories import FaultPlan, explore, play_plan
 from tests.model.scenarios import SCENARIOS
 
 EVERY = {"reprocess": 7, "plan": 5, "promote": 7, "poison": 29}
@@ -42,7 +44,14 @@ def test_a_publisher_of_the_right_document_publishes_nothing_after_it_was_change
     assert history.violation is None, history.describe()
 
 
-def test_a_history_is_replayed_by_its_seed() -> None:
-    first, second = (at_random(SCENARIOS["reprocess"], 3) for _ in range(2))
+def test_a_history_is_replayed_by_its_plan() -> None:
+    plan = FaultPlan(2, 0.2, 0.2, used_id_succeeds=True, draws=Random(3).randbytes(200))
+    first, second = (play_plan(SCENARIOS["reprocess"], plan) for _ in range(2))
     assert first.faults
     assert first.trace == second.trace
+
+
+def test_random_histories_are_replayed_by_their_seed() -> None:
+    first, second = (explore(SCENARIOS["reprocess"], 3, 10) for _ in range(2))
+    assert first.faults
+    assert first == second

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tests.model.mutations import Mutation
 
 MAX_HISTORIES = 150
+MAX_SHRUNK_FAULTS = 3
 RULES: dict[str, tuple[Mutation, str]] = {
     "skip the fence": (mutations.skip_the_fence, "workers"),
     "publish before audit": (mutations.publish_before_audit, "workers"),
@@ -59,7 +60,7 @@ def first_violation(rule: str) -> History | None:
         history = scripted(scenario, SCRIPTS[rule])
         return history if history.violation else None
     violations = (history for history in histories_with_one_fault(scenario) if history.violation)
-    return next(violations, None) or explore(scenario, 0, MAX_HISTORIES).violation
+    return next(violations, None) or explore(scenario, 0, MAX_HISTORIES, shrink=False).violation
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -69,3 +70,14 @@ def test_removing_any_rule_is_detected(rule: str) -> None:
     with mutation():
         # When histories are played, Then one of them breaks a promise
         assert first_violation(rule) is not None
+
+
+def test_a_random_violation_is_shrunk_to_few_faults() -> None:
+    # Given the product without a rule
+    mutation, scenario = RULES["merge unconditionally"]
+    with mutation():
+        # When random histories are played
+        explored = explore(SCENARIOS[scenario], 0, MAX_HISTORIES)
+    # Then the violation is reported with few faults
+    assert explored.violation is not None
+    assert 1 <= len(explored.violation.faults) <= MAX_SHRUNK_FAULTS, explored.violation.describe()
