@@ -14,13 +14,11 @@ import router.ownership.own
 import transform.finalize
 from lake.commit import to_bytes
 from lake.errors import LeaseLostError
-from lake.ledger import Document, ManifestRow, State
+from lake.ledger import Document
 from lake.ledger.fence import Claim
 from lake.ledger.manifests import Manifests
 from lake.ledger.table import Table, Where
-from lake.manifest import Lane
 from tests.model import actors
-from tests.model.world import PARTITION
 from transform.upload import Uploads
 
 Mutation = Callable[[], AbstractContextManager[Any]]
@@ -139,6 +137,9 @@ def sweep_aborts_uploads_of_all_but_running_manifests() -> AbstractContextManage
 
 
 def adopt_without_abandoning() -> AbstractContextManager[Any]:
+    from lake.ledger import ManifestRow, State
+    from lake.manifest import Lane
+    from tests.model.world import PARTITION
     def unfenced(self, manifest, now):
         return ManifestRow(manifest, State.ABANDONED, Lane.BATCH, PARTITION, "", 0, 0)
 

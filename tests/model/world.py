@@ -126,12 +126,12 @@ class World:
         return manifest.id
 
     def router(self, actor: Actor | None) -> RouterServices:
-        """The control plane's services for an actor; None: its calls meet no faults."""
+        """The control plane as an actor sees it; None: its calls meet no faults."""
         s3, dynamodb, glue = (self._client(actor, client) for client in (self.s3, self.dynamodb, FakeGlue(self)))
         return RouterServices(SETTINGS, RESOURCES, Ledger.over(dynamodb, "ledger"), s3, glue, self.clock)
 
     def transform(self, actor: Actor | None) -> TransformServices:
-        """The data plane's services for an actor; None: its calls meet no faults."""
+        """The data plane as an actor sees it."""
         s3, dynamodb = (self._client(actor, client) for client in (self.s3, self.dynamodb))
         return TransformServices(s3, Ledger.over(dynamodb, "ledger"), RESOURCES, SETTINGS)
 
