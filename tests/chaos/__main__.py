@@ -1,4 +1,4 @@
-"""``python -m tests.chaos``: histories with faults, a table of what was injected, and the number of violations."""
+"""``python -m tests.chaos``: histories with faults, a table of the injected faults, and the number of violations."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from local.cloud import LocalCloud
 from tests.chaos.glue_history import HISTORIES, run_glue_history
+from tests.chaos.pool_worker import connect_to, play
 from tests.chaos.processes import clients
-from tests.chaos.workers import lead_to, play
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,65 +24,65 @@ if TYPE_CHECKING:
     from tests.chaos.history import Report
 
 WORKERS = 2
-PROGRESS = 100
-"""A line of progress after so many histories."""
+HISTORIES_PER_PROGRESS_LINE = 100
 
 
 def main(argv: list[str]) -> int:
-    """1 when a promise was broken."""
+    """Play the histories; 1 when a promise was broken, otherwise 0."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos")
     parser.add_argument("--histories", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=0, help="of the first history; the next ones count up")
-    parser.add_argument("--glue", type=int, default=0, help="how many histories with real Glue runs; -1: all")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first history; it grows by 1 per history")
+    parser.add_argument("--glue", type=int, default=0, help="number of histories with real Glue runs; -1: all")
     parser.add_argument("--first", type=int, default=0, help="number of the first history with real Glue runs")
     parser.add_argument("--log", action="store_true", help="print what happened in each history")
     options = parser.parse_args(argv)
     end = HISTORIES if options.glue < 0 else min(options.first + options.glue, HISTORIES)
     with tempfile.TemporaryDirectory(prefix="chaos-") as folder, LocalCloud.start(Path(folder)) as cloud:
-        lead_to(cloud.environment)
+        connect_to(cloud.environment)
         bad = _histories(options.histories, options.seed, cloud.environment, log=options.log)
         shared = clients()
         runs = (run_glue_history(cloud, shared, number, options.seed) for number in range(options.first, end))
-        again = f"python -m tests.chaos --histories 0 --glue 1 --seed {options.seed} --first {{}} --log"
-        bad += _show("histories with real Spark processes", runs, again, log=options.log, progress=1)
+        replay = f"python -m tests.chaos --histories 0 --glue 1 --seed {options.seed} --first {{}} --log"
+        bad += _show("histories with real Spark processes", runs, replay, log=options.log, per_line=1)
     print(f"{bad} violations")
     return min(bad, 1)
 
 
 def _histories(count: int, seed: int, environment: Mapping[str, str], *, log: bool) -> int:
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(WORKERS, mp_context=context, initializer=partial(lead_to, dict(environment))) as pool:
+    with ProcessPoolExecutor(WORKERS, mp_context=context, initializer=partial(connect_to, dict(environment))) as pool:
         reports = pool.map(play, range(seed, seed + count))
-        return _show("histories in process", reports, "make chaos SEED={}", log=log, progress=PROGRESS)
+        per_line = HISTORIES_PER_PROGRESS_LINE
+        return _show("histories in one process", reports, "make chaos SEED={}", log=log, per_line=per_line)
 
 
-def _show(what: str, reports: Iterable[Report], again: str, *, log: bool, progress: int) -> int:
-    """Print progress, every violation with its seed, and the table; the number of histories with violations."""
+def _show(kind: str, reports: Iterable[Report], replay: str, *, log: bool, per_line: int) -> int:
+    """Print progress, every violation with its replay command, and the table; the number of violated histories."""
     fired: Counter[tuple[str, str, str]] = Counter()
     bad, number, started = 0, 0, time.monotonic()
     for number, report in enumerate(reports, start=1):
         fired.update((fault.point, fault.when, fault.action) for fault in report.fired)
         if report.violations:
             bad += 1
-            print(f"VIOLATION, to see it again: {again.format(report.seed)}")
+            print(f"VIOLATION, replay with: {replay.format(report.seed)}")
             print("".join(f"  {text}\n" for text in report.violations))
         if log or report.violations:
             print("".join(f"    {line}\n" for line in report.log))
-        if number % progress == 0:
+        if number % per_line == 0:
             seconds = time.monotonic() - started
-            print(f"{number} {what}, {sum(fired.values())} faults, {seconds:.0f} s, {bad} violations", flush=True)
+            print(f"{number} {kind}, {sum(fired.values())} faults, {seconds:.0f} s, {bad} violations", flush=True)
     if number:
         print(table(fired))
     return bad
 
 
 def table(fired: Counter[tuple[str, str, str]]) -> str:
-    """How often each point was struck, by action."""
+    """Number of injected faults by point and action."""
     actions = sorted({action for _, _, action in fired})
     lines = [f"{'point':26}" + "".join(f"{action:>13}" for action in actions)]
     for point, when in sorted({(point, when) for point, when, _ in fired}):
-        numbers = "".join(f"{fired[point, when, action]:>13}" for action in actions)
-        lines.append(f"{when + ' ' + point:26}{numbers}")
+        counts = "".join(f"{fired[point, when, action]:>13}" for action in actions)
+        lines.append(f"{when + ' ' + point:26}{counts}")
     lines.append(f"{'all':26}" + "".join(f"{sum(n for key, n in fired.items() if key[2] == a):>13}" for a in actions))
     return "\n".join(lines)
 

@@ -1,4 +1,4 @@
-"""Invariants, read from lake, quarantine and raw ledger items. Shares no code with the product."""
+"""The promises, checked against lake, quarantine and raw ledger items. Shares no code with the product."""
 
 from __future__ import annotations
 
@@ -19,41 +19,34 @@ if TYPE_CHECKING:
 TERMINAL = {"DONE", "FAILED", "SUPERSEDED", "ABANDONED"}
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
-    """Where the checker looks."""
-
-    input: str
-    lake: str
-    quarantine: str
-    control: str
-    table: str
-
-
 @dataclass
 class Checker:
-    """``s3`` and ``dynamodb`` are plain clients; ``dynamodb`` gives Python values."""
+    """Checks one deployment. ``s3`` and ``dynamodb`` are plain clients; ``dynamodb`` returns Python values."""
 
     s3: Any
     dynamodb: Any
-    names: Names
+    input_bucket: str
+    lake_bucket: str
+    quarantine_bucket: str
+    control_bucket: str
+    ledger_table: str
     found: list[str] = field(default_factory=list)
 
     def violations(self, inputs: Sequence[Input]) -> list[str]:
-        """What is wrong after the repairs; empty: every promise is kept."""
+        """Every broken promise after the repairs; empty: all are kept."""
         self.found = []
-        manifests, arrivals = self._ledger()
-        self._terminal(manifests)
-        owners = self._owners(inputs, manifests, arrivals)
-        published = self._published(manifests)
-        self._objects(published)
-        self._nothing_unfinished()
-        self._contents(inputs, owners, published)
+        manifests, arrivals = self._read_ledger()
+        self._check_terminal(manifests)
+        owners = self._check_owners(inputs, manifests, arrivals)
+        published = self._check_commit_documents(manifests)
+        self._check_objects(published)
+        self._check_no_open_uploads()
+        self._check_contents(inputs, owners, published)
         return self.found
 
-    def _ledger(self) -> tuple[dict[str, dict[str, Any]], dict[tuple[str, str], dict[str, Any]]]:
+    def _read_ledger(self) -> tuple[dict[str, dict[str, Any]], dict[tuple[str, str], dict[str, Any]]]:
         items: list[dict[str, Any]] = []
-        request: dict[str, Any] = {"TableName": self.names.table, "ConsistentRead": True}
+        request: dict[str, Any] = {"TableName": self.ledger_table, "ConsistentRead": True}
         while True:
             page = self.dynamodb.scan(**request)
             items += page["Items"]
@@ -64,24 +57,24 @@ class Checker:
         arrivals = {(item["key"], item["sk"]): item for item in items if item["pk"].startswith("arrival#")}
         return manifests, arrivals
 
-    def _terminal(self, manifests: dict[str, dict[str, Any]]) -> None:
+    def _check_terminal(self, manifests: dict[str, dict[str, Any]]) -> None:
         for name, item in manifests.items():
             if item["state"] not in TERMINAL:
                 self.found.append(f"manifest {name} is {item['state']}, not terminal: {item.get('reason')}")
             elif "open" in item:
-                self.found.append(f"manifest {name} is {item['state']} and still in the index of open ones")
+                self.found.append(f"manifest {name} is {item['state']} and still in the index of open manifests")
 
-    def _owners(
+    def _check_owners(
         self,
         inputs: Sequence[Input],
         manifests: dict[str, dict[str, Any]],
         arrivals: dict[tuple[str, str], dict[str, Any]],
     ) -> dict[tuple[str, str], str]:
-        """The one manifest that ends the chain of each input, and holds it."""
+        """(key, version) of each input -> the one manifest that holds it and ends its chain of successors."""
         holders: dict[tuple[str, str], list[str]] = {}
         for name, item in manifests.items():
             if item["state"] in ("DONE", "FAILED"):
-                for file in self._document(name):
+                for file in self._files_of(name):
                     holders.setdefault(file, []).append(name)
         owners = {}
         for entry in inputs:
@@ -90,7 +83,7 @@ class Checker:
                 self.found.append(f"{file} has no arrival row")
                 continue
             names = holders.get(file, [])
-            ends = set(self._ends(str(arrivals[file].get("manifest")), manifests))
+            ends = set(self._last_successors(str(arrivals[file].get("manifest")), manifests))
             if len(names) != 1 or not ends.issuperset(names):
                 self.found.append(f"{file} is in the manifests {names}, its arrival leads to {sorted(ends)}")
             else:
@@ -99,30 +92,30 @@ class Checker:
         self.found += [f"manifests hold {file}, which never arrived" for file in holders if file not in known]
         return owners
 
-    def _ends(self, name: str, manifests: dict[str, dict[str, Any]]) -> Iterator[str]:
+    def _last_successors(self, name: str, manifests: dict[str, dict[str, Any]]) -> Iterator[str]:
         item = manifests.get(name)
         if item is not None and item["state"] == "SUPERSEDED":
             for successor in item["superseded_by"]:
-                yield from self._ends(successor, manifests)
+                yield from self._last_successors(successor, manifests)
         else:
             yield name
 
-    def _document(self, name: str) -> list[tuple[str, str]]:
-        body = json.loads(self._get(self.names.control, f"manifests/{name[:8]}/{name}.json"))
+    def _files_of(self, name: str) -> list[tuple[str, str]]:
+        body = json.loads(self._get(self.control_bucket, f"manifests/{name[:8]}/{name}.json"))
         files = [(key, version or f"etag:{etag}") for _, key, version, etag, _, _ in body["files"]]
         if len(set(files)) != len(files):
             self.found.append(f"manifest {name} lists a file twice")
         return files
 
-    def _published(self, manifests: dict[str, dict[str, Any]]) -> dict[tuple[str, str], tuple[str, str]]:
-        """(bucket, key) of every object that a reader may count on -> (manifest, ETag)."""
+    def _check_commit_documents(self, manifests: dict[str, dict[str, Any]]) -> dict[tuple[str, str], tuple[str, str]]:
+        """(bucket, key) of every published object -> (manifest, ETag)."""
         objects = {}
         for name, item in manifests.items():
             if item["state"] == "DONE" and "published_key" not in item:
                 self.found.append(f"manifest {name} is DONE without a published generation")
             if "published_key" not in item:
                 continue
-            body = self._get(self.names.control, item["published_key"])
+            body = self._get(self.control_bucket, item["published_key"])
             if hashlib.sha256(body).hexdigest() != item["published_sha256"]:
                 self.found.append(f"the commit document of {name} is not the one that its row names")
             document = json.loads(body)
@@ -130,64 +123,64 @@ class Checker:
                 objects[entry["bucket"], entry["key"]] = (name, entry["etag"])
         return objects
 
-    def _objects(self, published: dict[tuple[str, str], tuple[str, str]]) -> None:
-        standing = {
+    def _check_objects(self, published: dict[tuple[str, str], tuple[str, str]]) -> None:
+        etags = {
             (bucket, item["Key"]): item["ETag"].strip('"')
-            for bucket in (self.names.lake, self.names.quarantine)
+            for bucket in (self.lake_bucket, self.quarantine_bucket)
             for item in self._list(bucket)
         }
-        for place in sorted(standing.keys() - published.keys()):
-            self.found.append(f"{place} is left over: no published document names it")
-        for place, (name, etag) in sorted(published.items()):
-            if standing.get(place) != etag:
-                self.found.append(f"{place} of manifest {name} is {standing.get(place)}, its document says {etag}")
+        for location in sorted(etags.keys() - published.keys()):
+            self.found.append(f"{location} is left over: no published document names it")
+        for location, (name, etag) in sorted(published.items()):
+            if etags.get(location) != etag:
+                self.found.append(f"{location} of manifest {name} is {etags.get(location)}, its document says {etag}")
 
-    def _nothing_unfinished(self) -> None:
-        for bucket in (self.names.lake, self.names.quarantine):
+    def _check_no_open_uploads(self) -> None:
+        for bucket in (self.lake_bucket, self.quarantine_bucket):
             for upload in self.s3.list_multipart_uploads(Bucket=bucket).get("Uploads", []):
-                self.found.append(f"an unfinished upload of {bucket}/{upload['Key']} is left over")
+                self.found.append(f"an open upload of {bucket}/{upload['Key']} is left over")
 
-    def _contents(
+    def _check_contents(
         self,
         inputs: Sequence[Input],
         owners: dict[tuple[str, str], str],
         published: dict[tuple[str, str], tuple[str, str]],
     ) -> None:
-        read_by = {name for name, _ in published.values()}
+        publishers = {name for name, _ in published.values()}
         rows: Counter[str] = Counter()
         lines: Counter[str] = Counter()
         files: Counter[str] = Counter()
         for entry in inputs:
             # A manifest that FAILED as a whole keeps its files by reference in its document.
-            if owners.get((entry.key, entry.version)) not in read_by:
+            if owners.get((entry.key, entry.version)) not in publishers:
                 continue
             rows.update(entry.rows)
             lines.update(entry.rejects)
             if not entry.readable:
                 files[f"{entry.key} {entry.version}"] += 1
         self._compare("the lake", rows, Counter(self._lake_rows()))
-        records = list(self._records())
+        records = list(self._quarantine_records())
         self._compare("the quarantine", lines, Counter(r["line"] for r in records if r["kind"] == "line"))
         by_reference = (r for r in records if r["kind"] == "file")
-        prefix = f"s3://{self.names.input}/"
+        prefix = f"s3://{self.input_bucket}/"
         found = Counter(f"{r['source'].removeprefix(prefix)} {r['version']}" for r in by_reference)
         self._compare("the quarantine by reference", files, found)
 
     def _compare(self, where: str, expected: Counter[str], found: Counter[str]) -> None:
-        lost, more = expected - found, found - expected
-        if lost:
-            self.found.append(f"{where} lacks {sum(lost.values())}, such as {next(iter(lost))}")
-        if more:
-            self.found.append(f"{where} has {sum(more.values())} too many, such as {next(iter(more))}")
+        missing, surplus = expected - found, found - expected
+        if missing:
+            self.found.append(f"{where} lacks {sum(missing.values())}, for example {next(iter(missing))}")
+        if surplus:
+            self.found.append(f"{where} has {sum(surplus.values())} too many, for example {next(iter(surplus))}")
 
     def _lake_rows(self) -> Iterator[str]:
-        for item in self._list(self.names.lake):
-            for row in pq.read_table(io.BytesIO(self._get(self.names.lake, item["Key"]))).to_pylist():
+        for item in self._list(self.lake_bucket):
+            for row in pq.read_table(io.BytesIO(self._get(self.lake_bucket, item["Key"]))).to_pylist():
                 yield json.dumps({name: value for name, value in row.items() if value is not None}, sort_keys=True)
 
-    def _records(self) -> Iterator[dict[str, Any]]:
-        for item in self._list(self.names.quarantine):
-            yield from map(json.loads, self._get(self.names.quarantine, item["Key"]).splitlines())
+    def _quarantine_records(self) -> Iterator[dict[str, Any]]:
+        for item in self._list(self.quarantine_bucket):
+            yield from map(json.loads, self._get(self.quarantine_bucket, item["Key"]).splitlines())
 
     def _list(self, bucket: str) -> Iterable[dict[str, Any]]:
         pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=bucket)

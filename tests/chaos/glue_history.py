@@ -1,4 +1,4 @@
-"""Histories with real Spark processes that die: one for each named point, through both lanes."""
+"""Histories with real Spark processes that die: one for each injection point, through both lanes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from tests.chaos.choices import settings
 from tests.chaos.glue_world import OVER, GlueWorld
 from tests.chaos.history import Report
 from tests.chaos.injection import Fault
-from tests.chaos.inputs import Input, body
+from tests.chaos.inputs import Input, random_body
+from tests.chaos.random_settings import random_settings
 
 if TYPE_CHECKING:
     from lake.settings import Settings
@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 
 BATCH, STREAM = "batch", "stream"
 FILES = 4
+"""Number of input files per arrival."""
+MAX_ROUNDS = 3
 
 
 def _fault(point: str, when: str, action: str = "kill", nth: int = 1) -> Fault:
     return Fault(point, when, nth, action)
 
 
-POINTS: tuple[tuple[str, Fault], ...] = (
+FAULTS: tuple[tuple[str, Fault], ...] = (
     (BATCH, _fault("claim", "before")),
     (STREAM, _fault("claim", "after")),
     (BATCH, _fault("renew", "after")),
@@ -42,7 +44,7 @@ POINTS: tuple[tuple[str, Fault], ...] = (
     (BATCH, _fault("commit document", "after")),
     (STREAM, _fault("commit", "before")),
     (BATCH, _fault("commit", "after")),
-    (STREAM, _fault("commit", "after", "lost answer")),
+    (STREAM, _fault("commit", "after", "lost response")),
     (BATCH, _fault("completion", "before", nth=2)),
     (STREAM, _fault("completion", "after")),
     (BATCH, _fault("dataset row", "after")),
@@ -55,38 +57,41 @@ POINTS: tuple[tuple[str, Fault], ...] = (
     (STREAM, _fault("commit document", "before", "stall")),
     (BATCH, _fault("completion", "before", "stall")),
 )
-"""Lane and fault of each history; those that follow have none of these but something else that goes wrong."""
-OTHERS = ("two runs at once", "no checkpoint", "no last commit of the checkpoint")
-HISTORIES = len(POINTS) + len(OTHERS)
+"""Lane and fault of each history."""
+CONDITIONS = ("two runs at once", "no checkpoint", "no last commit of the checkpoint")
+"""The histories after those of ``FAULTS``, one for each condition."""
+HISTORIES = len(FAULTS) + len(CONDITIONS)
 
 
 def run_glue_history(cloud: LocalCloud, clients: Clients, number: int, seed: int) -> Report:
-    """History ``number`` of ``HISTORIES`` with the inputs of ``seed``."""
+    """Play history ``number`` (from 0) of ``HISTORIES`` with the inputs of ``seed``."""
     random = Random(seed * 1000 + number)
     world = GlueWorld.create(clients, random, _settings(random), versions=True)
     assert isinstance(world, GlueWorld)
     world.cloud_glue = cloud.client("glue")
-    world.glue = _QuietGlue(world.cloud_glue)  # type: ignore[assignment]
+    world.glue = _GlueWithoutStarts(world.cloud_glue)  # type: ignore[assignment]
     world.deploy()
     try:
         _play(world, number)
-        violations = _ending(world)
+        violations = _final_violations(world)
     except AssertionError as error:
-        violations = [f"the history did not come to its end: {error}"]
+        violations = [f"the history did not end: {error}"]
     return Report(number, tuple(world.fired), tuple(violations), tuple(world.log))
 
 
 def _play(world: GlueWorld, number: int) -> None:
-    if number < len(POINTS):
-        lane, fault = POINTS[number]
+    if number < len(FAULTS):
+        lane, fault = FAULTS[number]
         _arrive(world, lane, broken=fault.point in ("exclusions", "release"))
-        _struck(world, lane, fault)
+        _run_with_fault(world, lane, fault)
+    elif CONDITIONS[number - len(FAULTS)] == "two runs at once":
+        _run_twice(world)
     else:
-        _twice(world) if number == len(POINTS) else _checkpoint(world, number)
+        _run_without_checkpoint(world, whole=CONDITIONS[number - len(FAULTS)] == "no checkpoint")
 
 
-class _QuietGlue:
-    """Glue as the Lambdas see it; they start no runs here, because histories do."""
+class _GlueWithoutStarts:
+    """Glue for the Lambdas: their StartJobRun has no effect, because the history starts all runs itself."""
 
     def __init__(self, glue: Any) -> None:
         self._glue = glue
@@ -99,7 +104,7 @@ class _QuietGlue:
 
 
 def _settings(random: Random) -> Settings:
-    base = settings(random)
+    base = random_settings(random)
     return replace(
         base,
         stream=replace(base.stream, trigger_seconds=1, idle_minutes=0.05, manifest_files=2, max_attempts=3),
@@ -111,7 +116,7 @@ def _settings(random: Random) -> Settings:
 def _arrive(world: GlueWorld, lane: str, *, broken: bool, first: int = 0) -> None:
     folder = "orders/urgent" if lane == STREAM else "orders"
     for number in range(first, first + FILES):
-        content = body(world.random, f"f{number}", truncated=broken and number == first)
+        content = random_body(world.random, f"f{number}", truncated=broken and number == first)
         key = f"{folder}/{number}.ndjson"
         version, name, event = world.put(key, content)
         world.inputs.append(Input(key, version, len(content.data), content.rows, content.rejects, content.readable))
@@ -120,44 +125,44 @@ def _arrive(world: GlueWorld, lane: str, *, broken: bool, first: int = 0) -> Non
     assert not world.queue
 
 
-def _begin(world: GlueWorld, lane: str, fault: Fault | None) -> tuple[str, str]:
+def _start(world: GlueWorld, lane: str, fault: Fault | None) -> tuple[str, str]:
+    """Start a run of the lane; the names of its job and of the run."""
     if lane == STREAM:
         return world.resources.stream_job, world.start(world.resources.stream_job, fault)
     (document,) = world.plan_runs()
     return world.resources.batch_job, world.start(world.resources.batch_job, fault, run=document)
 
 
-def _struck(world: GlueWorld, lane: str, fault: Fault) -> None:
-    job, run = _begin(world, lane, fault)
-    world.wait(f"the fault {fault}", lambda: world.struck() is not None or world.state(job, run) in OVER)
-    if world.struck() is None:
+def _run_with_fault(world: GlueWorld, lane: str, fault: Fault) -> None:
+    job, run = _start(world, lane, fault)
+    world.wait(f"the fault {fault}", lambda: world.injected() is not None or world.state(job, run) in OVER)
+    if world.injected() is None:
         raise AssertionError(f"{fault} was never reached: {world.state(job, run)}")
     world.fired.append(fault)
-    world.log.append(f"{lane}: {world.struck()}")
+    world.log.append(f"{lane}: {world.injected()}")
     if fault.action != "stall":
         world.finish(job, run)
-        struck = [row["id"] for row in world.open_rows()]
-        _again(world, lane)
-        world.log += [_owners(world, name) for name in struck]
+        interrupted = [row["id"] for row in world.open_rows()]
+        _finish_open_manifests(world)
+        world.log += [_owners(world, name) for name in interrupted]
         return
-    # Its lease runs out, its successor finishes, then it wakes up.
-    asleep = time.monotonic() + world.settings.batch.lease_seconds + 1
-    world.wait("the lease to expire", lambda: time.monotonic() > asleep)
-    _again(world, lane)
-    world.wake()
+    # The stalled run resumes after its lease has expired and another run has finished its work.
+    expired_at = time.monotonic() + world.settings.batch.lease_seconds + 1
+    world.wait("the lease to expire", lambda: time.monotonic() > expired_at)
+    _finish_open_manifests(world)
+    world.resume()
     world.finish(job, run)
 
 
-def _again(world: GlueWorld, lane: str) -> None:
-    """Another run, as the state machines would start it, while anything is open in this lane."""
-    for _ in range(3):
+def _finish_open_manifests(world: GlueWorld) -> None:
+    """Start further runs of both lanes, like the state machines do, until no manifest is open (at most 3 rounds)."""
+    for _ in range(MAX_ROUNDS):
         rows = list(world.open_rows())
         world.log.append(f"open: {[(row['state'], row['attempt'], row['lane']) for row in rows]}")
         if not rows:
             return
-        lanes = {row["lane"] for row in rows}
-        for one in sorted(lanes):
-            if one == BATCH:
+        for lane in sorted({row["lane"] for row in rows}):
+            if lane == BATCH:
                 for document in world.plan_runs() or [world.run_document([row["id"] for row in rows])]:
                     world.finish(world.resources.batch_job, world.start(world.resources.batch_job, None, run=document))
             else:
@@ -165,43 +170,42 @@ def _again(world: GlueWorld, lane: str) -> None:
 
 
 def _owners(world: GlueWorld, name: str) -> str:
-    """What the ledger tells of a manifest that went through a fault."""
+    """State, attempt and owners of a manifest whose run met the fault."""
     row = world.ledger().manifests.get(name)
     assert row is not None
-    return (
-        f"{name}: {row.state}, attempt {row.attempt} by {row.owner}, before it {', '.join(row.earlier_owners) or '-'}"
-    )
+    earlier = ", ".join(row.earlier_owners) or "-"
+    return f"{name}: {row.state}, attempt {row.attempt} by {row.owner}, earlier owners: {earlier}"
 
 
-def _twice(world: GlueWorld) -> None:
+def _run_twice(world: GlueWorld) -> None:
     _arrive(world, BATCH, broken=False)
     (document,) = world.plan_runs()
     job = world.resources.batch_job
     for run in [world.start(job, None, run=document) for _ in range(2)]:
         world.finish(job, run)
-    _again(world, BATCH)
+    _finish_open_manifests(world)
 
 
-def _checkpoint(world: GlueWorld, number: int) -> None:
-    """The stream is done, loses its checkpoint or a part of it, and starts again with more to do."""
+def _run_without_checkpoint(world: GlueWorld, *, whole: bool) -> None:
+    """The stream finishes, loses its whole checkpoint or its last commit, and starts again with new files."""
     _arrive(world, STREAM, broken=False)
-    _again(world, STREAM)
+    _finish_open_manifests(world)
     control, s3 = world.resources.control_bucket, world.clients.s3
     listed = s3.list_objects_v2(Bucket=control, Prefix="checkpoint/stream/")
     keys = sorted(item["Key"] for item in listed["Contents"])
     commits = [key for key in keys if "/commits/" in key]
     assert commits
-    whole = OTHERS[number - len(POINTS)] == "no checkpoint"
     for key in keys if whole else commits[-1:]:
         s3.delete_object(Bucket=control, Key=key)
     world.log.append(f"deleted {'the checkpoint' if whole else commits[-1]}")
     _arrive(world, STREAM, broken=False, first=FILES)
-    _again(world, STREAM)
+    _finish_open_manifests(world)
 
 
-def _ending(world: GlueWorld) -> list[str]:
+def _final_violations(world: GlueWorld) -> list[str]:
+    """Sweep before and after the grace period, then check every promise."""
     for hours in (3, 6):
-        world.ahead = timedelta(hours=hours)
+        world.clock_offset = timedelta(hours=hours)
         world.sweep()
-    world.ahead = timedelta()
+    world.clock_offset = timedelta()
     return world.checker.violations(world.inputs)

@@ -1,4 +1,4 @@
-"""What a Glue run loads beside the product: one fault that strikes this very process, by a signal where it is fatal."""
+"""Loaded by a Glue run beside the product: injects one fault into this process, by a signal to kill or stall it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
     from lake.manifest import ObjectVersion
 
-VARIABLE = "CHAOS"
-RENEWAL_SECONDS = 30
-"""No renewal takes so long to come."""
+PLAN_VARIABLE = "CHAOS"
+"""Environment variable that hands the run's fault to the Python workers."""
+MAX_RENEWAL_SECONDS = 30
+"""Longer than the interval between two renewals of a lease."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +32,18 @@ class RealProcess:
     """The driver, or a Python worker of its Spark."""
 
     marks: Path
-    """Folder in which a fault that has struck leaves the number of the process."""
+    """Folder in which the injected fault leaves the process id, in the file ``fired``."""
     name: str = "process"
 
     def kill(self, fault: Fault) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     def stall(self, fault: Fault) -> None:
-        """All threads stop, the renewal of leases included, until somebody sends SIGCONT."""
+        """Stop all threads, including the renewal of leases, until the history sends SIGCONT."""
         os.kill(os.getpid(), signal.SIGSTOP)
 
     def fired(self, fault: Fault) -> bool:
-        """In all processes of a run together it fires once."""
+        """True once per run: in the first of its processes that reaches the fault."""
         try:
             with (self.marks / "fired").open("x") as mark:
                 mark.write(f"{os.getpid()} {fault}")
@@ -52,7 +53,7 @@ class RealProcess:
 
 
 def install(text: str) -> None:
-    """``text`` is ``{"marks": folder, "fault": [point, when, nth, action] or null}``."""
+    """Install the fault of ``{"marks": folder, "fault": [point, when, nth, action] or null}``."""
     plan = json.loads(text)
     if plan["fault"]:
         fault = Fault(*plan["fault"])
@@ -60,31 +61,31 @@ def install(text: str) -> None:
         injection.install()
 
 
-def work_until_renewed(text: str) -> None:
-    """For faults at a renewal: tasks read nothing before it, as those of real size last for longer than it takes."""
+def delay_reads_until_renewal(text: str) -> None:
+    """For a fault at a renewal: delay reads until it is injected, as tasks of production size outlast a renewal."""
     plan = json.loads(text)
     if not plan["fault"] or plan["fault"][0] != "renew":
         return
-    struck, read = Path(plan["marks"]) / "fired", Source.fetch
+    mark, original_fetch = Path(plan["marks"]) / "fired", Source.fetch
 
     def fetch(self: Source, file: ObjectVersion, start: int, end: int) -> Buffer:
-        deadline = time.monotonic() + RENEWAL_SECONDS
-        while not struck.exists() and time.monotonic() < deadline:
+        deadline = time.monotonic() + MAX_RENEWAL_SECONDS
+        while not mark.exists() and time.monotonic() < deadline:
             time.sleep(0.1)
-        return read(self, file, start, end)
+        return original_fetch(self, file, start, end)
 
     Source.fetch = fetch  # type: ignore[method-assign]
 
 
-def drive(argv: list[str]) -> int:
-    """The product's job that ``--job`` names, after ``--chaos`` has been installed here and for the workers."""
+def run_job(argv: list[str]) -> int:
+    """Install the fault of ``--chaos`` for the driver and its workers, then run the product's job ``--job``."""
     arguments = dict(zip(argv[::2], argv[1::2], strict=True))
-    os.environ[VARIABLE] = arguments["--chaos"]
+    os.environ[PLAN_VARIABLE] = arguments["--chaos"]
     install(arguments["--chaos"])
     code: int = importlib.import_module(f"{arguments['--job']}.main").main(argv)
     return code
 
 
 if __name__ == "__main__":
-    if code := drive(sys.argv[1:]):
+    if code := run_job(sys.argv[1:]):
         sys.exit(code)

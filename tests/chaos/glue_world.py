@@ -24,32 +24,32 @@ if TYPE_CHECKING:
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PRODUCT = ("lake", "transform", "batch_job", "streaming_job")
-CHAOS = ("tests/__init__.py", *(f"tests/chaos/{name}.py" for name in ("__init__", "points", "injection")))
-CHAOS_MODULES = (*CHAOS, "tests/chaos/glue_process.py", "tests/chaos/glue_daemon.py")
+INJECTION_MODULES = ("__init__", "injection_points", "injection", "glue_process", "glue_daemon")
 OVER = frozenset({"STOPPED", "SUCCEEDED", "FAILED", "TIMEOUT", "ERROR", "EXPIRED"})
-PATIENCE_SECONDS = 240
+MAX_WAIT_SECONDS = 240
 
 
 @dataclass
 class GlueWorld(World):
-    """Its clock is the real one; ``ahead`` moves that of the Lambdas only."""
+    """A world whose clock is the real one."""
 
     cloud_glue: Any = None
-    ahead: timedelta = timedelta()
+    clock_offset: timedelta = timedelta()
+    """Moves the clock of the Lambdas, not that of the jobs."""
     marks: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="chaos-marks-")))
 
     def clock(self) -> datetime:
-        return datetime.now(UTC) + self.ahead
+        return datetime.now(UTC) + self.clock_offset
 
     def deploy(self) -> None:
-        """The jobs of this deployment, as the stack makes them, with the faults' modules beside the product's."""
+        """Create the jobs of this deployment like the stack does, with the injection modules beside the product's."""
         control = self.resources.control_bucket
         packages = [path for name in PRODUCT for path in (CHECKOUT / name).rglob("*.py")]
-        modules = [CHECKOUT / name for name in CHAOS_MODULES]
+        modules = [CHECKOUT / "tests/chaos" / f"{name}.py" for name in INJECTION_MODULES]
         documents = {
             "assets/product.zip": _zip(packages),
-            "assets/chaos.zip": _zip(modules),
-            "assets/drive.py": (CHECKOUT / "tests/chaos/glue_process.py").read_bytes(),
+            "assets/chaos.zip": _zip([CHECKOUT / "tests/__init__.py", *modules]),
+            "assets/run_job.py": (CHECKOUT / "tests/chaos/glue_process.py").read_bytes(),
             "assets/settings.json": dump_settings(self.settings).encode(),
         }
         for key, data in documents.items():
@@ -62,7 +62,7 @@ class GlueWorld(World):
             self.cloud_glue.create_job(
                 Name=name,
                 Role="arn:aws:iam::000000000000:role/chaos",
-                Command={"Name": command, "ScriptLocation": f"s3://{control}/assets/drive.py", "PythonVersion": "3"},
+                Command={"Name": command, "ScriptLocation": f"s3://{control}/assets/run_job.py", "PythonVersion": "3"},
                 ExecutionProperty={"MaxConcurrentRuns": 3},
                 DefaultArguments={
                     **self.resources.to_arguments(),
@@ -75,7 +75,7 @@ class GlueWorld(World):
             )
 
     def run(self, kind: str, work: Callable[[str], Any], job: str | None = None) -> Any:
-        """A Lambda in this process, without faults."""
+        """Run a Lambda in this process, without faults; its result, or None when it failed."""
         try:
             return work(kind)
         except EXPECTED_ERRORS as error:
@@ -84,18 +84,19 @@ class GlueWorld(World):
 
     def start(self, job: str, fault: Fault | None, **arguments: str) -> str:
         """StartJobRun; the run's id."""
-        given = {f"--{name}": value for name, value in arguments.items()} | {"--chaos": self._plan(fault)}
-        run: str = self.cloud_glue.start_job_run(JobName=job, Arguments=given)["JobRunId"]
+        job_arguments = {f"--{name}": value for name, value in arguments.items()} | {"--chaos": self._plan(fault)}
+        run: str = self.cloud_glue.start_job_run(JobName=job, Arguments=job_arguments)["JobRunId"]
         return run
 
     def state(self, job: str, run: str) -> str:
         state: str = self.cloud_glue.get_job_run(JobName=job, RunId=run)["JobRun"]["JobRunState"]
         return state
 
-    def wait(self, what: str, look: Callable[[], object]) -> None:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not look():
-            assert time.monotonic() < deadline, f"waited {PATIENCE_SECONDS} s for {what}"
+    def wait(self, what: str, condition: Callable[[], object]) -> None:
+        """Wait for a condition, at most ``MAX_WAIT_SECONDS``; AssertionError after that."""
+        deadline = time.monotonic() + MAX_WAIT_SECONDS
+        while not condition():
+            assert time.monotonic() < deadline, f"waited {MAX_WAIT_SECONDS} s for {what}"
             time.sleep(0.2)
 
     def finish(self, job: str, run: str) -> str:
@@ -104,28 +105,28 @@ class GlueWorld(World):
         self.log.append(f"{job} {run[:9]}: {self.state(job, run)}")
         return self.state(job, run)
 
-    def struck(self) -> str | None:
-        """Who was struck by the fault, and by which."""
+    def injected(self) -> str | None:
+        """Process id and name of the injected fault; None: it was not reached yet."""
         mark = self.marks / "fired"
         return mark.read_text() if mark.exists() else None
 
-    def wake(self) -> None:
+    def resume(self) -> None:
         """SIGCONT to the process that was stopped."""
-        text = self.struck()
+        text = self.injected()
         assert text is not None
         os.kill(int(text.partition(" ")[0]), signal.SIGCONT)
 
     def plan_runs(self) -> list[str]:
-        """Run documents of a night."""
+        """The run documents of a new execution."""
         from router.plan.handler import plan
 
         self.numbers += 1
-        planned = plan({"execution": f"night-{self.numbers}"}, self.router())
+        planned = plan({"execution": f"execution-{self.numbers}"}, self.router())
         body = self.clients.s3.get_object(Bucket=planned["index"]["bucket"], Key=planned["index"]["key"])["Body"]
         return [entry["run"] for entry in json.loads(body.read())]
 
     def run_document(self, manifests: list[str]) -> str:
-        """A run of these manifests, whatever the plan thinks of them."""
+        """Write a run document of these manifests without a plan; its URI."""
         self.numbers += 1
         key = f"plans/manual-{self.numbers}/runs/00000.json"
         self.clients.s3.put_object(
@@ -138,8 +139,8 @@ class GlueWorld(World):
         return [item for item in self.items() if item["pk"].startswith("manifest#") and "open" in item]
 
     def _plan(self, fault: Fault | None) -> str:
-        listed = None if fault is None else [fault.point, fault.when, fault.nth, fault.action]
-        return json.dumps({"marks": str(self.marks), "fault": listed})
+        fields = None if fault is None else [fault.point, fault.when, fault.nth, fault.action]
+        return json.dumps({"marks": str(self.marks), "fault": fields})
 
 
 def _zip(paths: list[Path]) -> bytes:

@@ -1,4 +1,4 @@
-"""One seeded history: files, events, runs and faults at random, then repairs, then the invariants."""
+"""One seeded history: files, events, runs and faults at random, then repairs, then the checks."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import transform.lease
-from tests.chaos.choices import DATASETS, combinations, settings
+from tests.chaos.fault_space import fault_space
 from tests.chaos.injection import Fault
-from tests.chaos.inputs import Input, body
+from tests.chaos.inputs import Input, random_body
+from tests.chaos.random_settings import DATASETS, random_settings
 from tests.chaos.world import World
 
 if TYPE_CHECKING:
@@ -20,13 +21,14 @@ if TYPE_CHECKING:
 
     from tests.chaos.processes import Clients
 
-ROUNDS = 14
+MAX_REPAIR_ROUNDS = 14
 RENEWAL_SECONDS = 0.02
+"""Interval between renewals of a lease, in histories that inject faults into them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a history has shown."""
+    """The outcome of one history."""
 
     seed: int
     fired: tuple[Fault, ...]
@@ -35,9 +37,9 @@ class Report:
 
 
 def run_history(clients: Clients, seed: int) -> Report:
-    """The same seed gives the same history."""
+    """Play the history of this seed; the same seed gives the same history."""
     random = Random(seed)
-    world = World.create(clients, random, settings(random), versions=random.random() < 0.7)
+    world = World.create(clients, random, random_settings(random), versions=random.random() < 0.7)
     tokens = Random(seed)
     original, renewals = secrets.token_hex, transform.lease.RENEWALS_PER_LEASE
     secrets.token_hex = lambda nbytes=None: tokens.randbytes(nbytes or 32).hex()
@@ -53,18 +55,18 @@ class _History:
         self._world = world
         self._pause = threading.Event()
         self._random = world.random
-        self._primary = combinations()[seed % len(combinations())]
-        self._tricks = self._needed(self._primary[0])
+        self._primary = fault_space()[seed % len(fault_space())]
+        self._conditions = self._conditions_for(self._primary[0])
         if self._primary[0] == "renew":
             transform.lease.RENEWALS_PER_LEASE = int(world.settings.batch.lease_seconds / RENEWAL_SECONDS)
             world.before_tasks = self._await_renewal
 
     def play(self) -> Iterator[str]:
         world, random = self._world, self._random
-        world.meanwhile = self._others
+        world.while_stalled = self._concurrent_work
         for number in range(random.randint(2, 6)):
             self._arrive(number)
-        self._arm()
+        self._add_faults()
         for step in self._steps():
             step()
         world.log.append("repairs")
@@ -72,49 +74,48 @@ class _History:
         yield from (f"after the repairs: {text}" for text in world.checker.violations(world.inputs))
         if self._force_failed():
             yield from self._repair()
-            yield from (f"after forcing what failed: {text}" for text in world.checker.violations(world.inputs))
+            yield from (f"after forcing FAILED manifests: {text}" for text in world.checker.violations(world.inputs))
 
-    def _needed(self, point: str) -> set[str]:
-        """What has to happen for a point to be reached at all."""
+    def _conditions_for(self, point: str) -> set[str]:
+        """Conditions at random, and those without which the history never reaches the point."""
         random = self._random
-        chosen = {
-            trick for trick in ("broken file", "force", "orphan", "vanish", "failing task") if random.random() < 0.15
-        }
+        conditions = ("broken file", "force", "orphan", "lost uploads", "failing task")
+        chosen = {condition for condition in conditions if random.random() < 0.15}
         return chosen | {
             "exclusions": {"broken file"},
             "release": {"broken file"},
             "abort upload": {"broken file", "failing task"},
             "adopt": {"orphan"},
             "abandon": {"orphan"},
-            "fail": {"vanish"},
+            "fail": {"lost uploads"},
             "force": {"force"},
             "delete object": {"force"},
             "supersede": {"small manifests"},
         }.get(point, set())
 
     def _await_renewal(self) -> None:
-        """Tasks of real size last for longer than a renewal takes to come."""
-        before = self._world.counts.get("renew", 0)
+        """Wait for the next renewal (at most 1 s): tasks of production size last longer than a renewal interval."""
+        renewals = self._world.counts.get("renew", 0)
         deadline = time.monotonic() + 1
-        while self._world.counts.get("renew", 0) == before and time.monotonic() < deadline:
+        while self._world.counts.get("renew", 0) == renewals and time.monotonic() < deadline:
             self._pause.wait(RENEWAL_SECONDS)
 
     def _arrive(self, number: int) -> None:
         world, random = self._world, self._random
         urgent = random.choice(["", "urgent/"])
         key = f"{random.choice(DATASETS)}/{urgent}file {number}.ndjson"
-        truncated = "broken file" in self._tricks and (number == 0 or random.random() < 0.2)
-        content = body(random, f"f{number}", truncated=truncated)
+        truncated = "broken file" in self._conditions and (number == 0 or random.random() < 0.2)
+        content = random_body(random, f"f{number}", truncated=truncated)
         version, name, event = world.put(key, content)
         entry = Input(key, version, len(content.data), content.rows, content.rejects, content.readable)
         world.queue[name] = event
         if random.random() < 0.12:
-            again = body(random, f"g{number}")
-            version, other, event = world.put(key, again)
-            # Without versions the first one is gone before anybody has read it.
-            world.inputs.append(entry if world.versions else entry.lost())
-            entry = Input(key, version, len(again.data), again.rows, again.rejects)
-            world.queue[other] = event
+            second = random_body(random, f"g{number}")
+            version, second_name, event = world.put(key, second)
+            # A bucket without versions loses the first content before it is read.
+            world.inputs.append(entry if world.versions else entry.overwritten())
+            entry = Input(key, version, len(second.data), second.rows, second.rejects)
+            world.queue[second_name] = event
             if world.versions and random.random() < 0.3:
                 world.log.append(f"the event {name} is lost")
                 del world.queue[name]
@@ -122,46 +123,46 @@ class _History:
             world.log.append(f"the event {name} is lost")
             del world.queue[name]
         elif random.random() < 0.2:
-            world.queue[f"{name}-again"] = {**event, "messageId": f"{name}-again"}
+            world.queue[f"{name}-duplicate"] = {**event, "messageId": f"{name}-duplicate"}
         world.inputs.append(entry)
 
-    def _arm(self) -> None:
+    def _add_faults(self) -> None:
         random, world = self._random, self._world
         point, when, action = self._primary
         world.faults.append(Fault(point, when, 1, action))
-        if "orphan" in self._tricks:
+        if "orphan" in self._conditions:
             world.faults.append(Fault("enqueue", "before", 1, "kill"))
-        if "failing task" in self._tricks:
+        if "failing task" in self._conditions:
             world.faults += [Fault("upload part", "after", number, "raise") for number in (1, 2)]
         for _ in range(random.randint(0, 3)):
-            point, when, action = random.choice(combinations())
+            point, when, action = random.choice(fault_space())
             world.faults.append(Fault(point, when, random.randint(1, 4), action))
 
     def _steps(self) -> list[Callable[[], None]]:
         random, world = self._random, self._world
         work = [
             lambda: world.stream(random.randint(1, 4)),
-            lambda: world.night(twice=random.random() < 0.3),
+            lambda: world.execution(duplicate_runs=random.random() < 0.3),
             world.sweep,
             lambda: world.advance(minutes=random.choice([1, 6, 20])),
-            world.seen.clear,
+            world.seen_pointers.clear,
             self._lose_pointer,
             self._route_some,
             self._promote,
         ]
         steps = [self._route_some, self._route_some]
         steps += random.choices(work, weights=[5, 4, 2, 3, 1, 1, 2, 3], k=random.randint(3, 7))
-        if "vanish" in self._tricks:
-            steps.insert(random.randint(2, len(steps)), self._vanish)
-        if "force" in self._tricks:
-            steps += [self._force_any, world.night]
+        if "lost uploads" in self._conditions:
+            steps.insert(random.randint(2, len(steps)), self._lose_uploads)
+        if "force" in self._conditions:
+            steps += [self._force_any, world.execution]
         return steps
 
-    def _others(self) -> None:
-        """What happens while somebody sleeps."""
+    def _concurrent_work(self) -> None:
+        """Work of other processes while one is stalled."""
         random, world = self._random, self._world
+        work = [lambda: world.stream(4), world.execution, world.sweep, self._route_some, self._force_any, self._promote]
         for _ in range(random.randint(1, 3)):
-            work = [lambda: world.stream(4), world.night, world.sweep, self._route_some, self._force_any, self._promote]
             random.choice(work)()
 
     def _route_some(self) -> None:
@@ -171,7 +172,7 @@ class _History:
             self._world.route(names[: self._random.randint(1, len(names))])
 
     def _promote(self) -> None:
-        """Somebody makes a few files urgent, whatever has become of them."""
+        """Make a few files urgent, in any state."""
         world, random = self._world, self._random
         keys = sorted({entry.key for entry in world.inputs})
         chosen = random.sample(keys, min(len(keys), random.randint(1, 3)))
@@ -183,12 +184,12 @@ class _History:
         for item in world.clients.s3.list_objects_v2(Bucket=control, Prefix="inbox/").get("Contents", [])[:1]:
             world.clients.s3.delete_object(Bucket=control, Key=item["Key"])
 
-    def _vanish(self) -> None:
-        """A run dies between its commit and its first completion, and somebody aborts its uploads."""
+    def _lose_uploads(self) -> None:
+        """A run dies between its commit and its first completion, and its uploads are aborted."""
         world = self._world
         world.faults.append(Fault("completion", "before", world.counts.get("completion", 0) + 1, "kill"))
         world.stream(1)
-        world.night()
+        world.execution()
         for bucket in (world.resources.lake_bucket, world.resources.quarantine_bucket):
             for item in world.clients.s3.list_multipart_uploads(Bucket=bucket).get("Uploads", []):
                 world.clients.s3.abort_multipart_upload(Bucket=bucket, Key=item["Key"], UploadId=item["UploadId"])
@@ -215,23 +216,27 @@ class _History:
         world.run("force", work)
 
     def _repair(self) -> Iterator[str]:
-        """Redelivery, sweeps and runs until nothing happens any more, and one sweep after the grace period."""
+        """Redelivery, sweeps and runs until no work is left, and one sweep after the grace period."""
         world = self._world
-        for _ in range(ROUNDS):
+        for _ in range(MAX_REPAIR_ROUNDS):
             fired = len(world.fired)
             world.advance(hours=3)
             if world.queue:
                 world.route(list(world.queue))
             world.sweep()
             world.stream(1000)
-            world.night()
-            open_ones = [name for name, state in self._states().items() if state in ("QUEUED", "RUNNING", "PUBLISHING")]
-            if not world.queue and not open_ones and len(world.fired) == fired:
+            world.execution()
+            unfinished = [
+                name for name, state in self._states().items() if state in ("QUEUED", "RUNNING", "PUBLISHING")
+            ]
+            if not world.queue and not unfinished and len(world.fired) == fired:
                 world.advance(hours=3)
                 world.sweep()
                 if len(world.fired) == fired:
                     return
-        yield f"not quiet after {ROUNDS} rounds of repairs: {len(world.queue)} events, open: {open_ones}"
+        yield (
+            f"work is left after {MAX_REPAIR_ROUNDS} rounds of repairs: {len(world.queue)} events, open: {unfinished}"
+        )
 
     def _states(self) -> dict[str, str]:
         return {item["id"]: item["state"] for item in self._world.items() if item["pk"].startswith("manifest#")}

@@ -1,6 +1,6 @@
-"""Carries out faults inside of botocore: around whole calls, and around each try below its retries.
+"""Injects faults into botocore: around whole calls, and around each attempt that botocore retries.
 
-Only botocore and obstore are patched, never the product. Nothing else is imported: runs of Glue load it as well.
+Only botocore and obstore are patched, never the product. The module imports nothing else, because Glue runs load it.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from obstore.exceptions import GenericError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-from tests.chaos.points import INPUT_READ, point_of
+from tests.chaos.injection_points import INPUT_READ, point_of
 
-UNDER_RETRIES = frozenset({"throttle", "unavailable", "lost try"})
-"""Actions that botocore's own retries see; the others are seen by the product."""
-ACTIONS = ("kill", "kill worker", "raise", "stall", "lost answer", *sorted(UNDER_RETRIES))
+RETRIED_BY_BOTOCORE = frozenset({"throttle", "unavailable", "lost attempt"})
+"""Actions that botocore's own retries handle; the product sees the others."""
+ACTIONS = ("kill", "kill worker", "raise", "stall", "lost response", *sorted(RETRIED_BY_BOTOCORE))
 
 
 class Killed(BaseException):
-    """The process is gone: nothing in the product may catch it."""
+    """The process was killed. A BaseException, because no handler of the product may catch it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """At the ``nth`` time (from 1) that ``point`` is reached: ``action``, before or after the request itself."""
+    """One injected fault: ``action``, before or after the ``nth`` request (from 1) at ``point``."""
 
     point: str
     when: str
@@ -47,25 +47,25 @@ class Fault:
 
 
 class Actor(Protocol):
-    """Whoever sends requests: a process of the product."""
+    """A process of the product that sends requests."""
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Shown in the log."""
 
     def kill(self, fault: Fault) -> None:
         """End the process: raises or does not return."""
 
     def stall(self, fault: Fault) -> None:
-        """Sleep for longer than a lease."""
+        """Suspend the process for longer than a lease."""
 
     def fired(self, fault: Fault) -> bool:
-        """Record that it fires; False when it has fired already."""
+        """Record that the fault is injected now; False: it was injected before."""
 
 
 @dataclass
 class Injector:
-    """The faults of one actor and how often it has reached each point."""
+    """The faults of one actor, and how often it has reached each injection point."""
 
     actor: Actor
     faults: tuple[Fault, ...]
@@ -74,22 +74,22 @@ class Injector:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def reach(self, point: str) -> list[Fault]:
-        """The faults that this request meets."""
+        """Count one request at the point; the faults that are due at it."""
         with self.lock:
             number = self.counts[point] = self.counts.get(point, 0) + 1
         return [fault for fault in self.faults if fault.point == point and fault.nth == number]
 
 
 CURRENT: ContextVar[Injector | None] = ContextVar("injector", default=None)
-"""The injector of the actor that runs in this thread, and in the threads that it starts."""
+"""The injector of the actor that runs in this thread and in the threads that it starts."""
 WHOLE_PROCESS: list[Injector] = []
-"""The injector of a process that is one actor."""
-_tries: threading.local = threading.local()
+"""At most one injector: that of a process which is one actor as a whole."""
+_attempts: threading.local = threading.local()
 
 
 @contextlib.contextmanager
-def acting(injector: Injector | None) -> Iterator[None]:
-    """Requests inside are those of this actor."""
+def acting_as(injector: Injector | None) -> Iterator[None]:
+    """Requests inside the context belong to the injector's actor; None: they meet no faults."""
     token = CURRENT.set(injector)
     try:
         yield
@@ -97,28 +97,28 @@ def acting(injector: Injector | None) -> Iterator[None]:
         CURRENT.reset(token)
 
 
-def around(injector: Injector, point: str, url: str, operation: str, call: Callable[[], Any]) -> Any:
-    """One whole call of the product, with its faults."""
+def call_with_faults(injector: Injector, point: str, url: str, operation: str, call: Callable[[], Any]) -> Any:
+    """One whole call of the product, with the faults that are due at its point."""
     if injector.dead:
         raise Killed
     faults = [fault for fault in injector.reach(point) if injector.actor.fired(fault)]
     for fault in faults:
         if fault.when == "before":
-            _strike(injector, fault, url, operation)
-    _tries.faults = [fault for fault in faults if fault.action in UNDER_RETRIES]
+            _inject(injector, fault, url, operation)
+    _attempts.faults = [fault for fault in faults if fault.action in RETRIED_BY_BOTOCORE]
     try:
-        answer = call()
+        response = call()
     finally:
-        _tries.faults = []
+        _attempts.faults = []
     if injector.dead:
         raise Killed
     for fault in faults:
         if fault.when == "after":
-            _strike(injector, fault, url, operation)
-    return answer
+            _inject(injector, fault, url, operation)
+    return response
 
 
-def _strike(injector: Injector, fault: Fault, url: str, operation: str) -> None:
+def _inject(injector: Injector, fault: Fault, url: str, operation: str) -> None:
     if fault.action in ("kill", "kill worker"):
         injector.actor.kill(fault)
     elif fault.action == "stall":
@@ -129,15 +129,15 @@ def _strike(injector: Injector, fault: Fault, url: str, operation: str) -> None:
         raise GenericError(f"injected: {fault}")
     elif fault.action == "raise":
         raise ClientError({"Error": {"Code": "InternalServerError", "Message": f"injected: {fault}"}}, operation)
-    elif fault.action == "lost answer":
+    elif fault.action == "lost response":
         raise ReadTimeoutError(endpoint_url=url)
 
 
 def patches() -> list[tuple[Any, str, Any]]:
-    """(owner, attribute, value) of what has to be replaced; without a current injector nothing changes."""
+    """(owner, attribute, new value) of each attribute to replace; without a current injector nothing changes."""
     client: Any = botocore.client.BaseClient
     endpoint: Any = botocore.endpoint.Endpoint
-    original_call, original_try = client._make_api_call, endpoint._do_get_response
+    original_call, original_attempt = client._make_api_call, endpoint._do_get_response
     original_start = threading.Thread.start
 
     def make_api_call(self: Any, operation: str, request: dict[str, Any]) -> Any:
@@ -146,18 +146,18 @@ def patches() -> list[tuple[Any, str, Any]]:
             return original_call(self, operation, request)
         point = point_of(self.meta.service_model.service_name, operation, request)
         url = self.meta.endpoint_url
-        return around(injector, point, url, operation, lambda: original_call(self, operation, request))
+        return call_with_faults(injector, point, url, operation, lambda: original_call(self, operation, request))
 
     def get_response(self: Any, request: Any, operation_model: Any, context: Any) -> Any:
-        faults = getattr(_tries, "faults", [])
+        faults = getattr(_attempts, "faults", [])
         if not faults:
-            return original_try(self, request, operation_model, context)
+            return original_attempt(self, request, operation_model, context)
         fault = faults.pop(0)
-        if fault.action == "lost try" and fault.when == "after":
-            original_try(self, request, operation_model, context)
-        if fault.action == "lost try":
+        if fault.action == "lost attempt" and fault.when == "after":
+            original_attempt(self, request, operation_model, context)
+        if fault.action == "lost attempt":
             return None, ReadTimeoutError(endpoint_url=request.url)
-        return _refusal(fault, request, operation_model), None
+        return _error_response(fault, request, operation_model), None
 
     def start(self: threading.Thread) -> None:
         injector = CURRENT.get()
@@ -165,8 +165,8 @@ def patches() -> list[tuple[Any, str, Any]]:
             run = self.run
 
             def run_as_actor() -> None:
-                # A thread of a dead process ends without a word.
-                with acting(injector), contextlib.suppress(Killed):
+                # The process is dead, so no caller may see how its threads ended.
+                with acting_as(injector), contextlib.suppress(Killed):
                     run()
 
             self.run = run_as_actor  # type: ignore[method-assign]
@@ -178,7 +178,7 @@ def patches() -> list[tuple[Any, str, Any]]:
         injector = CURRENT.get() or next(iter(WHOLE_PROCESS), None)
         if injector is None:
             return original_get(*arguments, **options)
-        return around(injector, INPUT_READ, "", INPUT_READ, lambda: original_get(*arguments, **options))
+        return call_with_faults(injector, INPUT_READ, "", INPUT_READ, lambda: original_get(*arguments, **options))
 
     return [
         (obstore, "get", get),
@@ -189,7 +189,7 @@ def patches() -> list[tuple[Any, str, Any]]:
 
 
 def install() -> None:
-    """Patch this process for good."""
+    """Patch this process until it ends."""
     for owner, name, value in patches():
         setattr(owner, name, value)
 
@@ -199,8 +199,8 @@ class _NoBody:
         return iter(())
 
 
-def _refusal(fault: Fault, request: Any, operation_model: Any) -> Any:
-    """What S3 or DynamoDB answers when it has no time, as botocore has parsed it."""
+def _error_response(fault: Fault, request: Any, operation_model: Any) -> Any:
+    """The response of S3 or DynamoDB under throttling or overload, as botocore parses it."""
     s3 = operation_model.service_model.service_name == "s3"
     code = "SlowDown" if s3 else "ProvisionedThroughputExceededException"
     status = 503 if s3 or fault.action == "unavailable" else 400

@@ -1,4 +1,4 @@
-"""The little of Spark that a conversion uses, in this process: tasks die, are tried again and run twice."""
+"""The part of Spark's API that a conversion uses, in this process: tasks die, are retried and run twice."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
-from tests.chaos.injection import CURRENT, Fault, Injector, Killed, acting
+from tests.chaos.injection import CURRENT, Fault, Injector, Killed, acting_as
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from random import Random
 
-ATTEMPTS = 2
+MAX_ATTEMPTS = 2
+SPECULATION_RATE = 0.05
 
 
 @dataclass
 class Worker:
-    """The process of one task attempt; its end is not the driver's, unless the fault says so."""
+    """The Python worker of one task attempt. The driver survives its death, unless the fault kills both."""
 
     driver: Injector
     name: str
@@ -40,7 +41,7 @@ class Worker:
 
 
 class InlineSpark:
-    """A session."""
+    """In place of a Spark session."""
 
     def __init__(self, random: Random, before_tasks: Callable[[], None] = lambda: None) -> None:
         self.sparkContext = self
@@ -66,7 +67,7 @@ class InlineSpark:
 
 
 class InlineJob:
-    """One job over tasks, each in a partition of its own."""
+    """In place of an RDD: one job over tasks, each in its own partition."""
 
     def __init__(self, tasks: Sequence[Any], random: Random, before_tasks: Callable[[], None]) -> None:
         self._tasks = tasks
@@ -87,25 +88,25 @@ class InlineJob:
 
     def _task(self, task: bytes) -> list[Any]:
         results = self._attempts(task)
-        # A speculative copy: it may win, and then nobody reports the first one's uploads.
-        return self._attempts(task) if self._random.random() < 0.05 else results
+        # A speculative copy may win; then the uploads of the first one are never reported.
+        return self._attempts(task) if self._random.random() < SPECULATION_RATE else results
 
     def _attempts(self, task: bytes) -> list[Any]:
         driver = CURRENT.get()
-        for _ in range(ATTEMPTS):
+        for _ in range(MAX_ATTEMPTS):
             try:
-                with acting(_worker(driver)):
+                with acting_as(_worker(driver)):
                     results = list(self._function(iter([pickle.loads(task)])))
             except Killed:
                 if driver is not None and driver.dead:
                     raise
                 error = "the worker died"
-            except Exception as raised:  # as Spark does, whatever it is
+            except Exception as raised:  # Spark retries a task after any error
                 error = f"{type(raised).__name__}: {raised}"
             else:
-                answer: list[Any] = pickle.loads(pickle.dumps(results))
-                return answer
-        raise PySparkException(f"Job aborted: task failed {ATTEMPTS} times: {error}")
+                received: list[Any] = pickle.loads(pickle.dumps(results))
+                return received
+        raise PySparkException(f"Job aborted: task failed {MAX_ATTEMPTS} times: {error}")
 
 
 def _worker(driver: Injector | None) -> Injector | None:

@@ -1,4 +1,4 @@
-"""Input files of a history, with what has to become of each of their lines."""
+"""Input files of a history, with the expected outcome of each of their lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from random import Random
 
 VALUES = ("1.10", "1E400", "true", '"a\\u00e9"', "[1, 2 ]", '{"b" : 1.0}', "-0", '""')
-SPOKEN = {'"a\\u00e9"': "aé", '""': ""}
+UNESCAPED = {'"a\\u00e9"': "aé", '""': ""}
+"""The value in the lake, where it is not the JSON text itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,20 +24,20 @@ class Input:
     """Version id, or ``etag:`` and the ETag."""
     size: int
     rows: tuple[str, ...]
-    """JSON text of each row that has to be in the lake, keys sorted."""
+    """JSON text of each expected row of the lake, keys sorted."""
     rejects: tuple[str, ...]
-    """Text of each line that has to be in the quarantine."""
+    """Text of each expected line of the quarantine."""
     readable: bool = True
-    """False: the file as a whole goes to the quarantine, by reference."""
+    """False: the whole file goes to the quarantine, by reference."""
 
-    def lost(self) -> Input:
-        """The same version, gone before it was read."""
+    def overwritten(self) -> Input:
+        """The same version, overwritten before it was read in a bucket without versions."""
         return replace(self, rows=(), rejects=(), readable=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """Bytes to put, and what they hold."""
+    """Bytes of one file, and the expected outcome of its lines (see ``Input``)."""
 
     data: bytes
     rows: tuple[str, ...]
@@ -44,8 +45,8 @@ class Body:
     readable: bool = True
 
 
-def body(random: Random, name: str, *, truncated: bool = False) -> Body:
-    """A few lines, each with a text of its own; ``truncated``: a gzip without its end."""
+def random_body(random: Random, name: str, *, truncated: bool = False) -> Body:
+    """A few lines, each with a unique text; ``truncated``: a gzip stream cut in half."""
     lines, rows, rejects = [], [], []
     for number in range(random.randint(1, 12)):
         token, kind = f"{name}-{number}", random.random()
@@ -58,15 +59,15 @@ def body(random: Random, name: str, *, truncated: bool = False) -> Body:
             value = random.choice(VALUES)
             column = random.choice("vwx")
             lines.append(f'{{"id":"{token}","{column}":{value}}}')
-            row = {"id": token, column: SPOKEN.get(value, value)}
+            row = {"id": token, column: UNESCAPED.get(value, value)}
             rows.append(json.dumps(row, sort_keys=True))
     if not rows:
         lines.append(f'{{"id":"{name}-last"}}')
         rows.append(json.dumps({"id": f"{name}-last"}))
     data = "\n".join(lines).encode() + random.choice([b"\n", b""])
     if truncated:
-        packed = gzip.compress(data + random.randbytes(400).hex().encode())
-        return Body(packed[: len(packed) // 2], (), (), readable=False)
+        compressed = gzip.compress(data + random.randbytes(400).hex().encode())
+        return Body(compressed[: len(compressed) // 2], (), (), readable=False)
     if random.random() < 0.15:
         return Body(gzip.compress(data), tuple(rows), tuple(rejects))
     return Body(data, tuple(rows), tuple(rejects))

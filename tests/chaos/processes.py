@@ -1,4 +1,4 @@
-"""Processes of a history that can be killed or put to sleep, and the clients they share."""
+"""Processes of a history that faults can kill or stall, and the clients that they share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Clients:
-    """Made once per process: they know no deployment."""
+    """Created once per process and shared by all deployments."""
 
     s3: Any
     dynamodb: Any
@@ -37,7 +37,7 @@ class Process:
         raise Killed
 
     def stall(self, fault: Fault) -> None:
-        self.world.sleep_past_the_lease(self.name)
+        self.world.stall_past_the_lease(self.name)
 
     def fired(self, fault: Fault) -> bool:
         return self.world.record(fault)
@@ -45,5 +45,5 @@ class Process:
 
 @cache
 def clients() -> Clients:
-    """From the environment, as every process of the product does."""
+    """Configured by the environment, like those of every process of the product."""
     return Clients(s3_client(), boto3.Session().resource("dynamodb", config=JOB_CLIENT_CONFIG).meta.client)

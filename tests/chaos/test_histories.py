@@ -1,9 +1,8 @@
-"""A short set of histories, and proof that the checker sees what it is there to see."""
+"""A short set of histories keeps every promise; mutation tests of the checker: it detects every removed rule."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,9 +13,10 @@ import router.sweep.uploads
 import transform.finalize
 from lake.ledger import State
 from lake.ledger.arrivals import Arrivals, _attributes, arrival_key
+from lake.ledger.manifest_row import row_of
 from lake.ledger.manifests import Manifests
-from tests.chaos import patches
-from tests.chaos.choices import combinations
+from tests.chaos import runtime_patches
+from tests.chaos.fault_space import fault_space
 from tests.chaos.history import run_history
 from tests.chaos.processes import Clients, clients
 
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
     from local.cloud import LocalCloud
 
-SHORT_SET = range(0, len(combinations()), 29)
-"""Every 29th fault of the list."""
+SHORT_SET = range(0, len(fault_space()), 29)
+"""Every 29th fault of the fault space."""
 
 
 @pytest.fixture(scope="module")
 def shared(cloud: LocalCloud) -> Iterator[Clients]:
     os.environ.setdefault("POWERTOOLS_METRICS_NAMESPACE", "chaos")
-    with patches.installed():
+    with runtime_patches.installed():
         yield clients()
 
 
-def test_every_line_is_published_once_whatever_happens(shared: Clients) -> None:
+def test_every_line_is_published_once_under_every_fault(shared: Clients) -> None:
     fired = 0
     for seed in SHORT_SET:
         report = run_history(shared, seed)
@@ -46,19 +46,19 @@ def test_every_line_is_published_once_whatever_happens(shared: Clients) -> None:
 
 
 def test_the_same_seed_gives_the_same_history(shared: Clients) -> None:
-    seed = combinations().index(("commit", "before", "stall"))
+    seed = fault_space().index(("commit", "before", "stall"))
     first, second = run_history(shared, seed), run_history(shared, seed)
     assert first.fired == second.fired
     assert len(first.log) == len(second.log)
 
 
 def seeds_of(point: str) -> list[int]:
-    """Histories that strike this point, and reach it."""
-    return [seed for seed, (name, _, _) in enumerate(combinations()) if name == point]
+    """Seeds of the histories whose first fault is at this point."""
+    return [seed for seed, (name, _, _) in enumerate(fault_space()) if name == point]
 
 
 def violations(shared: Clients, seeds: list[int]) -> list[str]:
-    """Of the first history that has any."""
+    """The violations of the first history that has any."""
     for seed in seeds:
         report = run_history(shared, seed)
         if report.violations:
@@ -66,7 +66,9 @@ def violations(shared: Clients, seeds: list[int]) -> list[str]:
     return []
 
 
-def test_an_arrival_that_is_put_without_a_condition_is_seen(shared: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_arrival_row_written_without_a_condition_is_detected(
+    shared: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def put(self: Arrivals, row: Any) -> Any:
         self._table.put(arrival_key(row.file.bucket, row.file.key, row.file.version), _attributes(row), [])
         return row
@@ -75,25 +77,17 @@ def test_an_arrival_that_is_put_without_a_condition_is_seen(shared: Clients, mon
     assert violations(shared, seeds_of("pointer"))
 
 
-def test_an_owner_that_is_given_up_without_a_fence_is_seen(shared: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_owner_abandoned_without_a_fence_is_detected(shared: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
     def abandon(self: Manifests, manifest: str, _now: object) -> Any:
-        row = self.get(manifest)
-        known = self._table.get(arrival_key("", "", ""))
-        assert known is None
-        return row or replace(_abandoned(), id=manifest)
-
-    def _abandoned() -> Any:
-        from lake.ledger.manifest_row import row_of
-
-        return row_of({"id": "", "state": State.ABANDONED})
+        return self.get(manifest) or row_of({"id": manifest, "state": State.ABANDONED})
 
     monkeypatch.setattr(Manifests, "abandon", abandon)
     monkeypatch.setattr(router.ownership.resolve, "OWNER_GRACE", router.ownership.resolve.OWNER_GRACE * 0)
-    asleep = combinations().index(("enqueue", "before", "stall"))
-    assert violations(shared, [asleep + number * len(combinations()) for number in range(40)])
+    stalled = fault_space().index(("enqueue", "before", "stall"))
+    assert violations(shared, [stalled + number * len(fault_space()) for number in range(40)])
 
 
-def test_a_supersede_that_leaves_its_sources_is_seen(shared: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_supersede_that_leaves_its_sources_live_is_detected(shared: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
     def supersede(self: Manifests, _sources: object, successors: Any, _reason: str, _now: object) -> bool:
         return all(self.enqueue(manifest) == State.QUEUED for manifest in successors)
 
@@ -101,19 +95,19 @@ def test_a_supersede_that_leaves_its_sources_is_seen(shared: Clients, monkeypatc
     assert violations(shared, seeds_of("supersede"))
 
 
-def test_a_sweep_that_forgets_which_generation_is_published_is_seen(
+def test_a_sweep_that_deletes_the_published_generation_is_detected(
     shared: Clients, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(router.sweep.objects, "may_delete", lambda row, generation, *_: row.state == State.DONE)
     assert violations(shared, seeds_of("finish"))
 
 
-def test_a_roll_forward_that_completes_nothing_is_seen(shared: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_roll_forward_that_completes_no_upload_is_detected(shared: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lake.publish.complete_all", lambda *_: None)
     assert violations(shared, seeds_of("commit"))
 
 
-def test_uploads_that_nobody_cleans_up_are_seen(shared: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uploads_that_are_never_aborted_are_detected(shared: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(router.sweep.uploads, "may_abort", lambda *_: False)
     monkeypatch.setattr(transform.finalize, "abort_strays", lambda *_: None)
     assert violations(shared, seeds_of("upload part"))

@@ -1,4 +1,4 @@
-"""One deployment of a history on the emulator: the product's own functions as processes that can die."""
+"""One deployment of a history on the emulator: the product's own functions run as processes that faults can end."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from router.run_status.handler import run_status
 from router.services import Services as RouterServices
 from router.sweep.handler import sweep
 from streaming_job.micro_batch import convert_pointers
-from tests.chaos.checker import Checker, Names
-from tests.chaos.injection import Fault, Injector, Killed, acting
+from tests.chaos.checker import Checker
+from tests.chaos.injection import Fault, Injector, Killed, acting_as
 from tests.chaos.inline_spark import InlineSpark
 from tests.chaos.processes import Clients, Process
 from tests.integration.conversion_world import create_ledger_table
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 
 BUCKETS = ("input", "lake", "quarantine", "control")
 EXPECTED_ERRORS = (HybridRouterError, BotoCoreError, ClientError, PySparkException)
-"""What ends a process of the product without its being a violation: the next one goes on."""
+"""Errors that may end a process of the product: they are no violation, because a later process continues."""
 
 
 @dataclass
 class World:
-    """Buckets, a ledger, a clock, the queue of events, the inbox's checkpoint and the faults that wait."""
+    """Buckets, a ledger, a clock, the queue of events, the inbox's checkpoint and the pending faults."""
 
     clients: Clients
     random: Random
@@ -59,13 +59,15 @@ class World:
     counts: dict[str, int] = field(default_factory=dict)
     queue: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Events that were not acknowledged, by message id."""
-    seen: list[str] = field(default_factory=list)
-    """Pointers behind the checkpoint, oldest first."""
+    seen_pointers: list[str] = field(default_factory=list)
+    """Pointers that the checkpoint has recorded, oldest first."""
     inputs: list[Input] = field(default_factory=list)
     glue: FakeGlue = field(default_factory=FakeGlue)
-    meanwhile: Callable[[], None] = lambda: None
+    while_stalled: Callable[[], None] = lambda: None
+    """Work of other processes while one is stalled."""
     before_tasks: Callable[[], None] = lambda: None
-    asleep: bool = False
+    stalled: bool = False
+    """Whether a process is stalled at this time."""
     log: list[str] = field(default_factory=list)
     numbers: int = 0
 
@@ -85,15 +87,9 @@ class World:
 
     @property
     def checker(self) -> Checker:
-        resources = self.resources
-        names = Names(
-            resources.input_bucket,
-            resources.lake_bucket,
-            resources.quarantine_bucket,
-            resources.control_bucket,
-            resources.ledger_table,
-        )
-        return Checker(self.clients.s3, self.clients.dynamodb, names)
+        names = self.resources
+        buckets = (names.input_bucket, names.lake_bucket, names.quarantine_bucket, names.control_bucket)
+        return Checker(self.clients.s3, self.clients.dynamodb, *buckets, names.ledger_table)
 
     def clock(self) -> datetime:
         return self.now
@@ -110,8 +106,8 @@ class World:
         return [item for page in pages for item in page["Items"]]
 
     def record(self, fault: Fault) -> bool:
-        """Each fault strikes once in a history."""
-        if fault not in self.faults or (fault.action == "stall" and self.asleep):
+        """Record that a fault is injected now; False: it was injected before, or another process is stalled."""
+        if fault not in self.faults or (fault.action == "stall" and self.stalled):
             return False
         self.faults.remove(fault)
         self.fired.append(fault)
@@ -119,10 +115,10 @@ class World:
         return True
 
     def put(self, key: str, body: Body) -> tuple[str, str, dict[str, Any]]:
-        """Put a file; its version, and its event as a message."""
-        answer = self.clients.s3.put_object(Bucket=self.resources.input_bucket, Key=key, Body=body.data)
-        etag = answer["ETag"].strip('"')
-        version = answer.get("VersionId") if self.versions else None
+        """Put a file; its version, the id of its message, and the message with its event."""
+        response = self.clients.s3.put_object(Bucket=self.resources.input_bucket, Key=key, Body=body.data)
+        etag = response["ETag"].strip('"')
+        version = response.get("VersionId") if self.versions else None
         self.numbers += 1
         time = self.now.isoformat(timespec="milliseconds")
         record = s3_record(
@@ -131,7 +127,7 @@ class World:
         return version or f"etag:{etag}", f"m{self.numbers}", message(f"m{self.numbers}", record)
 
     def run(self, kind: str, work: Callable[[str], Any], job: str | None = None) -> Any:
-        """``work`` as a process of its own; what it answers, or None when it died."""
+        """Run ``work`` as a process of its own; its result, or None when it died."""
         self.numbers += 1
         name = f"{kind}-{self.numbers}"
         process = Process(self, name)
@@ -140,36 +136,36 @@ class World:
         runs[name] = "RUNNING"
         state = "FAILED"
         try:
-            with acting(process.injector):
-                answer = work(name)
+            with acting_as(process.injector):
+                result = work(name)
             state = "SUCCEEDED"
         except Killed:
-            answer = None
+            result = None
         except EXPECTED_ERRORS as error:
-            answer = None
+            result = None
             self.log.append(f"{name}: {type(error).__name__}: {str(error)[:200]}")
         finally:
             runs[name] = state
-        told = {key: value for key, value in answer.items() if value} if isinstance(answer, dict) else answer
-        self.log.append(f"{name}: {state} {'' if kind == 'plan' else told}")
-        return answer
+        logged = {key: value for key, value in result.items() if value} if isinstance(result, dict) else result
+        self.log.append(f"{name}: {state} {'' if kind == 'plan' else logged}")
+        return result
 
     def route(self, messages: Sequence[str]) -> None:
-        """One invocation; whatever it does not acknowledge stays in the queue."""
+        """One invocation of ``route``; messages that it does not acknowledge stay in the queue."""
         event = SQSEvent({"Records": [self.queue[name] for name in messages]})
-        answer = self.run("route", lambda _: route(event, self.router()))
-        if answer is not None:
-            failed = {item["itemIdentifier"] for item in answer["batchItemFailures"]}
+        response = self.run("route", lambda _: route(event, self.router()))
+        if response is not None:
+            failed = {item["itemIdentifier"] for item in response["batchItemFailures"]}
             for name in set(messages) - failed:
                 self.queue.pop(name, None)
 
-    def stream(self, most: int) -> None:
-        """A micro-batch over pointers that the checkpoint has not seen."""
+    def stream(self, max_pointers: int) -> None:
+        """A micro-batch over pointers that the checkpoint has not recorded."""
         control = self.resources.control_bucket
         page = self.clients.s3.list_objects_v2(Bucket=control, Prefix="inbox/")
-        fresh = [item["Key"] for item in page.get("Contents", []) if item["Key"] not in self.seen]
-        self.random.shuffle(fresh)
-        batch = fresh[:most]
+        new = [item["Key"] for item in page.get("Contents", []) if item["Key"] not in self.seen_pointers]
+        self.random.shuffle(new)
+        batch = new[:max_pointers]
         if not batch:
             return
         bodies = [self.clients.s3.get_object(Bucket=control, Key=key)["Body"].read().decode() for key in batch]
@@ -178,18 +174,18 @@ class World:
             return len(convert_pointers(self._context(name), bodies, self._wait))
 
         if self.run("stream", work, self.resources.stream_job) is not None:
-            self.seen += batch
+            self.seen_pointers += batch
 
-    def night(self, *, twice: bool = False) -> None:
-        """Plan, a run for each run document (``twice``: two of each), and their status."""
+    def execution(self, *, duplicate_runs: bool = False) -> None:
+        """One execution of the batch lane: plan, one run per run document (or two), and the status of each."""
         self.numbers += 1
-        execution = f"night-{self.numbers}"
+        execution = f"execution-{self.numbers}"
         planned = self.run("plan", lambda _: plan({"execution": execution}, self.router()))
         if planned is None:
             return
         index = self.clients.s3.get_object(Bucket=planned["index"]["bucket"], Key=planned["index"]["key"])
         for entry in json.loads(index["Body"].read()):
-            for _ in range(2 if twice else 1):
+            for _ in range(2 if duplicate_runs else 1):
                 self.batch(entry["run"])
             self.run("status", partial(self._status, entry["run"]))
 
@@ -205,29 +201,29 @@ class World:
         self.run("batch", work, self.resources.batch_job)
 
     def sweep(self) -> None:
-        """One invocation."""
+        """One invocation of ``sweep``."""
         self.run("sweep", lambda _: sweep(self.router()))
 
     def promote(self, uris: Sequence[str]) -> None:
-        """One invocation."""
+        """One invocation of ``promote``."""
         self.run("promote", lambda _: promote({"files": list(uris)}, self.router()))
 
-    def sleep_past_the_lease(self, name: str) -> None:
-        """Time passes, or Glue gives the run up, and others work; then the sleeper goes on."""
-        self.asleep = True
-        self.log.append(f"{name} sleeps")
+    def stall_past_the_lease(self, name: str) -> None:
+        """Stall a process until its lease expires or Glue reports its run as stopped; others work in between."""
+        self.stalled = True
+        self.log.append(f"{name} stalls")
         if self.random.random() < 0.5:
             self.advance(seconds=self.settings.batch.lease_seconds + 1)
         else:
             for runs in self.glue.runs.values():
                 runs.update({run: "STOPPED" for run in runs if run == name.removesuffix(" worker")})
-        with acting(None):
-            self.meanwhile()
-        self.log.append(f"{name} wakes up")
-        self.asleep = False
+        with acting_as(None):
+            self.while_stalled()
+        self.log.append(f"{name} resumes")
+        self.stalled = False
 
     def router(self) -> RouterServices:
-        """What a Lambda works with."""
+        """The services of a Lambda."""
         return RouterServices(self.settings, self.resources, self.ledger(), self.clients.s3, self.glue, self.clock)  # type: ignore[arg-type]
 
     def _context(self, run: str) -> ConversionContext:

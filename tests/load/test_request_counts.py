@@ -12,7 +12,7 @@ from lake.settings import BatchSettings, DatasetRule, PeakSettings, Settings, St
 from router.backfill.handler import backfill
 from router.plan.handler import plan
 from router.promote.handler import promote
-from tests.chaos import patches
+from tests.chaos import runtime_patches
 from tests.chaos.inputs import Body
 from tests.chaos.processes import clients
 from tests.chaos.world import World
@@ -47,7 +47,7 @@ PLAN = {"write units": 10, "PutObject": 5, "GetObject": 5, "GetItem": 7}
 @pytest.fixture
 def world(cloud: LocalCloud) -> Iterator[World]:
     os.environ.setdefault("POWERTOOLS_METRICS_NAMESPACE", "load")
-    with patches.installed():
+    with runtime_patches.installed():
         yield World.create(clients(), Random(1), SETTINGS, versions=True)
 
 
@@ -102,7 +102,7 @@ def test_the_requests_of_a_conversion_do_not_depend_on_the_number_of_files(world
             route(world)
             with counted_requests() as counts:
                 if lane == "batch":
-                    world.night()
+                    world.execution()
                 else:
                     world.stream(1)
             if files > 1:
@@ -113,7 +113,7 @@ def test_the_requests_of_a_conversion_do_not_depend_on_the_number_of_files(world
 
 
 def test_old_manifests_cost_no_request(cloud: LocalCloud) -> None:
-    with patches.installed():
+    with runtime_patches.installed():
         empty, full = compare_with_old_manifests(300, rounds=2)
     assert full.requests == empty.requests
 

@@ -1,4 +1,4 @@
-"""The processes of the system, each running the product's own code; only Spark itself is played."""
+"""The processes of the system, each running the product's own code; only Spark is replaced by a fake."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import tempfile
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -20,8 +19,8 @@ from router.promote.handler import promote
 from router.sweep.handler import sweep
 from router.telemetry import logger
 from streaming_job.micro_batch import convert_pointers
-from tests.model.baton import Violation
-from tests.model.inline_pool import POOLS, InlinePool
+from tests.model.inline_pool import MODULES_WITH_POOLS, InlinePool
+from tests.model.scheduler import Violation
 from tests.model.world import LEASE, PARTITION
 from transform.context import ConversionContext
 from transform.convert import convert
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from lake.manifest import ObjectVersion
-    from tests.model.baton import Actor
+    from tests.model.scheduler import Actor
     from tests.model.world import World
     from transform.context import JobServices
     from transform.task_model import Task
@@ -42,22 +41,25 @@ if TYPE_CHECKING:
 
 @dataclass
 class Context:
-    """What stands for a Spark session."""
+    """In place of a Spark session: where a run's tasks write, and the run's id."""
 
     world: World
     s3: Any
     run: str
 
 
-class PlayedJob:
-    """Spark's part: uploads one Parquet stand-in per task, and rejects; renews leases as its keeper would."""
+class FakeSparkJob:
+    """In place of ``SparkJob``: uploads one small JSON object per task instead of Parquet, and its rejects.
+
+    Leases are renewed between tasks, because no thread of a keeper runs.
+    """
 
     alive = True
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self.cancelled = False
-        self.keeper: PlayedKeeper | None = None
+        self.keeper: FakeLeaseKeeper | None = None
 
     def cancel(self) -> None:
         self.cancelled = True
@@ -65,12 +67,12 @@ class PlayedJob:
     def run(self, tasks: Sequence[Task]) -> list[TaskResult]:
         results = []
         for task in tasks:
-            self._time_passes()
+            self._spend_time()
             results.append(self._task(task))
-            self._time_passes()
+            self._spend_time()
         return results
 
-    def _time_passes(self) -> None:
+    def _spend_time(self) -> None:
         if self._context.world.slow:
             self._context.world.wait(LEASE * 0.6)
         if self.keeper is not None:
@@ -85,24 +87,24 @@ class PlayedJob:
         if failures:
             return TaskResult(task.manifest, task.number, (), (), (), (), failures, 1)
         if any(split.file.key in world.poisonous for split in task.splits):
-            raise JobFailedError(f"MemoryError: one of {keys} was too much")
+            raise JobFailedError(f"MemoryError: one of {keys} needs too much memory")
         rows = [{"row": split.file.key, "run": self._context.run} for split in task.splits]
         rejects = [{"reject": split.file.key} for split in task.splits if split.file.key.endswith("a.ndjson")]
         number = task.number * NUMBERS_PER_TASK
-        place = (task.partition, task.manifest, task.generation)
+        generation = (task.partition, task.manifest, task.generation)
         with tempfile.TemporaryDirectory() as folder, Uploads(self._context.s3) as uploads:
-            objects = [_add(uploads, folder, task.lake_bucket, lake_key(*place, number), rows)]
+            objects = [_add(uploads, folder, task.lake_bucket, lake_key(*generation, number), rows)]
             quarantine = []
             if rejects:
-                key = quarantine_key(*place, number + 1)
+                key = quarantine_key(*generation, number + 1)
                 quarantine.append(_add(uploads, folder, task.quarantine_bucket, key, rejects))
             uploads.finish()
-        splits = tuple(_count(split) for split in task.splits)
-        done = (tuple(item.result() for item in group) for group in (objects, quarantine))
-        return TaskResult(task.manifest, task.number, *done, splits, ("a", "b"), (), 1)
+        splits = tuple(_split_result(split) for split in task.splits)
+        uploaded = (tuple(item.result() for item in group) for group in (objects, quarantine))
+        return TaskResult(task.manifest, task.number, *uploaded, splits, ("a", "b"), (), 1)
 
 
-def _count(split: Any) -> SplitResult:
+def _split_result(split: Any) -> SplitResult:
     rejects = {"not an object": 1} if split.file.key.endswith("a.ndjson") else {}
     return SplitResult(split, 1 + len(rejects), 1, 0, rejects, split.size, False, None)
 
@@ -113,12 +115,12 @@ def _add(uploads: Uploads, folder: str, bucket: str, key: str, records: list[dic
     return uploads.add(path, bucket, key, len(records))
 
 
-class PlayedKeeper(LeaseKeeper):
-    """Renews when the job lets it, not by a clock of its own."""
+class FakeLeaseKeeper(LeaseKeeper):
+    """Renews leases when the job asks for it, not in a thread of its own."""
 
-    def __enter__(self) -> PlayedKeeper:
+    def __enter__(self) -> FakeLeaseKeeper:
         job = getattr(self._on_all_lost, "__self__", None)
-        if isinstance(job, PlayedJob):
+        if isinstance(job, FakeSparkJob):
             job.keeper = self
         return self
 
@@ -127,17 +129,17 @@ class PlayedKeeper(LeaseKeeper):
 
 
 @contextmanager
-def played(world: World) -> Iterator[None]:
-    """The product's threads, random names, Spark and logs are played for as long as this lasts."""
+def fake_runtime(world: World) -> Iterator[None]:
+    """Replace the product's threads, random names, Spark and logs by deterministic fakes."""
     level = logger.log_level
     logger.setLevel("CRITICAL")
     with ExitStack() as stack:
-        for module in POOLS:
+        for module in MODULES_WITH_POOLS:
             stack.enter_context(patch(f"{module}.ThreadPoolExecutor", InlinePool))
-        stack.enter_context(patch("transform.convert.SparkJob", PlayedJob))
-        # Input is not read here, neither by tasks nor for their size.
+        stack.enter_context(patch("transform.convert.SparkJob", FakeSparkJob))
+        # The model has no input data from which a ratio could be sampled.
         stack.enter_context(patch("transform.plan_attempt.output_ratio", lambda *_: None))
-        stack.enter_context(patch("transform.convert.LeaseKeeper", PlayedKeeper))
+        stack.enter_context(patch("transform.convert.LeaseKeeper", FakeLeaseKeeper))
         stack.enter_context(patch("secrets.token_hex", world.token))
         for module in ("router.sweep.handler", "router.plan.handler", "router.promote.handler"):
             stack.enter_context(patch(f"{module}.count", lambda *_: None))
@@ -149,7 +151,7 @@ def played(world: World) -> Iterator[None]:
 
 
 def route(world: World, actor: Actor | None, files: Sequence[ObjectVersion], lane: Lane) -> None:
-    """An invocation of ``route`` that acknowledges what it may."""
+    """An invocation of ``route`` that acknowledges every settled arrival."""
     result = take_ownership(world.router(actor), [RoutedArrival(file, PARTITION, lane, "model") for file in files], {})
     for file in files:
         if result.outcomes[Identity.of(file)] != ArrivalOutcome.UNSETTLED:
@@ -157,16 +159,22 @@ def route(world: World, actor: Actor | None, files: Sequence[ObjectVersion], lan
 
 
 def acknowledge(world: World, file: ObjectVersion) -> None:
-    """Its event will not come again: from now on the ledger alone must know it."""
-    owner = next((item for item in world.dynamodb.items.values() if item.get("key") == file.key), None)
-    row = None if owner is None else world.rows().get(owner["manifest"])
+    """Its event is not delivered again: from now on only the ledger knows the file.
+
+    Raises
+    ------
+    Violation
+        No manifest owns the file.
+    """
+    arrival = next((item for item in world.dynamodb.items.values() if item.get("key") == file.key), None)
+    row = None if arrival is None else world.rows().get(arrival["manifest"])
     if row is None or row["state"] == State.ABANDONED:
-        raise Violation(f"{file.key} is acknowledged, but no manifest has it")
+        raise Violation(f"{file.key} is acknowledged, but no manifest owns it")
     world.acknowledged.add(file)
 
 
 def worker(world: World, actor: Actor | None, name: str, manifests: Sequence[str] | None = None) -> None:
-    """A batch run over given manifests, or over whatever is open in its lane."""
+    """A batch run over the given manifests, or over all that are open in its lane."""
     services = world.transform(actor)
     if manifests is None:
         states = (State.QUEUED, State.RUNNING, State.PUBLISHING)
@@ -180,7 +188,7 @@ def _conversion(world: World, services: JobServices, name: str) -> ConversionCon
 
 
 def stream(world: World, actor: Actor | None, name: str, rounds: int = 1) -> None:
-    """A streaming run: micro-batches over pointers that its checkpoint has not seen; then the pointers go."""
+    """A streaming run: micro-batches over pointers that its checkpoint has not recorded, which it then deletes."""
     services = world.transform(actor)
 
     def wait(_: float) -> None:
@@ -211,32 +219,20 @@ def _line(s3: Any, key: str) -> str | None:
     try:
         return str(s3.get_object(Bucket="control", Key=key)["Body"].read().decode())
     except s3.exceptions.NoSuchKey:
-        return None  # spark.sql.files.ignoreMissingFiles
+        # Spark skips it as well: spark.sql.files.ignoreMissingFiles.
+        return None
 
 
 def planner(world: World, actor: Actor | None) -> None:
-    """A night's plan: merges small manifests, releases those of dead runs."""
-    plan({"execution": f"night-{world.token(4)}"}, world.router(actor))
+    """The plan of a new execution: merges small manifests, releases those of dead runs."""
+    plan({"execution": f"execution-{world.token(4)}"}, world.router(actor))
 
 
 def promoter(world: World, actor: Actor | None, names: Sequence[str]) -> None:
-    """A person makes files urgent, and asks for no more than that."""
+    """A request to make files urgent."""
     promote({"files": [f"s3://input/orders/{name}.ndjson" for name in names]}, world.router(actor))
 
 
 def sweeper(world: World, actor: Actor | None) -> None:
-    """The sweep, whatever its repairs stumble over: the next one goes on."""
+    """One invocation of ``sweep``."""
     sweep(world.router(actor))
-
-
-__all__ = [
-    "acknowledge",
-    "planner",
-    "played",
-    "promoter",
-    "route",
-    "stream",
-    "sweeper",
-    "timedelta",
-    "worker",
-]

@@ -37,7 +37,7 @@ class FakeDynamoDB:
     def __init__(self) -> None:
         self.items: dict[tuple[str, str], Item] = {}
         self.index_view: dict[tuple[str, str], Item] = {}
-        """What the index shows to a reader it has not caught up for."""
+        """The items that the lagging index shows."""
 
     def get_item(self, *, TableName: str, Key: Item, ConsistentRead: bool) -> Item:
         assert ConsistentRead
@@ -82,15 +82,15 @@ class FakeDynamoDB:
         return {"Items": [dict(item) for item in sorted(found, key=lambda item: (item[sort], item["pk"]))]}
 
     def stale_query(self, **request: Any) -> Item:
-        """The index as it was when it was last asked, the row's other attributes included."""
-        fresh, self.items = self.items, self.index_view
+        """A query of the index as it was at the last ``catch_up``, including the rows' other attributes."""
+        current, self.items = self.items, self.index_view
         try:
             return self.query(**request)
         finally:
-            self.items = fresh
+            self.items = current
 
     def catch_up(self) -> None:
-        """The index has seen every write."""
+        """Bring the index up to date with every write."""
         self.index_view = {key: dict(item) for key, item in self.items.items()}
 
     def _holds(self, key: Item, request: Item) -> bool:
@@ -99,10 +99,10 @@ class FakeDynamoDB:
             return True
         item = self.items.get((key["pk"], key["sk"]), {})
         names, values = request.get("ExpressionAttributeNames", {}), request.get("ExpressionAttributeValues", {})
-        return all(self._term(term, item, names, values) for term in condition.split(" AND "))
+        return all(self._term_holds(term, item, names, values) for term in condition.split(" AND "))
 
     @staticmethod
-    def _term(term: str, item: Item, names: dict[str, str], values: Item) -> bool:
+    def _term_holds(term: str, item: Item, names: dict[str, str], values: Item) -> bool:
         if match := FUNCTION.fullmatch(term):
             return (names[match[2]] in item) == (match[1] == "attribute_exists")
         if match := MEMBER.fullmatch(term):
@@ -136,14 +136,14 @@ class FakeDynamoDB:
                 name, value = term.split(" = ") if kind == "SET" else term.split(" ")
                 amount = _stored(values[value])
                 if kind == "ADD" and names[name] in item:
-                    standing = item[names[name]]
-                    amount = standing | amount if isinstance(amount, frozenset) else standing + amount
+                    current = item[names[name]]
+                    amount = current | amount if isinstance(amount, frozenset) else current + amount
                 item[names[name]] = amount
         self.items[key["pk"], key["sk"]] = item
 
 
 def _stored(value: Any) -> Any:
-    """What comes back from the table: no class of ours survives."""
+    """The plain value that the table returns: subclasses such as ``State`` do not survive."""
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, set | frozenset):

@@ -1,5 +1,5 @@
 # ruff: noqa: N803 (the names are boto3's)
-"""S3 in memory: objects, multipart uploads that nobody sees before they are completed, and spent upload ids."""
+"""S3 in memory: objects, multipart uploads that are invisible until they are completed, and used upload ids."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 if TYPE_CHECKING:
     from datetime import datetime
 
-Answer = dict[str, Any]
+Response = dict[str, Any]
 
 
 class NoSuchKey(ClientError):  # noqa: N818
@@ -46,64 +46,64 @@ class FakeS3:
     """The calls that the product makes; listings have short pages so that paging is exercised."""
 
     exceptions = Exceptions
-    PAGE = 3
+    PAGE_SIZE = 3
 
-    def __init__(self, now: datetime, spent_id_answers: bool = False) -> None:
+    def __init__(self, now: datetime, used_id_succeeds: bool = False) -> None:
         self.now = now
         self.buckets: dict[str, dict[str, Object]] = {}
         self.uploads: dict[str, Upload] = {}
-        self.spent_id_answers = spent_id_answers
-        """Whether a completed upload id answers 200 again, as AWS does for a while, or "no such upload"."""
+        self.used_id_succeeds = used_id_succeeds
+        """Whether completing a completed upload again returns 200, as AWS does for a while, or NoSuchUpload."""
         self._numbers = itertools.count(1)
 
-    def create_bucket(self, *, Bucket: str) -> Answer:
+    def create_bucket(self, *, Bucket: str) -> Response:
         self.buckets[Bucket] = {}
         return {}
 
-    def put_object(self, *, Bucket: str, Key: str, Body: bytes, ContentType: str = "") -> Answer:
+    def put_object(self, *, Bucket: str, Key: str, Body: bytes, ContentType: str = "") -> Response:
         etag = hashlib.md5(Body).hexdigest()
         self.buckets[Bucket][Key] = Object(Body, etag, self.now)
         return {"ETag": f'"{etag}"'}
 
-    def get_object(self, *, Bucket: str, Key: str) -> Answer:
+    def get_object(self, *, Bucket: str, Key: str) -> Response:
         if Key not in self.buckets[Bucket]:
             raise NoSuchKey({"Error": {"Code": "NoSuchKey", "Message": Key}}, "GetObject")
         return {"Body": io.BytesIO(self.buckets[Bucket][Key].body)}
 
-    def head_object(self, *, Bucket: str, Key: str) -> Answer:
+    def head_object(self, *, Bucket: str, Key: str) -> Response:
         if Key not in self.buckets[Bucket]:
             raise ClientError({"Error": {"Code": "404", "Message": "Not Found"}}, "HeadObject")
         item = self.buckets[Bucket][Key]
         return {"ETag": f'"{item.etag}"', "ContentLength": len(item.body)}
 
-    def delete_object(self, *, Bucket: str, Key: str) -> Answer:
+    def delete_object(self, *, Bucket: str, Key: str) -> Response:
         self.buckets[Bucket].pop(Key, None)
         return {}
 
-    def list_objects_v2(self, *, Bucket: str, Prefix: str = "", StartAfter: str = "") -> Answer:
+    def list_objects_v2(self, *, Bucket: str, Prefix: str = "", StartAfter: str = "") -> Response:
         keys = sorted(key for key in self.buckets[Bucket] if key.startswith(Prefix) and key > StartAfter)
-        page = [{"Key": key, "LastModified": self.buckets[Bucket][key].modified} for key in keys[: self.PAGE]]
-        answer: Answer = {"KeyCount": len(page), "IsTruncated": len(keys) > self.PAGE}
-        return answer | ({"Contents": page} if page else {})
+        page = [{"Key": key, "LastModified": self.buckets[Bucket][key].modified} for key in keys[: self.PAGE_SIZE]]
+        response: Response = {"KeyCount": len(page), "IsTruncated": len(keys) > self.PAGE_SIZE}
+        return response | ({"Contents": page} if page else {})
 
-    def list_object_versions(self, *, Bucket: str, Prefix: str, KeyMarker: str = "") -> Answer:
+    def list_object_versions(self, *, Bucket: str, Prefix: str, KeyMarker: str = "") -> Response:
         keys = sorted(key for key in self.buckets[Bucket] if key.startswith(Prefix) and key > KeyMarker)
         versions = []
-        for key in keys[: self.PAGE]:
+        for key in keys[: self.PAGE_SIZE]:
             item = self.buckets[Bucket][key]
-            about = {"Key": key, "IsLatest": True, "VersionId": "null", "Size": len(item.body)}
-            versions.append({**about, "ETag": f'"{item.etag}"', "LastModified": item.modified})
-        more = len(keys) > self.PAGE
-        answer: Answer = {"Versions": versions, "IsTruncated": more}
-        return answer | ({"NextKeyMarker": keys[self.PAGE - 1]} if more else {})
+            version = {"Key": key, "IsLatest": True, "VersionId": "null", "Size": len(item.body)}
+            versions.append({**version, "ETag": f'"{item.etag}"', "LastModified": item.modified})
+        truncated = len(keys) > self.PAGE_SIZE
+        response: Response = {"Versions": versions, "IsTruncated": truncated}
+        return response | ({"NextKeyMarker": keys[self.PAGE_SIZE - 1]} if truncated else {})
 
-    def create_multipart_upload(self, *, Bucket: str, Key: str) -> Answer:
+    def create_multipart_upload(self, *, Bucket: str, Key: str) -> Response:
         upload = f"upload-{next(self._numbers):04d}"
         self.uploads[upload] = Upload(Bucket, Key)
         return {"UploadId": upload}
 
-    def upload_part(self, *, Bucket: str, Key: str, UploadId: str, PartNumber: int, Body: Any, **_: Any) -> Answer:
-        upload = self._open(Bucket, Key, UploadId, "UploadPart")
+    def upload_part(self, *, Bucket: str, Key: str, UploadId: str, PartNumber: int, Body: Any, **_: Any) -> Response:
+        upload = self._open_upload(Bucket, Key, UploadId, "UploadPart")
         body = Body if isinstance(Body, bytes) else Body.read()
         etag = hashlib.md5(body).hexdigest()
         upload.parts[PartNumber] = (etag, body)
@@ -115,12 +115,12 @@ class FakeS3:
         Bucket: str,
         Key: str,
         UploadId: str,
-        MultipartUpload: Answer,
-    ) -> Answer:
-        spent = self.uploads.get(UploadId)
-        if spent is not None and spent.state == "completed" and self.spent_id_answers:
+        MultipartUpload: Response,
+    ) -> Response:
+        used = self.uploads.get(UploadId)
+        if used is not None and used.state == "completed" and self.used_id_succeeds:
             return {}
-        upload = self._open(Bucket, Key, UploadId, "CompleteMultipartUpload")
+        upload = self._open_upload(Bucket, Key, UploadId, "CompleteMultipartUpload")
         for part in MultipartUpload["Parts"]:
             if upload.parts.get(part["PartNumber"], ("",))[0] != part["ETag"].strip('"'):
                 raise ClientError({"Error": {"Code": "InvalidPart", "Message": Key}}, "CompleteMultipartUpload")
@@ -130,8 +130,8 @@ class FakeS3:
         upload.state = "completed"
         return {"ETag": f'"{etag}"'}
 
-    def abort_multipart_upload(self, *, Bucket: str, Key: str, UploadId: str) -> Answer:
-        self._open(Bucket, Key, UploadId, "AbortMultipartUpload").state = "aborted"
+    def abort_multipart_upload(self, *, Bucket: str, Key: str, UploadId: str) -> Response:
+        self._open_upload(Bucket, Key, UploadId, "AbortMultipartUpload").state = "aborted"
         return {}
 
     def list_multipart_uploads(
@@ -141,25 +141,25 @@ class FakeS3:
         Prefix: str = "",
         KeyMarker: str = "",
         UploadIdMarker: str = "",
-    ) -> Answer:
+    ) -> Response:
         open_uploads = sorted(
             (upload.key, identity)
             for identity, upload in self.uploads.items()
             if upload.state == "open" and upload.bucket == Bucket and upload.key.startswith(Prefix)
         )
-        left = [item for item in open_uploads if item > (KeyMarker, UploadIdMarker)]
-        page = left[: self.PAGE]
-        answer: Answer = {"IsTruncated": len(left) > self.PAGE}
+        remaining = [item for item in open_uploads if item > (KeyMarker, UploadIdMarker)]
+        page = remaining[: self.PAGE_SIZE]
+        response: Response = {"IsTruncated": len(remaining) > self.PAGE_SIZE}
         if page:
-            answer["Uploads"] = [{"Key": key, "UploadId": identity} for key, identity in page]
-            answer |= {"NextKeyMarker": page[-1][0], "NextUploadIdMarker": page[-1][1]}
-        return answer
+            response["Uploads"] = [{"Key": key, "UploadId": identity} for key, identity in page]
+            response |= {"NextKeyMarker": page[-1][0], "NextUploadIdMarker": page[-1][1]}
+        return response
 
     def open_uploads(self) -> list[str]:
-        """Ids of what could still be completed."""
+        """Ids of the uploads that can still be completed."""
         return sorted(identity for identity, upload in self.uploads.items() if upload.state == "open")
 
-    def _open(self, bucket: str, key: str, identity: str, operation: str) -> Upload:
+    def _open_upload(self, bucket: str, key: str, identity: str, operation: str) -> Upload:
         upload = self.uploads.get(identity)
         if upload is None or upload.state != "open" or (upload.bucket, upload.key) != (bucket, key):
             raise ClientError({"Error": {"Code": "NoSuchUpload", "Message": identity}}, operation)

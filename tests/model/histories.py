@@ -1,140 +1,82 @@
-"""One history: a scenario, what happens at which step, and then repairs until nothing is left to do."""
+"""One history: a scenario, the faults at its steps, and then repairs until no work is left."""
 
 from __future__ import annotations
 
-import random
-from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from lake.manifest import Lane
-from tests.model.actors import planner, played, promoter, route, stream, sweeper, worker
-from tests.model.baton import Actor, Baton, Crash, Violation, is_read
-from tests.model.invariants import Watch
+from botocore.exceptions import BotoCoreError, ClientError
+
+from lake.errors import HybridRouterError
+from tests.model.actors import fake_runtime, planner, promoter, route, stream, sweeper, worker
+from tests.model.invariants import InvariantChecker
+from tests.model.scenarios import single_faults, switches
+from tests.model.scheduler import Actor, Scheduler, Violation
 from tests.model.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-CALL_FAULTS = ("crash", "lose", "drop", "twice")
-REPAIR_ROUNDS = 14
-ONCE = ("lose", "drop", "stale", "vanish", "tamper")
-BUDGET = {**dict.fromkeys(ONCE, 1), "twice": 2, "force": 2, "expire": 4, "hours": 3, "declare": 2}
-"""How often each may happen in a random history: attempts are bounded, so are the reasons to repeat them."""
+    from tests.model.scenarios import Scenario
 
-
-@dataclass(frozen=True)
-class Scenario:
-    """What stands when the history begins, who acts, and what the environment may do."""
-
-    name: str
-    actors: tuple[str, ...]
-    manifests: tuple[tuple[str, ...], ...] = ()
-    """Files of manifests that are QUEUED already."""
-    arriving: tuple[str, ...] = ()
-    """Files that the route actors are told of."""
-    lane: Lane = Lane.BATCH
-    done: bool = False
-    """The manifests are published already, and forced."""
-    events: tuple[str, ...] = ("expire", "declare")
-    poisonous: tuple[str, ...] = ()
-    unreadable: tuple[str, ...] = ()
-    slow: bool = False
-    urgent: tuple[str, ...] = ()
-    """Files that the promote actors make urgent."""
-
-
-SCENARIOS = {
-    scenario.name: scenario
-    for scenario in (
-        Scenario("workers", ("worker1", "worker2", "sweep1"), (("a", "b"),)),
-        Scenario("vanish", ("worker1", "worker2", "sweep1"), (("a", "b"),), events=("expire", "vanish", "hours")),
-        Scenario("tampered", ("worker1", "worker2", "sweep1"), (("a", "b"),), events=("expire", "tamper")),
-        Scenario(
-            "reprocess",
-            ("worker1", "sweep1", "worker2", "sweep2"),
-            (("a", "b"),),
-            done=True,
-            events=("expire", "force", "hours", "declare"),
-        ),
-        Scenario(
-            "ownership", ("route1", "route2", "sweep1", "worker1"), arriving=("a", "b"), events=("expire", "hours")
-        ),
-        Scenario(
-            "stream",
-            ("route1", "stream1", "stream2", "sweep1"),
-            arriving=("a", "b"),
-            lane=Lane.STREAM,
-            events=("expire", "declare", "checkpoint", "hours"),
-        ),
-        Scenario("plan", ("plan1", "worker1", "plan2", "sweep1"), (("a",), ("b",), ("c",))),
-        Scenario(
-            "promote",
-            ("promote1", "worker1", "plan1", "stream1", "promote2", "sweep1"),
-            (("a", "b"), ("c",)),
-            events=("expire", "declare", "checkpoint", "hours"),
-            urgent=("a", "c"),
-        ),
-        Scenario("poison", ("worker1", "worker2", "sweep1"), (("a", "b"),), poisonous=("orders/b.ndjson",)),
-        Scenario("unreadable", ("worker1", "worker2", "sweep1"), (("a", "b"),), unreadable=("orders/b.ndjson",)),
-        Scenario("slow", ("worker1", "sweep1", "worker2"), (("a", "b"),), slow=True, events=("declare",)),
-    )
-}
+MAX_REPAIR_ROUNDS = 14
 
 
 @dataclass
 class History:
-    """What was done, and what came of it."""
+    """What happened in one history."""
 
     scenario: Scenario
-    faults: dict[int, str]
-    """By step; what really happened."""
+    faults: dict[int, str] = field(default_factory=dict)
+    """The fault of each step that had one; see ``Scheduler``."""
     steps: list[tuple[str, str]] = field(default_factory=list)
     """Actor and operation of every step."""
     violation: str | None = None
     trace: list[str] = field(default_factory=list)
 
     def describe(self) -> str:
+        """The faults, the broken promise and every step."""
         return f"{self.scenario.name} {self.faults}: {self.violation}\n" + "\n".join(self.trace)
 
 
-def play(scenario: Scenario, choose: Callable[[int, Actor, str], str], spent_id_answers: bool = False) -> History:
-    """Run the scenario to its end under the choices; then repair without faults, and look."""
-    history = History(scenario, {})
+def play(scenario: Scenario, fault_at: Callable[[int, Actor, str], str], used_id_succeeds: bool = False) -> History:
+    """Run the scenario to its end under the faults; then repair without faults, and check every promise."""
+    history = History(scenario)
     world = World(slow=scenario.slow)
-    world.s3.spent_id_answers = spent_id_answers
-    watch = Watch(world)
-    world.look = watch.look
+    world.s3.used_id_succeeds = used_id_succeeds
+    checker = InvariantChecker(world)
+    world.after_write = checker.check
 
     def record(step: int, actor: Actor, operation: str) -> str:
-        choice = choose(step, actor, operation)
+        fault = fault_at(step, actor, operation)
         history.steps.append((actor.name, operation))
-        if choice:
-            history.faults[step] = choice
-        return choice
+        if fault:
+            history.faults[step] = fault
+        return fault
 
-    with played(world):
+    with fake_runtime(world):
         try:
-            prepare(world, scenario)
-            baton = world.baton = Baton(record, world.happen, watch.look, world.clock, world.issue)
+            _prepare(world, scenario)
+            scheduler = Scheduler(record, world.apply_event, checker.check, world.clock, world.set_issued_at)
+            world.scheduler = scheduler
             for name in scenario.actors:
-                baton.add(_actor(world, scenario, name))
-            baton.run()
-            history.trace = baton.trace
-            if baton.violation:
-                raise Violation(baton.violation)
-            repair(world, watch, scenario)
+                scheduler.add(_actor(world, scenario, name))
+            scheduler.run()
+            history.trace = scheduler.trace
+            if scheduler.violation:
+                raise Violation(scheduler.violation)
+            _repair(world, checker, scenario)
         except Violation as violation:
             history.violation = str(violation)
             history.trace.append(f"     VIOLATION {violation}")
     return history
 
 
-def prepare(world: World, scenario: Scenario) -> None:
+def _prepare(world: World, scenario: Scenario) -> None:
     ids = [world.queued(*names, lane=scenario.lane) for names in scenario.manifests]
     world.arrive(*scenario.arriving)
-    if scenario.done:
+    if scenario.reprocessed:
         worker(world, None, "before", ids)
         for manifest in ids:
             row = world.router(None).ledger.manifests.get(manifest)
@@ -159,83 +101,49 @@ def _actor(world: World, scenario: Scenario, name: str) -> Actor:
     return actor
 
 
-def repair(world: World, watch: Watch, scenario: Scenario) -> None:
-    """No faults any more: events come again, sweep and workers run by their schedules."""
-    ended: Violation | None = None
-    for number in range(REPAIR_ROUNDS):
+def _repair(world: World, checker: InvariantChecker, scenario: Scenario) -> None:
+    """Without faults: events are redelivered, sweep and workers run on their schedules, until all promises hold."""
+    for number in range(MAX_REPAIR_ROUNDS):
         world.wait(timedelta(hours=2))
-        lost = [file for file in world.arrived if file not in world.acknowledged]
-        for action in (
-            lambda lost=lost: route(world, None, lost, scenario.lane),
-            lambda: sweeper(world, None),
-            lambda number=number: stream(world, None, f"repair-stream-{number}"),
-            lambda number=number: worker(world, None, f"repair-{number}"),
-        ):
-            action()
+        pending = [file for file in world.arrived if file not in world.acknowledged]
         try:
-            watch.the_end()
-        except Violation as violation:
-            ended = violation
+            route(world, None, pending, scenario.lane)
+            sweeper(world, None)
+            stream(world, None, f"repair-stream-{number}")
+            worker(world, None, f"repair-{number}")
+        except (HybridRouterError, BotoCoreError, ClientError) as error:
+            raise Violation(f"a repair failed: {type(error).__name__}: {error}") from error
+        try:
+            checker.check_end()
+        except Violation:
+            if number == MAX_REPAIR_ROUNDS - 1:
+                raise
         else:
             return
-    assert ended is not None
-    raise ended
 
 
-def one_fault(scenario: Scenario) -> Iterator[History]:
-    """The history without faults, then every history with one, at every step."""
-    quiet = play(scenario, lambda *_: "")
-    yield quiet
-    for step, (actor, operation) in enumerate(quiet.steps, start=1):
-        for choice in choices(scenario, actor, operation):
-            yield play(scenario, lambda now, *_, step=step, choice=choice: choice if now == step else "")
+def histories_with_one_fault(scenario: Scenario, every: int = 1) -> Iterator[History]:
+    """The history without faults, then those with exactly one, for every fault at every step (or every n-th)."""
+    undisturbed = play(scenario, lambda *_: "")
+    yield undisturbed
+    faults = [
+        (step, fault)
+        for step, (actor, operation) in enumerate(undisturbed.steps, start=1)
+        for fault in (*single_faults(scenario, operation), *switches(scenario, actor))
+    ]
+    for step, fault in faults[::every]:
+        yield play(scenario, lambda now, *_, step=step, fault=fault: fault if now == step else "")
 
 
-def directed(scenario: Scenario, script: Sequence[tuple[str, str, str]]) -> History:
-    """A known trace: each (actor, operation, choice) happens at the first such call after the one before."""
-    left = list(script)
+def scripted(scenario: Scenario, script: Sequence[tuple[str, str, str]]) -> History:
+    """A known trace: each (actor, operation, fault) occurs at the first such request after the previous one."""
+    pending = list(script)
 
-    def choose(_: int, actor: Actor, operation: str) -> str:
-        if left and left[0][:2] == (actor.name, operation):
-            return left.pop(0)[2]
+    def fault_at(_: int, actor: Actor, operation: str) -> str:
+        if pending and pending[0][:2] == (actor.name, operation):
+            return pending.pop(0)[2]
         return ""
 
-    history = play(scenario, choose)
-    assert not left or history.violation, f"the script did not get to {left}: {history.describe()}"
+    history = play(scenario, fault_at)
+    assert not pending or history.violation, f"the script did not reach {pending}: {history.describe()}"
     return history
-
-
-def choices(scenario: Scenario, actor: str, operation: str) -> list[str]:
-    """What can happen at a step."""
-    faults = ["crash", "drop"] if is_read(operation) else list(CALL_FAULTS)
-    faults += ["stale"] if operation == "query" else []
-    others = [other for other in scenario.actors if other != actor]
-    turns = ["to", *(event for event in scenario.events if event in ("expire", "declare", "tamper"))]
-    return [*faults, *scenario.events, *(f"{turn}:{other}" for turn in turns for other in others)]
-
-
-def at_random(scenario: Scenario, seed: int, rate: float = 0.06) -> History:
-    """Faults, events and changes of actor at random; replayable by its seed."""
-    dice = random.Random(f"{scenario.name}-{seed}")
-    budget = Counter(BUDGET | {"crash": dice.randint(0, 2)})
-    switching = dice.choice((0.05, 0.2, 0.5))
-    zombies = dice.choice((0, 0.02, 0.2)) if "expire" in scenario.events else 0
-
-    def choose(_: int, actor: Actor, operation: str) -> str:
-        if dice.random() < switching:
-            event = "expire" if dice.random() < zombies and budget["expire"] else "to"
-            budget[event] -= 1
-            return f"{event}:{dice.choice(scenario.actors)}"
-        if dice.random() >= rate:
-            return ""
-        choice = dice.choice([item for item in choices(scenario, actor.name, operation) if ":" not in item])
-        if choice in budget:
-            if not budget[choice] or (choice == "stale" and operation != "query"):
-                return ""
-            budget[choice] -= 1
-        return choice
-
-    return play(scenario, choose, spent_id_answers=dice.random() < 0.5)
-
-
-__all__ = ["SCENARIOS", "Crash", "History", "Scenario", "at_random", "choices", "directed", "one_fault", "play"]

@@ -1,4 +1,4 @@
-"""In the place of the product's threads: their work is done by its owner, in order."""
+"""In place of the product's thread pools: the submitting thread does the work, in order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-POOLS = (
+MODULES_WITH_POOLS = (
     "lake.publish",
     "router.ownership.take",
     "router.plan_rows",
@@ -19,11 +19,11 @@ POOLS = (
     "transform.convert",
     "transform.plan_attempt",
 )
-"""Modules that have a pool."""
+"""Modules that use ``ThreadPoolExecutor``."""
 
 
 class InlinePool:
-    """A pool whose work is done by its owner, in order."""
+    """The part of ``ThreadPoolExecutor``'s API that the product uses."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         pass

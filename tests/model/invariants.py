@@ -1,4 +1,4 @@
-"""What must hold after every write, and in the end; reads the raw stores and shares no code with the product."""
+"""Invariants after every write and at the end. Reads the raw stores and shares no code with the product."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from tests.model.baton import Violation
+from tests.model.scheduler import Violation
 
 if TYPE_CHECKING:
     from tests.model.world import World
@@ -15,72 +15,76 @@ LIVE = frozenset({"QUEUED", "RUNNING", "PUBLISHING", "DONE", "FAILED"})
 Item = dict[str, Any]
 
 
-class Watch:
-    """Looks at the world after every write; remembers the last look."""
+class InvariantChecker:
+    """Checks the world after every write; remembers the rows of the previous check.
+
+    Every method raises ``Violation`` for a broken invariant.
+    """
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._rows: dict[str, Item] = {}
         self._completed: set[str] = set()
-        self._ends: dict[str, int] = {}
         self._documents: dict[str, Item] = {}
         self._manifests: dict[str, list[str]] = {}
 
-    def look(self) -> None:
+    def check(self) -> None:
+        """The invariants that hold after every write."""
         world, rows = self._world, self._world.rows()
         for identity, row in rows.items():
-            self._one(identity, row)
-        self._no_file_twice(rows)
+            self._check_row(identity, row)
+        self._check_one_live_manifest_per_file(rows)
         for identity, upload in world.s3.uploads.items():
             if upload.state == "completed" and identity not in self._completed:
                 self._completed.add(identity)
-                self._visible(identity, upload.key, rows)
+                self._check_visible(identity, upload.key, rows)
         self._rows = rows
 
-    def _one(self, identity: str, row: Item) -> None:
+    def _check_row(self, identity: str, row: Item) -> None:
         if "document_key" in row:
             self._document(row["document_key"])
         if "published_key" in row:
-            self._complete(identity, self._document(row["published_key"]), "its published generation")
+            self._check_published(identity, self._document(row["published_key"]))
         if row["state"] == "DONE" and row["published_generation"] != row["generation"]:
-            raise Violation(f"{identity} is DONE in generation {row['generation']}, published is another")
-        if row["state"] == "FAILED" and not self._may_fail(row):
+            raise Violation(f"{identity} is DONE in generation {row['generation']}, but another one is published")
+        if row["state"] == "FAILED" and not self._may_fail():
             raise Violation(f"{identity} is FAILED without a cause: {row['reason']}")
         before = self._rows.get(identity)
         if before is None:
             return
         if (row.get("generation", 0), row.get("attempt", 0)) < (before.get("generation", 0), before.get("attempt", 0)):
-            raise Violation(f"{identity}: generation or attempt went back")
-        self._lease(identity, before, row)
-        if (before["state"], row["state"]) == ("PUBLISHING", "FAILED") and "tamper" not in self._world.events:
-            self._nothing_of(identity, row["generation"])
+            raise Violation(f"{identity}: generation or attempt decreased")
+        self._check_lease(identity, before, row)
+        publishing_failed = (before["state"], row["state"]) == ("PUBLISHING", "FAILED")
+        if publishing_failed and "change_document" not in self._world.events:
+            self._check_nothing_visible(identity, row["generation"])
 
-    def _nothing_of(self, identity: str, generation: int) -> None:
+    def _check_nothing_visible(self, identity: str, generation: int) -> None:
         for bucket in ("lake", "quarantine"):
-            half = [key for key in self._world.s3.buckets[bucket] if f"/{identity}-g{generation}-" in key]
-            if half:
-                raise Violation(f"{identity} is FAILED and a half of it is visible: {half}")
+            visible = [key for key in self._world.s3.buckets[bucket] if f"/{identity}-g{generation}-" in key]
+            if visible:
+                raise Violation(f"{identity} is FAILED and a part of it is visible: {visible}")
 
-    def _lease(self, identity: str, before: Item, row: Item) -> None:
+    def _check_lease(self, identity: str, before: Item, row: Item) -> None:
         """An expired lease is claimed again, never renewed."""
-        same = all(before.get(name) == row.get(name) for name in ("attempt", "owner"))
+        same_owner = all(before.get(name) == row.get(name) for name in ("attempt", "owner"))
         running = before["state"] == row["state"] == "RUNNING"
         expired = before.get("lease_until", 0) <= int(self._world.issued_at.timestamp() * 1000) - 3
-        if running and same and expired and row["lease_until"] > before["lease_until"]:
+        if running and same_owner and expired and row["lease_until"] > before["lease_until"]:
             raise Violation(f"{identity}: an expired lease was renewed")
 
-    def _may_fail(self, row: Item) -> bool:
+    def _may_fail(self) -> bool:
         world = self._world
-        return not {"vanish", "tamper"}.isdisjoint(world.events) or bool(world.poisonous)
+        return not {"lose_upload", "change_document"}.isdisjoint(world.events) or bool(world.poisonous)
 
-    def _complete(self, identity: str, document: Item, what: str) -> None:
+    def _check_published(self, identity: str, document: Item) -> None:
         for item in (*document["objects"], *document["quarantine"]):
-            standing = self._world.s3.buckets[item["bucket"]].get(item["key"])
-            if standing is None or standing.etag != item["etag"]:
-                raise Violation(f"{identity}: {item['key']} of {what} is not there")
+            visible = self._world.s3.buckets[item["bucket"]].get(item["key"])
+            if visible is None or visible.etag != item["etag"]:
+                raise Violation(f"{identity}: {item['key']} of its published generation does not exist")
 
-    def _visible(self, upload: str, key: str, rows: dict[str, Item]) -> None:
-        """An object appears only by a publish that the ledger has decided on."""
+    def _check_visible(self, upload: str, key: str, rows: dict[str, Item]) -> None:
+        """An object becomes visible only through a commit document that the ledger names."""
         row = rows.get(key.rsplit("/", 1)[-1].partition("-g")[0], {})
         named = []
         if row.get("state") == "PUBLISHING":
@@ -89,14 +93,14 @@ class Watch:
         if upload not in named:
             raise Violation(f"{key} became visible while its manifest is {row.get('state')} and does not name it")
 
-    def _no_file_twice(self, rows: dict[str, Item]) -> None:
+    def _check_one_live_manifest_per_file(self, rows: dict[str, Item]) -> None:
         files: Counter[str] = Counter()
         for identity, row in rows.items():
             if row["state"] in LIVE:
                 files.update(self._files(identity))
         twice = [file for file, number in files.items() if number > 1]
         if twice:
-            raise Violation(f"{twice[0]} is in two manifests that live")
+            raise Violation(f"{twice[0]} is in two live manifests")
 
     def _files(self, identity: str) -> list[str]:
         if identity not in self._manifests:
@@ -110,17 +114,17 @@ class Watch:
         if key not in self._documents:
             body = self._world.document(key)
             if body is None:
-                raise Violation(f"the commit document {key} is not there")
+                raise Violation(f"the commit document {key} does not exist")
             self._documents[key] = body
         return self._documents[key]
 
-    def the_end(self) -> None:
-        """After all faults have stopped, and sweep and workers had their time."""
+    def check_end(self) -> None:
+        """The invariants that hold when no faults occur any more and sweep and workers have finished their work."""
         world, rows = self._world, self._world.rows()
-        self.look()
+        self.check()
         stuck = {identity: row["state"] for identity, row in rows.items() if row["state"] in LIVE - {"DONE", "FAILED"}}
         if stuck:
-            raise Violation(f"not terminal in the end: {stuck}")
+            raise Violation(f"not terminal at the end: {stuck}")
         if world.s3.open_uploads():
             raise Violation(f"uploads left over: {[world.s3.uploads[item].key for item in world.s3.open_uploads()]}")
         owned = Counter(
@@ -128,9 +132,9 @@ class Watch:
         )
         if owned != Counter(file.key for file in world.arrived):
             raise Violation(f"files of live manifests: {dict(owned)}")
-        self._lake(rows)
+        self._check_lake(rows)
 
-    def _lake(self, rows: dict[str, Item]) -> None:
+    def _check_lake(self, rows: dict[str, Item]) -> None:
         world = self._world
         named = set()
         expected: Counter[str] = Counter()
@@ -141,9 +145,9 @@ class Watch:
                 expected.update(file for file in self._files(identity) if file not in world.unreadable)
             elif row["state"] == "DONE":
                 raise Violation(f"{identity} is DONE and has published nothing")
-        there = {(bucket, key) for bucket in ("lake", "quarantine") for key in world.s3.buckets[bucket]}
-        if there != named:
-            raise Violation(f"too much or too little in the lake: {sorted(there ^ named)}")
+        visible = {(bucket, key) for bucket in ("lake", "quarantine") for key in world.s3.buckets[bucket]}
+        if visible != named:
+            raise Violation(f"visible but not published, or published but not visible: {sorted(visible ^ named)}")
         found = Counter(
             json.loads(line)["row"] for item in world.s3.buckets["lake"].values() for line in item.body.splitlines()
         )

@@ -1,4 +1,4 @@
-"""The fakes answer as the emulator does, call by call: one script, both sides, the same answers and errors."""
+"""The fakes respond like the emulator: one script of calls on both, the same responses and errors."""
 
 from __future__ import annotations
 
@@ -24,89 +24,91 @@ if TYPE_CHECKING:
     from local.cloud import LocalCloud
 
 
-def outcome(call: Callable[..., Any], **request: Any) -> Any:
+def response_or_code(call: Callable[..., Any], **request: Any) -> Any:
+    """The response, or the error code."""
     try:
         return call(**request)
     except ClientError as error:
         return error.response["Error"]["Code"]
 
 
-def s3_answers(s3: Any, bucket: str) -> list[Any]:
-    """What the product relies on, in an order that matters."""
-    answers: list[Any] = []
+def s3_responses(s3: Any, bucket: str) -> list[Any]:
+    """The responses to the calls that the product relies on, in an order that matters."""
+    responses: list[Any] = []
 
     def keys() -> None:
-        answers.append([item["Key"] for item in s3.list_objects_v2(Bucket=bucket).get("Contents", [])])
+        responses.append([item["Key"] for item in s3.list_objects_v2(Bucket=bucket).get("Contents", [])])
 
     def uploads() -> None:
         listed = s3.list_multipart_uploads(Bucket=bucket, Prefix="d/m-g1-").get("Uploads", [])
-        answers.append([(item["Key"], item["UploadId"] in known) for item in listed])
+        responses.append([(item["Key"], item["UploadId"] in upload_ids) for item in listed])
 
     def complete(upload: str, key: str, *etags: str) -> None:
         parts = [{"PartNumber": number, "ETag": f'"{etag}"'} for number, etag in enumerate(etags, 1)]
-        answer = outcome(
+        response = response_or_code(
             s3.complete_multipart_upload, Bucket=bucket, Key=key, UploadId=upload, MultipartUpload={"Parts": parts}
         )
-        answers.append(answer if isinstance(answer, str) else "completed")
+        responses.append(response if isinstance(response, str) else "completed")
 
     def head(key: str) -> None:
-        answer = outcome(s3.head_object, Bucket=bucket, Key=key)
-        answers.append(answer if isinstance(answer, str) else (answer["ETag"], answer["ContentLength"]))
+        response = response_or_code(s3.head_object, Bucket=bucket, Key=key)
+        responses.append(response if isinstance(response, str) else (response["ETag"], response["ContentLength"]))
 
     def abort(upload: str, key: str) -> None:
-        answer = outcome(s3.abort_multipart_upload, Bucket=bucket, Key=key, UploadId=upload)
-        answers.append(answer if isinstance(answer, str) else "aborted")
+        response = response_or_code(s3.abort_multipart_upload, Bucket=bucket, Key=key, UploadId=upload)
+        responses.append(response if isinstance(response, str) else "aborted")
 
-    key, other = "d/m-g1-00000.parquet", "d/m-g1-00001.parquet"
-    known = [s3.create_multipart_upload(Bucket=bucket, Key=name)["UploadId"] for name in (key, key, other)]
+    first, second = "d/m-g1-00000.parquet", "d/m-g1-00001.parquet"
+    keys_of_uploads = (first, first, second)
+    upload_ids = [s3.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"] for key in keys_of_uploads]
     etag = hashlib.md5(b"rows").hexdigest()
-    for upload, name in zip(known, (key, key, other), strict=True):
-        part = s3.upload_part(Bucket=bucket, Key=name, UploadId=upload, PartNumber=1, Body=b"rows")
-        answers.append(part["ETag"])
-    keys(), uploads(), head(key)
-    complete(known[0], key, "0" * 32)
+    for upload, key in zip(upload_ids, keys_of_uploads, strict=True):
+        part = s3.upload_part(Bucket=bucket, Key=key, UploadId=upload, PartNumber=1, Body=b"rows")
+        responses.append(part["ETag"])
+    keys(), uploads(), head(first)
+    complete(upload_ids[0], first, "0" * 32)
     keys(), uploads()
-    complete(known[0], key, etag)
-    keys(), uploads(), head(key)
-    abort(known[1], key), abort(known[1], key), uploads()
-    complete(known[1], key, etag)
-    head(key)
-    s3.delete_object(Bucket=bucket, Key=key)
-    s3.delete_object(Bucket=bucket, Key=key)
-    head(key), keys()
-    complete(known[2], other, etag)
+    complete(upload_ids[0], first, etag)
+    keys(), uploads(), head(first)
+    abort(upload_ids[1], first), abort(upload_ids[1], first), uploads()
+    complete(upload_ids[1], first, etag)
+    head(first)
+    s3.delete_object(Bucket=bucket, Key=first)
+    s3.delete_object(Bucket=bucket, Key=first)
+    head(first), keys()
+    complete(upload_ids[2], second, etag)
     keys(), uploads()
-    answers.append([item["Key"] for item in s3.list_objects_v2(Bucket=bucket, StartAfter=key).get("Contents", [])])
+    responses.append([item["Key"] for item in s3.list_objects_v2(Bucket=bucket, StartAfter=first).get("Contents", [])])
     with pytest.raises(s3.exceptions.NoSuchKey):
-        s3.get_object(Bucket=bucket, Key=key)
-    answers.append(s3.get_object(Bucket=bucket, Key=other)["Body"].read())
-    return answers
+        s3.get_object(Bucket=bucket, Key=first)
+    responses.append(s3.get_object(Bucket=bucket, Key=second)["Body"].read())
+    return responses
 
 
-def spent(s3: Any, bucket: str) -> list[Any]:
-    """A spent upload id brings no file back, whatever it answers."""
+def complete_twice(s3: Any, bucket: str) -> list[Any]:
+    """Completing a used upload id again does not restore a deleted object, whatever the response is."""
     upload = s3.create_multipart_upload(Bucket=bucket, Key="k")["UploadId"]
     etag = s3.upload_part(Bucket=bucket, Key="k", UploadId=upload, PartNumber=1, Body=b"x")["ETag"]
     request = {"Bucket": bucket, "Key": "k", "UploadId": upload, "MultipartUpload": {"Parts": [_part(etag)]}}
     s3.complete_multipart_upload(**request)
     s3.delete_object(Bucket=bucket, Key="k")
-    answer = outcome(s3.complete_multipart_upload, **request)
-    assert isinstance(answer, dict) or answer == "NoSuchUpload"
-    return [outcome(s3.head_object, Bucket=bucket, Key="k")]
+    response = response_or_code(s3.complete_multipart_upload, **request)
+    assert isinstance(response, dict) or response == "NoSuchUpload"
+    return [response_or_code(s3.head_object, Bucket=bucket, Key="k")]
 
 
 def _part(etag: str) -> dict[str, Any]:
     return {"PartNumber": 1, "ETag": etag}
 
 
-def test_s3_answers_like_the_emulator(cloud: LocalCloud) -> None:
+def test_s3_responds_like_the_emulator(cloud: LocalCloud) -> None:
     s3, bucket = cloud.client("s3"), f"contract-{secrets.token_hex(4)}"
     s3.create_bucket(Bucket=bucket)
-    for spent_id_answers in (False, True):
-        fake = FakeS3(START, spent_id_answers)
+    for used_id_succeeds in (False, True):
+        fake = FakeS3(START, used_id_succeeds)
         fake.create_bucket(Bucket="fake")
-        assert spent(fake, "fake") == spent(s3, bucket) == ["404"]
-    assert s3_answers(fake, "fake") == s3_answers(s3, bucket)
+        assert complete_twice(fake, "fake") == complete_twice(s3, bucket) == ["404"]
+    assert s3_responses(fake, "fake") == s3_responses(s3, bucket)
 
 
 def dynamodb_answers(client: Any) -> list[Any]:

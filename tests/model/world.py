@@ -1,22 +1,22 @@
-"""One deployment in memory, the actors' clients, and what the environment can do to it."""
+"""One deployment in memory, the actors' clients, and the events of the environment."""
 
 from __future__ import annotations
 
 import itertools
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lake.ledger import Ledger, State
-from lake.manifest import Lane, Manifest, ObjectVersion, write_manifest
+from lake.manifest import Lane, ObjectVersion
 from lake.partition import Partition
 from lake.resource_names import ResourceNames
 from lake.settings import parse_settings
 from router.services import Services as RouterServices
-from tests.model.baton import Actor, Baton, is_read
 from tests.model.fake_dynamodb import FakeDynamoDB
 from tests.model.fake_s3 import FakeS3
+from tests.model.scheduler import Actor, Scheduler, is_read
 from transform.context import JobServices
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ FILE_BYTES = 100
 
 
 class FakeGlue:
-    """Runs of actors: terminal once the actor is gone, or once somebody declared it stopped."""
+    """Glue's job runs, which are the actors: terminal once the actor ends, or once Glue reports it as stopped."""
 
     class exceptions:  # noqa: N801
         class ConcurrentRunsExceededException(Exception):  # noqa: N818
@@ -49,8 +49,8 @@ class FakeGlue:
         self._world = world
 
     def get_job_run(self, *, JobName: str, RunId: str) -> dict[str, Any]:  # noqa: N803
-        over = self._world.run_is_terminal(RunId)
-        return {"JobRun": {"Id": RunId, "JobRunState": "STOPPED" if over else "RUNNING"}}
+        terminal = self._world.run_is_terminal(RunId)
+        return {"JobRun": {"Id": RunId, "JobRunState": "STOPPED" if terminal else "RUNNING"}}
 
     def start_job_run(self, *, JobName: str) -> dict[str, str]:  # noqa: N803
         return {"JobRunId": "started"}
@@ -58,18 +58,18 @@ class FakeGlue:
 
 @dataclass
 class World:
-    """State of the services, and the clock that they and all actors share."""
+    """The state of the services, and the clock that they and all actors share."""
 
     s3: FakeS3 = field(default_factory=lambda: FakeS3(START))
     dynamodb: FakeDynamoDB = field(default_factory=FakeDynamoDB)
     now: datetime = START
-    baton: Baton | None = None
+    scheduler: Scheduler | None = None
     stopped_runs: set[str] = field(default_factory=set)
-    """Runs that Glue calls terminal although they may live on as zombies."""
+    """Runs that Glue reports as stopped, although they may still run as zombies."""
     poisonous: frozenset[str] = frozenset()
     """Keys of files that kill every job that reads them."""
     unreadable: frozenset[str] = frozenset()
-    """Keys of files that cannot be read to their end."""
+    """Keys of files that cannot be read completely."""
     slow: bool = False
     """Every task takes longer than half of a lease."""
     arrived: list[ObjectVersion] = field(default_factory=list)
@@ -77,10 +77,10 @@ class World:
     seen_pointers: set[str] = field(default_factory=set)
     """The stream's checkpoint."""
     events: list[str] = field(default_factory=list)
-    """What the environment did."""
+    """The environment's events so far."""
     issued_at: datetime = START
-    """When the request that is being applied was made; its sender may have stalled since."""
-    look: Callable[[], None] = lambda: None
+    """When the request that is being applied was sent; its sender may have stalled since."""
+    after_write: Callable[[], None] = lambda: None
     """Called after every write."""
     numbers: Any = field(default_factory=lambda: itertools.count(1))
 
@@ -96,16 +96,16 @@ class World:
         self.now += span
         self.s3.now = self.now
 
-    def issue(self, instant: datetime) -> None:
-        """The request that is applied next was made then."""
-        self.issued_at = instant
+    def set_issued_at(self, time: datetime) -> None:
+        """Record when the request that is applied next was sent."""
+        self.issued_at = time
 
     def token(self, size: int) -> str:
-        """In the place of random names: unique, and the same in every replay."""
+        """In place of ``secrets.token_hex``: unique, and the same in every replay."""
         return f"{next(self.numbers):0{2 * size}x}"
 
     def arrive(self, *names: str) -> list[ObjectVersion]:
-        """Objects in the input bucket, of which somebody should be told."""
+        """Put objects into the input bucket; their events are not delivered yet."""
         files = []
         for name in names:
             key = f"orders/{name}.ndjson"
@@ -115,7 +115,7 @@ class World:
         return files
 
     def queued(self, *names: str, lane: Lane = Lane.BATCH) -> str:
-        """A manifest of its own for these files, owned as by a perfect ``route``; its id."""
+        """Put files and route them, without faults, into one manifest; its id."""
         from router.ownership import RoutedArrival, take_ownership
 
         files = self.arrive(*names)
@@ -125,7 +125,7 @@ class World:
         return manifest.id
 
     def router(self, actor: Actor | None) -> RouterServices:
-        """The control plane as an actor sees it; None: nothing ever happens to its calls."""
+        """The control plane as an actor sees it; None: its calls meet no faults."""
         s3, dynamodb, glue = (self._client(actor, client) for client in (self.s3, self.dynamodb, FakeGlue(self)))
         return RouterServices(SETTINGS, RESOURCES, Ledger.over(dynamodb, "ledger"), s3, glue, self.clock)
 
@@ -135,21 +135,21 @@ class World:
         return JobServices(s3, Ledger.over(dynamodb, "ledger"), RESOURCES, SETTINGS)
 
     def run_is_terminal(self, run: str) -> bool:
-        """What Glue says of a run; the runs are named after their actors."""
-        actor = None if self.baton is None else self.baton.actors.get(run)
-        return run in self.stopped_runs or actor is None or actor.over or actor.dead
+        """Whether Glue reports a run as ended; runs have the names of their actors."""
+        actor = None if self.scheduler is None else self.scheduler.actors.get(run)
+        return run in self.stopped_runs or actor is None or actor.ended or actor.dead
 
-    def happen(self, event: str, actor: Actor) -> None:
-        """An event of the environment."""
+    def apply_event(self, event: str, actor: Actor) -> None:
+        """Apply an event of the environment at a request of the actor."""
         ledger = self.router(None).ledger
         self.events.append(event)
-        if event == "expire":
+        if event == "expire_lease":
             self.wait(LEASE + timedelta(seconds=1))
-        elif event == "hours":
+        elif event == "advance_hours":
             self.wait(timedelta(hours=2))
-        elif event == "declare":
+        elif event == "report_stopped":
             self.stopped_runs.add(actor.name)
-        elif event == "checkpoint":
+        elif event == "lose_checkpoint":
             self.seen_pointers.clear()
         elif event == "force":
             for item in list(self.dynamodb.items.values()):
@@ -157,24 +157,24 @@ class World:
                     row = ledger.manifests.get(item["id"])
                     assert row is not None
                     ledger.manifests.force(row, self.now)
-        elif event == "tamper":
-            for row in self.rows().values():
-                if row["state"] == State.PUBLISHING:
-                    self.s3.put_object(Bucket="control", Key=row["document_key"], Body=b"{}")
-        elif event == "vanish":
+        elif event == "change_document":
+            for item in self.rows().values():
+                if item["state"] == State.PUBLISHING:
+                    self.s3.put_object(Bucket="control", Key=item["document_key"], Body=b"{}")
+        elif event == "lose_upload":
             for identity in self.s3.open_uploads()[:1]:
                 self.s3.uploads[identity].state = "aborted"
         else:
             raise AssertionError(event)
 
     def rows(self) -> dict[str, dict[str, Any]]:
-        """The ledger's manifests, raw."""
+        """The raw items of the ledger's manifests, by id."""
         return {
             pk.removeprefix("manifest#"): item for (pk, _), item in self.dynamodb.items.items() if "manifest#" in pk
         }
 
     def document(self, key: str) -> dict[str, Any] | None:
-        """A JSON document of the control bucket."""
+        """A JSON document of the control bucket; None: it does not exist."""
         item = self.s3.buckets["control"].get(key)
         return None if item is None else dict(json.loads(item.body))
 
@@ -183,7 +183,7 @@ class World:
 
 
 class _Client:
-    """An actor's client: each call is a step of the history. Without an actor nothing ever happens to a call."""
+    """An actor's client: each call is a step of the history. Without an actor, calls meet no faults."""
 
     def __init__(self, world: World, actor: Actor | None, client: Any) -> None:
         self._world, self._actor, self._target = world, actor, client
@@ -192,18 +192,18 @@ class _Client:
     def __getattr__(self, operation: str) -> Callable[..., Any]:
         if operation == "get_paginator":
             return lambda name: _Paginator(getattr(self, name))
-        baton, actor, method = self._world.baton, self._actor, getattr(self._target, operation)
+        scheduler, actor, method = self._world.scheduler, self._actor, getattr(self._target, operation)
         self._world.wait(timedelta(milliseconds=1))
-        if actor is None or baton is None:
-            return lambda **request: self._quiet(operation, method, request)
-        return lambda **request: baton.call(actor, self._target, operation, request)
+        if actor is None or scheduler is None:
+            return lambda **request: self._call_without_faults(operation, method, request)
+        return lambda **request: scheduler.call(actor, self._target, operation, request)
 
-    def _quiet(self, operation: str, method: Callable[..., Any], request: dict[str, Any]) -> Any:
-        answer = method(**request)
+    def _call_without_faults(self, operation: str, method: Callable[..., Any], request: dict[str, Any]) -> Any:
+        response = method(**request)
         if not is_read(operation):
             self._world.issued_at = self._world.now
-            self._world.look()
-        return answer
+            self._world.after_write()
+        return response
 
 
 @dataclass(frozen=True)
@@ -220,11 +220,3 @@ class _Paginator:
                 request |= {"KeyMarker": page["NextKeyMarker"], "UploadIdMarker": page["NextUploadIdMarker"]}
             else:
                 request["StartAfter"] = page["Contents"][-1]["Key"]
-
-
-def successor(manifest: Manifest, identity: str, lane: Lane) -> Manifest:
-    """The same files under a fresh id."""
-    return replace(manifest, id=identity, lane=lane)
-
-
-__all__ = ["LEASE", "PARTITION", "RESOURCES", "START", "World", "successor", "write_manifest"]

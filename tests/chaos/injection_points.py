@@ -1,4 +1,4 @@
-"""The named points of the protocol, told from the requests that the product sends. Standard library only."""
+"""Injection points: the steps of the protocol, recognized by the product's requests. Standard library only."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 ASSIGNMENT = re.compile(r"(#\w+) = (:v\d+)")
 INPUT_READ = "input read"
-MOVES = {"RUNNING": "claim", "QUEUED": "release", "PUBLISHING": "commit", "DONE": "finish", "FAILED": "fail"}
-BY_PREFIX = {
+POINT_BY_STATE = {"RUNNING": "claim", "QUEUED": "release", "PUBLISHING": "commit", "DONE": "finish", "FAILED": "fail"}
+POINT_BY_PREFIX = {
     "manifests/": "manifest document",
     "inbox/": "pointer",
     "commits/": "commit document",
@@ -17,11 +17,11 @@ BY_PREFIX = {
     "plans/": "plan document",
     "sweep/": "sweep progress",
 }
-BY_OPERATION = {
+POINT_BY_OPERATION = {
     "CreateMultipartUpload": "upload create",
     "UploadPart": "upload part",
     "CompleteMultipartUpload": "completion",
-    "HeadObject": "look at object",
+    "HeadObject": "head object",
     "AbortMultipartUpload": "abort upload",
     "DeleteObject": "delete object",
     "ListMultipartUploads": "list uploads",
@@ -30,30 +30,22 @@ BY_OPERATION = {
     "TransactWriteItems": "supersede",
     "Query": "query ledger",
 }
-WRITES = (
+INJECTION_POINTS = (
     *("arrival put", "adopt", "abandon", "enqueue", "claim", "renew", "release", "commit", "finish", "fail", "force"),
     *("supersede", "dataset row", "partition row", "manifest document", "pointer", "commit document", "exclusions"),
-    *(
-        "result document",
-        "upload create",
-        "upload part",
-        "completion",
-        "look at object",
-        "abort upload",
-        "plan document",
-    ),
-    *("delete object", "list uploads", INPUT_READ),
+    *("result document", "upload create", "upload part", "completion", "head object", "abort upload"),
+    *("plan document", "delete object", "list uploads", INPUT_READ),
 )
-"""Points at which histories inject faults, before and after."""
+"""Points at which histories inject faults: every write, the reads that decide about one, and the input."""
 
 
 def point_of(service: str, operation: str, request: dict[str, Any]) -> str:
-    """The protocol's name of a request; reads of documents and rows are ``read ...``."""
-    if operation in BY_OPERATION:
-        return BY_OPERATION[operation]
+    """The injection point of a request; reads of documents and rows are ``read ...``."""
+    if operation in POINT_BY_OPERATION:
+        return POINT_BY_OPERATION[operation]
     if service == "s3":
         key = str(request.get("Key", ""))
-        name = next((name for prefix, name in BY_PREFIX.items() if key.startswith(prefix)), "object")
+        name = next((name for prefix, name in POINT_BY_PREFIX.items() if key.startswith(prefix)), "object")
         return name if operation == "PutObject" else f"read {name}"
     if operation == "PutItem":
         return _put(request["Item"])
@@ -86,4 +78,4 @@ def _update(request: dict[str, Any]) -> str:
         return "renew"
     if "#generation" in assigned:
         return "force"
-    return MOVES.get(str(request["ExpressionAttributeValues"][assigned["#state"]]), "move")
+    return POINT_BY_STATE.get(str(request["ExpressionAttributeValues"][assigned["#state"]]), "state change")

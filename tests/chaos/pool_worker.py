@@ -1,4 +1,4 @@
-"""What each process of a long set of histories does."""
+"""One process of the pool that plays many histories."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from router.telemetry import logger, metrics
-from tests.chaos import patches
+from tests.chaos import runtime_patches
 from tests.chaos.history import run_history
 from tests.chaos.processes import clients
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from tests.chaos.history import Report
 
 
-def lead_to(environment: Mapping[str, str]) -> None:
-    """What this process asks of AWS goes to the local cloud, and nowhere else; the Lambdas in it log nothing."""
+def connect_to(environment: Mapping[str, str]) -> None:
+    """Send every AWS request of this process to the local cloud of ``environment``; silence logs and metrics."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         del os.environ[name]
     os.environ.update(environment)
@@ -27,5 +27,5 @@ def lead_to(environment: Mapping[str, str]) -> None:
 
 def play(seed: int) -> Report:
     """One history in this process."""
-    with patches.installed():
+    with runtime_patches.installed():
         return run_history(clients(), seed)

@@ -1,4 +1,4 @@
-"""What makes histories in one process quick and repeatable: no back-off, one thread at a time, clients made once."""
+"""Makes histories in one process fast and repeatable: no back-off, one thread at a time, clients created once."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 MISSING = object()
 
 
-class QuickTime(types.ModuleType):
-    """The module ``time`` whose sleep returns at once."""
+class TimeWithoutSleep(types.ModuleType):
+    """The module ``time``, but ``sleep`` returns at once."""
 
     def __init__(self) -> None:
         super().__init__("time")
@@ -38,17 +38,17 @@ class QuickTime(types.ModuleType):
 
     @staticmethod
     def sleep(_seconds: float) -> None:
-        """No back-off between two tries."""
+        """No back-off between two attempts."""
 
 
 @contextlib.contextmanager
 def installed() -> Iterator[None]:
-    """Histories run inside; afterwards everything is as it was."""
+    """Patch this process while histories run; afterwards every attribute has its old value."""
     logs = logging.getLogger(router.telemetry.logger.name or "")
     level = logs.level
     changes = [
         *injection.patches(),
-        (botocore.endpoint, "time", QuickTime()),
+        (botocore.endpoint, "time", TimeWithoutSleep()),
         (transform.convert, "DRIVER_THREADS", 1),
         (lake.publish, "PARALLEL_COMPLETIONS", 1),
         (router.ownership.take, "PARALLEL_REQUESTS", 1),
@@ -57,7 +57,7 @@ def installed() -> Iterator[None]:
         (transform.run_task, "s3_client", functools.cache(transform.clients.s3_client)),
         (router.telemetry.metrics, "add_metric", lambda **_: None),
     ]
-    before = [(owner, name, vars(owner).get(name, MISSING)) for owner, name, _ in changes]
+    originals = [(owner, name, vars(owner).get(name, MISSING)) for owner, name, _ in changes]
     for owner, name, value in changes:
         setattr(owner, name, value)
     logs.setLevel(logging.CRITICAL)
@@ -65,7 +65,7 @@ def installed() -> Iterator[None]:
         yield
     finally:
         logs.setLevel(level)
-        for owner, name, value in before:
+        for owner, name, value in originals:
             if value is MISSING:
                 delattr(owner, name)
             else:

@@ -1,4 +1,4 @@
-"""A batch run was given manifests by name; others may have superseded them before it begins."""
+"""A batch run starts with the names of manifests that were superseded after its plan."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -6,27 +6,27 @@ from dataclasses import replace
 import pytest
 
 from lake.manifest import Lane, read_manifest, write_manifest
-from tests.model.actors import planner, played, promoter, worker
-from tests.model.moves import held_once
+from tests.model.actors import fake_runtime, planner, promoter, worker
+from tests.model.ownership_invariants import check_owners
 from tests.model.world import World
 
 
 @pytest.fixture
 def world() -> Iterator[World]:
     world = World()
-    with played(world):
+    with fake_runtime(world):
         yield world
 
 
 def states(world: World) -> dict[str, str]:
-    """By file: lane and state of the manifest that holds it."""
+    """Lane and state of the manifest that owns each file, by the file's name."""
     rows = world.rows()
-    held = {key.split("/")[1][0]: rows[manifest] for key, manifest in held_once(world).items()}
-    return {name: f"{row['lane']} {row['state']}" for name, row in sorted(held.items())}
+    owners = {key.split("/")[1][0]: rows[manifest] for key, manifest in check_owners(world).items()}
+    return {name: f"{row['lane']} {row['state']}" for name, row in sorted(owners.items())}
 
 
 def supersede(world: World, source: str, *parts: list[str]) -> None:
-    """Into manifests of the batch lane."""
+    """Supersede a manifest by one manifest of the batch lane for each part."""
     services = world.router(None)
     row, whole = services.ledger.manifests.get(source), read_manifest(services.s3, "control", source, ("input",))
     assert row is not None
@@ -44,7 +44,7 @@ def supersede(world: World, source: str, *parts: list[str]) -> None:
     assert services.ledger.manifests.supersede([row], successors, "model", world.now)
 
 
-def test_what_a_promote_left_behind_is_converted_and_what_it_took_is_the_streams(world: World) -> None:
+def test_the_run_converts_remaining_files_and_leaves_promoted_ones_to_the_stream(world: World) -> None:
     source = world.queued("a", "b", "c")
     promoter(world, None, ("b",))
     worker(world, None, "run", [source])
@@ -58,8 +58,8 @@ def test_sources_of_one_merge_are_converted_once(world: World) -> None:
     assert states(world) == dict.fromkeys("abc", "batch DONE")
 
 
-def test_halves_of_a_run_that_died_are_converted_by_the_next_run_of_the_same_manifests(world: World) -> None:
-    # Given: a poisonous manifest that a run has split before it died
+def test_the_next_run_converts_the_parts_that_a_dead_run_split_a_manifest_into(world: World) -> None:
+    # Given: a manifest with a poisonous file, which a run has split before it died
     source = world.queued("a", "b")
     world.poisonous = frozenset({"orders/b.ndjson"})
     supersede(world, source, ["a"], ["b"])
@@ -68,7 +68,7 @@ def test_halves_of_a_run_that_died_are_converted_by_the_next_run_of_the_same_man
     assert states(world) == {"a": "batch DONE", "b": "batch FAILED"}
 
 
-def test_what_went_from_the_stream_to_the_batch_lane_waits_for_the_night(world: World) -> None:
+def test_a_manifest_handed_over_from_the_stream_to_the_batch_lane_waits_for_the_next_execution(world: World) -> None:
     source = world.queued("a", lane=Lane.STREAM)
     supersede(world, source, ["a"])
     worker(world, None, "stream run", [source])

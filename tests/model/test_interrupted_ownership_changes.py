@@ -1,4 +1,4 @@
-"""Route, merge, promote, poison splitting and the hand-over to the batch lane die between any two of their writes."""
+"""Route, merge, promote, poison splitting and the hand-over to the batch lane, interrupted at each of their writes."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -13,37 +13,44 @@ from lake.ledger.supersede import supersede_actions
 from lake.ledger.table import RefusedError
 from lake.manifest import Lane, write_manifest
 from lake.time import iso_utc
-from tests.model.baton import Violation
-from tests.model.moves import MOVERS, WHEN, kill, quiet_writes
-from tests.model.world import PARTITION
+from tests.model.mutations import (
+    Mutation,
+    adopt_without_abandoning,
+    forget_lost_pointers,
+    supersede_unconditionally,
+)
+from tests.model.ownership_changes import INTERRUPTIONS, OWNERSHIP_CHANGES, interrupt, writes_without_interruption
+from tests.model.scheduler import Violation
 
 DOCUMENT, SUPERSEDE, POINTER, START_STREAM = "put_object", "transact_write_items", "put_object", "start_job_run"
 SUPERSEDERS = ("merge", "promote", "poison", "hand-over")
 WRITTEN_BY = ("router.plan.merge", "router.promote.move", "transform.poison_manifest", "router.ownership.enqueue")
-Sabotage = Callable[[], AbstractContextManager[Any]]
 
 
-@pytest.mark.parametrize("when", WHEN)
-@pytest.mark.parametrize("name", MOVERS)
-def test_every_file_stays_in_one_manifest_wherever_its_mover_is_struck(name: str, when: str) -> None:
-    # Given: as many writes as an undisturbed run makes
-    writes = quiet_writes(MOVERS[name])
+@pytest.mark.parametrize("interruption", INTERRUPTIONS)
+@pytest.mark.parametrize("name", OWNERSHIP_CHANGES)
+def test_every_file_stays_in_one_manifest_at_whichever_write_the_operation_is_interrupted(
+    name: str, interruption: str
+) -> None:
+    # Given the writes of a run without interruption
+    writes = writes_without_interruption(OWNERSHIP_CHANGES[name])
     for number, write in enumerate(writes, start=1):
-        # When: one is struck, Then: nothing is lost or doubled, and those who come after it bring it to its end
+        # When one is interrupted, Then no file is lost or duplicated, and the next process finishes the work
         try:
-            kill(MOVERS[name], number, when)
+            interrupt(OWNERSHIP_CHANGES[name], number, interruption)
         except Violation as violation:
-            pytest.fail(f"{when} write {number} of {writes} ({write}): {violation}")
+            pytest.fail(f"{interruption} at write {number} of {writes} ({write}): {violation}")
 
 
 def test_the_order_of_writes_is_documents_then_one_supersede_then_pointers() -> None:
-    one = [DOCUMENT, DOCUMENT, SUPERSEDE, POINTER]
-    assert quiet_writes(MOVERS["promote"]) == [*one, *one, START_STREAM]
-    assert quiet_writes(MOVERS["merge"])[:2] == [DOCUMENT, SUPERSEDE]
-    assert quiet_writes(MOVERS["hand-over"])[-3:] == [DOCUMENT, SUPERSEDE, "delete_object"]
-    poison = quiet_writes(MOVERS["poison"])
+    writes = {name: writes_without_interruption(change) for name, change in OWNERSHIP_CHANGES.items()}
+    one_supersede = [DOCUMENT, DOCUMENT, SUPERSEDE, POINTER]
+    assert writes["promote"] == [*one_supersede, *one_supersede, START_STREAM]
+    assert writes["merge"][:2] == [DOCUMENT, SUPERSEDE]
+    assert writes["hand-over"][-3:] == [DOCUMENT, SUPERSEDE, "delete_object"]
+    poison = writes["poison"]
     assert poison[poison.index(SUPERSEDE) - 2 : poison.index(SUPERSEDE)] == [DOCUMENT, DOCUMENT]
-    assert quiet_writes(MOVERS["route"])[:3] == ["put_item"] * 3
+    assert writes["route"][:3] == ["put_item"] * 3
 
 
 @contextmanager
@@ -74,7 +81,7 @@ def documents_after_the_rows() -> Iterator[None]:
 
 
 def _one_by_one(order: int) -> AbstractContextManager[Any]:
-    """Each action of the supersede by itself: successors first, or sources first."""
+    """Each action of the supersede in its own transaction: successors first (-1), or sources first (1)."""
 
     def supersede(self: Manifests, sources: Any, successors: Any, reason: str, now: Any) -> bool:
         try:
@@ -95,12 +102,8 @@ def sources_before_successors() -> AbstractContextManager[Any]:
     return _one_by_one(1)
 
 
-def supersede_without_looking() -> AbstractContextManager[Any]:
-    return patch("lake.ledger.supersede.row_unchanged", lambda _: [])
-
-
-def promote_only_points_once() -> AbstractContextManager[Any]:
-    """What is in the stream lane already is taken for done."""
+def promote_writes_no_second_pointer() -> AbstractContextManager[Any]:
+    """A manifest that is in the stream lane counts as promoted, even if its pointer was never written."""
     from router.promote.next_step import NextStep, Step, next_step
 
     def careless(row: ManifestRow | None) -> NextStep:
@@ -110,7 +113,7 @@ def promote_only_points_once() -> AbstractContextManager[Any]:
     return patch("router.promote.move.next_step", careless)
 
 
-def promote_forgets_the_others() -> AbstractContextManager[Any]:
+def promote_forgets_the_remaining_files() -> AbstractContextManager[Any]:
     supersede = Manifests.supersede
 
     def forgetful(self: Manifests, sources: Any, successors: Any, reason: str, now: Any) -> bool:
@@ -120,39 +123,30 @@ def promote_forgets_the_others() -> AbstractContextManager[Any]:
     return patch.object(Manifests, "supersede", forgetful)
 
 
-def adopt_without_abandoning() -> AbstractContextManager[Any]:
-    def unfenced(self: Manifests, manifest: str, now: Any) -> ManifestRow:
-        return ManifestRow(manifest, State.ABANDONED, Lane.BATCH, PARTITION, "", 0, 0)
-
-    return patch.object(Manifests, "abandon", unfenced)
-
-
-def no_sweep_of_pointers() -> AbstractContextManager[Any]:
-    return patch("router.sweep.handler.renew_pointers", lambda *_: {})
-
-
-SABOTAGES: list[tuple[Sabotage, str]] = [
-    *((documents_after_the_rows, name) for name in MOVERS),
+MUTATIONS: list[tuple[Mutation, str]] = [
+    *((documents_after_the_rows, name) for name in OWNERSHIP_CHANGES),
     *((successors_before_sources, name) for name in SUPERSEDERS),
     *((sources_before_successors, name) for name in SUPERSEDERS),
-    *((supersede_without_looking, name) for name in SUPERSEDERS),
-    (promote_only_points_once, "promote"),
-    (promote_forgets_the_others, "promote"),
+    *((supersede_unconditionally, name) for name in SUPERSEDERS),
+    (promote_writes_no_second_pointer, "promote"),
+    (promote_forgets_the_remaining_files, "promote"),
     (adopt_without_abandoning, "route"),
-    (no_sweep_of_pointers, "route"),
+    (forget_lost_pointers, "route"),
 ]
 
 
-@pytest.mark.parametrize(("sabotage", "name"), SABOTAGES)
-def test_a_rule_that_is_left_out_is_missed(sabotage: Sabotage, name: str) -> None:
-    number = len(quiet_writes(MOVERS[name]))
-    with sabotage():
-        assert any(_broken(name, n, when) for when in WHEN for n in range(1, number + 3))
+@pytest.mark.parametrize(("mutation", "name"), MUTATIONS)
+def test_removing_any_rule_is_detected(mutation: Mutation, name: str) -> None:
+    writes = len(writes_without_interruption(OWNERSHIP_CHANGES[name]))
+    with mutation():
+        # A mutation may add writes to the operation.
+        numbers = range(1, writes + 3)
+        assert any(_breaks(name, number, interruption) for interruption in INTERRUPTIONS for number in numbers)
 
 
-def _broken(name: str, number: int, when: str) -> bool:
+def _breaks(name: str, number: int, interruption: str) -> bool:
     try:
-        kill(MOVERS[name], number, when)
+        interrupt(OWNERSHIP_CHANGES[name], number, interruption)
     except Violation:
         return True
     return False

@@ -1,4 +1,4 @@
-"""The same files through both lanes, cut, ordered and repeated at random: one expected lake, byte by byte."""
+"""The same files through both lanes, split, ordered and repeated at random: both lanes write the same lake."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from lake.settings import UrgentSettings
-from tests.chaos import patches
-from tests.chaos.choices import DATASETS, settings
-from tests.chaos.inputs import Input, body
+from tests.chaos import runtime_patches
+from tests.chaos.inputs import Input, random_body
 from tests.chaos.processes import clients
+from tests.chaos.random_settings import DATASETS, random_settings
 from tests.chaos.world import World
 
 if TYPE_CHECKING:
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
     from tests.chaos.inputs import Body
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
-ROUNDS = 30
+MAX_ROUNDS = 30
 EVERY_KEY = UrgentSettings(("*",))
-Lake = tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]]
+LakeContents = tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]]
 
 
 @pytest.fixture(scope="module")
 def _patched(cloud: LocalCloud) -> Iterator[None]:
-    with patches.installed():
+    with runtime_patches.installed():
         yield
 
 
-def through(files: list[tuple[str, Body]], seed: int, *, stream: bool) -> World:
-    """All files through one lane, however the seed cuts, orders and repeats them."""
+def convert_in_lane(files: list[tuple[str, Body]], seed: int, *, stream: bool) -> World:
+    """Convert all files in one lane; the seed decides how they are split, ordered and repeated."""
     random = Random(seed)
-    chosen = settings(random)
+    settings = random_settings(random)
     if stream:
-        chosen = replace(chosen, urgent=EVERY_KEY)
-    world = World.create(clients(), random, chosen, versions=True)
+        settings = replace(settings, urgent=EVERY_KEY)
+    world = World.create(clients(), random, settings, versions=True)
     world.now = NOON
     events = []
     for key, content in files:
@@ -54,26 +54,26 @@ def through(files: list[tuple[str, Body]], seed: int, *, stream: bool) -> World:
     random.shuffle(events)
     for number, event in enumerate(events):
         world.queue[f"e{number}"] = {**event, "messageId": f"e{number}"}
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ROUNDS):
         if world.queue:
             names = list(world.queue)
             world.route(names[: random.randint(1, len(names))])
         if random.random() < 0.3:
-            world.seen.clear()
+            world.seen_pointers.clear()
         world.stream(random.randint(1, 4))
         if not stream or random.random() < 0.3:
-            world.night(twice=random.random() < 0.5)
-        if not world.queue and not still_open(world):
+            world.execution(duplicate_runs=random.random() < 0.5)
+        if not world.queue and not has_open_manifests(world):
             return world
-    raise AssertionError(f"SEED={seed}: not at its end after {ROUNDS} rounds: {world.log}")
+    raise AssertionError(f"SEED={seed}: manifests are still open after {MAX_ROUNDS} rounds: {world.log}")
 
 
-def still_open(world: World) -> bool:
+def has_open_manifests(world: World) -> bool:
     return any("open" in item for item in world.items())
 
 
-def seen(world: World) -> Lake:
-    """Rows and quarantine records as (partition, JSON text), without what names the deployment."""
+def lake_contents(world: World) -> LakeContents:
+    """Rows and quarantine records as (partition, JSON text), without names of the deployment."""
     s3, resources = world.clients.s3, world.resources
     rows: Counter[tuple[str, str]] = Counter()
     records: Counter[tuple[str, str]] = Counter()
@@ -97,20 +97,23 @@ def _record(record: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.usefixtures("_patched")
-def test_both_lanes_give_one_lake(seed: int) -> None:
+def test_both_lanes_write_the_same_lake(seed: int) -> None:
     # Given files of all kinds
     random = Random(seed)
     files = [
-        (f"{random.choice(DATASETS)}/{number}.ndjson", body(random, f"f{number}", truncated=random.random() < 0.1))
+        (
+            f"{random.choice(DATASETS)}/{number}.ndjson",
+            random_body(random, f"f{number}", truncated=random.random() < 0.1),
+        )
         for number in range(random.randint(4, 9))
     ]
 
-    # When they go through the stream in two ways, and through the batch lane
-    worlds = [through(files, seed * 10 + number, stream=number < 2) for number in range(3)]
+    # When the stream lane converts them twice with different splits, and the batch lane once
+    worlds = [convert_in_lane(files, seed * 10 + number, stream=number < 2) for number in range(3)]
 
-    # Then every lake is the expected one, and they are the same
+    # Then every lake has the expected contents, and all are equal
     for number, world in enumerate(worlds):
-        assert world.checker.violations(world.inputs) == [], f"SEED={seed}, way {number}"
-    first, *others = map(seen, worlds)
+        assert world.checker.violations(world.inputs) == [], f"SEED={seed}, conversion {number}"
+    first, *others = map(lake_contents, worlds)
     assert sum(first[0].values()) == sum(len(content.rows) for _, content in files)
     assert all(other == first for other in others)

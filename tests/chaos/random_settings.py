@@ -1,0 +1,35 @@
+"""Settings at random for one history."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lake.settings import (
+    BatchSettings,
+    ConvertSettings,
+    DatasetRule,
+    PeakSettings,
+    Settings,
+    StreamSettings,
+    SweepSettings,
+)
+
+if TYPE_CHECKING:
+    from random import Random
+
+DATASETS = ("orders", "clicks")
+
+
+def random_settings(random: Random) -> Settings:
+    """Small limits, so that a few lines make several splits, tasks, manifests and runs."""
+    return Settings(
+        "chaos",
+        datasets=tuple(DatasetRule(name, f"{name}/") for name in DATASETS),
+        peak=PeakSettings(hours=()),
+        stream=StreamSettings(manifest_files=random.randint(1, 3), max_attempts=random.randint(1, 3)),
+        batch=BatchSettings(manifest_files=random.randint(2, 6), max_attempts=random.randint(1, 3), flex=False),
+        convert=ConvertSettings(
+            split_bytes=random.choice([64, 300, 1 << 20]), target_file_bytes=random.choice([64, 500, 1 << 20])
+        ),
+        sweep=SweepSettings(listing_hours=0),
+    )

@@ -1,0 +1,176 @@
+"""Cooperative scheduling: every actor is a thread, one runs at a time, and each request is a possible switch."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError, ReadTimeoutError
+
+from lake.errors import HybridRouterError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+MAX_STEPS = 3000
+"""More requests than any history needs: an actor that sends more is in an endless loop."""
+READS = frozenset({"get_item", "query", "get_object", "head_object", "get_job_run"})
+CRASH, LOSE_REQUEST, LOSE_RESPONSE, REPEAT = "crash", "lose_request", "lose_response", "repeat"
+STALE_READ, SWITCH = "stale_read", "switch"
+CALL_FAULTS = frozenset({CRASH, LOSE_REQUEST, LOSE_RESPONSE, REPEAT, STALE_READ})
+
+
+def is_read(operation: str) -> bool:
+    """Whether a client's method only reads."""
+    return operation in READS or operation.startswith("list_")
+
+
+class Crash(BaseException):
+    """The process crashed: no handler of the product may catch it, and its later requests have no effect."""
+
+
+class Violation(BaseException):
+    """The protocol broke a promise."""
+
+
+@dataclass
+class Actor:
+    """One process of the system."""
+
+    name: str
+    body: Callable[[], object]
+    resume: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    dead: bool = False
+    """A fault crashed it."""
+    ended: bool = False
+
+
+@dataclass
+class Scheduler:
+    """Runs actors until all have ended.
+
+    ``fault_at`` decides what happens at a request: nothing (``""``); a fault of the call: ``crash``, ``lose_request``
+    (not applied, no response), ``lose_response`` (applied, no response), ``repeat`` (applied, and repeated by the
+    client), ``stale_read`` (from an index that lags); an event of the environment, which ``apply_event`` applies;
+    ``switch:<actor>``: another actor runs first; ``<event>:<actor>``: the event, and then another actor runs first.
+    """
+
+    fault_at: Callable[[int, Actor, str], str]
+    """Gets the step (from 1), the actor and the client's method."""
+    apply_event: Callable[[str, Actor], None]
+    after_write: Callable[[], None]
+    now: Callable[[], datetime]
+    set_issued_at: Callable[[datetime], None]
+    """Gets the time at which the request that is applied next was sent."""
+    step: int = 0
+    actors: dict[str, Actor] = field(default_factory=dict)
+    trace: list[str] = field(default_factory=list)
+    violation: str | None = None
+    _end: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+
+    def add(self, actor: Actor) -> None:
+        """Register an actor; those registered first run first."""
+        self.actors[actor.name] = actor
+
+    def run(self) -> None:
+        """Run all actors; ``violation`` holds the first broken promise."""
+        threads = [threading.Thread(target=self._run, args=(actor,), daemon=True) for actor in self.actors.values()]
+        for thread in threads:
+            thread.start()
+        self._resume_next()
+        self._end.acquire()
+        for thread in threads:
+            thread.join()
+
+    def call(self, actor: Actor, client: Any, operation: str, request: dict[str, Any]) -> Any:
+        """Send one request of an actor, with the fault of its step.
+
+        Raises
+        ------
+        Crash
+            The actor is dead, or the history has ended by a violation.
+        Violation
+            The actors send more than ``MAX_STEPS`` requests.
+        ReadTimeoutError
+            The request or its response is lost.
+        """
+        if actor.dead or self.violation:
+            raise Crash
+        self.step += 1
+        if self.step > MAX_STEPS:
+            raise Violation(f"an actor is in an endless loop: {MAX_STEPS} requests")
+        issued_at = self.now()
+        fault = self.fault_at(self.step, actor, operation)
+        event, _, next_actor = fault.partition(":")
+        if event and event != SWITCH and event not in CALL_FAULTS:
+            self.apply_event(event, actor)
+        if next_actor:
+            self._switch(actor, next_actor)
+            if actor.dead or self.violation:
+                raise Crash
+        self.trace.append(f"{self.step:4d} {actor.name} {operation} {_describe(request)} {fault}".rstrip())
+        if fault == CRASH:
+            actor.dead = True
+            raise Crash
+        if fault == LOSE_REQUEST:
+            raise ReadTimeoutError(endpoint_url="model")
+        method = getattr(client, "stale_query" if fault == STALE_READ else operation)
+        self.set_issued_at(issued_at)
+        response = self._apply(method, operation, request)
+        if fault == LOSE_RESPONSE:
+            raise ReadTimeoutError(endpoint_url="model")
+        # A transaction carries a token: DynamoDB answers its repetition with the first response.
+        if fault == REPEAT and operation != "transact_write_items":
+            response = self._apply(method, operation, request)
+        return response
+
+    def _apply(self, method: Any, operation: str, request: dict[str, Any]) -> Any:
+        try:
+            response = method(**request)
+        except ClientError as error:
+            self.trace[-1] += f" -> {error.response['Error']['Code']}"
+            raise
+        if not is_read(operation):
+            self.after_write()
+        return response
+
+    def _run(self, actor: Actor) -> None:
+        actor.resume.acquire()
+        try:
+            if not self.violation:
+                actor.body()
+        except Crash:
+            self.trace.append(f"     {actor.name} crashed")
+        except Violation as violation:
+            self.violation = self.violation or str(violation)
+        except (HybridRouterError, BotoCoreError, ClientError) as error:
+            self.trace.append(f"     {actor.name} ends: {type(error).__name__}: {error}")
+        except BaseException as error:
+            self.violation = self.violation or f"{actor.name} failed: {type(error).__name__}: {error}"
+        actor.ended = True
+        self._resume_next()
+
+    def _switch(self, actor: Actor, name: str) -> None:
+        next_actor = self.actors.get(name)
+        if next_actor is None or next_actor is actor or next_actor.ended:
+            return
+        next_actor.resume.release()
+        actor.resume.acquire()
+
+    def _resume_next(self) -> None:
+        for actor in self.actors.values():
+            if not actor.ended:
+                actor.resume.release()
+                return
+        self._end.release()
+
+
+def _describe(request: dict[str, Any]) -> str:
+    if "TransactItems" in request:
+        return "".join(_describe(next(iter(action.values()))) + " " for action in request["TransactItems"]).strip()
+    target = request.get("Key") or request.get("Item") or request.get("Prefix") or ""
+    text = target["pk"] if isinstance(target, dict) else str(target)
+    values = request.get("ExpressionAttributeValues", {})
+    return f"{text} {[str(value) for value in values.values()][:3] if values else ''}".strip()
