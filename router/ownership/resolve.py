@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 OWNER_GRACE = timedelta(minutes=5)
 """An owner whose manifest has no row after this time is presumed dead.
 
-Longer than the timeout of each function that takes ownership. Only duplicate work depends on it, not safety: a live
-owner that was presumed dead is refused its QUEUED row.
+Longer than a call of ``take_ownership`` lasts: ``route`` and ``backfill`` time out before, and a sweep owns one page
+of a listing per call. Only duplicate work depends on it, not safety: a live owner that was presumed dead is refused its
+QUEUED row.
 """
 
 

@@ -70,7 +70,6 @@ def test_a_group_fits_into_a_transaction() -> None:
 
 
 FRIDAY_EVENING = datetime(2026, 11, 20, 21, tzinfo=UTC)
-GIB = 1 << 30
 
 
 def test_a_forecast_has_duration_cost_and_whether_it_meets_the_deadline() -> None:
