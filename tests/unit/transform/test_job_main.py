@@ -1,0 +1,101 @@
+"""Both jobs start here: arguments to a context, a deliberate error to an exit code, before Spark is started."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pyspark.sql
+import pytest
+
+from lake.errors import TransientError
+from lake.resource_names import ResourceNames
+from transform import job_main
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from transform.context import ConversionContext
+
+RESOURCES = ResourceNames("input", "lake", "quarantine", "control", "ledger", "stream-job", "batch-job", "catalog")
+
+
+@pytest.fixture
+def applications(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the Spark applications that were started; the deployment's services are a stand-in."""
+    started: list[str] = []
+
+    class Builder:
+        def appName(self, name: str) -> Builder:  # noqa: N802
+            started.append(name)
+            return self
+
+        def getOrCreate(self) -> str:  # noqa: N802
+            return "session"
+
+    monkeypatch.setattr(pyspark.sql, "SparkSession", SimpleNamespace(builder=Builder()))
+    monkeypatch.setattr(job_main, "open_services", lambda _: SimpleNamespace(resources=RESOURCES))
+    monkeypatch.setattr(job_main.boto3, "Session", lambda: SimpleNamespace(client=lambda _: None))
+    return started
+
+
+def test_a_job_gets_its_context_and_arguments(applications: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    # Given
+    calls: list[tuple[Any, Mapping[str, str]]] = []
+
+    def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
+        calls.append((context, arguments))
+        context.log("one line")
+        return 7
+
+    # When
+    code = job_main.run_job(["--JOB_RUN_ID", "jr_1", "--x=y"], "app", run)
+
+    # Then
+    ((context, arguments),) = calls
+    assert (code, applications) == (7, ["app"])
+    assert (context.spark, context.run, context.services.resources) == ("session", "jr_1", RESOURCES)
+    assert context.clock().utcoffset() == timedelta(0)
+    assert arguments == {"JOB_RUN_ID": "jr_1", "x": "y"}
+    assert capsys.readouterr().out == "one line\n"
+
+
+def test_a_run_without_an_id_gets_one_of_its_own(applications: list[str]) -> None:
+    runs: list[str] = []
+    for _ in range(2):
+        job_main.run_job([], "app", lambda context, _: runs.append(context.run) or 0)
+    assert all(run.startswith("manual-") for run in runs)
+    assert len(set(runs)) == 2
+
+
+def test_a_deliberate_error_is_one_line_and_exit_code_1(
+    applications: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
+        raise TransientError("S3 did not answer: try again")
+
+    assert job_main.run_job([], "app", run) == 1
+    assert capsys.readouterr().err == "TransientError: S3 did not answer: try again\n"
+
+
+def test_any_other_error_keeps_its_traceback(applications: list[str]) -> None:
+    def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        job_main.run_job([], "app", run)
+
+
+def test_a_missing_argument_is_reported_before_spark_is_started(
+    applications: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given the real services
+    from transform.job_arguments import open_services
+
+    monkeypatch.setattr(job_main, "open_services", open_services)
+    monkeypatch.setattr("transform.job_arguments.s3_client", lambda: None)
+    # When / Then
+    assert job_main.run_job(["--lake_bucket", "lake"], "app", lambda *_: 0) == 1
+    assert "the job argument --input_bucket is missing" in capsys.readouterr().err
+    assert applications == []
