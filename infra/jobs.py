@@ -65,7 +65,7 @@ class Jobs(Construct):
         self._create_jobs(self._arguments(resources))
 
     def _create_jobs(self, arguments: dict[str, str]) -> None:
-        # CDK would add grants of its own, which have wildcards in their actions.
+        # CDK would add its own grants, whose actions have wildcards.
         role = self.role.without_policy_updates()
         streaming = glue.PySparkStreamingJob(
             self,

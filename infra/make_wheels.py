@@ -107,7 +107,8 @@ def _audit(wheel: Path) -> dict[str, Any]:
     command = [sys.executable, "-m", "auditwheel", *arguments, str(wheel)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode:
-        raise AssetError(f"auditwheel cannot check {wheel.name}: {(result.stdout or result.stderr).strip()}")
+        reason = json.loads(result.stdout)["error"] if result.stdout else result.stderr.strip()
+        raise AssetError(f"auditwheel cannot check {wheel.name}: {reason}")
     report: dict[str, Any] = json.loads(result.stdout)
     return report
 

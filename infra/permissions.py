@@ -54,8 +54,8 @@ class Grants:
     def use_stream_files(self, role: iam.Role) -> None:
         """Inbox and checkpoint, which Spark itself creates, reads, renames and removes.
 
-        The prefixes have no slash at their end: Hadoop's file systems put marker objects beside a folder, and a broken
-        checkpoint is moved to a key beside it.
+        The prefixes have no slash at their end: Hadoop's file systems put marker objects next to a folder, and a broken
+        checkpoint is moved to a key next to it.
         """
         actions = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
         self._allow_in_control(role, actions, layout.INBOX.rstrip("/"), layout.CHECKPOINT.partition("/")[0])
@@ -107,7 +107,7 @@ class Grants:
 
 
 def grant_functions(grants: Grants, functions: Mapping[str, RouterFunction]) -> None:
-    """Give every function access to the ledger and to what its code uses besides.
+    """Give every function access to the ledger and to everything else that its code uses.
 
     Raises
     ------

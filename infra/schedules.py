@@ -24,7 +24,7 @@ CATALOG_RATE = "rate(15 minutes)"
 SWEEP_RATE = "rate(15 minutes)"
 MAX_START_RETRIES = 10
 MAX_START_AGE_SECONDS = 3600
-"""A start that fails for this long, or that often, goes to the dead-letter queue."""
+"""A start goes to the dead-letter queue after the last retry, or when it is this old."""
 
 
 class Schedules(Construct):

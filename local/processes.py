@@ -17,8 +17,8 @@ _POLL_SECONDS = 0.01
 def kill_session(leader: int) -> None:
     """SIGKILL every process of the session that ``leader`` opened, the leader last; does not wait for their end.
 
-    The session holds all descendants that did not open one of their own, also those whose parent has ended. The process
-    group would not do: Spark's Python workers leave it. Several rounds, because a process can fork while its siblings
+    The session holds all descendants that did not open their own, also those whose parent has ended. The process group
+    is not enough: Spark's Python workers leave it. There are several rounds, because a process can fork while others
     are being killed.
     """
     for _ in range(_KILL_ROUNDS):

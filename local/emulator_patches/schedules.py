@@ -54,7 +54,7 @@ def _patch_cloudformation() -> None:
 
 
 def _patch_tick() -> None:
-    """A created or updated schedule is due from that moment on; an at() that replaces a cron() fires."""
+    """The firing times of a schedule count from its creation or update; an at() that replaces a cron() fires."""
     tick = scheduler._tick_schedules
 
     def tick_schedules() -> None:

@@ -1,4 +1,4 @@
-"""The same lines give the same rows in the lake, whichever way the file takes through the lanes."""
+"""The same lines become the same rows of the lake in both lanes, whatever starts the conversion."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ group = child(lambda: os.setpgid(0, 0))
 print(json.dumps({"plain": plain, "group": group, "orphan": orphan()}), flush=True)
 time.sleep(600)
 """
-"""A process with three children: one beside it, one in its own process group, one whose parent has ended."""
+"""A process with three children: one in its process group, one in its own, one whose parent has ended."""
 
 
 @pytest.fixture
