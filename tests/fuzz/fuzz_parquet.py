@@ -1,4 +1,4 @@
-"""Differential fuzzing of the native Parquet writer: the same columns written by pyarrow, and read by three readers.
+"""Differential fuzzing of the native Parquet writer against pyarrow's, with pyarrow, Polars and DuckDB as readers.
 
 python -m tests.fuzz.fuzz_parquet --seconds 60 --seed 7
 """
@@ -23,53 +23,56 @@ from tests.fuzz.rounds import main
 TEXTS = ["", "a", "ä", "\0", "\x7f", "ÿ", "😀", "x" * 15, "y" * 16, "z" * 17, "long " * 800]
 
 
-def make_input(chance: random.Random) -> bytes:
-    """Rows of up to 40 keys, each with its own habits: how often it is there, how long its values are."""
+def make_input(rng: random.Random) -> bytes:
+    """Rows of up to 40 keys. Each key has its own probability, first row and kind of values."""
     keys = [
-        (f"k{number}", chance.choice([0.0, 0.01, 0.5, 0.99, 1.0]), chance.choice(["same", "short", "any", "number"]))
-        for number in range(chance.choice([1, 3, 40]))
+        (f"k{number}", rng.choice([0.0, 0.01, 0.5, 0.99, 1.0]), rng.choice(["same", "short", "any", "number"]))
+        for number in range(rng.choice([1, 3, 40]))
     ]
-    count = chance.choice([1, 2, 63, 64, 65, 500, 3000])
-    # Some keys are only met after some rows.
-    begin = {key: chance.choice([0, 0, count // 2, count - 1]) for key, *_ in keys}
+    count = rng.choice([1, 2, 63, 64, 65, 500, 3000])
+    first_row = {key: rng.choice([0, 0, count // 2, count - 1]) for key, *_ in keys}
     rows = (
-        {key: _value(kind, chance) for key, often, kind in keys if row >= begin[key] and chance.random() < often}
+        {
+            key: _value(kind, rng)
+            for key, probability, kind in keys
+            if row >= first_row[key] and rng.random() < probability
+        }
         for row in range(count)
     )
     return b"".join(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows)
 
 
-def _value(kind: str, chance: random.Random) -> str | int | None:
+def _value(kind: str, rng: random.Random) -> str | int | None:
     if kind == "same":
         return "2026-03-17T00:00:00Z"
     if kind == "number":
-        return chance.choice([chance.randrange(10), chance.randrange(1 << 60), None])
+        return rng.choice([rng.randrange(10), rng.randrange(1 << 60), None])
     if kind == "short":
-        return chance.choice(TEXTS[:-1])
-    return chance.choice(TEXTS) + str(chance.randrange(1000))
+        return rng.choice(TEXTS[:-1])
+    return rng.choice(TEXTS) + str(rng.randrange(1000))
 
 
-def compare(data: bytes, chance: random.Random) -> None:
-    """Raises AssertionError where the readers see other columns, or the footer other bounds, than pyarrow wrote."""
-    flush_bytes = chance.choice([100, 10_000, 8 << 20])
-    compression = chance.choice(["zstd", "snappy", "none"])
+def compare(data: bytes, rng: random.Random) -> None:
+    """Raises AssertionError if a reader finds other columns, or other bounds in the footer, than pyarrow wrote."""
+    flush_bytes = rng.choice([100, 10_000, 8 << 20])
+    compression = rng.choice(["zstd", "snappy", "none"])
     with tempfile.TemporaryDirectory() as folder:
-        ours, safe = Path(folder) / "ours.parquet", Path(folder) / "safe.parquet"
+        native, reference = Path(folder) / "native.parquet", Path(folder) / "reference.parquet"
         expected = _arrow_table(list(_batches(data, flush_bytes)))
-        file = ParquetFile(ours, compression=compression)
+        file = ParquetFile(native, compression=compression)
         for batch in _batches(data, flush_bytes):
             file.write(batch)
-            if chance.random() < 0.3:
+            if rng.random() < 0.3:
                 file.end_row_group()
         file.close({"ARROW:schema": base64.b64encode(expected.schema.serialize()).decode()})
-        pq.write_table(expected, safe, compression=compression, use_dictionary=False)
-        assert pq.read_table(ours).equals(pq.read_table(safe), check_metadata=True)
-        assert _bounds(ours) == _bounds(safe)
+        pq.write_table(expected, reference, compression=compression, use_dictionary=False)
+        assert pq.read_table(native).equals(pq.read_table(reference), check_metadata=True)
+        assert _bounds(native) == _bounds(reference)
         frame = pl.from_arrow(expected)
         assert isinstance(frame, pl.DataFrame)
-        assert pl.read_parquet(ours).equals(frame)
+        assert pl.read_parquet(native).equals(frame)
         with duckdb.connect() as connection:
-            read = connection.read_parquet(str(ours)).to_arrow_table()
+            read = connection.read_parquet(str(native)).to_arrow_table()
             assert read.equals(expected.cast(read.schema))
 
 
@@ -93,14 +96,14 @@ def _arrow_table(batches: list[Batch]) -> pa.Table:
 
 
 def _bounds(path: Path) -> list[tuple[Any, Any, int]]:
-    """Of each column in the whole file: smallest and largest value as the footer tells them, and the NULLs."""
+    """For each column of the whole file: minimum and maximum in the footer, and the number of NULLs."""
     metadata = pq.read_metadata(path)
     columns = []
     for index in range(metadata.num_columns):
-        groups = [metadata.row_group(group).column(index).statistics for group in range(metadata.num_row_groups)]
-        told = [group for group in groups if group.has_min_max]
-        least, most = min((group.min for group in told), default=None), max((group.max for group in told), default=None)
-        columns.append((least, most, sum(group.null_count for group in groups)))
+        chunks = [metadata.row_group(group).column(index).statistics for group in range(metadata.num_row_groups)]
+        minimum = min((chunk.min for chunk in chunks if chunk.has_min_max), default=None)
+        maximum = max((chunk.max for chunk in chunks if chunk.has_min_max), default=None)
+        columns.append((minimum, maximum, sum(chunk.null_count for chunk in chunks)))
     return columns
 
 

@@ -1,4 +1,4 @@
-"""Differential fuzzing of the native reader: mutated NDJSON, fed and split anywhere, against the oracle.
+"""Differential fuzzing of the native reader: mutated NDJSON, fed and split at random positions, against the oracle.
 
 python -m tests.fuzz.fuzz_reader --seconds 60 --seed 7
 """
@@ -33,45 +33,45 @@ SEEDS = [
 
 
 class Rules(TypedDict):
-    """What reader and oracle are both told."""
+    """The options that the reader and the oracle share."""
 
     column_limit: int
     max_line_bytes: int
     known_columns: tuple[str, ...]
 
 
-def make_input(chance: random.Random) -> bytes:
-    data = bytearray(b"".join(chance.choices(SEEDS, k=chance.randint(1, 8))))
-    for _ in range(chance.choice([0, 1, 1, 2, 5, 20])):
-        at = chance.randrange(len(data) + 1)
-        if chance.random() < 0.5:
-            at = max(data.find(chance.choice(b'",:{['), at), 0) + chance.randrange(2)
-        kind = chance.randrange(4)
-        if kind == 0:
-            data[at:at] = chance.choice(TOKENS)
-        elif kind == 1:
-            del data[at : at + chance.randint(1, 4)]
-        elif kind == 2:
-            data[at : at + 1] = bytes([chance.randrange(256)])
+def make_input(rng: random.Random) -> bytes:
+    data = bytearray(b"".join(rng.choices(SEEDS, k=rng.randint(1, 8))))
+    for _ in range(rng.choice([0, 1, 1, 2, 5, 20])):
+        position = rng.randrange(len(data) + 1)
+        if rng.random() < 0.5:
+            position = max(data.find(rng.choice(b'",:{['), position), 0) + rng.randrange(2)
+        mutation = rng.randrange(4)
+        if mutation == 0:
+            data[position:position] = rng.choice(TOKENS)
+        elif mutation == 1:
+            del data[position : position + rng.randint(1, 4)]
+        elif mutation == 2:
+            data[position : position + 1] = bytes([rng.randrange(256)])
         else:
-            start = chance.randrange(len(data) + 1)
-            data[at:at] = data[start : start + chance.randint(1, 40)]
+            start = rng.randrange(len(data) + 1)
+            data[position:position] = data[start : start + rng.randint(1, 40)]
     return bytes(data)
 
 
-def compare(data: bytes, chance: random.Random) -> None:
-    """Raises AssertionError where the reader and the oracle disagree."""
+def compare(data: bytes, rng: random.Random) -> None:
+    """Raises AssertionError if the reader and the oracle give different results."""
     size = len(data) + 2
     rules: Rules = {
-        "column_limit": chance.choice([0, 2, 1000]),
-        "max_line_bytes": chance.choice([20, 120, 1 << 20]),
-        "known_columns": chance.choice([(), ("id",), ("zz", "__i__d", "date__")]),
+        "column_limit": rng.choice([0, 2, 1000]),
+        "max_line_bytes": rng.choice([20, 120, 1 << 20]),
+        "known_columns": rng.choice([(), ("id",), ("zz", "__i__d", "date__")]),
     }
     read = read_file(
         data,
-        cuts=[chance.randrange(size) for _ in range(chance.choice([0, 1, 10, size]))],
-        splits=[chance.randrange(size) for _ in range(chance.choice([0, 0, 1, 5]))],
-        flush_bytes=chance.choice([1, 100, 1 << 20]),
+        cuts=[rng.randrange(size) for _ in range(rng.choice([0, 1, 10, size]))],
+        splits=[rng.randrange(size) for _ in range(rng.choice([0, 0, 1, 5]))],
+        flush_bytes=rng.choice([1, 100, 1 << 20]),
         provenance=True,
         **rules,
     )

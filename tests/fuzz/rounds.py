@@ -1,7 +1,7 @@
-"""Rounds of differential fuzzing until the time is up or two ways disagree.
+"""Rounds of differential fuzzing: two implementations get the same random input and must give the same result.
 
-Every round has a seed of its own, printed when the two disagree, so that `--seed N --rounds 1` repeats it. The input
-is then also written to the folder given by --keep.
+It runs until the time is over or the results differ. Each round has its own seed, which is printed when the results
+differ: `--seed N --rounds 1` repeats the round. Its input is written to the folder of --keep.
 """
 
 import argparse
@@ -13,45 +13,46 @@ from pathlib import Path
 from typing import Protocol
 
 
-class Subject(Protocol):
-    """A module that is fuzzed."""
+class FuzzTarget(Protocol):
+    """A module that compares two implementations."""
 
     __doc__: str | None
 
-    def make_input(self, chance: random.Random) -> bytes: ...
+    def make_input(self, rng: random.Random) -> bytes: ...
 
-    def compare(self, data: bytes, chance: random.Random) -> None:
-        """Raises where two ways disagree."""
+    def compare(self, data: bytes, rng: random.Random) -> None:
+        """Raises if the results differ."""
 
 
-def run(subject: Subject, seconds: float, seed: int, rounds: int | None, keep: Path | None) -> int:
+def run(target: FuzzTarget, seconds: float, seed: int, rounds: int | None, keep: Path | None) -> int:
+    """The exit code: 1 if the results of a round differ. At most `rounds` rounds, None for no limit."""
     started = time.monotonic()
     done = 0
     while time.monotonic() - started < seconds and done != rounds:
-        chance = random.Random(seed + done)
-        data = subject.make_input(chance)
+        rng = random.Random(seed + done)
+        data = target.make_input(rng)
         try:
-            subject.compare(data, chance)
+            target.compare(data, rng)
         except Exception:
             traceback.print_exc()
-            print(f"seed {seed + done} disagrees on {data[:10_000]!r}", file=sys.stderr)
+            print(f"the results differ for seed {seed + done}, input {data[:10_000]!r}", file=sys.stderr)
             if keep is not None:
                 keep.mkdir(parents=True, exist_ok=True)
                 (keep / f"{seed + done}.ndjson").write_bytes(data)
             return 1
         done += 1
-    print(f"{done} rounds from seed {seed} on agree")
+    print(f"the results agree in {done} rounds from seed {seed}")
     return 0
 
 
-def main(subject: Subject) -> int:
-    """The command line of a subject."""
+def main(target: FuzzTarget) -> int:
+    """Runs the command line of a target: its exit code."""
     parser = argparse.ArgumentParser(
-        description=f"{subject.__doc__}\n{__doc__}", formatter_class=argparse.RawDescriptionHelpFormatter
+        description=f"{target.__doc__}\n{__doc__}", formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--rounds", type=int)
-    parser.add_argument("--keep", type=Path)
+    parser.add_argument("--seconds", type=float, default=60, help="stop after this time")
+    parser.add_argument("--seed", type=int, default=0, help="the seed of the first round")
+    parser.add_argument("--rounds", type=int, help="stop after this number of rounds")
+    parser.add_argument("--keep", type=Path, help="the folder for an input whose results differ")
     options = parser.parse_args()
-    return run(subject, options.seconds, options.seed, options.rounds, options.keep)
+    return run(target, options.seconds, options.seed, options.rounds, options.keep)

@@ -1,7 +1,8 @@
-"""What NDJSON bytes must become, said a second time: standard library only, slow, and meant to be obviously right.
+"""What NDJSON bytes must become: a second implementation of the reader that is simple instead of fast.
 
-It shares no code and no idea of speed with native/. The grammar is RFC 8259 as regular expressions; the order in which
-a line is judged and the rule for column names are written down again from their description.
+It uses only the standard library and shares no code with native/. The grammar is RFC 8259 as regular expressions. The
+order of the reasons and the rule for column names are implemented again from their descriptions in
+native/python/ndjson_arrow/__init__.py and docs/columns.md.
 """
 
 import hashlib
@@ -10,25 +11,27 @@ import re
 from dataclasses import dataclass, field
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-DEEPEST = 256
+MAX_DEPTH = 256
 MAX_KEY_BYTES = 8192
 RESERVED = {"date", "hour", "_rescued", "_source", "_offset", "_arrived_at"}
 
 SPACE = re.compile(r"[ \t\r\n]*")
 STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*"')
-# A number goes on as long as it can: `1e` and `1.` are broken numbers, not a 1 with something behind it.
+# Possessive, with look-ahead: `1e` and `1.` are invalid numbers, not a 1 with trailing characters.
 FRACTION, EXPONENT = r"(?:\.[0-9]++|(?!\.))", r"(?:[eE][+-]?[0-9]++|(?![eE]))"
 SCALAR = re.compile(rf"true|false|null|-?(?:0|[1-9][0-9]*+){FRACTION}{EXPONENT}")
 
-HASHED = re.compile("[a-z0-9_]{160}__1[0-9a-f]{32}_")
+HASHED_NAME = re.compile("[a-z0-9_]{160}__1[0-9a-f]{32}_")
 
 
 class RejectedError(Exception):
-    """The line is no row; the only argument is the reason."""
+    """The line is rejected; the only argument is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
+    """A member of the row: its unescaped key, key and value verbatim, and the value's text for the column."""
+
     key: str
     raw_key: str
     raw_value: str
@@ -40,9 +43,13 @@ class OracleResult:
     lines: int = 0
     blank_lines: int = 0
     size: int = 0
+    """Bytes of all lines, newlines included."""
     rows: list[tuple[int, dict[str, str]]] = field(default_factory=list)
+    """Offset of the line, and column -> text without NULLs."""
     rejects: list[tuple[int, int, str, bytes]] = field(default_factory=list)
+    """Offset and length of the line, the reason, and the line without its newline."""
     columns: dict[str, str | None] = field(default_factory=dict)
+    """Column -> key, in order; None for a known column whose key is not found yet."""
 
 
 def read(
@@ -54,40 +61,40 @@ def read(
     column_limit: int = 1000,
     max_line_bytes: int = 16 << 20,
 ) -> OracleResult:
-    """Everything about the lines whose first byte lies in [start, end); rows are (offset, column -> text)."""
-    outcome = OracleResult(columns=dict.fromkeys(known_columns))
+    """The result for the lines whose first byte is in [start, end)."""
+    result = OracleResult(columns=dict.fromkeys(known_columns))
     limit = max(column_limit, len(known_columns))
     for offset, line in lines_of(data):
         if offset < start or (end is not None and offset >= end):
             continue
         raw = line.removesuffix(b"\n")
-        outcome.lines += 1
-        outcome.size += len(line)
+        result.lines += 1
+        result.size += len(line)
         try:
-            members = judge(raw, first=offset == 0, max_line_bytes=max_line_bytes)
+            members = parse_line(raw, first=offset == 0, max_line_bytes=max_line_bytes)
         except RejectedError as rejected:
-            outcome.rejects.append((offset, len(raw), str(rejected), raw))
+            result.rejects.append((offset, len(raw), str(rejected), raw))
             continue
         if members is None:
-            outcome.blank_lines += 1
+            result.blank_lines += 1
         else:
-            outcome.rows.append((offset, to_row(members, outcome.columns, limit)))
-    return outcome
+            result.rows.append((offset, to_row(members, result.columns, limit)))
+    return result
 
 
 def lines_of(data: bytes) -> list[tuple[int, bytes]]:
-    """(offset, line with its newline)."""
-    found = []
+    """Offset and line with its newline, for every line."""
+    lines = []
     start = 0
     while start < len(data):
         newline = data.find(b"\n", start)
         stop = len(data) if newline < 0 else newline + 1
-        found.append((start, data[start:stop]))
+        lines.append((start, data[start:stop]))
         start = stop
-    return found
+    return lines
 
 
-def judge(raw: bytes, *, first: bool, max_line_bytes: int) -> list[Member] | None:
+def parse_line(raw: bytes, *, first: bool, max_line_bytes: int) -> list[Member] | None:
     """The members of the row; None for a blank line."""
     if len(raw) > max_line_bytes:
         raise RejectedError("line too long")
@@ -99,61 +106,61 @@ def judge(raw: bytes, *, first: bool, max_line_bytes: int) -> list[Member] | Non
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
         raise RejectedError("invalid UTF-8") from None
-    at = after_space(text, 0)
+    position = skip_space(text, 0)
     spans: list[tuple[str, str]] = []
-    is_object = text[at] == "{"
-    at = after_value(text, at, 0, spans)
-    if after_space(text, at) != len(text):
+    is_object = text[position] == "{"
+    position = skip_value(text, position, 0, spans)
+    if skip_space(text, position) != len(text):
         raise RejectedError("trailing characters")
     if not is_object:
         raise RejectedError("not an object")
-    members = [Member(unescape(key), key, value, as_text(value)) for key, value in spans]
+    members = [Member(unescape(key), key, value, column_text(value)) for key, value in spans]
     if len({member.key for member in members}) < len(members):
         raise RejectedError("duplicate key")
     return members
 
 
-def after_space(text: str, at: int) -> int:
-    return SPACE.match(text, at).end()  # type: ignore[union-attr]
+def skip_space(text: str, position: int) -> int:
+    return SPACE.match(text, position).end()  # type: ignore[union-attr]
 
 
-def after_value(text: str, at: int, depth: int, spans: list[tuple[str, str]] | None = None) -> int:
-    """The position behind the value that starts at `at`, checking its syntax; notes the members of an object."""
-    if at < len(text) and text[at] in "{[":
-        if depth == DEEPEST:
+def skip_value(text: str, position: int, depth: int, spans: list[tuple[str, str]] | None = None) -> int:
+    """The position after a valid value; adds key and value of the members of an object to ``spans``."""
+    if position < len(text) and text[position] in "{[":
+        if depth == MAX_DEPTH:
             raise RejectedError("too deep")
-        return after_container(text, at, depth + 1, spans)
-    return matched(STRING if text[at : at + 1] == '"' else SCALAR, text, at)
+        return skip_container(text, position, depth + 1, spans)
+    return match_end(STRING if text[position : position + 1] == '"' else SCALAR, text, position)
 
 
-def after_container(text: str, at: int, depth: int, spans: list[tuple[str, str]] | None) -> int:
-    is_object = text[at] == "{"
+def skip_container(text: str, position: int, depth: int, spans: list[tuple[str, str]] | None) -> int:
+    is_object = text[position] == "{"
     closing = "}" if is_object else "]"
-    at = after_space(text, at + 1)
-    if text[at : at + 1] == closing:
-        return at + 1
+    position = skip_space(text, position + 1)
+    if text[position : position + 1] == closing:
+        return position + 1
     while True:
         key = ""
         if is_object:
-            key_end = matched(STRING, text, at)
-            key = text[at:key_end]
-            at = after_space(text, key_end)
-            if text[at : at + 1] != ":":
+            key_end = match_end(STRING, text, position)
+            key = text[position:key_end]
+            position = skip_space(text, key_end)
+            if text[position : position + 1] != ":":
                 raise RejectedError("not JSON")
-            at = after_space(text, at + 1)
-        value_end = after_value(text, at, depth)
+            position = skip_space(text, position + 1)
+        value_end = skip_value(text, position, depth)
         if spans is not None:
-            spans.append((key, text[at:value_end]))
-        at = after_space(text, value_end)
-        if text[at : at + 1] == closing:
-            return at + 1
-        if text[at : at + 1] != ",":
+            spans.append((key, text[position:value_end]))
+        position = skip_space(text, value_end)
+        if text[position : position + 1] == closing:
+            return position + 1
+        if text[position : position + 1] != ",":
             raise RejectedError("not JSON")
-        at = after_space(text, at + 1)
+        position = skip_space(text, position + 1)
 
 
-def matched(pattern: re.Pattern[str], text: str, at: int) -> int:
-    match = pattern.match(text, at)
+def match_end(pattern: re.Pattern[str], text: str, position: int) -> int:
+    match = pattern.match(text, position)
     if match is None:
         raise RejectedError("not JSON")
     return match.end()
@@ -167,20 +174,20 @@ def unescape(literal: str) -> str:
     return text
 
 
-def as_text(value: str) -> str | None:
+def column_text(value: str) -> str | None:
     if value == "null":
         return None
     return unescape(value) if value.startswith('"') else value
 
 
 def to_row(members: list[Member], columns: dict[str, str | None], limit: int) -> dict[str, str]:
-    """Column -> text, NULLs left out; meets new columns (name -> key) on the way."""
+    """Column -> text without NULLs; adds new columns (name -> key) to ``columns``."""
     row: dict[str, str] = {}
     rescued: list[str] = []
     for member in members:
         name = column_name(member.key)
-        fits = name in columns or len(columns) < limit
-        if not fits or len(member.key.encode()) > MAX_KEY_BYTES:
+        has_column = name in columns or len(columns) < limit
+        if not has_column or len(member.key.encode()) > MAX_KEY_BYTES:
             rescued.append(f"{member.raw_key}:{member.raw_value}")
             continue
         columns[name] = member.key
@@ -192,15 +199,15 @@ def to_row(members: list[Member], columns: dict[str, str | None], limit: int) ->
 
 
 def column_name(key: str) -> str:
-    name = "".join(encoded(key, index) for index in range(len(key))) or "__0_"
+    name = "".join(encode_character(key, index) for index in range(len(key))) or "__0_"
     if name in RESERVED:
         name += "__"
-    if len(name) > 200 or HASHED.fullmatch(name):
+    if len(name) > 200 or HASHED_NAME.fullmatch(name):
         return f"{name[:160]}__1{hashlib.sha256(key.encode()).hexdigest()[:32]}_"
     return name
 
 
-def encoded(key: str, index: int) -> str:
+def encode_character(key: str, index: int) -> str:
     character = key[index]
     if re.fullmatch("[a-z0-9]", character):
         return character

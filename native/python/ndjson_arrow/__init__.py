@@ -2,8 +2,8 @@
 
 Lines
     A row is a line of exactly one RFC 8259 object in valid UTF-8. White space around it is allowed. A line ends with LF
-    or CRLF; the last line of a file may lack it. After the last newline there is no further line. Blank lines (spaces,
-    tabs, CR) are counted. A UTF-8 byte order mark at the start of a file is skipped.
+    or CRLF, which the last line of a file can lack. A file that ends with a newline has no empty last line. Blank lines
+    (spaces, tabs, CR) are counted. A UTF-8 byte order mark at the start of a file is skipped.
     Always: lines = rows + rejects + blank lines.
 
 Rejects

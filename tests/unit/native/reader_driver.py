@@ -1,4 +1,4 @@
-"""Drives the native Reader in tests the way a task does, and puts its answer into the oracle's shape."""
+"""Drives the native Reader in tests as a task does, and compares its result with the oracle's."""
 
 import itertools
 from collections import Counter
@@ -12,7 +12,9 @@ from tests.oracle.ndjson_oracle import OracleResult
 
 
 @dataclass(slots=True)
-class Read:
+class ReadResult:
+    """What a Reader returned for all its splits."""
+
     counts: list[SplitCounts] = field(default_factory=list)
     rejects: list[Reject] = field(default_factory=list)
     rows: list[dict[str, str]] = field(default_factory=list)
@@ -30,7 +32,7 @@ class Read:
 
 
 def rows_of(batch: Batch) -> list[dict[str, str]]:
-    """Column -> text for each row, NULLs left out. Arrow validates the buffers."""
+    """Column -> text for each row, without NULLs. Arrow validates the buffers."""
     rows: list[dict[str, str]] = [{} for _ in range(batch.rows)]
     for index, name in enumerate(batch.names):
         array = pa.array(batch.column(index))
@@ -43,36 +45,38 @@ def rows_of(batch: Batch) -> list[dict[str, str]]:
     return rows
 
 
-def pieces(data: bytes, cuts: Sequence[int]) -> list[bytes]:
-    """The data cut at these places (in any order, out of range is ignored)."""
-    places = [0, *sorted({cut for cut in cuts if 0 < cut < len(data)}), len(data)]
-    return [data[start:stop] for start, stop in itertools.pairwise(places)]
+def chunks_of(data: bytes, cuts: Sequence[int]) -> list[bytes]:
+    """The data cut at these positions, which can be in any order. Positions outside of the data are ignored."""
+    positions = [0, *sorted({cut for cut in cuts if 0 < cut < len(data)}), len(data)]
+    return [data[start:stop] for start, stop in itertools.pairwise(positions)]
 
 
 def read_split(
-    reader: Reader, result: Read, chunks: Iterable[bytes], source: str, start: int = 0, end: int | None = None
+    reader: Reader, result: ReadResult, chunks: Iterable[bytes], source: str, start: int = 0, end: int | None = None
 ) -> None:
+    """Reads one split and adds everything it returns to ``result``, but for the rows that no batch has returned."""
     reader.open(source, start=start, end=end)
     for chunk in chunks:
         if reader.done:
             break
         reader.feed(chunk)
-        read_on(reader, result)
+        read_available(reader, result)
     if not reader.done:
         reader.end_of_input()
-        read_on(reader, result)
+        read_available(reader, result)
     result.counts.append(reader.close())
     result.rejects += reader.take_rejects()
 
 
-def read_on(reader: Reader, result: Read) -> None:
+def read_available(reader: Reader, result: ReadResult) -> None:
+    """Reads what was fed."""
     while (batch := reader.read()) is not None:
         result.add(batch)
     assert reader.done or reader.needs_input
 
 
 def batch_of(reader: Reader, data: bytes) -> Batch:
-    """All rows of the data, which are fewer than fill the columns."""
+    """All rows of the data in one batch; the data must be too small to fill the columns."""
     reader.open("rows")
     reader.feed(data)
     reader.end_of_input()
@@ -83,23 +87,23 @@ def batch_of(reader: Reader, data: bytes) -> Batch:
     return batch
 
 
-def read_file(data: bytes, *, cuts: Sequence[int] = (), splits: Sequence[int] = (), **options: object) -> Read:
-    """The whole file through one Reader: `cuts` say how it is fed, `splits` where one split ends."""
-    result = Read()
+def read_file(data: bytes, *, cuts: Sequence[int] = (), splits: Sequence[int] = (), **options: object) -> ReadResult:
+    """Reads the whole file with one Reader: fed in chunks that end at ``cuts``, in splits that end at ``splits``."""
+    result = ReadResult()
     reader = Reader(**options)  # type: ignore[arg-type]
     borders = [0, *sorted({split for split in splits if split > 0})]
     for start, end in zip(borders, [*borders[1:], None], strict=True):
         first = max(start - 1, 0)
-        read_split(reader, result, pieces(data[first:], [cut - first for cut in cuts]), "file", start, end)
+        read_split(reader, result, chunks_of(data[first:], [cut - first for cut in cuts]), "file", start, end)
     result.add(reader.flush())
     return result
 
 
-def assert_same(read: Read, expected: OracleResult, *, provenance: bool = False) -> None:
-    """Rows, rejects with their lines, counts and columns are those of the oracle."""
+def assert_same(read: ReadResult, expected: OracleResult, *, provenance: bool = False) -> None:
+    """Asserts that rows, rejects with their lines, counts and columns are the oracle's."""
     rows = [row | ({"_source": "file", "_offset": str(offset)} if provenance else {}) for offset, row in expected.rows]
     assert read.rows == rows
-    assert [(r.offset, r.length, r.reason, r.line) for r in read.rejects] == [
+    assert [(reject.offset, reject.length, reject.reason, reject.line) for reject in read.rejects] == [
         (offset, length, reason, None if reason == "line too long" or length > 65536 else line)
         for offset, length, reason, line in expected.rejects
     ]
@@ -116,7 +120,7 @@ def assert_same(read: Read, expected: OracleResult, *, provenance: bool = False)
             reasons[reason] = reasons.get(reason, 0) + count
     assert reasons == Counter(reason for _, _, reason, _ in expected.rejects)
     if read.batches:
-        own = {"_rescued", "_source", "_arrived_at", "_offset"}
-        assert [name for name in read.names if name not in own] == list(expected.columns)
+        system_columns = {"_rescued", "_source", "_arrived_at", "_offset"}
+        assert [name for name in read.names if name not in system_columns] == list(expected.columns)
         keys = dict(zip(read.names, read.keys, strict=True))
         assert all(keys[name] == key for name, key in expected.columns.items() if key is not None)

@@ -1,4 +1,4 @@
-"""gzip, bzip2 and zstd by their first bytes, whole files only, and what is said of broken ones."""
+"""gzip, bzip2 and zstd: detection by the first bytes, whole files only, errors of truncated and corrupt files."""
 
 import bz2
 import gzip
@@ -9,82 +9,82 @@ import pytest
 from ndjson_arrow import Reader, detect_codec
 
 from tests.oracle import ndjson_oracle as oracle
-from tests.unit.native.reader_driver import Read, assert_same, read_file, read_split
+from tests.unit.native.reader_driver import ReadResult, assert_same, read_file, read_split
 
 ROWS = b"".join(b'{"id":%d,"text":"line %d"}\n' % (number, number * 7919) for number in range(3000)) + b"broken\n\n"
-Pack = Callable[[bytes], bytes]
+Compress = Callable[[bytes], bytes]
 
 
-def zstd(data: bytes) -> bytes:
+def compress_zstd(data: bytes) -> bytes:
     return pa.compress(data, codec="zstd", asbytes=True)
 
 
-CODECS: list[tuple[str, Pack]] = [("gzip", gzip.compress), ("bzip2", bz2.compress), ("zstd", zstd)]
+CODECS: list[tuple[str, Compress]] = [("gzip", gzip.compress), ("bzip2", bz2.compress), ("zstd", compress_zstd)]
 
 
-@pytest.mark.parametrize(("name", "pack"), CODECS)
+@pytest.mark.parametrize(("name", "compress"), CODECS)
 @pytest.mark.parametrize("step", [1, 1000, 1 << 20])
-def test_every_member_is_read_however_it_is_fed(name: str, pack: Pack, step: int) -> None:
-    # Given a line that goes from one member into the next
-    packed = pack(ROWS[:5000]) + pack(b"") + pack(ROWS[5000:])
+def test_every_member_is_read_for_any_size_of_chunks(name: str, compress: Compress, step: int) -> None:
+    # Given a line that starts in one member and ends in a later one
+    compressed = compress(ROWS[:5000]) + compress(b"") + compress(ROWS[5000:])
     # When
-    read = read_file(packed, cuts=range(0, len(packed), step))
+    read = read_file(compressed, cuts=range(0, len(compressed), step))
     # Then
     assert_same(read, oracle.read(ROWS))
     assert [counts.codec for counts in read.counts] == [name]
-    assert detect_codec(packed[:4]) == name
+    assert detect_codec(compressed[:4]) == name
 
 
-@pytest.mark.parametrize(("name", "pack"), CODECS)
-def test_a_truncated_file_fails_as_a_whole_with_codec_and_offset(name: str, pack: Pack) -> None:
-    packed = pack(ROWS)
-    for length in (4, 20, len(packed) // 2, len(packed) - 1):
-        (counts,) = read_file(packed[:length], cuts=[7, 100]).counts
+@pytest.mark.parametrize(("name", "compress"), CODECS)
+def test_a_truncated_file_fails_as_a_whole_with_codec_and_offset(name: str, compress: Compress) -> None:
+    compressed = compress(ROWS)
+    for length in (4, 20, len(compressed) // 2, len(compressed) - 1):
+        (counts,) = read_file(compressed[:length], cuts=[7, 100]).counts
         assert counts.error == f"truncated {name} at byte {length}"
 
 
-@pytest.mark.parametrize(("name", "pack"), CODECS)
-def test_a_corrupt_file_fails_as_a_whole(name: str, pack: Pack) -> None:
-    packed = bytearray(pack(ROWS))
-    packed[len(packed) // 2] ^= 0x55
-    packed[-6] ^= 0x55
-    (counts,) = read_file(bytes(packed)).counts
+@pytest.mark.parametrize(("name", "compress"), CODECS)
+def test_a_corrupt_file_fails_as_a_whole(name: str, compress: Compress) -> None:
+    compressed = bytearray(compress(ROWS))
+    compressed[len(compressed) // 2] ^= 0x55
+    compressed[-6] ^= 0x55
+    (counts,) = read_file(bytes(compressed)).counts
     assert counts.error is not None
     assert counts.error.startswith(f"corrupt {name} at byte ")
 
 
-@pytest.mark.parametrize(("name", "pack"), CODECS)
-def test_garbage_behind_the_last_member_is_corruption(name: str, pack: Pack) -> None:
-    (counts,) = read_file(pack(ROWS) + b"garbage").counts
+@pytest.mark.parametrize(("name", "compress"), CODECS)
+def test_garbage_after_the_last_member_is_corruption(name: str, compress: Compress) -> None:
+    (counts,) = read_file(compress(ROWS) + b"garbage").counts
     assert counts.error is not None
     assert counts.error.startswith(f"corrupt {name} at byte ")
 
 
-def test_gzip_may_be_padded_with_zeros() -> None:
+def test_gzip_can_be_padded_with_zeros() -> None:
     assert_same(read_file(gzip.compress(ROWS) + bytes(2000), cuts=[500]), oracle.read(ROWS))
 
 
-def test_a_skippable_frame_may_come_before_zstd() -> None:
-    assert_same(read_file(b"\x50\x2a\x4d\x18\x03\x00\x00\x00abc" + zstd(ROWS)), oracle.read(ROWS))
+def test_a_skippable_frame_can_precede_a_zstd_frame() -> None:
+    assert_same(read_file(b"\x50\x2a\x4d\x18\x03\x00\x00\x00abc" + compress_zstd(ROWS)), oracle.read(ROWS))
 
 
 def test_many_small_compressed_files_share_an_output() -> None:
     # Given
-    reader, result = Reader(provenance=True), Read()
-    packs = [*(pack for _, pack in CODECS), bytes]
+    reader, result = Reader(provenance=True), ReadResult()
+    compressors = [*(compress for _, compress in CODECS), bytes]
     # When
     for number in range(40):
-        read_split(reader, result, [packs[number % 4](b'{"n":%d}\n' % number)], f"file {number}")
+        read_split(reader, result, [compressors[number % 4](b'{"n":%d}\n' % number)], f"file {number}")
     result.add(reader.flush())
     # Then
     assert result.batches == 1
     assert [(row["n"], row["_source"]) for row in result.rows] == [(str(n), f"file {n}") for n in range(40)]
 
 
-def test_a_broken_file_does_not_harm_the_next() -> None:
-    # Given a reader that met a truncated file
-    reader, result = Reader(), Read()
-    read_split(reader, result, [gzip.compress(ROWS)[:50]], "broken")
+def test_a_truncated_file_does_not_affect_the_next() -> None:
+    # Given a reader after a truncated file
+    reader, result = Reader(), ReadResult()
+    read_split(reader, result, [gzip.compress(ROWS)[:50]], "truncated")
     # When
     read_split(reader, result, [b'{"after":1}\n'], "good")
     # Then
@@ -92,42 +92,42 @@ def test_a_broken_file_does_not_harm_the_next() -> None:
     assert result.counts[1].rows == 1
 
 
-def test_a_compressed_file_is_not_opened_as_a_part() -> None:
-    reader, result = Reader(), Read()
+def test_a_compressed_file_is_not_read_in_part() -> None:
+    reader, result = Reader(), ReadResult()
     read_split(reader, result, [gzip.compress(ROWS)], "part", 0, 100)
     assert result.counts[0].error == "gzip file opened in part: a compressed file can only be read whole"
 
 
-def read_repeated(member: bytes, members: int) -> Read:
-    """A file of equal members, none of whose inflated bytes are held."""
-    reader, result = Reader(max_line_bytes=1 << 20), Read()
+def read_repeated(member: bytes, members: int) -> ReadResult:
+    """Reads a file of equal members without holding its inflated bytes."""
+    reader, result = Reader(max_line_bytes=1 << 20), ReadResult()
     read_split(reader, result, [member] * members, "file")
     return result
 
 
-@pytest.mark.parametrize(("name", "pack"), CODECS)
-def test_a_bomb_is_stopped_by_its_ratio(name: str, pack: Pack) -> None:
-    # Given members of 16 MiB each, far above a ratio of 200, more than 256 MiB together
-    (counts,) = read_repeated(pack(bytes(16 << 20)), 17).counts
+@pytest.mark.parametrize(("name", "compress"), CODECS)
+def test_a_decompression_bomb_is_stopped_by_its_ratio(name: str, compress: Compress) -> None:
+    # Given members of 16 MiB each with a ratio far above 200, more than 256 MiB in total
+    (counts,) = read_repeated(compress(bytes(16 << 20)), 17).counts
     # Then
     assert counts.error is not None
     assert counts.error.startswith("expands too far: ")
     assert name in counts.error
 
 
-@pytest.mark.parametrize(("name", "pack"), CODECS)
-def test_up_to_256_mebibytes_a_file_may_expand_as_far_as_it_likes(name: str, pack: Pack) -> None:
-    # Given repetitive lines, as logs have them, above a ratio of 200
+@pytest.mark.parametrize(("name", "compress"), CODECS)
+def test_up_to_256_mebibytes_the_ratio_is_not_limited(name: str, compress: Compress) -> None:
+    # Given repetitive lines with a ratio above 200, as logs can have them
     text = (b" " * 1023 + b"\n") * (16 << 10)
-    packed = pack(text)
-    assert len(text) > 200 * len(packed)
+    compressed = compress(text)
+    assert len(text) > 200 * len(compressed)
     # When
-    (counts,) = read_repeated(packed, 16).counts
+    (counts,) = read_repeated(compressed, 16).counts
     # Then
     assert (counts.error, counts.blank_lines, counts.bytes) == (None, 16 * (16 << 10), 256 << 20)
 
 
-def test_a_compressed_file_is_stopped_by_its_size() -> None:
+def test_a_compressed_file_is_stopped_by_its_inflated_size() -> None:
     (counts,) = read_file(gzip.compress(ROWS), max_inflated_bytes=50_000).counts
     assert counts.error is not None
     assert counts.error.startswith("expands too far: gzip inflates to more than 50000 bytes")

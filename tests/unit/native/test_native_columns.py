@@ -4,7 +4,7 @@ import pytest
 from ndjson_arrow import Reader, column_name, original_key
 
 from tests.oracle import ndjson_oracle as oracle
-from tests.unit.native.reader_driver import Read, assert_same, read_file
+from tests.unit.native.reader_driver import ReadResult, assert_same, read_file
 
 
 @pytest.mark.parametrize(
@@ -24,18 +24,18 @@ from tests.unit.native.reader_driver import Read, assert_same, read_file
         ("_offset", "_offset__"),
     ],
 )
-def test_a_name_is_written_by_the_rule_and_read_back(key: str, name: str) -> None:
+def test_a_key_is_encoded_by_the_rule_and_decoded(key: str, name: str) -> None:
     assert column_name(key) == name
     assert original_key(name) == key
 
 
 @pytest.mark.parametrize("name", ["date", "hour", "_rescued", "Foo", "a b", "a___", "__0061_", "__9", ""])
-def test_a_name_that_no_key_has_leads_nowhere(name: str) -> None:
+def test_a_name_that_no_key_has_is_not_decoded(name: str) -> None:
     assert original_key(name) is None
 
 
-def test_known_columns_come_first_and_are_there_without_values() -> None:
-    # Given a dataset that knows two columns
+def test_known_columns_come_first_and_exist_without_values() -> None:
+    # Given two known columns, one of which the file does not have
     data = b'{"new":1,"b":2}\n{"b":3}\n'
     # When
     read = read_file(data, known_columns=["__a", "b"], provenance=True)
@@ -45,9 +45,9 @@ def test_known_columns_come_first_and_are_there_without_values() -> None:
     assert read.rows[1] == {"b": "3", "_source": "file", "_offset": "16"}
 
 
-def test_rows_know_when_their_file_arrived() -> None:
-    # Given two files, of one of which the arrival is not known
-    reader, result = Reader(provenance=True), Read()
+def test_rows_have_the_time_of_arrival_of_their_file() -> None:
+    # Given two files, one of them without a time of arrival
+    reader, result = Reader(provenance=True), ReadResult()
     for source, arrived_at in (("one", "2026-03-17T00:00:00Z"), ("two", None)):
         reader.open(source, arrived_at=arrived_at)
         reader.feed(b"{}")
@@ -63,28 +63,28 @@ def test_rows_know_when_their_file_arrived() -> None:
     ]
 
 
-# The hashed name of the second is cut inside of an escape, which the hash then seems to complete.
+# The prefix in the hashed name of the second key ends inside an escape, which the hash mark seems to complete.
 @pytest.mark.parametrize("key", ["k" * 300, "е" * 40])
-def test_a_known_column_with_a_hashed_name_waits_for_its_key(key: str) -> None:
+def test_a_known_column_with_a_hashed_name_gets_its_key_when_it_is_found(key: str) -> None:
     # Given
     name = column_name(key)
-    # When it is met behind the column limit
+    # When its key is found after the column limit is reached
     read = read_file(f'{{"x":1,"{key}":2}}'.encode(), known_columns=[name], column_limit=1)
-    # Then it takes its column, and only the other key is rescued
+    # Then the key has its column, and only the other key is rescued
     assert read.names == [name, "_rescued"]
     assert read.keys == [key, ""]
     assert read.rows == [{name: "2", "_rescued": '{"x":1}'}]
 
 
-def test_a_key_that_looks_like_a_hashed_name_is_hashed_itself() -> None:
-    # Given a key whose plain name would be the hashed name of another key
+def test_a_key_in_the_shape_of_a_hashed_name_is_hashed() -> None:
+    # Given a key whose encoding is the hashed name of another key
     name = column_name("е" * 40)
     lookalike = "е" * 23 + "_" + name.rsplit("__", 1)[1]
     # When
-    other = column_name(lookalike)
+    lookalike_name = column_name(lookalike)
     # Then
-    assert len(other) == len(name) == 196
-    assert other != name
+    assert len(lookalike_name) == len(name) == 196
+    assert lookalike_name != name
     assert original_key(name) is None
 
 
@@ -109,14 +109,14 @@ def test_members_beyond_the_limit_are_rescued_verbatim() -> None:
 
 
 @pytest.mark.parametrize("line", [rb'{"x":1,"b":1,"\u0062":2}', b'{"x":1,"b":1,"c":2,"b":3}'])
-def test_equal_keys_are_seen_beyond_the_limit_too(line: bytes) -> None:
+def test_duplicate_keys_are_found_beyond_the_limit_too(line: bytes) -> None:
     read = read_file(line + b'\n{"x":1,"b":2}', column_limit=1)
     assert [reject.reason for reject in read.rejects] == ["duplicate key"]
     assert read.rows == [{"x": "1", "_rescued": '{"b":2}'}]
 
 
 def test_keys_too_long_for_a_column_are_rescued() -> None:
-    # Given keys of the longest length, and one byte more
+    # Given a key of the maximum length, and one with one byte more
     fits, too_long = "é" * 4096, "é" * 4096 + "x"
     data = f'{{"{fits}":1,"{too_long}":2}}'.encode()
     # When
@@ -126,8 +126,8 @@ def test_keys_too_long_for_a_column_are_rescued() -> None:
     assert_same(read, oracle.read(data))
 
 
-def test_a_rejected_line_leaves_no_column_behind_and_takes_no_place() -> None:
-    # Given a reject that names new columns while there is room for one
+def test_a_rejected_line_adds_no_column_and_uses_none_of_the_limit() -> None:
+    # Given a reject with new columns, and a limit of one column
     data = b'{"x":1,"y":2,"x":3}\n{"z":1}\n{"x":1}\n'
     # When
     read = read_file(data, column_limit=1)
@@ -137,7 +137,7 @@ def test_a_rejected_line_leaves_no_column_behind_and_takes_no_place() -> None:
 
 
 def test_columns_stay_known_from_batch_to_batch() -> None:
-    # Given columns that appear and disappear, and a reader that flushes at every row
+    # Given rows with different columns, and a reader that flushes after every row
     data = b'{"a":1}\n{"b":2}\n{"a":3,"c":null}\n'
     # When
     read = read_file(data, flush_bytes=1)

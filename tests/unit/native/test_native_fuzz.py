@@ -1,4 +1,4 @@
-"""A short run of `make fuzz`, always the same rounds, and proof that a disagreement is seen and kept."""
+"""A short run of `make fuzz` with fixed seeds, and a test that a difference is found and its input kept."""
 
 from pathlib import Path
 
@@ -10,26 +10,26 @@ from tests.fuzz.rounds import run
 
 def test_the_reader_and_the_oracle_agree_on_mutated_input(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(fuzz_reader, seconds=600, seed=20_000, rounds=3000, keep=None) == 0
-    assert capsys.readouterr().out == "3000 rounds from seed 20000 on agree\n"
+    assert capsys.readouterr().out == "the results agree in 3000 rounds from seed 20000\n"
 
 
-def test_our_parquet_and_arrows_own_agree(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_native_parquet_writer_and_pyarrow_agree(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(fuzz_parquet, seconds=600, seed=30_000, rounds=150, keep=None) == 0
-    assert capsys.readouterr().out == "150 rounds from seed 30000 on agree\n"
+    assert capsys.readouterr().out == "the results agree in 150 rounds from seed 30000\n"
 
 
-def test_a_disagreement_ends_the_run_and_keeps_its_input(
+def test_a_difference_ends_the_run_and_keeps_its_input(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Given an oracle that takes empty objects for rejects
+    # Given an oracle that rejects empty objects
     read = fuzz_reader.oracle.read
     monkeypatch.setattr(fuzz_reader.oracle, "read", lambda data, **rules: read(data.replace(b"{}", b"{"), **rules))
     # When
     code = run(fuzz_reader, seconds=600, seed=0, rounds=200, keep=tmp_path)
-    # Then the seed that is printed makes the very input that was kept
+    # Then the printed seed repeats the round, and its input is kept
     assert code == 1
     (kept,) = tmp_path.iterdir()
     seed = int(kept.stem)
-    assert f"seed {seed} disagrees" in capsys.readouterr().err
+    assert f"the results differ for seed {seed}," in capsys.readouterr().err
     assert b"{}" in kept.read_bytes()
     assert run(fuzz_reader, seconds=600, seed=seed, rounds=1, keep=None) == 1

@@ -1,4 +1,4 @@
-"""Memory stays bounded whatever the input, and the counts stay exact."""
+"""Memory is bounded and counts are exact for any input."""
 
 import resource
 
@@ -7,7 +7,7 @@ import pytest
 from ndjson_arrow import Reader
 
 from tests.oracle import ndjson_oracle as oracle
-from tests.unit.native.reader_driver import Read, assert_same, read_file, read_on, read_split
+from tests.unit.native.reader_driver import ReadResult, assert_same, read_available, read_file, read_split
 
 MEBIBYTE = 1 << 20
 
@@ -18,7 +18,7 @@ def peak_bytes() -> int:
 
 def test_an_endless_line_is_counted_exactly_and_not_kept() -> None:
     # Given a line of 2 GiB between two rows
-    reader, result, chunk = Reader(), Read(), b"x" * (4 * MEBIBYTE)
+    reader, result, chunk = Reader(), ReadResult(), b"x" * (4 * MEBIBYTE)
     before = peak_bytes()
     # When
     read_split(reader, result, [b'{"a":1}\n', *[chunk] * 512, b'\n{"a":2}\n'], "file")
@@ -30,8 +30,8 @@ def test_an_endless_line_is_counted_exactly_and_not_kept() -> None:
     assert peak_bytes() - before < 100 * MEBIBYTE
 
 
-def test_the_longest_line_is_taken_and_one_byte_more_is_not() -> None:
-    # Given
+def test_a_line_of_the_maximum_length_is_a_row_and_one_byte_more_is_a_reject() -> None:
+    # Given lines of 100, 101 and 100 bytes
     fits = b'{"a":"' + b"x" * 92 + b'"}'
     data = fits + b"\n" + fits + b" \n" + fits
     assert len(fits) == 100
@@ -43,9 +43,9 @@ def test_the_longest_line_is_taken_and_one_byte_more_is_not() -> None:
         assert_same(read, oracle.read(data, max_line_bytes=100))
 
 
-def test_keys_without_end_cost_no_memory_beyond_the_limit() -> None:
-    # Given 400,000 distinct keys, 20 a row
-    reader, result = Reader(column_limit=50, flush_bytes=2 * MEBIBYTE), Read()
+def test_distinct_keys_beyond_the_limit_cost_no_memory() -> None:
+    # Given 400,000 distinct keys, 20 per row
+    reader, result = Reader(column_limit=50, flush_bytes=2 * MEBIBYTE), ReadResult()
     lines = (
         "{" + ",".join(f'"key number {row * 20 + n:09d} {"x" * 100}":{n}' for n in range(20)) + "}\n"
         for row in range(20_000)
@@ -53,21 +53,21 @@ def test_keys_without_end_cost_no_memory_beyond_the_limit() -> None:
     before = peak_bytes()
     # When
     reader.open("file")
-    names = 0
+    column_count = 0
     for line in lines:
         reader.feed(line.encode())
         batch = reader.read()
         if batch is not None:
-            names = len(batch.names)
+            column_count = len(batch.names)
             result.batches += 1
     # Then
-    assert names == 51
+    assert column_count == 51
     assert result.batches > 10
     assert peak_bytes() - before < 30 * MEBIBYTE
 
 
-def test_a_row_of_very_many_keys_beyond_the_limit_is_still_quick() -> None:
-    # Given one row of 200,000 members
+def test_a_row_with_200_000_keys_beyond_the_limit_is_read() -> None:
+    # Given a row for which a search through all earlier keys would take minutes
     line = ("{" + ",".join(f'"k{n}":{n}' for n in range(200_000)) + "}").encode()
     # When
     read = read_file(line, column_limit=1)
@@ -76,12 +76,12 @@ def test_a_row_of_very_many_keys_beyond_the_limit_is_still_quick() -> None:
     assert len(read.rows[0]["_rescued"]) == len(line) - len('"k0":0,')
 
 
-def test_a_file_of_nothing_but_rejects_keeps_a_bounded_sample() -> None:
+def test_a_file_of_rejects_only_keeps_a_bounded_sample() -> None:
     # Given
     data = b"".join(b"reject %06d\n" % number for number in range(20_000))
     # When
     read = read_file(data, reject_sample_count=10, reject_sample_bytes=65)
-    # Then five lines fit into the bytes, five more are kept by reference, the others are counted
+    # Then five lines fit into the bytes, five more rejects are kept without their lines, all others are counted
     assert [reject.line for reject in read.rejects] == [b"reject %06d" % n for n in range(5)] + [None] * 5
     assert [reject.offset for reject in read.rejects] == [14 * n for n in range(10)]
     assert read.counts[0].rejects == {"not JSON": 20_000}
@@ -90,16 +90,16 @@ def test_a_file_of_nothing_but_rejects_keeps_a_bounded_sample() -> None:
     assert (first.offset, first.length, first.reason, first.line) == (0, 13, "not JSON", b"reject 000000")
 
 
-def test_each_split_has_a_sample_of_its_own() -> None:
+def test_each_split_has_its_own_sample() -> None:
     read = read_file(b"a\nb\nc\nd\n", splits=[4], reject_sample_count=1)
     assert [reject.line for reject in read.rejects] == [b"a", b"c"]
     assert [counts.rejects for counts in read.counts] == [{"not JSON": 2}, {"not JSON": 2}]
 
 
-def test_a_batch_is_due_when_the_columns_are_full() -> None:
+def test_a_batch_is_returned_when_the_columns_are_full() -> None:
     # Given rows of about 100 bytes
     data = b"".join(b'{"n":%d,"text":"%s"}\n' % (number, b"x" * 80) for number in range(10_000))
-    reader, result = Reader(flush_bytes=100_000), Read()
+    reader, result = Reader(flush_bytes=100_000), ReadResult()
     # When
     reader.open("file")
     reader.feed(data)
@@ -110,12 +110,12 @@ def test_a_batch_is_due_when_the_columns_are_full() -> None:
     assert len(sizes) == 9
     assert all(100_000 <= size < 101_000 for size in sizes)
     reader.end_of_input()
-    read_on(reader, result)
+    read_available(reader, result)
     assert reader.close().rows == 10_000
 
 
 def test_the_offsets_of_sparse_columns_count_as_memory() -> None:
-    # Given rows that share no column: values are tiny, offsets are not
+    # Given rows without common columns: their values are short, but each column has an offset for each row
     data = b"".join(b'{"k%d":1}\n' % (number % 500) for number in range(20_000))
     # When
     read = read_file(data, flush_bytes=MEBIBYTE)
@@ -126,6 +126,6 @@ def test_the_offsets_of_sparse_columns_count_as_memory() -> None:
 
 @pytest.mark.parametrize("option", ["flush_bytes", "max_line_bytes"])
 @pytest.mark.parametrize("value", [0, 1 << 31])
-def test_limits_that_arrow_cannot_hold_are_refused(option: str, value: int) -> None:
+def test_limits_beyond_arrows_offsets_are_refused(option: str, value: int) -> None:
     with pytest.raises(ValueError, match=option):
         Reader(**{option: value})  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""ParquetFile as Python sees it: what it refuses, and what a footer says."""
+"""ParquetFile from Python: rows, footers and errors."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def test_pages_and_row_groups_hold_every_row(tmp_path: Path) -> None:
-    # Given more than a page of values and of rows, in two row groups
+    # Given two row groups: one with more bytes than a page holds, one with more rows
     reader, path = Reader(), tmp_path / "file.parquet"
-    long = [{"long": f"{row} " + "x" * 900, "seldom": "y" if row % 1000 == 999 else None} for row in range(5000)]
+    long = [{"long": f"{row} " + "x" * 900, "sparse": "y" if row % 1000 == 999 else None} for row in range(5000)]
     file = ParquetFile(path)
     file.write(batch_of(reader, b"".join(json.dumps(row).encode() + b"\n" for row in long)))
     file.end_row_group()
-    first = file.size
+    first_row_group_end = file.size
     file.write(batch_of(reader, b"{}\n" * ((1 << 20) + 3)))
     # When
     file.close({"key": "value"})
@@ -32,14 +32,15 @@ def test_pages_and_row_groups_hold_every_row(tmp_path: Path) -> None:
     assert [metadata.row_group(group).num_rows for group in range(2)] == [5000, (1 << 20) + 3]
     assert metadata.metadata[b"key"] == b"value"
     assert metadata.created_by.startswith("ndjson-arrow version ")
-    assert metadata.row_group(0).column(1).file_offset + metadata.row_group(0).column(1).total_compressed_size <= first
+    chunk = metadata.row_group(0).column(1)
+    assert chunk.file_offset + chunk.total_compressed_size <= first_row_group_end
     table = pq.read_table(path)
     assert table.column("long").to_pylist()[:5000] == [row["long"] for row in long]
-    assert table.column("seldom").null_count == table.num_rows - 5
+    assert table.column("sparse").null_count == table.num_rows - 5
     assert table.column("long").null_count == (1 << 20) + 3
 
 
-def test_a_bound_that_is_too_long_is_not_told(tmp_path: Path) -> None:
+def test_a_bound_that_is_too_long_is_not_in_the_footer(tmp_path: Path) -> None:
     path = tmp_path / "file.parquet"
     file = ParquetFile(path)
     file.write(batch_of(Reader(), json.dumps({"long": "x" * 4097, "short": "x" * 4096}).encode()))
@@ -57,13 +58,13 @@ def test_a_file_without_rows_can_be_read(tmp_path: Path) -> None:
     assert pq.read_table(path).num_rows == 0
 
 
-def test_a_batch_is_written_once(tmp_path: Path) -> None:
+def test_a_batch_can_be_written_once(tmp_path: Path) -> None:
     file = ParquetFile(tmp_path / "file.parquet")
     batch = batch_of(Reader(), b"{}")
     file.write(batch)
     with pytest.raises(RuntimeError, match="already taken"):
         file.write(batch)
-    # What was half written is not to be used
+    # The file is incomplete after the error: it must not get a footer
     with pytest.raises(RuntimeError, match="failed before"):
         file.close()
 
@@ -75,14 +76,14 @@ def test_a_column_taken_by_arrow_cannot_be_written(tmp_path: Path) -> None:
         ParquetFile(tmp_path / "file.parquet").write(batch)
 
 
-def test_columns_may_only_grow(tmp_path: Path) -> None:
+def test_a_batch_must_start_with_the_previous_columns(tmp_path: Path) -> None:
     file = ParquetFile(tmp_path / "file.parquet")
     file.write(batch_of(Reader(), b'{"a":1}'))
     with pytest.raises(RuntimeError, match="must start with the columns of the previous batch"):
         file.write(batch_of(Reader(), b'{"b":1}'))
 
 
-def test_a_closed_file_says_so(tmp_path: Path) -> None:
+def test_a_closed_file_cannot_be_used(tmp_path: Path) -> None:
     file = ParquetFile(tmp_path / "file.parquet")
     file.close()
     with pytest.raises(RuntimeError, match="closed"):
@@ -94,7 +95,7 @@ def test_unknown_compression_is_refused(tmp_path: Path) -> None:
         ParquetFile(tmp_path / "file.parquet", compression="lzo")
 
 
-def test_what_the_disk_says_is_an_os_error(tmp_path: Path) -> None:
+def test_an_error_of_the_operating_system_is_an_os_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         ParquetFile(tmp_path / "missing" / "file.parquet")
     with pytest.raises(OSError, match="No space left"):

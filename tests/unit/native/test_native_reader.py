@@ -1,4 +1,4 @@
-"""The life of a Reader: splits one after the other, order of calls, kinds of buffers, threads."""
+"""The use of a Reader: splits, order of calls, buffers, columns after export, threads."""
 
 import gc
 import re
@@ -14,13 +14,13 @@ import pytest
 from ndjson_arrow import Reader
 
 from tests.oracle import ndjson_oracle as oracle
-from tests.unit.native.reader_driver import Read, assert_same, read_file, read_split
+from tests.unit.native.reader_driver import ReadResult, assert_same, read_file, read_split
 
 ROOT = Path(__file__).parents[3]
 DATA = ROOT.parent / "shared" / "data"
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the shared sample data is not there")
+@pytest.mark.skipif(not DATA.is_dir(), reason="the sample data is missing")
 @pytest.mark.parametrize("name", ["tweets.ndjson", "amazon_cellphones.ndjson"])
 def test_real_files_row_by_row(name: str) -> None:
     # Given
@@ -32,14 +32,12 @@ def test_real_files_row_by_row(name: str) -> None:
 
 
 @pytest.mark.parametrize(("data", "lines", "blank"), [(b"", 0, 0), (b"\n", 1, 1), (b" \r\n\t", 2, 2), (b"{}\n", 1, 0)])
-def test_what_stands_behind_the_last_newline_is_a_line_only_if_it_is_something(
-    data: bytes, lines: int, blank: int
-) -> None:
+def test_there_is_a_line_after_the_last_newline_only_if_it_has_bytes(data: bytes, lines: int, blank: int) -> None:
     (counts,) = read_file(data).counts
     assert (counts.lines, counts.blank_lines, counts.bytes) == (lines, blank, len(data))
 
 
-def test_a_byte_order_mark_is_skipped_at_the_start_of_the_file_alone() -> None:
+def test_a_byte_order_mark_is_skipped_only_at_the_start_of_the_file() -> None:
     # Given
     mark = b"\xef\xbb\xbf"
     data = mark + b'{"a":1}\n' + mark + b'{"a":2}\n'
@@ -50,14 +48,14 @@ def test_a_byte_order_mark_is_skipped_at_the_start_of_the_file_alone() -> None:
     assert [(reject.offset, reject.reason) for reject in read.rejects] == [(11, "not JSON")]
 
 
-def test_done_as_soon_as_the_next_line_starts_behind_the_split() -> None:
+def test_a_split_is_done_when_the_next_line_starts_after_it() -> None:
     # Given a split that ends where a line starts
     reader = Reader()
     reader.open("file", start=0, end=8)
-    # When exactly its line was read
+    # When exactly its line is read
     reader.feed(b'{"a":1}\n')
     reader.read()
-    # Then it wants no more, and ignores what comes
+    # Then it needs no more input, and ignores it
     assert reader.done
     assert not reader.needs_input
     reader.feed(b'{"a":2}\n')
@@ -72,7 +70,7 @@ def test_an_empty_range_is_done_at_once() -> None:
     assert reader.close().lines == 0
 
 
-def test_closed_too_early_the_counts_carry_an_error() -> None:
+def test_the_counts_have_an_error_if_a_split_is_closed_too_early() -> None:
     reader = Reader()
     reader.open("file")
     reader.feed(b'{"a":1}\n{"a"')
@@ -82,14 +80,14 @@ def test_closed_too_early_the_counts_carry_an_error() -> None:
 
 
 @pytest.mark.parametrize("make", [bytes, bytearray, memoryview, lambda data: array("B", data)])
-def test_any_buffer_is_fine(make: Callable[[bytes], bytes]) -> None:
-    reader, result = Reader(), Read()
+def test_any_buffer_can_be_fed(make: Callable[[bytes], bytes]) -> None:
+    reader, result = Reader(), ReadResult()
     read_split(reader, result, [make(b'{"a":'), make(b"1}\n")], "file")
     result.add(reader.flush())
     assert result.rows == [{"a": "1"}]
 
 
-def test_calls_out_of_order_are_refused_with_a_sentence() -> None:
+def test_calls_out_of_order_are_refused_with_a_message() -> None:
     reader = Reader()
     for call in (reader.read, reader.close, reader.end_of_input, lambda: reader.feed(b""), lambda: reader.done):
         with pytest.raises(RuntimeError, match="no split is open"):
@@ -102,8 +100,8 @@ def test_calls_out_of_order_are_refused_with_a_sentence() -> None:
         reader.feed(b"{}")
 
 
-def test_a_column_is_moved_out_once() -> None:
-    reader, result = Reader(), Read()
+def test_a_column_can_be_moved_out_once() -> None:
+    reader, result = Reader(), ReadResult()
     read_split(reader, result, [b'{"a":1}'], "file")
     batch = reader.flush()
     assert batch is not None
@@ -118,8 +116,8 @@ def test_a_column_is_moved_out_once() -> None:
     assert reader.flush() is None
 
 
-def test_a_column_outlives_its_batch_and_its_reader() -> None:
-    # Given batches of one reader, the second of which reuses what it learnt of the first
+def test_an_exported_column_is_valid_without_its_batch_and_reader() -> None:
+    # Given several batches of one reader, which reserves the memory of the last batch for the next
     reader = Reader(flush_bytes=1000)
     reader.open("file")
     reader.feed(b"".join(b'{"a":"%04d"}\n' % number for number in range(1000)))
@@ -130,10 +128,10 @@ def test_a_column_outlives_its_batch_and_its_reader() -> None:
     reader.end_of_input()
     assert reader.read() is None
     reader.close()
-    rest = reader.flush()
-    assert rest is not None
-    columns.append(pa.array(rest.column(1)))
-    del reader, batch, rest
+    last_batch = reader.flush()
+    assert last_batch is not None
+    columns.append(pa.array(last_batch.column(1)))
+    del reader, batch, last_batch
     gc.collect()
     # Then
     assert len(columns) > 3
@@ -142,8 +140,8 @@ def test_a_column_outlives_its_batch_and_its_reader() -> None:
     assert pa.chunked_array(columns).to_pylist() == [f"{number:04d}" for number in range(1000)]
 
 
-def test_a_column_without_any_value_or_row_beyond_null_is_whole() -> None:
-    reader, result = Reader(known_columns=["known"]), Read()
+def test_columns_without_values_have_a_null_for_every_row() -> None:
+    reader, result = Reader(known_columns=["known"]), ReadResult()
     read_split(reader, result, [b'{"a":""}\n{"a":null}'], "file")
     batch = reader.flush()
     assert batch is not None
@@ -157,31 +155,31 @@ def test_a_column_without_any_value_or_row_beyond_null_is_whole() -> None:
 
 
 def test_other_threads_run_while_it_reads() -> None:
-    # Given a reader with a lot to do in one call, and a thread that looks at the clock
+    # Given a call that takes long, and a thread that records the time
     reader = Reader(flush_bytes=1 << 29)
     reader.open("file")
     reader.feed(b'{"a":1,"b":"text","c":[1,2,3]}\n' * 2_000_000)
-    looks: list[float] = []
+    recorded: list[float] = []
     stop = threading.Event()
 
-    def look() -> None:
+    def record_times() -> None:
         while not stop.is_set():
-            looks.append(time.perf_counter())
+            recorded.append(time.perf_counter())
 
-    thread = threading.Thread(target=look)
+    thread = threading.Thread(target=record_times)
     thread.start()
     # When
-    begun = time.perf_counter()
+    started = time.perf_counter()
     reader.read()
     ended = time.perf_counter()
     stop.set()
     thread.join()
-    # Then it looked in the middle of the call, far from the switches of threads at its ends
-    quarter = (ended - begun) / 4
-    assert any(begun + quarter < look < ended - quarter for look in looks)
+    # Then it ran in the middle of the call, not only when the call took and returned the GIL
+    quarter = (ended - started) / 4
+    assert any(started + quarter < moment < ended - quarter for moment in recorded)
 
 
-def test_the_example_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_in_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "native" / "README.md").read_text()
     (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)

@@ -1,4 +1,4 @@
-"""A case for each rule of RFC 8259 and each reason, against the reader and against the oracle."""
+"""Cases for each rule of RFC 8259 and each reason, for the reader and the oracle."""
 
 import pytest
 from ndjson_arrow import REASONS
@@ -14,13 +14,13 @@ ACCEPTED = [
     (b'{"a":1}\r', {"a": "1"}),
     # section 3: literal names
     (b'{"a":true,"b":false,"c":null}', {"a": "true", "b": "false"}),
-    # section 4: objects; equal keys inside of a value are not ours to judge
+    # section 4: objects; duplicate keys inside a nested value are not checked
     (b'{"a":{"x":1,"x":2}}', {"a": '{"x":1,"x":2}'}),
     (b'{"":1}', {"__0_": "1"}),
     (b'{"a":1,"A":2}', {"a": "1", "__a": "2"}),
     # section 5: arrays
     (b'{"a":[],"b":[ 1 ,"x", [ ] ]}', {"a": "[]", "b": '[ 1 ,"x", [ ] ]'}),
-    # section 6: numbers stay the characters that stood there
+    # section 6: numbers keep their characters
     (b'{"a":0,"b":-0,"c":1.10,"d":-1e5}', {"a": "0", "b": "-0", "c": "1.10", "d": "-1e5"}),
     (b'{"a":1E400,"b":1e+5,"c":0.0e-0}', {"a": "1E400", "b": "1e+5", "c": "0.0e-0"}),
     (b'{"a":123456789012345678901234567890}', {"a": "123456789012345678901234567890"}),
@@ -33,9 +33,9 @@ ACCEPTED = [
     ('{"a":"é€😀\x7f\u2028"}'.encode(), {"a": "é€😀\x7f\u2028"}),
     (rb'{"\u0061":1}', {"a": "1"}),
     (rb'{"a":"","b":" x "}', {"a": "", "b": " x "}),
-    # section 8.2: a lone surrogate inside of a value that stays verbatim
+    # section 8.2: a lone surrogate inside a nested value, which stays verbatim
     (rb'{"a":["\ud800",{"\udc00":"\ud83d\u0041"}]}', {"a": r'["\ud800",{"\udc00":"\ud83d\u0041"}]'}),
-    # section 9: depth is ours to limit
+    # section 9: a parser may limit the depth
     (b'{"a":' + b"[" * 255 + b"]" * 255 + b"}", {"a": "[" * 255 + "]" * 255}),
     (b'{"a":' + b'{"b":' * 230 + b"1" + b"}" * 230 + b"}", {"a": '{"b":' * 230 + "1" + "}" * 230}),
 ]
@@ -147,7 +147,7 @@ REJECTED = [
 
 
 @pytest.mark.parametrize(("line", "row"), ACCEPTED)
-def test_a_valid_object_becomes_the_row_it_spells(line: bytes, row: dict[str, str]) -> None:
+def test_a_valid_object_becomes_a_row(line: bytes, row: dict[str, str]) -> None:
     # When
     read = read_file(line)
     # Then
@@ -156,8 +156,8 @@ def test_a_valid_object_becomes_the_row_it_spells(line: bytes, row: dict[str, st
 
 
 @pytest.mark.parametrize(("reason", "line"), REJECTED)
-def test_anything_else_is_rejected_with_its_reason(reason: str, line: bytes) -> None:
-    # Given a file in which the line stands between two good ones
+def test_any_other_line_is_rejected_with_its_reason(reason: str, line: bytes) -> None:
+    # Given a file with the line between two rows
     data = b'{"before":1}\n' + line + b'\n{"after":1}\n'
     # When
     read = read_file(data)
