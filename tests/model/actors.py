@@ -100,8 +100,8 @@ class FakeSparkJob:
                 quarantine.append(_add(uploads, folder, task.quarantine_bucket, key, rejects))
             uploads.finish()
         splits = tuple(_split_result(split) for split in task.splits)
-        uploaded = (tuple(item.result() for item in group) for group in (objects, quarantine))
-        return TaskResult(task.manifest, task.number, *uploaded, splits, ("a", "b"), (), 1)
+        published, rejected = (tuple(item.result() for item in group) for group in (objects, quarantine))
+        return TaskResult(task.manifest, task.number, published, rejected, splits, ("a", "b"), (), 1)
 
 
 def _split_result(split: Any) -> SplitResult:

@@ -61,7 +61,7 @@ class FakeDynamoDB:
             holds = self._holds(request["Item" if kind == "Put" else "Key"], request)
             reasons.append({"Code": "None" if holds else "ConditionalCheckFailed"})
         if any(reason["Code"] != "None" for reason in reasons):
-            error = {"Code": "TransactionCanceledException", "Message": "cancelled"}
+            error: Any = {"Code": "TransactionCanceledException", "Message": "cancelled"}
             raise TransactionCanceledException(
                 {"Error": error, "CancellationReasons": reasons},
                 "TransactWriteItems",  # type: ignore[typeddict-unknown-key]
@@ -116,7 +116,7 @@ class FakeDynamoDB:
 
     def _check(self, key: Item, request: Item) -> None:
         if not self._holds(key, request):
-            error = {"Code": "ConditionalCheckFailedException", "Message": "The conditional request failed"}
+            error: Any = {"Code": "ConditionalCheckFailedException", "Message": "The conditional request failed"}
             raise ClientError({"Error": error}, "Write")
 
     def _put(self, request: Item) -> None:
@@ -126,7 +126,7 @@ class FakeDynamoDB:
     def _update(self, request: Item) -> None:
         names, values = request.get("ExpressionAttributeNames", {}), request.get("ExpressionAttributeValues", {})
         key = request["Key"]
-        item = dict(self.items.get((key["pk"], key["sk"]), key))
+        item: Item = dict(self.items.get((key["pk"], key["sk"]), key))
         parts = CLAUSE.split(request["UpdateExpression"])[1:]
         for kind, text in zip(parts[::2], parts[1::2], strict=True):
             for term in text.strip().split(", "):

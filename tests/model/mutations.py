@@ -63,7 +63,7 @@ def reuse_an_upload() -> AbstractContextManager[Any]:
 
 
 def acknowledge_before_the_manifest() -> AbstractContextManager[Any]:
-    enqueue = router.ownership.take.enqueue_manifest
+    enqueue = router.ownership.take.enqueue_manifest  # type: ignore[attr-defined]
 
     def late(services, taken, now):
         manifest = enqueue(services, taken, now)
@@ -99,7 +99,7 @@ def skip_the_commit_document() -> AbstractContextManager[Any]:
 
 
 def roll_forward_by_listing() -> AbstractContextManager[Any]:
-    read = lake.publish.read_commit
+    read = lake.publish.read_commit  # type: ignore[attr-defined]
 
     def listed(s3, control_bucket, named):
         document = read(s3, control_bucket, named)

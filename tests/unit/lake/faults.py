@@ -102,7 +102,7 @@ def _complete(method: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return method(**kwargs)
         except KeyError as error:
-            answer = {"Error": {"Code": "NoSuchUpload", "Message": str(error)}}
+            answer: Any = {"Error": {"Code": "NoSuchUpload", "Message": str(error)}}
             raise ClientError(answer, "CompleteMultipartUpload") from error
 
     return complete

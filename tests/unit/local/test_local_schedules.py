@@ -6,7 +6,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
-from ministack.services import eventbridge, scheduler
+from ministack.services import eventbridge, scheduler  # type: ignore[import-untyped]
 
 from local.emulator_patches import schedules
 

@@ -22,8 +22,8 @@ def test_a_difference_ends_the_run_and_keeps_its_input(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # Given an oracle that rejects empty objects
-    read = fuzz_reader.oracle.read
-    monkeypatch.setattr(fuzz_reader.oracle, "read", lambda data, **rules: read(data.replace(b"{}", b"{"), **rules))
+    read = fuzz_reader.oracle.read  # type: ignore[attr-defined]
+    monkeypatch.setattr(fuzz_reader.oracle, "read", lambda data, **rules: read(data.replace(b"{}", b"{"), **rules))  # type: ignore[attr-defined]
     # When
     code = run(fuzz_reader, seconds=600, seed=0, rounds=200, keep=tmp_path)
     # Then the printed seed repeats the round, and its input is kept

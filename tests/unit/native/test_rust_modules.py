@@ -12,7 +12,7 @@ SOURCE_FOLDER = Path(__file__).parents[3] / "native" / "src"
 
 def imported_modules(source: str) -> set[str]:
     """The module after each ``crate::``, and the module of each item in ``crate::{...}``."""
-    modules = set()
+    modules: set[str] = set()
     for path in re.finditer(r"\bcrate::(\w+|\{)", source):
         if path[1] == "{":
             modules.update(_modules_in_group(source[path.end() :]))

@@ -36,7 +36,8 @@ def test_the_hooks_download_nothing() -> None:
 
 
 def test_the_hook_manager_accepts_the_configuration() -> None:
-    command = [Path(sys.executable).with_name("prek"), "validate-config", CHECKOUT / ".pre-commit-config.yaml"]
+    prek = Path(sys.executable).with_name("prek")
+    command = [str(prek), "validate-config", str(CHECKOUT / ".pre-commit-config.yaml")]
     result = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
 
