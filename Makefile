@@ -23,9 +23,9 @@ setup: ## uv, the locked environment, Java, Spark's S3 jars (every other target 
 demo: setup ## both lanes on this machine, with proof; DATA=<file or folder> takes your own NDJSON
 	@$(PY) -m cli demo --output "$(OUTPUT)" $(if $(DATA),--data "$(DATA)")
 
-test: setup ## everything that CI runs: all checks, then all tests with their coverage
+test: setup ## everything that CI runs: all checks, then all tests
 	@$(MAKE) --no-print-directory check
-	@$(PY) -m pytest --cov
+	@$(PY) -m pytest
 
 unit: setup ## pure tests and tests of single services
 	@$(PY) -m pytest tests/unit
@@ -68,7 +68,7 @@ check-workflows: setup ## GitHub workflows and Dependabot: schema, zizmor's secu
 	@.venv/bin/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	@.venv/bin/check-jsonschema --quiet --builtin-schema custom.github-workflows-require-timeout .github/workflows/*.yml
 	@.venv/bin/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
-	@.venv/bin/zizmor --quiet --offline --strict-collection --collect all .github .pre-commit-config.yaml
+	@.venv/bin/zizmor --quiet --offline --strict-collection --collect=all .github .pre-commit-config.yaml
 
 check-rust-format: setup ## Rust: rustfmt
 	@if cargo fmt --version >/dev/null 2>&1; then cd native && cargo fmt --check; \
