@@ -13,7 +13,7 @@ from lake.time import iso_utc
 from router.documents import read_document, write_document
 from router.plan_rows import current_rows
 from router.services import PARALLEL_REQUESTS, Services, container_services
-from router.settle.verdict import Verdict, judge
+from router.settle.verdict import Verdict, judge, should_notify
 from router.telemetry import count, logger, metrics
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
-    """``{"execution": name}`` -> the verdict, counts and the URI of the verdict document."""
+    """``{"execution": name}`` -> the verdict, counts, whether to notify people, and the URI of the verdict document."""
     return settle(event, container_services())
 
 
@@ -79,8 +79,10 @@ def _record(services: Services, execution: str, verdict: Verdict, rows: list[Man
         count(f"{name.capitalize()}Manifests", getattr(verdict, name))
     count("PublishedRows", verdict.rows)
     count("RejectedLines", verdict.rejects)
+    count("FailedFiles", verdict.failed_files)
     logger.info("settled", execution=execution, verdict=verdict.outcome, message_text=verdict.message)
-    return {**_format_verdict(verdict), "verdictUri": uri}
+    notify = should_notify(verdict, services.settings.alarms.notify_quarantine)
+    return {**_format_verdict(verdict), "notify": notify, "verdictUri": uri}
 
 
 def _format_verdict(verdict: Verdict) -> dict[str, Any]:

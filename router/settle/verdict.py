@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from lake.ledger import ManifestRow, State
+from lake.settings import NotifyQuarantine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 PUBLISHER_PRESUMED_DEAD_AFTER = timedelta(minutes=10)
 """A manifest that has been PUBLISHING for longer is not being worked on: the next claim, plan or sweep finishes it."""
+PERMISSION = re.compile(r"\b(?:dynamodb|glue|kms|s3):[A-Z]\w+")
+"""An IAM action, as the reason of a manifest names the one that is missing."""
 
 
 class ExecutionOutcome(StrEnum):
     """Outcome of an execution."""
 
     SUCCEEDED = "SUCCEEDED"
-    """All its manifests are DONE."""
+    """All its manifests are DONE, and every line became a row."""
+    SUCCEEDED_WITH_QUARANTINE = "SUCCEEDED_WITH_QUARANTINE"
+    """All its manifests are DONE; lines or whole files are in the quarantine."""
     FAILED = "FAILED"
     """A manifest is FAILED, or is open and no process works on it."""
     EMPTY = "EMPTY"
@@ -65,10 +71,28 @@ def judge(rows: Iterable[ManifestRow], results: Iterable[Mapping[str, int]], now
     elif failed or open_rows:
         outcome, message = ExecutionOutcome.FAILED, _failure(failed, open_rows)
     else:
-        outcome, message = ExecutionOutcome.SUCCEEDED, f"all {done} manifests are done: {totals['rows']} rows"
+        quarantined = totals["rejects"] or totals["failed_files"]
+        outcome = ExecutionOutcome.SUCCEEDED_WITH_QUARANTINE if quarantined else ExecutionOutcome.SUCCEEDED
+        message = f"all {done} manifests are done: {totals['rows']} rows"
+    if totals["rejects"]:
+        message += f"; {totals['rejects']} lines could not become a row and are in the quarantine"
     if totals["failed_files"]:
         message += f"; {totals['failed_files']} files could not be read and are in the quarantine by reference"
     return Verdict(outcome, done, len(failed), len(open_rows), **totals, message=message)
+
+
+def should_notify(verdict: Verdict, notify_quarantine: str) -> bool:
+    """Whether a person is told of the verdict.
+
+    Parameters
+    ----------
+    notify_quarantine
+        The setting ``alarms.notify_quarantine``. It decides about executions that succeeded; all others are reported.
+    """
+    if verdict.outcome == ExecutionOutcome.SUCCEEDED_WITH_QUARANTINE:
+        lines = notify_quarantine == NotifyQuarantine.LINES
+        return lines or (notify_quarantine == NotifyQuarantine.FILES and verdict.failed_files > 0)
+    return verdict.outcome not in (ExecutionOutcome.SUCCEEDED, ExecutionOutcome.EMPTY)
 
 
 def is_worked_on(row: ManifestRow, now: datetime) -> bool:
@@ -85,10 +109,18 @@ def _failure(failed: list[ManifestRow], open_rows: list[ManifestRow]) -> str:
     if failed:
         parts.append(f"{len(failed)} manifests failed (first: {failed[0].id}, {failed[0].reason})")
     if open_rows:
-        first = open_rows[0]
+        # A missing permission stops every manifest of a run, so the first reason that names one explains them all.
+        first = min(open_rows, key=_order_of_reason)
         why = f", {first.reason}" if first.reason else ""
         parts.append(
             f"{len(open_rows)} manifests are not done (first: {first.id}, {first.state}{why}): "
             "start overnight again to convert them"
         )
     return "; ".join(parts)
+
+
+def _order_of_reason(row: ManifestRow) -> int:
+    """0 if the reason names a permission, 1 for any other reason, 2 without a reason."""
+    if row.reason is None:
+        return 2
+    return 0 if PERMISSION.search(row.reason) else 1
