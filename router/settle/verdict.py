@@ -12,7 +12,9 @@ from lake.ledger import ManifestRow, State
 from lake.settings import NotifyQuarantine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
+
+    from router.settle.published import DamagedObject, PublishedManifest
 
 PUBLISHER_PRESUMED_DEAD_AFTER = timedelta(minutes=10)
 """A manifest that has been PUBLISHING for longer is not being worked on: the next claim, plan or sweep finishes it."""
@@ -28,7 +30,7 @@ class ExecutionOutcome(StrEnum):
     SUCCEEDED_WITH_QUARANTINE = "SUCCEEDED_WITH_QUARANTINE"
     """All its manifests are DONE; lines or whole files are in the quarantine."""
     FAILED = "FAILED"
-    """A manifest is FAILED, or is open and no process works on it."""
+    """A manifest is FAILED, or is open and no process works on it; or a published object is missing or differs."""
     EMPTY = "EMPTY"
     """It had no manifests."""
     OPEN = "OPEN"
@@ -49,27 +51,31 @@ class Verdict:
     """Quarantined lines."""
     failed_files: int
     """Files that could not be read as a whole."""
+    damaged_objects: int
+    """Objects of DONE manifests that are missing or differ from what was published."""
     message: str
     """A sentence for people."""
 
 
-def judge(rows: Iterable[ManifestRow], results: Iterable[Mapping[str, int]], now: datetime) -> Verdict:
-    """The verdict at ``now`` (aware), by the current rows and the result documents of the DONE manifests."""
+def judge(rows: Iterable[ManifestRow], published: Iterable[PublishedManifest], now: datetime) -> Verdict:
+    """The verdict at ``now`` (aware), by the current rows and by what the DONE ones have published."""
+    published = list(published)
     rows = list(rows)
     done = sum(row.state == State.DONE for row in rows)
     failed = [row for row in rows if row.state == State.FAILED]
     open_rows = [row for row in rows if row.open]
     working = sum(is_worked_on(row, now) for row in open_rows)
-    totals = {"rows": 0, "rejects": 0, "failed_files": 0}
-    for result in results:
-        for name in totals:
-            totals[name] += result[name]
+    totals = {
+        name: sum(getattr(manifest, name) for manifest in published)
+        for name in ("rows", "rejects", "failed_files", "damaged_objects")
+    }
+    damaged = [item for manifest in published for item in manifest.damaged]
     if not rows:
         outcome, message = ExecutionOutcome.EMPTY, "nothing was waiting"
     elif working:
         outcome, message = ExecutionOutcome.OPEN, f"{working} manifests are still being worked on"
-    elif failed or open_rows:
-        outcome, message = ExecutionOutcome.FAILED, _failure(failed, open_rows)
+    elif failed or open_rows or damaged:
+        outcome, message = ExecutionOutcome.FAILED, _failure(failed, open_rows, damaged, totals["damaged_objects"])
     else:
         quarantined = totals["rejects"] or totals["failed_files"]
         outcome = ExecutionOutcome.SUCCEEDED_WITH_QUARANTINE if quarantined else ExecutionOutcome.SUCCEEDED
@@ -104,8 +110,15 @@ def is_worked_on(row: ManifestRow, now: datetime) -> bool:
     )
 
 
-def _failure(failed: list[ManifestRow], open_rows: list[ManifestRow]) -> str:
+def _failure(
+    failed: list[ManifestRow], open_rows: list[ManifestRow], damaged: list[DamagedObject], damaged_objects: int
+) -> str:
     parts = []
+    if damaged:
+        parts.append(
+            f"{damaged_objects} published objects are damaged (first: {damaged[0].uri} {damaged[0].problem}): "
+            "the verdict document names them; restore them, and find out who changed them"
+        )
     if failed:
         parts.append(f"{len(failed)} manifests failed (first: {failed[0].id}, {failed[0].reason})")
     if open_rows:

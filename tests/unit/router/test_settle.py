@@ -1,41 +1,15 @@
 """run_status and settle: what is open, what is done, and the verdict on an execution."""
 
 import json
-from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from lake.errors import InvalidDocumentError, InvalidInputError
-from lake.layout import result_key
-from lake.ledger import CommitReference, ManifestRow, State
+from lake.ledger import State
 from lake.manifest import Lane
-from router.plan.handler import plan
 from router.run_status.handler import run_status
-from router.settle.handler import settle
-from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
-
-
-def planned(deployment: Deployment, *names: str) -> list[ManifestRow]:
-    """A planned execution with one manifest per name, each in a partition of its own."""
-    rows = []
-    for hour, name in enumerate(names):
-        rows.append(deployment.queued(name, partition=replace(PARTITION, hour=hour)))
-    plan({"execution": "overnight"}, deployment.services)
-    return rows
-
-
-def done(deployment: Deployment, row: ManifestRow, rows: int, rejects: int = 0) -> None:
-    claim = deployment.claimed(deployment.row(row.id))
-    deployment.ledger.manifests.commit(claim, CommitReference("commits/x", "0"), deployment.now)
-    deployment.ledger.manifests.finish(deployment.row(row.id), deployment.now)
-    body = json.dumps({"rows": rows, "rejects": rejects, "failed_files": 0})
-    deployment.raw_s3.put_object(Bucket="control", Key=result_key(row.id, 1), Body=body.encode())
-
-
-def settled(deployment: Deployment) -> dict[str, Any]:
-    return settle({"execution": "overnight"}, deployment.services)
+from tests.unit.router.settling import done, planned, settled
 
 
 def test_an_execution_is_settled(deployment: Deployment) -> None:
@@ -61,6 +35,7 @@ def test_an_execution_is_settled(deployment: Deployment) -> None:
         "rows": 15,
         "rejects": 1,
         "failedFiles": 0,
+        "damagedObjects": 0,
         "notify": True,
         "message": f"1 manifests failed (first: {halves[1].id}, out of memory); "
         "1 lines could not become a row and are in the quarantine",

@@ -7,6 +7,7 @@ import pytest
 
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
+from router.settle.published import DamagedObject, PublishedManifest
 from router.settle.verdict import judge, should_notify
 from tests.unit.lake.world import LEASE, MORNING, PARTITION
 
@@ -56,14 +57,14 @@ def test_the_verdict_follows_the_ledger(rows: list[ManifestRow], outcome: str, m
     ],
 )
 def test_what_is_in_the_quarantine_is_in_the_outcome(rejects: int, failed_files: int, quarantine: str) -> None:
-    verdict = judge([ROW], [{"rows": 3, "rejects": rejects, "failed_files": failed_files}], MORNING)
+    verdict = judge([ROW], [PublishedManifest(3, rejects, failed_files)], MORNING)
     assert verdict.outcome == "SUCCEEDED_WITH_QUARANTINE"
     assert verdict.message == f"all 1 manifests are done: 3 rows; {quarantine}"
 
 
 def test_what_is_in_the_quarantine_does_not_hide_a_failure() -> None:
     rows = [ROW, replace(ROW, state=State.FAILED, reason="gone")]
-    verdict = judge(rows, [{"rows": 3, "rejects": 2, "failed_files": 1}], MORNING)
+    verdict = judge(rows, [PublishedManifest(3, 2, 1)], MORNING)
     assert verdict.outcome == "FAILED"
     assert verdict.message.startswith("1 manifests failed (first: m, gone); 2 lines could not become a row")
 
@@ -83,7 +84,7 @@ def test_what_is_in_the_quarantine_does_not_hide_a_failure() -> None:
 def test_the_setting_decides_who_hears_of_the_quarantine(
     rejects: int, failed_files: int, setting: str, notified: bool
 ) -> None:
-    verdict = judge([ROW], [{"rows": 3, "rejects": rejects, "failed_files": failed_files}], MORNING)
+    verdict = judge([ROW], [PublishedManifest(3, rejects, failed_files)], MORNING)
     assert should_notify(verdict, setting) is notified
 
 
@@ -104,3 +105,14 @@ def test_the_reason_that_names_a_missing_permission_is_quoted_first() -> None:
     # Then
     message = judge(rows, [], MORNING).message
     assert message.startswith(f"3 manifests are not done (first: d, QUEUED, {denied}): ")
+
+
+def test_a_damaged_object_fails_a_verdict_whose_manifests_are_all_done() -> None:
+    # Given
+    lost = DamagedObject("m", "s3://lake/a.parquet", "is missing")
+    published = [PublishedManifest(3, 2, 1, damaged_objects=2, damaged=(lost,))]
+    # When
+    verdict = judge([ROW], published, MORNING)
+    # Then
+    assert (verdict.outcome, verdict.damaged_objects) == ("FAILED", 2)
+    assert verdict.message.startswith("2 published objects are damaged (first: s3://lake/a.parquet is missing): ")
