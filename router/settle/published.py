@@ -108,13 +108,14 @@ def _damaged_objects(services: Services, row: ManifestRow, document: CommitDocum
 
 
 def _list(services: Services, bucket: str, prefix: str) -> Iterator[ObjectTypeDef]:
-    position: dict[str, str] = {}
+    after = ""
     while True:
-        page = services.s3.list_objects_v2(Bucket=bucket, Prefix=prefix, **position)
-        yield from page.get("Contents", [])
+        page = services.s3.list_objects_v2(Bucket=bucket, Prefix=prefix, StartAfter=after)
+        found = page.get("Contents", [])
+        yield from found
         if not page["IsTruncated"]:
             return
-        position = {"ContinuationToken": page["NextContinuationToken"]}
+        after = found[-1]["Key"]
 
 
 def _difference(item: PendingObject, size: int, etag: str) -> str | None:
