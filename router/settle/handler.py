@@ -12,6 +12,7 @@ from lake.time import iso_utc
 from router.documents import read_document, write_document
 from router.plan_rows import current_rows
 from router.services import Services, container_services
+from router.settle.notification import format_notification
 from router.settle.published import MAX_NAMED_OBJECTS, read_published
 from router.settle.verdict import Verdict, is_worked_on, judge, should_notify
 from router.telemetry import count, logger, metrics
@@ -84,7 +85,14 @@ def _record(
     count("DamagedObjects", verdict.damaged_objects)
     logger.info("settled", execution=execution, verdict=verdict.outcome, message_text=verdict.message)
     notify = should_notify(verdict, services.settings.alarms.notify_quarantine)
-    return {**_format_verdict(verdict), "notify": notify, "verdictUri": uri}
+    text = format_notification(
+        execution,
+        verdict,
+        uri,
+        stage=services.settings.stage,
+        quarantine_bucket=services.resources.quarantine_bucket,
+    )
+    return {**_format_verdict(verdict), "notify": notify, "notification": text, "verdictUri": uri}
 
 
 def _format_verdict(verdict: Verdict) -> dict[str, Any]:

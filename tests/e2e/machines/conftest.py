@@ -138,7 +138,13 @@ def stubbed(deployed_machines: StubbedMachines) -> StubbedMachines:
 
 def verdict(outcome: str, message: str, *, notify: bool = False) -> dict[str, Any]:
     """An answer of ``settle``."""
-    return {"verdict": outcome, "message": message, "notify": notify, "verdictUri": "s3://control/verdict.json"}
+    return {
+        "verdict": outcome,
+        "message": message,
+        "notify": notify,
+        "notification": f"{outcome}: {message}",
+        "verdictUri": "s3://control/verdict.json",
+    }
 
 
 def _create(cloud: LocalCloud, name: str, values: dict[str, str]) -> str:

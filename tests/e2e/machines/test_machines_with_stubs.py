@@ -97,7 +97,7 @@ def test_a_job_that_fails_without_progress_runs_max_attempts_times(stubbed: Stub
     assert len(stubbed.calls("job")) == 2
     assert (end["status"], end["error"]) == ("FAILED", "OvernightFAILED")
     assert end["cause"] == "1 manifests are not done. See s3://control/verdict.json"
-    assert stubbed.take_notifications() == [end["cause"]]
+    assert stubbed.take_notifications() == ["FAILED: 1 manifests are not done"]
 
 
 def test_progress_allows_further_failures(stubbed: StubbedMachines) -> None:
@@ -155,7 +155,7 @@ def test_an_execution_with_a_quarantine_succeeds_and_notifies_as_settle_says(
     result = output(stubbed.run("overnight", {}))
     # Then
     assert result["verdict"] == "SUCCEEDED_WITH_QUARANTINE"
-    assert stubbed.take_notifications() == [f"{message}. See s3://control/verdict.json"] * notify
+    assert stubbed.take_notifications() == [f"SUCCEEDED_WITH_QUARANTINE: {message}"] * notify
 
 
 def test_backfill_finds_all_objects_and_starts_overnight(stubbed: StubbedMachines) -> None:

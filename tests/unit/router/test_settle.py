@@ -27,6 +27,8 @@ def test_an_execution_is_settled(deployment: Deployment) -> None:
     deployment.ledger.manifests.fail(deployment.row(halves[1].id), "out of memory", deployment.now)
     # Then
     result = settled(deployment)
+    text = result.pop("notification")
+    assert text.startswith("Execution overnight of overnight, stage test: FAILED\n1 manifests failed (first: ")
     assert result == {
         "verdict": "FAILED",
         "done": 2,
