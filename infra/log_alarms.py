@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 ALARM_LINE = '[word = "ALARM", ...]'
 """CloudWatch Logs splits a line at its spaces and compares the first field, so that the word in data is not counted
 (https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/FilterAndPatternSyntax.html). The word is that of
-``transform.outcome``, which a Lambda-only environment cannot import; a test compares the two.
+``transform.outcome``, which ``infra`` may not import; a test compares the two.
 """
 METRIC_NAME = "JobAlarmLines"
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
-    """``{"execution": name}`` -> the verdict, counts, whether to notify people, and the URI of the verdict document."""
+    """``{"execution": name}`` -> the verdict, its counts, the notification and whether to send it, its URI."""
     return settle(event, container_services())
 
 
