@@ -11,7 +11,7 @@ from lake.errors import InvalidInputError
 from transform.convert import convert
 from transform.job_arguments import read_uri
 from transform.job_main import run_job
-from transform.outcome import HELD, format_outcome
+from transform.outcome import HELD, format_with_alarm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +41,7 @@ def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
     started = time.monotonic()
     outcomes = convert(manifests, context)
     for outcome in outcomes:
-        context.log(format_outcome(outcome))
+        context.log(format_with_alarm(outcome))
     unfinished = [outcome for outcome in outcomes if not outcome.terminal and outcome.state != HELD]
     rows = sum(outcome.rows for outcome in outcomes)
     rejects = sum(outcome.rejects for outcome in outcomes)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import Duration
+from aws_cdk import Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
@@ -28,6 +29,15 @@ class AlarmTopic(Construct):
     def __init__(self, scope: Construct, name: str) -> None:
         super().__init__(scope, name)
         self.topic = sns.Topic(self, "Topic", enforce_ssl=True)
+        # The policy with the refusal of plain HTTP replaces the default one, which let CloudWatch publish.
+        self.topic.add_to_resource_policy(
+            iam.PolicyStatement(
+                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+                actions=["sns:Publish"],
+                resources=[self.topic.topic_arn],
+                conditions={"StringEquals": {"aws:SourceAccount": Stack.of(self).account}},
+            )
+        )
 
 
 class Alarms(Construct):
@@ -46,6 +56,8 @@ class Alarms(Construct):
         arrivals: Arrivals,
         functions: Mapping[str, RouterFunction],
         machines: Machines,
+        alarm_lines: cloudwatch.IMetric,
+        metrics_namespace: str,
     ) -> None:
         super().__init__(scope, name)
         self._action = cloudwatch_actions.SnsAction(topic)
@@ -68,6 +80,25 @@ class Alarms(Construct):
             self._add_alarm(
                 f"Errors-{function_name}", errors, 1, f"The function {function_name} failed: read its log group."
             )
+        self._add_alarm(
+            "JobLines",
+            alarm_lines,
+            1,
+            "A job did not publish a manifest, or lost its checkpoint: search its log for lines that begin with ALARM.",
+        )
+        vanished = cloudwatch.Metric(
+            namespace=metrics_namespace,
+            metric_name="SweepVanished",
+            dimensions_map={"service": "sweep"},
+            statistic="Sum",
+            period=METRIC_PERIOD,
+        )
+        self._add_alarm(
+            "SweepVanished",
+            vanished,
+            1,
+            "The sweep could not finish a publish, and the manifest is FAILED: its log names the manifest.",
+        )
         for machine in machines.all:
             self._add_machine_alarms(machine)
         self._add_dashboard(title, arrivals, functions, machines)

@@ -17,7 +17,6 @@ from infra.lambda_asset import SETTINGS_FILE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-METRICS_NAMESPACE = "hybrid-router"
 ROUTE_TIMEOUT_SECONDS = 120
 SAME_PYTHON_AS_GLUE = "Glue 6.0 runs Python 3.13: functions and jobs share code, so they run the same version."
 MAX_TIMEOUT_SECONDS = 900
@@ -54,7 +53,12 @@ class RouterFunction(Construct):
     """A function with its log group (30 days) and a role that can only write to that log group."""
 
     def __init__(
-        self, scope: Construct, spec: FunctionSpec, code: lambda_.Code, environment: Mapping[str, str]
+        self,
+        scope: Construct,
+        spec: FunctionSpec,
+        code: lambda_.Code,
+        environment: Mapping[str, str],
+        metrics_namespace: str,
     ) -> None:
         super().__init__(scope, spec.name)
         group = logs.LogGroup(
@@ -78,16 +82,18 @@ class RouterFunction(Construct):
                 **environment,
                 "SETTINGS_FILE": SETTINGS_FILE,
                 "POWERTOOLS_SERVICE_NAME": spec.name,
-                "POWERTOOLS_METRICS_NAMESPACE": METRICS_NAMESPACE,
+                "POWERTOOLS_METRICS_NAMESPACE": metrics_namespace,
             },
         )
         acknowledge_finding(self.function, "AwsSolutions-L1", SAME_PYTHON_AS_GLUE)
 
 
-def router_functions(scope: Construct, code: lambda_.Code, environment: Mapping[str, str]) -> dict[str, RouterFunction]:
+def router_functions(
+    scope: Construct, code: lambda_.Code, environment: Mapping[str, str], metrics_namespace: str
+) -> dict[str, RouterFunction]:
     """Create all functions of ``SPECS``; returns them by their names.
 
     ``environment`` goes to every function: the names of the deployment's resources.
     """
     router = Construct(scope, "Router")
-    return {spec.name: RouterFunction(router, spec, code, environment) for spec in SPECS}
+    return {spec.name: RouterFunction(router, spec, code, environment, metrics_namespace) for spec in SPECS}

@@ -12,7 +12,6 @@ from constructs import Construct
 
 from infra.allow import acknowledge_finding, acknowledge_wildcards, allow
 from infra.assets import glue_code
-from infra.functions import METRICS_NAMESPACE
 
 if TYPE_CHECKING:
     from infra.assets import Assets
@@ -40,7 +39,7 @@ NO_SECURITY_CONFIGURATION = (
 
 
 class Jobs(Construct):
-    """Both jobs share their code, their arguments, their role and their log group."""
+    """Both jobs share their code, their arguments, their role and their log groups."""
 
     def __init__(
         self,
@@ -56,9 +55,9 @@ class Jobs(Construct):
         self._settings = settings
         self._names = names
         self._assets = assets
-        self._logs = logs.LogGroup(
-            self, "Logs", retention=logs.RetentionDays.ONE_MONTH, removal_policy=RemovalPolicy.DESTROY
-        )
+        self.output_log = self._log_group("OutputLog", "output")
+        """What the drivers print."""
+        self._error_log = self._log_group("ErrorLog", "error")
         self.stream_arn = stack.format_arn(service="glue", resource="job", resource_name=names.stream_job)
         self.batch_arn = stack.format_arn(service="glue", resource="job", resource_name=names.batch_job)
         self.role = self._create_role()
@@ -80,7 +79,7 @@ class Jobs(Construct):
             max_concurrent_runs=1,
             max_retries=0,
             timeout=Duration.minutes(STREAM_TIMEOUT_MINUTES),
-            continuous_logging=self._logging(),
+            continuous_logging=glue.ContinuousLoggingProps(enabled=False),
             default_arguments=arguments,
         )
         kind = glue.PySparkFlexEtlJob if self._settings.batch.flex else glue.PySparkEtlJob
@@ -98,7 +97,7 @@ class Jobs(Construct):
             # The state machine retries a run, after it has asked the ledger which manifests are open.
             max_retries=0,
             timeout=Duration.minutes(self._settings.batch.run_timeout_minutes),
-            continuous_logging=self._logging(),
+            continuous_logging=glue.ContinuousLoggingProps(enabled=False),
             default_arguments=arguments,
         )
         for job in (streaming, batch):
@@ -122,17 +121,31 @@ class Jobs(Construct):
             "--settings": self._assets.settings.s3_object_url,
             "--enable-auto-scaling": "true",
             "--enable-job-insights": "true",
+            # From Glue 5.0 on, stdout and stderr go to <prefix>/output and <prefix>/error; --continuous-log-* is of
+            # Glue 4.0 and earlier.
+            "--custom-logGroup-prefix": self._log_prefix,
             # Glue accepts one --conf argument; further settings follow inside its value.
             "--conf": " --conf ".join(f"{key}={value}" for key, value in SPARK_SETTINGS.items()),
         }
 
-    def _logging(self) -> glue.ContinuousLoggingProps:
-        return glue.ContinuousLoggingProps(enabled=True, log_group=self._logs, quiet=True)
+    @property
+    def _log_prefix(self) -> str:
+        return f"/aws-glue/{self._names.stack}"
+
+    def _log_group(self, name: str, stream: str) -> logs.LogGroup:
+        return logs.LogGroup(
+            self,
+            name,
+            log_group_name=f"{self._log_prefix}/{stream}",
+            retention=logs.RetentionDays.ONE_MONTH,
+            removal_policy=RemovalPolicy.DESTROY,
+        )
 
     def _create_role(self) -> iam.Role:
         role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("glue.amazonaws.com"))
         self._assets.grant_read(role)
-        self._logs.grant_write(role)
+        for group in (self.output_log, self._error_log):
+            group.grant_write(role)
         allow(
             role,
             ("logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"),
@@ -150,7 +163,7 @@ class Jobs(Construct):
             iam.PolicyStatement(
                 actions=["cloudwatch:PutMetricData"],
                 resources=["*"],
-                conditions={"StringEquals": {"cloudwatch:namespace": ["Glue", METRICS_NAMESPACE]}},
+                conditions={"StringEquals": {"cloudwatch:namespace": ["Glue", self._names.metrics_namespace]}},
             )
         )
         acknowledge_wildcards(role, ["*"], "PutMetricData has no resources; the condition limits the namespaces.")

@@ -26,6 +26,8 @@ class StackNames:
     """Fixed names of one stage; several stages can share an account and region."""
 
     stack: str
+    metrics_namespace: str
+    """Of the functions' and the jobs' own metrics; stages of one account do not share it."""
     stream_job: str
     batch_job: str
     overnight_machine: str
@@ -40,6 +42,7 @@ class StackNames:
         stack = stack_name(settings.stage)
         return cls(
             stack=stack,
+            metrics_namespace=stack,
             stream_job=f"{stack}-stream",
             batch_job=f"{stack}-batch",
             overnight_machine=f"{stack}-overnight",

@@ -67,6 +67,10 @@ class Grants:
         allow(role, actions, [bucket.arn_for_objects("*") for bucket in buckets], ANY_KEY)
         allow(role, ("s3:ListBucket", "s3:ListBucketMultipartUploads"), [bucket.bucket_arn for bucket in buckets])
 
+    def list_published(self, role: iam.Role) -> None:
+        """List lake and quarantine; no access to the objects."""
+        allow(role, ("s3:ListBucket",), [self.storage.lake.bucket_arn, self.storage.quarantine.bucket_arn])
+
     def read_input(self, role: iam.Role) -> None:
         """Read objects by key and version.
 
@@ -155,8 +159,9 @@ def _run_status(grants: Grants, role: iam.Role) -> None:
 
 
 def _settle(grants: Grants, role: iam.Role) -> None:
-    grants.read_control(role, layout.PLANS, layout.RESULTS)
+    grants.read_control(role, layout.PLANS, layout.COMMITS)
     grants.write_control(role, layout.PLANS)
+    grants.list_published(role)
 
 
 def _sweep(grants: Grants, role: iam.Role) -> None:

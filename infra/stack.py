@@ -13,6 +13,7 @@ from infra.assets import Assets
 from infra.catalog import Catalog
 from infra.functions import router_functions
 from infra.jobs import Jobs
+from infra.log_alarms import count_alarm_lines
 from infra.machines import Machines
 from infra.names import StackNames
 from infra.outputs import StackOutputs
@@ -51,7 +52,7 @@ class HybridRouterStack(Stack):
         catalog = Catalog(self, "Catalog", names.catalog_database, storage)
         resources = _resource_names(storage, names)
         jobs = Jobs(self, "Jobs", settings, names, assets, resources)
-        functions = router_functions(self, assets.functions, resources.to_environment())
+        functions = router_functions(self, assets.functions, resources.to_environment(), names.metrics_namespace)
         grants = Grants(storage, jobs, catalog)
         grant_functions(grants, functions)
         grant_jobs(grants)
@@ -75,6 +76,8 @@ class HybridRouterStack(Stack):
             arrivals=arrivals,
             functions=functions,
             machines=machines,
+            alarm_lines=count_alarm_lines(self, "LogAlarms", jobs.output_log, names.metrics_namespace),
+            metrics_namespace=names.metrics_namespace,
         )
         outputs = StackOutputs(
             resources=resources,

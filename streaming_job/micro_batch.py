@@ -7,9 +7,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from lake.ledger import State
 from transform.convert import convert
-from transform.outcome import HELD, UNKNOWN, ConversionOutcome, format_outcome
+from transform.outcome import HELD, ConversionOutcome, format_with_alarm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 PARALLEL_READS = 16
 HELD_WAIT_SECONDS = 5.0
 """Interval between two tries to claim a manifest that another run holds."""
-ALARM_STATES = frozenset({State.FAILED, State.SUPERSEDED, UNKNOWN})
 
 
 def convert_pointers(
@@ -95,9 +93,3 @@ def manifest_ids(pointers: Iterable[str], log: Callable[[str], None]) -> list[st
         else:
             log(f"skipped {pointer[:200]!r}: it is not a valid pointer")
     return list(ids)
-
-
-def format_with_alarm(outcome: ConversionOutcome) -> str:
-    """One line for the log; a filter of the log finds by ALARM the manifests that this lane will not publish."""
-    line = format_outcome(outcome)
-    return f"ALARM {line}" if outcome.state in ALARM_STATES else line

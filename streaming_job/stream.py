@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from lake.layout import CHECKPOINT, INBOX
 from streaming_job.inbox import has_open_manifests, set_checkpoint_aside
 from streaming_job.micro_batch import convert_pointers
+from transform.outcome import ALARM
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +62,7 @@ class InboxStream:
             context = self._context
             control = context.services.resources.control_bucket
             aside = set_checkpoint_aside(context.services.s3, control, context.clock())
-            context.log(f"ALARM the checkpoint could not be read and was moved to s3://{control}/{aside}: {error}")
+            context.log(f"{ALARM} the checkpoint could not be read and was moved to s3://{control}/{aside}: {error}")
             self._run_query()
 
     def _run_query(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -32,6 +31,14 @@ def run_job(argv: Sequence[str], app_name: str, run: Callable[[ConversionContext
         return 1
 
 
+def print_line(message: str) -> None:
+    """Print the message as one line: a line break in data cannot begin a line that the filter of alarms would find.
+
+    The driver's stdout is the run's log; without a flush its last lines are lost when the driver is killed.
+    """
+    print(" ".join(message.splitlines()), flush=True)
+
+
 def _open_context(arguments: Mapping[str, str], app_name: str) -> ConversionContext:
     services = open_services(arguments)
     # Imported and started only after the arguments are known to be valid: a wrong one is reported at once.
@@ -46,6 +53,5 @@ def _open_context(arguments: Mapping[str, str], app_name: str) -> ConversionCont
         run=arguments.get("JOB_RUN_ID") or f"manual-{datetime.now(UTC):%Y%m%dT%H%M%S%f}",
         clock=lambda: datetime.now(UTC),
         run_is_terminal=lambda run: run_is_terminal(glue, jobs, run),
-        # The driver's stdout is the run's log; without a flush its last lines are lost when the driver is killed.
-        log=functools.partial(print, flush=True),
+        log=print_line,
     )

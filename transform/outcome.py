@@ -10,6 +10,10 @@ HELD = "HELD"
 """Another run has a live lease on the manifest: claim it again later."""
 UNKNOWN = "UNKNOWN"
 """The ledger has no such manifest."""
+ALARM = "ALARM"
+"""First word of a line of a job's log that a person has to read; ``infra/log_alarms.py`` filters the log by it."""
+GIVEN_UP = "given up after"
+"""Beginning of the reason of a poison manifest; a manifest that was merged or promoted has another reason."""
 TERMINAL_MANIFEST_STATES = frozenset({State.DONE, State.FAILED, State.SUPERSEDED, State.ABANDONED})
 
 
@@ -38,3 +42,10 @@ def format_outcome(outcome: ConversionOutcome) -> str:
     """One line for the log."""
     reason = f" ({outcome.reason})" if outcome.reason else ""
     return f"{outcome.manifest} {outcome.state}: {outcome.rows} rows, {outcome.rejects} rejected lines{reason}"
+
+
+def format_with_alarm(outcome: ConversionOutcome) -> str:
+    """One line for the log; it begins with ``ALARM`` if the manifest is FAILED, poison, or not in the ledger."""
+    line = format_outcome(outcome)
+    poison = outcome.state == State.SUPERSEDED and (outcome.reason or "").startswith(GIVEN_UP)
+    return f"{ALARM} {line}" if poison or outcome.state in (State.FAILED, UNKNOWN) else line

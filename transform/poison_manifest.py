@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lake.ledger import State
 from lake.manifest import Lane, Manifest, new_manifest_id, read_manifest, write_manifest
 from lake.time import iso_utc
+from transform.outcome import GIVEN_UP
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -36,7 +37,7 @@ def supersede_or_fail(services: JobServices, row: ManifestRow, now: datetime) ->
         The manifest's document is not valid.
     """
     assert row.state == State.QUEUED
-    reason = f"given up after {row.tries} attempts: {row.reason or 'its runs ended without reporting a result'}"
+    reason = f"{GIVEN_UP} {row.tries} attempts: {row.reason or 'its runs ended without reporting a result'}"
     successors = [] if row.published is not None else _plan_successors(services, row, now)
     if not successors:
         return services.ledger.manifests.fail(row, reason, now)

@@ -3,6 +3,7 @@
 An invalid value raises ``InvalidSettingsError`` with its key and itself.
 """
 
+from lake.settings.alarms import AlarmSettings, NotifyQuarantine
 from lake.settings.conversion import ConvertSettings
 from lake.settings.lanes import BatchSettings, StreamSettings
 from lake.settings.model import Settings
@@ -13,10 +14,12 @@ from lake.settings.schedule import ScheduleSettings
 from lake.settings.sweep import SweepSettings
 
 __all__ = [
+    "AlarmSettings",
     "BatchSettings",
     "ConvertSettings",
     "DatasetRule",
     "InputSettings",
+    "NotifyQuarantine",
     "PeakSettings",
     "PriceSettings",
     "ScheduleSettings",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from lake.errors import InvalidSettingsError
+from lake.settings.alarms import AlarmSettings
 from lake.settings.checks import DATASET_NAME, check_pattern, check_time_zone
 from lake.settings.conversion import ConvertSettings
 from lake.settings.lanes import BatchSettings, StreamSettings
@@ -34,6 +35,7 @@ class Settings:
     schedule: ScheduleSettings = field(default_factory=ScheduleSettings)
     price: PriceSettings = field(default_factory=PriceSettings)
     sweep: SweepSettings = field(default_factory=SweepSettings)
+    alarms: AlarmSettings = field(default_factory=AlarmSettings)
 
     def __post_init__(self) -> None:
         check_pattern("stage", self.stage, DATASET_NAME, "lower case letters, digits and underscore")

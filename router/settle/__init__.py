@@ -1,1 +1,1 @@
-"""The verdict on an execution, from the ledger."""
+"""The verdict on an execution, from the ledger and the published objects."""

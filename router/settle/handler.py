@@ -1,19 +1,20 @@
-"""Lambda function ``settle``: compares the plan with the ledger, and records the verdict."""
+"""Lambda function ``settle``: compares the plan with the ledger, the ledger with the objects; records the verdict."""
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from lake.errors import InvalidInputError
-from lake.layout import plan_summary_key, result_key, verdict_key
+from lake.layout import plan_summary_key, verdict_key
 from lake.ledger import State
 from lake.time import iso_utc
 from router.documents import read_document, write_document
 from router.plan_rows import current_rows
-from router.services import PARALLEL_REQUESTS, Services, container_services
-from router.settle.verdict import Verdict, judge
+from router.services import Services, container_services
+from router.settle.notification import format_notification
+from router.settle.published import MAX_NAMED_OBJECTS, read_published
+from router.settle.verdict import Verdict, is_worked_on, judge, should_notify
 from router.telemetry import count, logger, metrics
 
 if TYPE_CHECKING:
@@ -22,17 +23,18 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
     from lake.ledger import ManifestRow
+    from router.settle.published import DamagedObject
 
 
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
-    """``{"execution": name}`` -> the verdict, counts and the URI of the verdict document."""
+    """``{"execution": name}`` -> the verdict, its counts, the notification and whether to send it, its URI."""
     return settle(event, container_services())
 
 
 def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
-    """Judge an execution by the ledger; OPEN while one of its manifests is being worked on. Idempotent.
+    """Judge an execution by the ledger and the published objects; OPEN while a manifest is worked on. Idempotent.
 
     Raises
     ------
@@ -47,18 +49,17 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     summary = read_document(services, plan_summary_key(execution))
     rows = current_rows(services, summary["manifestIds"])
     done = [row for row in rows if row.state == State.DONE]
-    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        results = list(pool.map(lambda row: _result(services, row), done))
-    verdict = judge(rows, results, services.clock())
-    return _record(services, execution, verdict, rows)
+    now = services.clock()
+    # While a manifest is worked on, the verdict is OPEN and settle is called again: the objects are listed only once.
+    published = read_published(services, done, check_objects=not any(is_worked_on(row, now) for row in rows))
+    verdict = judge(rows, published, now)
+    damaged = [item for manifest in published for item in manifest.damaged]
+    return _record(services, execution, verdict, rows, damaged[:MAX_NAMED_OBJECTS])
 
 
-def _result(services: Services, row: ManifestRow) -> dict[str, Any]:
-    result: dict[str, Any] = read_document(services, result_key(row.id, row.generation))
-    return result
-
-
-def _record(services: Services, execution: str, verdict: Verdict, rows: list[ManifestRow]) -> dict[str, Any]:
+def _record(
+    services: Services, execution: str, verdict: Verdict, rows: list[ManifestRow], damaged: list[DamagedObject]
+) -> dict[str, Any]:
     settled_at = iso_utc(services.clock())
     body = {
         **_format_verdict(verdict),
@@ -69,6 +70,7 @@ def _record(services: Services, execution: str, verdict: Verdict, rows: list[Man
             for row in rows
             if row.state != State.DONE
         ],
+        "damaged": [asdict(item) for item in damaged],
     }
     uri = write_document(services, verdict_key(execution), body)
     counts = {key: value for key, value in asdict(verdict).items() if key != "outcome"}
@@ -79,8 +81,18 @@ def _record(services: Services, execution: str, verdict: Verdict, rows: list[Man
         count(f"{name.capitalize()}Manifests", getattr(verdict, name))
     count("PublishedRows", verdict.rows)
     count("RejectedLines", verdict.rejects)
+    count("FailedFiles", verdict.failed_files)
+    count("DamagedObjects", verdict.damaged_objects)
     logger.info("settled", execution=execution, verdict=verdict.outcome, message_text=verdict.message)
-    return {**_format_verdict(verdict), "verdictUri": uri}
+    notify = should_notify(verdict, services.settings.alarms.notify_quarantine)
+    text = format_notification(
+        execution,
+        verdict,
+        uri,
+        stage=services.settings.stage,
+        quarantine_bucket=services.resources.quarantine_bucket,
+    )
+    return {**_format_verdict(verdict), "notify": notify, "notification": text, "verdictUri": uri}
 
 
 def _format_verdict(verdict: Verdict) -> dict[str, Any]:
@@ -93,5 +105,6 @@ def _format_verdict(verdict: Verdict) -> dict[str, Any]:
         "rows": verdict.rows,
         "rejects": verdict.rejects,
         "failedFiles": verdict.failed_files,
+        "damagedObjects": verdict.damaged_objects,
         "message": verdict.message,
     }

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from lake.ledger import ManifestRow, State
+from lake.settings import NotifyQuarantine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
+
+    from router.settle.published import DamagedObject, PublishedManifest
 
 PUBLISHER_PRESUMED_DEAD_AFTER = timedelta(minutes=10)
 """A manifest that has been PUBLISHING for longer is not being worked on: the next claim, plan or sweep finishes it."""
+PERMISSION = re.compile(r"\b(?:dynamodb|glue|kms|s3):[A-Z]\w+")
+"""An IAM action, as the reason of a manifest names the one that is missing."""
 
 
 class ExecutionOutcome(StrEnum):
     """Outcome of an execution."""
 
     SUCCEEDED = "SUCCEEDED"
-    """All its manifests are DONE."""
+    """All its manifests are DONE, and every line became a row."""
+    SUCCEEDED_WITH_QUARANTINE = "SUCCEEDED_WITH_QUARANTINE"
+    """All its manifests are DONE; lines or whole files are in the quarantine."""
     FAILED = "FAILED"
-    """A manifest is FAILED, or is open and no process works on it."""
+    """A manifest is FAILED, or is open and no process works on it; or a published object is missing or differs."""
     EMPTY = "EMPTY"
     """It had no manifests."""
     OPEN = "OPEN"
@@ -43,32 +51,54 @@ class Verdict:
     """Quarantined lines."""
     failed_files: int
     """Files that could not be read as a whole."""
+    damaged_objects: int
+    """Objects of DONE manifests that are missing or differ from what was published."""
     message: str
     """A sentence for people."""
 
 
-def judge(rows: Iterable[ManifestRow], results: Iterable[Mapping[str, int]], now: datetime) -> Verdict:
-    """The verdict at ``now`` (aware), by the current rows and the result documents of the DONE manifests."""
+def judge(rows: Iterable[ManifestRow], published: Iterable[PublishedManifest], now: datetime) -> Verdict:
+    """The verdict at ``now`` (aware), by the current rows and by what the DONE ones have published."""
+    published = list(published)
     rows = list(rows)
     done = sum(row.state == State.DONE for row in rows)
     failed = [row for row in rows if row.state == State.FAILED]
     open_rows = [row for row in rows if row.open]
     working = sum(is_worked_on(row, now) for row in open_rows)
-    totals = {"rows": 0, "rejects": 0, "failed_files": 0}
-    for result in results:
-        for name in totals:
-            totals[name] += result[name]
+    totals = {
+        name: sum(getattr(manifest, name) for manifest in published)
+        for name in ("rows", "rejects", "failed_files", "damaged_objects")
+    }
+    damaged = [item for manifest in published for item in manifest.damaged]
     if not rows:
         outcome, message = ExecutionOutcome.EMPTY, "nothing was waiting"
     elif working:
         outcome, message = ExecutionOutcome.OPEN, f"{working} manifests are still being worked on"
-    elif failed or open_rows:
-        outcome, message = ExecutionOutcome.FAILED, _failure(failed, open_rows)
+    elif failed or open_rows or damaged:
+        outcome, message = ExecutionOutcome.FAILED, _failure(failed, open_rows, damaged, totals["damaged_objects"])
     else:
-        outcome, message = ExecutionOutcome.SUCCEEDED, f"all {done} manifests are done: {totals['rows']} rows"
+        quarantined = totals["rejects"] or totals["failed_files"]
+        outcome = ExecutionOutcome.SUCCEEDED_WITH_QUARANTINE if quarantined else ExecutionOutcome.SUCCEEDED
+        message = f"all {done} manifests are done: {totals['rows']} rows"
+    if totals["rejects"]:
+        message += f"; {totals['rejects']} lines could not become a row and are in the quarantine"
     if totals["failed_files"]:
         message += f"; {totals['failed_files']} files could not be read and are in the quarantine by reference"
     return Verdict(outcome, done, len(failed), len(open_rows), **totals, message=message)
+
+
+def should_notify(verdict: Verdict, notify_quarantine: str) -> bool:
+    """Whether a person is told of the verdict.
+
+    Parameters
+    ----------
+    notify_quarantine
+        The setting ``alarms.notify_quarantine``. It decides about executions that succeeded; all others are reported.
+    """
+    if verdict.outcome == ExecutionOutcome.SUCCEEDED_WITH_QUARANTINE:
+        lines = notify_quarantine == NotifyQuarantine.LINES
+        return lines or (notify_quarantine == NotifyQuarantine.FILES and verdict.failed_files > 0)
+    return verdict.outcome not in (ExecutionOutcome.SUCCEEDED, ExecutionOutcome.EMPTY)
 
 
 def is_worked_on(row: ManifestRow, now: datetime) -> bool:
@@ -80,15 +110,30 @@ def is_worked_on(row: ManifestRow, now: datetime) -> bool:
     )
 
 
-def _failure(failed: list[ManifestRow], open_rows: list[ManifestRow]) -> str:
+def _failure(
+    failed: list[ManifestRow], open_rows: list[ManifestRow], damaged: list[DamagedObject], damaged_objects: int
+) -> str:
     parts = []
+    if damaged:
+        parts.append(
+            f"{damaged_objects} published objects are damaged (first: {damaged[0].uri} {damaged[0].problem}): "
+            "the verdict document names them; restore them, and find out who changed them"
+        )
     if failed:
         parts.append(f"{len(failed)} manifests failed (first: {failed[0].id}, {failed[0].reason})")
     if open_rows:
-        first = open_rows[0]
+        # A missing permission stops every manifest of a run, so the first reason that names one explains them all.
+        first = min(open_rows, key=_order_of_reason)
         why = f", {first.reason}" if first.reason else ""
         parts.append(
             f"{len(open_rows)} manifests are not done (first: {first.id}, {first.state}{why}): "
             "start overnight again to convert them"
         )
     return "; ".join(parts)
+
+
+def _order_of_reason(row: ManifestRow) -> int:
+    """0 if the reason names a permission, 1 for any other reason, 2 without a reason."""
+    if row.reason is None:
+        return 2
+    return 0 if PERMISSION.search(row.reason) else 1

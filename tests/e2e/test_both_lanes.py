@@ -12,10 +12,12 @@ import pytest
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 
 from cli.demo.stages import NotificationsPaused
+from lake.layout import lake_prefix
 from lake.ledger import State
 from lake.settings import PeakSettings
 from router.route.handler import route
 from router.services import Services
+from router.settle.handler import settle
 from tests.e2e.conftest import e2e_settings
 from tests.e2e.waiting import wait_for
 
@@ -124,8 +126,29 @@ def test_overnight_from_the_console(scenario: Scenario) -> None:
     scenario.wait_state(file, State.QUEUED)
     execution = scenario.execute(scenario.deployment.outputs.overnight, {})
     assert execution["status"] == "SUCCEEDED", execution.get("cause")
-    assert json.loads(execution["output"])["verdict"] == "SUCCEEDED"
+    # Each file has a line that is not valid.
+    assert json.loads(execution["output"])["verdict"] == "SUCCEEDED_WITH_QUARANTINE"
     assert scenario.wait_state(file, State.DONE).lane == "batch"
+
+
+def test_an_object_that_was_deleted_is_found_by_settle(scenario: Scenario) -> None:
+    # Given an execution that succeeded.
+    file = scenario.put(f"{DATASET}/deleted.ndjson", lines_of("deleted"))
+    scenario.wait_state(file, State.QUEUED)
+    execution = scenario.execute(scenario.deployment.outputs.overnight, {})
+    assert json.loads(execution["output"])["damagedObjects"] == 0
+    # When an object of it is deleted, and settle looks again.
+    row = scenario.wait_state(file, State.DONE)
+    s3, bucket = scenario.deployment.s3, scenario.deployment.resources.lake_bucket
+    found = s3.list_objects_v2(Bucket=bucket, Prefix=lake_prefix(row.partition, row.id, row.generation))
+    key = found["Contents"][0]["Key"]
+    body = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+    s3.delete_object(Bucket=bucket, Key=key)
+    result = settle({"execution": execution["name"]}, peak_services(scenario, datetime.now(UTC)))
+    s3.put_object(Bucket=bucket, Key=key, Body=body)
+    # Then the verdict names it.
+    assert (result["verdict"], result["damagedObjects"]) == ("FAILED", 1)
+    assert f"s3://{bucket}/{key} is missing" in result["message"]
 
 
 def test_overnight_with_nothing_to_do(scenario: Scenario) -> None:
@@ -196,7 +219,8 @@ def test_the_scheduler_starts_overnight(scenario: Scenario) -> None:
 
 def test_the_lake_has_the_rows_of_all_files(scenario: Scenario, tmp_path: Path) -> None:
     """Row by row, with a reader that shares no code with the product; it needs the files of the tests above."""
-    assert scenario.lake_rows(DATASET, tmp_path) == expected("urgent", "peak", "overnight", "backfill", "scheduled")
+    origins = ("urgent", "peak", "overnight", "deleted", "backfill", "scheduled")
+    assert scenario.lake_rows(DATASET, tmp_path) == expected(*origins)
 
 
 def test_the_catalog_has_a_table_for_athena(scenario: Scenario) -> None:

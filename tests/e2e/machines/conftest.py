@@ -136,9 +136,15 @@ def stubbed(deployed_machines: StubbedMachines) -> StubbedMachines:
     return stubbed
 
 
-def verdict(outcome: str, message: str) -> dict[str, Any]:
+def verdict(outcome: str, message: str, *, notify: bool = False) -> dict[str, Any]:
     """An answer of ``settle``."""
-    return {"verdict": outcome, "message": message, "verdictUri": "s3://control/verdict.json"}
+    return {
+        "verdict": outcome,
+        "message": message,
+        "notify": notify,
+        "notification": f"{outcome}: {message}",
+        "verdictUri": "s3://control/verdict.json",
+    }
 
 
 def _create(cloud: LocalCloud, name: str, values: dict[str, str]) -> str:

@@ -91,13 +91,13 @@ def test_a_job_that_fails_without_progress_runs_max_attempts_times(stubbed: Stub
     # Given a job that always fails, and no other run that holds its manifests.
     stubbed.set_answers("job", 1)
     stubbed.set_answers("stub-run-status", {"open": 1, "terminal": 0, "held": 0})
-    stubbed.set_answers("stub-settle", verdict("FAILED", "1 manifests are not done"))
+    stubbed.set_answers("stub-settle", verdict("FAILED", "1 manifests are not done", notify=True))
     end = stubbed.run("overnight", {})
     # Then it ran max_attempts times, the verdict fails the execution, and people are notified.
     assert len(stubbed.calls("job")) == 2
     assert (end["status"], end["error"]) == ("FAILED", "OvernightFAILED")
     assert end["cause"] == "1 manifests are not done. See s3://control/verdict.json"
-    assert stubbed.take_notifications() == [end["cause"]]
+    assert stubbed.take_notifications() == ["FAILED: 1 manifests are not done"]
 
 
 def test_progress_allows_further_failures(stubbed: StubbedMachines) -> None:
@@ -118,13 +118,13 @@ def test_a_failed_run_does_not_stop_the_others(stubbed: StubbedMachines) -> None
 
 
 def test_the_verdict_waits_for_live_leases(stubbed: StubbedMachines) -> None:
-    stubbed.set_answers("stub-settle", verdict("OPEN", "still in progress"), verdict("SUCCEEDED", "done"))
+    stubbed.set_answers("stub-settle", verdict("OPEN", "still in progress", notify=True), verdict("SUCCEEDED", "done"))
     assert output(stubbed.run("overnight", {}))["verdict"] == "SUCCEEDED"
     assert len(stubbed.calls("stub-settle")) == 2
 
 
 def test_a_lease_that_never_ends_fails_the_execution(stubbed: StubbedMachines) -> None:
-    stubbed.set_answers("stub-settle", verdict("OPEN", "still in progress"))
+    stubbed.set_answers("stub-settle", verdict("OPEN", "still in progress", notify=True))
     end = stubbed.run("overnight", {})
     assert (end["status"], end["error"]) == ("FAILED", "OvernightOPEN")
     assert len(stubbed.calls("stub-settle")) == 3
@@ -134,7 +134,7 @@ def test_an_index_that_cannot_be_read_still_gets_the_verdict_of_the_ledger(stubb
     stubbed.set_answers(
         "stub-plan", {"runs": 1, "maxConcurrency": 1, "index": {"bucket": "stubs", "key": "missing.json"}}
     )
-    stubbed.set_answers("stub-settle", verdict("FAILED", "nothing was converted"))
+    stubbed.set_answers("stub-settle", verdict("FAILED", "nothing was converted", notify=True))
     end = stubbed.run("overnight", {})
     assert (end["status"], end["error"]) == ("FAILED", "OvernightFAILED")
 
@@ -142,6 +142,20 @@ def test_an_index_that_cannot_be_read_still_gets_the_verdict_of_the_ledger(stubb
 def test_a_failure_of_the_catalog_does_not_change_the_verdict(stubbed: StubbedMachines) -> None:
     stubbed.set_answers("stub-catalog", {"raise": "InvalidDocumentError", "message": "no such database"})
     assert output(stubbed.run("overnight", {}))["verdict"] == "SUCCEEDED"
+
+
+@pytest.mark.parametrize("notify", [True, False])
+def test_an_execution_with_a_quarantine_succeeds_and_notifies_as_settle_says(
+    stubbed: StubbedMachines, notify: bool
+) -> None:
+    # Given: every manifest is done, and lines are in the quarantine
+    message = "all 1 manifests are done: 3 rows; 2 lines could not become a row"
+    stubbed.set_answers("stub-settle", verdict("SUCCEEDED_WITH_QUARANTINE", message, notify=notify))
+    # When
+    result = output(stubbed.run("overnight", {}))
+    # Then
+    assert result["verdict"] == "SUCCEEDED_WITH_QUARANTINE"
+    assert stubbed.take_notifications() == [f"SUCCEEDED_WITH_QUARANTINE: {message}"] * notify
 
 
 def test_backfill_finds_all_objects_and_starts_overnight(stubbed: StubbedMachines) -> None:
@@ -188,7 +202,7 @@ def test_a_wrong_backfill_says_what_to_change(stubbed: StubbedMachines) -> None:
 
 def test_a_backfill_fails_if_overnight_fails(stubbed: StubbedMachines) -> None:
     stubbed.set_answers("stub-backfill", REQUEST, {**TOTALS, "token": None})
-    stubbed.set_answers("stub-settle", verdict("FAILED", "1 manifests failed"))
+    stubbed.set_answers("stub-settle", verdict("FAILED", "1 manifests failed", notify=True))
     end = stubbed.run("backfill", {})
     assert (end["status"], end["error"]) == ("FAILED", "BackfillFailed")
     assert end["cause"]

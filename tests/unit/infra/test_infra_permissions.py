@@ -75,13 +75,13 @@ def test_no_role_may_scan_the_ledger_or_delete_from_it(assembly: Assembly) -> No
     assert not actions & {"dynamodb:Scan", "dynamodb:DeleteItem", "dynamodb:DeleteTable", "dynamodb:BatchWriteItem"}
 
 
-def test_only_the_jobs_and_the_sweep_have_access_to_the_lake(assembly: Assembly) -> None:
-    writers = {
-        name
-        for name, statement in assembly.statements()
-        if statement["Effect"] == "Allow" and "StorageLake" in str(statement.get("Resource"))
-    }
-    assert {re.sub(r"DefaultPolicy\w+", "", name) for name in writers} == {"JobsRole", "RoutersweepRole"}
+def test_only_the_jobs_and_the_sweep_have_access_to_the_lake_and_settle_lists_it(assembly: Assembly) -> None:
+    actions: dict[str, set[str]] = {}
+    for name, statement in assembly.statements():
+        if statement["Effect"] == "Allow" and "StorageLake" in str(statement.get("Resource")):
+            actions.setdefault(re.sub(r"DefaultPolicy\w+", "", name), set()).update(listed(statement["Action"]))
+    assert actions.keys() == {"JobsRole", "RoutersweepRole", "RoutersettleRole"}
+    assert actions["RoutersettleRole"] == {"s3:ListBucket"}
 
 
 def test_every_call_of_the_code_is_allowed_and_nothing_more(assembly: Assembly) -> None:

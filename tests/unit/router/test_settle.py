@@ -1,80 +1,15 @@
 """run_status and settle: what is open, what is done, and the verdict on an execution."""
 
 import json
-from dataclasses import replace
-from datetime import timedelta
-from typing import Any
 
 import pytest
 
 from lake.errors import InvalidDocumentError, InvalidInputError
-from lake.layout import result_key
-from lake.ledger import CommitReference, ManifestRow, State
+from lake.ledger import State
 from lake.manifest import Lane
-from router.plan.handler import plan
 from router.run_status.handler import run_status
-from router.settle.handler import settle
-from router.settle.verdict import judge
-from tests.unit.lake.world import LEASE, MORNING, PARTITION
 from tests.unit.router.conftest import Deployment
-
-ROW = ManifestRow("m", State.DONE, Lane.BATCH, PARTITION, "", 1, 1, changed_at=MORNING.isoformat())
-LEASED = int((MORNING + LEASE).timestamp() * 1000)
-
-
-@pytest.mark.parametrize(
-    ("rows", "outcome", "message"),
-    [
-        ([], "EMPTY", "nothing was waiting"),
-        ([ROW], "SUCCEEDED", "all 1 manifests are done: 0 rows"),
-        ([ROW, replace(ROW, state=State.RUNNING, lease_until=LEASED)], "OPEN", "1 manifests are still being"),
-        ([ROW, replace(ROW, state=State.RUNNING, lease_until=0)], "FAILED", "1 manifests are not done (first: m, RUN"),
-        ([ROW, replace(ROW, state=State.QUEUED, reason="gave up")], "FAILED", "1 manifests are not done (first: m, Q"),
-        ([ROW, replace(ROW, state=State.PUBLISHING)], "OPEN", "1 manifests are still"),
-        (
-            [replace(ROW, state=State.PUBLISHING, changed_at=(MORNING - timedelta(hours=1)).isoformat())],
-            "FAILED",
-            "1 manifests are not done (first: m, PUBLISHING): start overnight again",
-        ),
-        ([ROW, replace(ROW, state=State.FAILED, reason="gone")], "FAILED", "1 manifests failed (first: m, gone)"),
-        (
-            [replace(ROW, state=State.FAILED), replace(ROW, state=State.RUNNING, lease_until=LEASED)],
-            "OPEN",
-            "1 manifests are still",
-        ),
-    ],
-)
-def test_the_verdict_follows_the_ledger(rows: list[ManifestRow], outcome: str, message: str) -> None:
-    verdict = judge(rows, [], MORNING)
-    assert verdict.outcome == outcome
-    assert verdict.message.startswith(message)
-
-
-def test_files_that_failed_as_a_whole_are_in_every_verdict() -> None:
-    verdict = judge([ROW], [{"rows": 3, "rejects": 2, "failed_files": 1}], MORNING)
-    assert verdict.outcome == "SUCCEEDED"
-    assert verdict.message.endswith("3 rows; 1 files could not be read and are in the quarantine by reference")
-
-
-def planned(deployment: Deployment, *names: str) -> list[ManifestRow]:
-    """A planned execution with one manifest per name, each in a partition of its own."""
-    rows = []
-    for hour, name in enumerate(names):
-        rows.append(deployment.queued(name, partition=replace(PARTITION, hour=hour)))
-    plan({"execution": "overnight"}, deployment.services)
-    return rows
-
-
-def done(deployment: Deployment, row: ManifestRow, rows: int, rejects: int = 0) -> None:
-    claim = deployment.claimed(deployment.row(row.id))
-    deployment.ledger.manifests.commit(claim, CommitReference("commits/x", "0"), deployment.now)
-    deployment.ledger.manifests.finish(deployment.row(row.id), deployment.now)
-    body = json.dumps({"rows": rows, "rejects": rejects, "failed_files": 0})
-    deployment.raw_s3.put_object(Bucket="control", Key=result_key(row.id, 1), Body=body.encode())
-
-
-def settled(deployment: Deployment) -> dict[str, Any]:
-    return settle({"execution": "overnight"}, deployment.services)
+from tests.unit.router.settling import done, planned, settled
 
 
 def test_an_execution_is_settled(deployment: Deployment) -> None:
@@ -92,6 +27,8 @@ def test_an_execution_is_settled(deployment: Deployment) -> None:
     deployment.ledger.manifests.fail(deployment.row(halves[1].id), "out of memory", deployment.now)
     # Then
     result = settled(deployment)
+    text = result.pop("notification")
+    assert text.startswith("Execution overnight of overnight, stage test: FAILED\n1 manifests failed (first: ")
     assert result == {
         "verdict": "FAILED",
         "done": 2,
@@ -100,7 +37,10 @@ def test_an_execution_is_settled(deployment: Deployment) -> None:
         "rows": 15,
         "rejects": 1,
         "failedFiles": 0,
-        "message": f"1 manifests failed (first: {halves[1].id}, out of memory)",
+        "damagedObjects": 0,
+        "notify": True,
+        "message": f"1 manifests failed (first: {halves[1].id}, out of memory); "
+        "1 lines could not become a row and are in the quarantine",
         "verdictUri": "s3://control/plans/overnight/verdict.json",
     }
     verdict = json.loads(

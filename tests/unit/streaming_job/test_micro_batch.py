@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from streaming_job.micro_batch import format_with_alarm, manifest_ids, portions
-from transform.outcome import ConversionOutcome
+from streaming_job.micro_batch import manifest_ids, portions
 
 
 def test_an_invalid_pointer_is_logged_and_skipped() -> None:
@@ -9,12 +8,6 @@ def test_an_invalid_pointer_is_logged_and_skipped() -> None:
     pointers = ['{"manifest":"b"}', '{"manifest":"a"}', '{"manifest":"b"}', "garbage", "[]", '{"manifest":7}', "", "{}"]
     assert manifest_ids(pointers, lines.append) == ["b", "a"]
     assert len(lines) == 5
-
-
-def test_a_manifest_that_is_not_published_is_an_alarm() -> None:
-    assert format_with_alarm(ConversionOutcome("m", "DONE", 3, 1)) == "m DONE: 3 rows, 1 rejected lines"
-    assert format_with_alarm(ConversionOutcome("m", "FAILED", reason="why")).startswith("ALARM m FAILED")
-    assert format_with_alarm(ConversionOutcome("m", "SUPERSEDED")).startswith("ALARM")
 
 
 def test_a_micro_batch_is_divided_into_jobs_by_bytes() -> None:

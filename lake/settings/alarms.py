@@ -1,0 +1,29 @@
+"""Settings of what people are told: ``alarms``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lake.settings.checks import check_choice
+
+
+class NotifyQuarantine(StrEnum):
+    """What in the quarantine of an execution that succeeded is worth a notification."""
+
+    NEVER = "never"
+    FILES = "files"
+    """A file that could not be read as a whole."""
+    LINES = "lines"
+    """A line that could not become a row, or such a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmSettings:
+    """Which outcomes reach a person. What failed always does."""
+
+    notify_quarantine: str = NotifyQuarantine.FILES.value
+    """An execution that succeeded notifies people of its quarantine: never, files or lines."""
+
+    def __post_init__(self) -> None:
+        check_choice("alarms.notify_quarantine", self.notify_quarantine, [choice.value for choice in NotifyQuarantine])

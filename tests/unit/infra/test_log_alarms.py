@@ -1,0 +1,99 @@
+"""The alarms that read the jobs' log: the filter finds the jobs' own ALARM lines, and data cannot forge one."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lake.ledger import State
+from transform.job_main import print_line
+from transform.outcome import HELD, UNKNOWN, ConversionOutcome, format_with_alarm
+
+if TYPE_CHECKING:
+    from tests.unit.infra.conftest import Assembly
+
+FILTER = "AWS::Logs::MetricFilter"
+ALARM = "AWS::CloudWatch::Alarm"
+FIRST_FIELD = re.compile(r'\[\w+ = "(\w+)", \.\.\.\]')
+"""The only kind of pattern that the stack uses: fields separated by spaces, of which the first one is compared."""
+
+
+def matches(pattern: str, line: str) -> bool:
+    """Whether CloudWatch Logs counts the line, for patterns of this one kind."""
+    first_field = FIRST_FIELD.fullmatch(pattern)
+    assert first_field, f"{pattern} is of another kind: extend this evaluator"
+    return line.split(" ", 1)[0] == first_field[1]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "found"),
+    [
+        (ConversionOutcome("m", State.FAILED, reason="no attempts are left"), True),
+        (ConversionOutcome("m", State.SUPERSEDED, reason="given up after 3 attempts: gone", successors=("a",)), True),
+        (ConversionOutcome("m", State.SUPERSEDED, reason="promoted", successors=("a",)), False),
+        (ConversionOutcome("m", UNKNOWN), True),
+        (ConversionOutcome("m", State.DONE, 3, 1), False),
+        (ConversionOutcome("m", HELD, reason="ALARM of a name that looks like one"), False),
+        (ConversionOutcome("m", HELD, reason="first line\nALARM second line"), False),
+        (ConversionOutcome("m", State.FAILED, reason="first line\r\nALARM second line"), True),
+    ],
+)
+def test_an_outcome_is_counted_once_or_not_at_all(
+    assembly: Assembly, capsys: pytest.CaptureFixture[str], outcome: ConversionOutcome, found: bool
+) -> None:
+    # Given: the pattern of the template, and what a job prints
+    pattern = assembly.one(FILTER, "LogAlarms")["FilterPattern"]
+    print_line(format_with_alarm(outcome))
+    # Then
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(matches(pattern, line) for line in lines) == int(found)
+
+
+def test_the_filter_reads_the_log_that_glue_writes(assembly: Assembly) -> None:
+    group = assembly.one(FILTER, "LogAlarms")["LogGroupName"]["Ref"]
+    name = assembly.resources("AWS::Logs::LogGroup")[group]["LogGroupName"]
+    for part in ("JobsBatch", "JobsStream"):
+        arguments = assembly.one("AWS::Glue::Job", part)["DefaultArguments"]
+        assert f"{arguments['--custom-logGroup-prefix']}/output" == name
+        assert not [key for key in arguments if key.startswith("--continuous-log")]
+
+
+def test_the_count_of_the_filter_raises_an_alarm(assembly: Assembly) -> None:
+    (transformation,) = assembly.one(FILTER, "LogAlarms")["MetricTransformations"]
+    alarm = assembly.one(ALARM, "JobLines")
+    assert transformation["MetricValue"] == "1"
+    assert (alarm["Namespace"], alarm["MetricName"]) == (
+        transformation["MetricNamespace"],
+        transformation["MetricName"],
+    )
+    assert (alarm["Statistic"], alarm["Threshold"]) == ("Sum", 1)
+
+
+def test_a_manifest_that_the_sweep_finds_failed_raises_an_alarm(assembly: Assembly) -> None:
+    # Given: the metric that the sweep counts, in the namespace of its own stage
+    alarm = assembly.one(ALARM, "SweepVanished")
+    environment = assembly.one("AWS::Lambda::Function", "Routersweep")["Environment"]["Variables"]
+    # Then
+    assert alarm["MetricName"] == "SweepVanished"
+    assert alarm["Namespace"] == environment["POWERTOOLS_METRICS_NAMESPACE"]
+    assert alarm["Dimensions"] == [{"Name": "service", "Value": environment["POWERTOOLS_SERVICE_NAME"]}]
+
+
+def test_stages_of_one_account_do_not_share_their_metrics(assembly: Assembly, other_assembly: Assembly) -> None:
+    namespaces = {
+        item.one("AWS::Lambda::Function", "Routersweep")["Environment"]["Variables"]["POWERTOOLS_METRICS_NAMESPACE"]
+        for item in (assembly, other_assembly)
+    }
+    assert namespaces == {
+        f"hybrid-router-{item.settings.stage.replace('_', '-')}" for item in (assembly, other_assembly)
+    }
+
+
+def test_cloudwatch_may_publish_to_the_topic(assembly: Assembly) -> None:
+    policy = assembly.one("AWS::SNS::TopicPolicy", "AlarmTopic")["PolicyDocument"]["Statement"]
+    (allowed,) = [statement for statement in policy if statement["Effect"] == "Allow"]
+    assert allowed["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
+    assert allowed["Action"] == "sns:Publish"
+    assert allowed["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}

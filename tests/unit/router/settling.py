@@ -1,0 +1,41 @@
+"""What the tests of settle share: planned executions, and manifests that are published with given counts."""
+
+from dataclasses import replace
+from typing import Any
+
+from lake.commit import CommitDocument, SourceCount, write_commit
+from lake.layout import commit_key, lake_key, quarantine_key
+from lake.ledger import ManifestRow
+from lake.publish import roll_forward
+from router.plan.handler import plan
+from router.settle.handler import settle
+from tests.unit.lake.world import PARTITION
+from tests.unit.router.conftest import Deployment
+from tests.unit.router.sweep.sweeping import upload
+
+
+def planned(deployment: Deployment, *names: str) -> list[ManifestRow]:
+    """A planned execution with one manifest per name, each in a partition of its own."""
+    rows = []
+    for hour, name in enumerate(names):
+        rows.append(deployment.queued(name, partition=replace(PARTITION, hour=hour)))
+    plan({"execution": "overnight"}, deployment.services)
+    return rows
+
+
+def done(deployment: Deployment, row: ManifestRow, rows: int, rejects: int = 0) -> None:
+    """Publish the manifest: an object of the lake, and one of the quarantine if lines were rejected."""
+    claim = deployment.claimed(deployment.row(row.id))
+    lake = replace(upload(deployment, "lake", lake_key(row.partition, row.id, 1, 0)), rows=rows)
+    quarantine = (upload(deployment, "quarantine", quarantine_key(row.partition, row.id, 1, 1)),) if rejects else ()
+    source = SourceCount("s3://input/a", "v1", 100, rows + rejects, rows, 0, {"not JSON": rejects}, None, None)
+    document = CommitDocument(row.id, 1, 1, row.partition, "jr_1", "", (lake,), quarantine, (source,), (), 1)
+    named = write_commit(deployment.raw_s3, "control", commit_key(row.id, 1, 1, "n"), document)
+    deployment.ledger.manifests.commit(claim, named, deployment.now)
+    publishing = deployment.row(row.id)
+    roll_forward(deployment.s3, deployment.ledger, "control", publishing, deployment.clock)
+
+
+def settled(deployment: Deployment) -> dict[str, Any]:
+    """The answer of settle."""
+    return settle({"execution": "overnight"}, deployment.services)

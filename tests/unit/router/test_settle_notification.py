@@ -1,0 +1,56 @@
+"""What a person reads about an execution: the verdict, the counts, and what to do."""
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from router.settle.notification import format_notification
+from router.settle.verdict import ExecutionOutcome, Verdict
+
+URI = "s3://control/plans/x/verdict.json"
+LOOK = f"aws s3 cp {URI} -"
+QUARANTINE = "aws s3 ls --recursive s3://quarantine/"
+
+
+def notification(outcome: ExecutionOutcome, **counts: int) -> str:
+    numbers = dict.fromkeys(("done", "failed", "open", "rows", "rejects", "failed_files", "damaged_objects"), 0)
+    verdict = Verdict(outcome, **{**numbers, **counts}, message="what happened")
+    return format_notification("x", verdict, URI, stage="prod", quarantine_bucket="quarantine")
+
+
+def test_it_begins_with_the_verdict_and_has_every_count() -> None:
+    text = notification(ExecutionOutcome.FAILED, done=1, failed=2, open=3, rows=4, rejects=5, failed_files=6)
+    assert text.splitlines()[:6] == [
+        "Execution x of overnight, stage prod: FAILED",
+        "what happened.",
+        "",
+        "Manifests: 1 done, 2 failed, 3 open.",
+        "Published: 4 rows; in the quarantine: 5 lines, 6 files.",
+        "Damaged objects: 0.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "counts", "named", "not_named"),
+    [
+        ("FAILED", {"failed": 1}, [LOOK], ["again", "quarantine/", "Restore"]),
+        ("FAILED", {"open": 1}, [LOOK, "start the state machine overnight again"], ["Restore", "status"]),
+        ("FAILED", {"damaged_objects": 1}, [LOOK, "Restore the damaged objects"], ["again"]),
+        ("OPEN", {"open": 1}, [LOOK, "hybrid-router status --stage prod"], ["again"]),
+        ("SUCCEEDED_WITH_QUARANTINE", {"rejects": 1}, [QUARANTINE, "hybrid-router explain"], [LOOK]),
+        ("SUCCEEDED_WITH_QUARANTINE", {"failed_files": 1}, [QUARANTINE], [LOOK]),
+    ],
+)
+def test_each_finding_has_its_next_step(
+    outcome: str, counts: dict[str, int], named: list[str], not_named: list[str]
+) -> None:
+    text = notification(ExecutionOutcome(outcome), **counts)
+    assert [step for step in named if step not in text] == []
+    assert [step for step in not_named if step in text] == []
+
+
+@pytest.mark.parametrize("command", ["status", "explain"])
+def test_the_commands_that_it_names_exist(command: str) -> None:
+    result = CliRunner().invoke(app, [command, "--help"])
+    assert result.exit_code == 0
+    assert "--stage" in result.output

@@ -1,0 +1,124 @@
+"""settle compares the ledger with the objects of lake and quarantine."""
+
+import json
+from typing import Any
+
+import pytest
+
+from lake.ledger import ManifestRow
+from router.settle.published import MAX_NAMED_OBJECTS
+from tests.unit.router.conftest import Deployment
+from tests.unit.router.settling import done, planned, settled
+
+
+@pytest.fixture
+def row(deployment: Deployment) -> ManifestRow:
+    """The only manifest of an execution: DONE, with an object in the lake and one in the quarantine."""
+    (row,) = planned(deployment, "a.json")
+    done(deployment, row, 10, 2)
+    return row
+
+
+def verdict_document(deployment: Deployment) -> dict[str, Any]:
+    body = deployment.raw_s3.get_object(Bucket="control", Key="plans/overnight/verdict.json")["Body"].read()
+    document: dict[str, Any] = json.loads(body)
+    return document
+
+
+def test_objects_as_the_ledger_has_them_are_no_finding(deployment: Deployment, row: ManifestRow) -> None:
+    # Given: an object of another manifest's generation under the same partition
+    prefix = deployment.keys("lake")[0].rsplit("-", 1)[0]
+    deployment.raw_s3.put_object(Bucket="lake", Key=f"{prefix}-99999.parquet", Body=b"not of this commit")
+    # Then
+    result = settled(deployment)
+    assert (result["verdict"], result["damagedObjects"]) == ("SUCCEEDED_WITH_QUARANTINE", 0)
+    assert verdict_document(deployment)["damaged"] == []
+
+
+@pytest.mark.parametrize("bucket", ["lake", "quarantine"])
+def test_an_object_that_was_deleted_is_found(deployment: Deployment, row: ManifestRow, bucket: str) -> None:
+    # Given
+    (key,) = deployment.keys(bucket)
+    deployment.raw_s3.delete_object(Bucket=bucket, Key=key)
+    # When
+    result = settled(deployment)
+    # Then
+    assert (result["verdict"], result["damagedObjects"], result["notify"]) == ("FAILED", 1, True)
+    assert result["message"].startswith(f"1 published objects are damaged (first: s3://{bucket}/{key} is missing)")
+    assert verdict_document(deployment)["damaged"] == [
+        {"manifest": row.id, "uri": f"s3://{bucket}/{key}", "problem": "is missing"}
+    ]
+
+
+def test_an_object_of_another_size_is_found(deployment: Deployment, row: ManifestRow) -> None:
+    (key,) = deployment.keys("lake")
+    size = len(deployment.raw_s3.get_object(Bucket="lake", Key=key)["Body"].read())
+    deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=b"short")
+    settled(deployment)
+    (damage,) = verdict_document(deployment)["damaged"]
+    assert damage["problem"] == f"has 5 bytes, and {size} were published"
+
+
+def test_an_object_with_other_bytes_of_the_same_size_is_found(deployment: Deployment, row: ManifestRow) -> None:
+    (key,) = deployment.keys("lake")
+    body = deployment.raw_s3.get_object(Bucket="lake", Key=key)["Body"].read()
+    deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=body[::-1])
+    settled(deployment)
+    (damage,) = verdict_document(deployment)["damaged"]
+    assert damage["problem"].startswith("has the ETag ")
+
+
+def test_a_commit_document_that_is_gone_is_a_finding_and_not_an_error(deployment: Deployment, row: ManifestRow) -> None:
+    (key,) = deployment.keys("control", "commits/")
+    deployment.raw_s3.delete_object(Bucket="control", Key=key)
+    result = settled(deployment)
+    assert (result["verdict"], result["damagedObjects"]) == ("FAILED", 1)
+    (damage,) = verdict_document(deployment)["damaged"]
+    assert damage["uri"] == f"s3://control/{key}"
+    assert "is gone" in damage["problem"]
+
+
+def test_while_a_manifest_is_open_the_objects_are_not_listed(deployment: Deployment) -> None:
+    # Given: one of two manifests is still being worked on, and the object of the other one was deleted
+    first, second = planned(deployment, "a.json", "b.json")
+    done(deployment, first, 10)
+    deployment.claimed(deployment.row(second.id))
+    (key,) = deployment.keys("lake")
+    deployment.raw_s3.delete_object(Bucket="lake", Key=key)
+    # Then: OPEN is asked for again and again, the last verdict has the finding
+    assert (settled(deployment)["verdict"], settled(deployment)["damagedObjects"]) == ("OPEN", 0)
+
+
+def test_what_is_converted_again_meanwhile_is_left_to_its_own_execution(
+    deployment: Deployment, row: ManifestRow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given: a manifest that a person forces after settle has read its row, and whose objects are gone
+    for bucket in ("lake", "quarantine"):
+        for key in deployment.keys(bucket):
+            deployment.raw_s3.delete_object(Bucket=bucket, Key=key)
+    manifests = deployment.ledger.manifests
+    get, before = manifests.get, deployment.row(row.id)
+    reads: list[str] = []
+
+    def read(manifest: str) -> ManifestRow | None:
+        reads.append(manifest)
+        if len(reads) == 1:
+            return before
+        if len(reads) == 2:
+            manifests.force(before, deployment.now)
+        return get(manifest)
+
+    monkeypatch.setattr(type(manifests), "get", lambda _, manifest: read(manifest))
+    # Then
+    assert settled(deployment)["damagedObjects"] == 0
+
+
+def test_a_long_list_of_findings_is_counted_and_its_first_ones_are_named(deployment: Deployment) -> None:
+    rows = planned(deployment, *(f"{number}.json" for number in range(MAX_NAMED_OBJECTS + 1)))
+    for row in rows:
+        done(deployment, row, 1)
+    for key in deployment.keys("lake"):
+        deployment.raw_s3.delete_object(Bucket="lake", Key=key)
+    result = settled(deployment)
+    assert result["damagedObjects"] == len(rows)
+    assert len(verdict_document(deployment)["damaged"]) == MAX_NAMED_OBJECTS

@@ -1,0 +1,118 @@
+"""The verdict on an execution: outcome, message, and whether a person is notified."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from lake.ledger import ManifestRow, State
+from lake.manifest import Lane
+from router.settle.published import DamagedObject, PublishedManifest
+from router.settle.verdict import judge, should_notify
+from tests.unit.lake.world import LEASE, MORNING, PARTITION
+
+ROW = ManifestRow("m", State.DONE, Lane.BATCH, PARTITION, "", 1, 1, changed_at=MORNING.isoformat())
+LEASED = int((MORNING + LEASE).timestamp() * 1000)
+
+
+@pytest.mark.parametrize(
+    ("rows", "outcome", "message"),
+    [
+        ([], "EMPTY", "nothing was waiting"),
+        ([ROW], "SUCCEEDED", "all 1 manifests are done: 0 rows"),
+        ([ROW, replace(ROW, state=State.RUNNING, lease_until=LEASED)], "OPEN", "1 manifests are still being"),
+        ([ROW, replace(ROW, state=State.RUNNING, lease_until=0)], "FAILED", "1 manifests are not done (first: m, RUN"),
+        ([ROW, replace(ROW, state=State.QUEUED, reason="gave up")], "FAILED", "1 manifests are not done (first: m, Q"),
+        ([ROW, replace(ROW, state=State.PUBLISHING)], "OPEN", "1 manifests are still"),
+        (
+            [replace(ROW, state=State.PUBLISHING, changed_at=(MORNING - timedelta(hours=1)).isoformat())],
+            "FAILED",
+            "1 manifests are not done (first: m, PUBLISHING): start overnight again",
+        ),
+        ([ROW, replace(ROW, state=State.FAILED, reason="gone")], "FAILED", "1 manifests failed (first: m, gone)"),
+        (
+            [replace(ROW, state=State.FAILED), replace(ROW, state=State.RUNNING, lease_until=LEASED)],
+            "OPEN",
+            "1 manifests are still",
+        ),
+    ],
+)
+def test_the_verdict_follows_the_ledger(rows: list[ManifestRow], outcome: str, message: str) -> None:
+    verdict = judge(rows, [], MORNING)
+    assert verdict.outcome == outcome
+    assert verdict.message.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("rejects", "failed_files", "quarantine"),
+    [
+        (2, 0, "2 lines could not become a row and are in the quarantine"),
+        (0, 1, "1 files could not be read and are in the quarantine by reference"),
+        (
+            2,
+            1,
+            "2 lines could not become a row and are in the quarantine; "
+            "1 files could not be read and are in the quarantine by reference",
+        ),
+    ],
+)
+def test_what_is_in_the_quarantine_is_in_the_outcome(rejects: int, failed_files: int, quarantine: str) -> None:
+    verdict = judge([ROW], [PublishedManifest(3, rejects, failed_files)], MORNING)
+    assert verdict.outcome == "SUCCEEDED_WITH_QUARANTINE"
+    assert verdict.message == f"all 1 manifests are done: 3 rows; {quarantine}"
+
+
+def test_what_is_in_the_quarantine_does_not_hide_a_failure() -> None:
+    rows = [ROW, replace(ROW, state=State.FAILED, reason="gone")]
+    verdict = judge(rows, [PublishedManifest(3, 2, 1)], MORNING)
+    assert verdict.outcome == "FAILED"
+    assert verdict.message.startswith("1 manifests failed (first: m, gone); 2 lines could not become a row")
+
+
+@pytest.mark.parametrize(
+    ("rejects", "failed_files", "setting", "notified"),
+    [
+        (0, 0, "lines", False),
+        (1, 0, "never", False),
+        (1, 0, "files", False),
+        (1, 0, "lines", True),
+        (0, 1, "never", False),
+        (0, 1, "files", True),
+        (0, 1, "lines", True),
+    ],
+)
+def test_the_setting_decides_who_hears_of_the_quarantine(
+    rejects: int, failed_files: int, setting: str, notified: bool
+) -> None:
+    verdict = judge([ROW], [PublishedManifest(3, rejects, failed_files)], MORNING)
+    assert should_notify(verdict, setting) is notified
+
+
+@pytest.mark.parametrize("setting", ["never", "files", "lines"])
+def test_every_failure_reaches_a_person(setting: str) -> None:
+    failed = judge([replace(ROW, state=State.FAILED)], [], MORNING)
+    still_open = judge([replace(ROW, state=State.PUBLISHING)], [], MORNING)
+    assert should_notify(failed, setting)
+    assert should_notify(still_open, setting)
+    assert not should_notify(judge([], [], MORNING), setting)
+
+
+def test_the_reason_that_names_a_missing_permission_is_quoted_first() -> None:
+    # Given: three open manifests, one without a reason, one released, one that the settings of the account stop
+    denied = "access denied: grant s3:GetObjectVersion on the input bucket to the jobs' role"
+    waiting = replace(ROW, state=State.QUEUED)
+    rows = [waiting, replace(waiting, reason="lease expired"), replace(waiting, id="d", reason=denied)]
+    # Then
+    message = judge(rows, [], MORNING).message
+    assert message.startswith(f"3 manifests are not done (first: d, QUEUED, {denied}): ")
+
+
+def test_a_damaged_object_fails_a_verdict_whose_manifests_are_all_done() -> None:
+    # Given
+    lost = DamagedObject("m", "s3://lake/a.parquet", "is missing")
+    published = [PublishedManifest(3, 2, 1, damaged_objects=2, damaged=(lost,))]
+    # When
+    verdict = judge([ROW], published, MORNING)
+    # Then
+    assert (verdict.outcome, verdict.damaged_objects) == ("FAILED", 2)
+    assert verdict.message.startswith("2 published objects are damaged (first: s3://lake/a.parquet is missing): ")
