@@ -13,6 +13,7 @@ from lake.documents import encode_document, put_document
 from lake.errors import InvalidDocumentError, UploadsVanishedError
 from lake.layout import lake_prefix, result_key
 from lake.ledger.manifest_row import State
+from lake.settings.conversion import MAX_COLUMN_LIMIT
 from lake.time import iso_utc
 
 if TYPE_CHECKING:
@@ -61,7 +62,9 @@ def roll_forward(
         roll_back(s3, (*document.objects, *document.quarantine))
         ledger.manifests.fail(row, str(error), clock())
         return _current_state(ledger, row)
-    ledger.datasets.add_columns(row.partition.dataset, document.new_columns)
+    # They were reserved before the commit, except by versions that added them here. A refused one is in the files all
+    # the same: nothing after the commit point may fail because of data.
+    ledger.datasets.reserve_columns(row.partition.dataset, document.new_columns, MAX_COLUMN_LIMIT)
     write_result(s3, control_bucket, document, clock())
     if ledger.manifests.finish(row, clock()):
         return State.DONE
