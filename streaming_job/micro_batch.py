@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lake.ledger import State
 from transform.convert import convert
-from transform.outcome import HELD, UNKNOWN, ConversionOutcome, format_outcome
+from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome, format_outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 PARALLEL_READS = 16
 HELD_WAIT_SECONDS = 5.0
 """Interval between two tries to claim a manifest that another run holds."""
-ALARM_STATES = frozenset({State.FAILED, State.SUPERSEDED, UNKNOWN})
+ALARM_STATES = frozenset({State.FAILED, State.SUPERSEDED, WAITING, UNKNOWN})
 
 
 def convert_pointers(
     context: ConversionContext, pointers: Iterable[str], wait: Callable[[float], object] = time.sleep
 ) -> list[ConversionOutcome]:
-    """Convert until every manifest is terminal or unknown; only then may the checkpoint advance.
+    """Convert until every manifest is terminal, waiting or unknown; only then may the checkpoint advance.
+
+    A waiting manifest that is PUBLISHING is finished by the sweep, for a QUEUED one the sweep writes another pointer.
 
     One Spark job takes ``stream.batch_bytes`` of input; its manifests are published before the next job begins.
     A line that is not a valid pointer, or that names a manifest the ledger does not know, is logged and skipped: the

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from lake.errors import TransientError
+from lake.errors import NewerDocumentError, TransientError
 from lake.ledger import Claim, State
 from lake.manifest import Lane
 from lake.publish import roll_forward
-from transform.outcome import HELD, UNKNOWN, ConversionOutcome
+from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome
 from transform.poison_manifest import attempts_allowed, supersede_or_fail
 
 if TYPE_CHECKING:
@@ -23,8 +23,9 @@ MAX_READS = 20
 def claim_or_finish(context: ConversionContext, manifest: str) -> Claim | ConversionOutcome:
     """Claim the manifest, or finish what another run began.
 
-    A terminal manifest is returned as it is. A PUBLISHING one is rolled forward, and nothing is converted. One with a
-    live lease is HELD unless its owner run has ended. One without attempts left is superseded or FAILED.
+    A terminal manifest is returned as it is. A PUBLISHING one is rolled forward, and nothing is converted; it is WAITING
+    if a newer version has committed it. One with a live lease is HELD unless its owner run has ended. One without
+    attempts left is superseded or FAILED.
 
     Raises
     ------
@@ -44,7 +45,11 @@ def claim_or_finish(context: ConversionContext, manifest: str) -> Claim | Conver
             return ConversionOutcome(manifest, row.state, reason=row.reason, successors=successors)
         if row.state == State.PUBLISHING:
             resources = services.resources
-            roll_forward(services.s3, services.ledger, resources.control_bucket, row, clock, resources.output_buckets)
+            control, buckets = resources.control_bucket, resources.output_buckets
+            try:
+                roll_forward(services.s3, services.ledger, control, row, clock, buckets)
+            except NewerDocumentError as error:
+                return ConversionOutcome(manifest, WAITING, reason=str(error))
         elif row.state == State.RUNNING:
             # A live lease of this very run belongs to another call in it.
             own = row.owner == context.run

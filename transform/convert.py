@@ -33,8 +33,8 @@ def convert(manifest_ids: Sequence[str], context: ConversionContext) -> list[Con
 
     Returns
     -------
-    One outcome for each distinct id, in order: a terminal state, ``HELD`` or ``UNKNOWN``. After them the outcomes of
-    manifests of the batch lane that supersede one of these, of the same lane.
+    One outcome for each distinct id, in order: a terminal state, ``HELD``, ``WAITING`` or ``UNKNOWN``. After them the
+    outcomes of manifests of the batch lane that supersede one of these, of the same lane.
 
     Raises
     ------

@@ -8,6 +8,8 @@ from lake.ledger import State
 
 HELD = "HELD"
 """Another run has a live lease on the manifest: claim it again later."""
+WAITING = "WAITING"
+"""This run can do nothing more for the manifest, which is not at fault; a later run, or the sweep, finishes it."""
 UNKNOWN = "UNKNOWN"
 """The ledger has no such manifest."""
 TERMINAL_MANIFEST_STATES = frozenset({State.DONE, State.FAILED, State.SUPERSEDED, State.ABANDONED})
@@ -19,7 +21,7 @@ class ConversionOutcome:
 
     manifest: str
     state: str
-    """A terminal state of the ledger, ``HELD`` or ``UNKNOWN``."""
+    """A terminal state of the ledger, ``HELD``, ``WAITING`` or ``UNKNOWN``."""
     rows: int = 0
     """Rows published by this call; 0 when the manifest was DONE before."""
     rejects: int = 0
