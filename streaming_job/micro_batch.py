@@ -7,6 +7,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from lake.errors import TransientError
 from lake.ledger import State
 from transform.convert import convert
 from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome, format_outcome
@@ -43,14 +44,24 @@ def convert_pointers(
     Raises
     ------
     TransientError
-        From ``convert``: the micro-batch is to be repeated.
+        From ``convert``, or requests for a manifest got no answer: the micro-batch is to be repeated.
     """
     ids = manifest_ids(pointers, context.log)
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
         rows = list(pool.map(context.services.ledger.manifests.get, ids))
     sizes = {manifest: 0 if row is None else row.bytes for manifest, row in zip(ids, rows, strict=True)}
     max_bytes = context.services.settings.stream.batch_bytes
-    return [outcome for portion in portions(sizes, max_bytes) for outcome in _convert_portion(context, portion, wait)]
+    outcomes = [
+        outcome for portion in portions(sizes, max_bytes) for outcome in _convert_portion(context, portion, wait)
+    ]
+    unanswered = [outcome for outcome in outcomes if outcome.unanswered]
+    if unanswered:
+        first = unanswered[0]
+        raise TransientError(
+            f"{len(unanswered)} manifests could not be claimed (first: {first.manifest}: {first.reason}): "
+            "the next run repeats the micro-batch"
+        )
+    return outcomes
 
 
 def portions(sizes: Mapping[str, int], max_bytes: int) -> list[list[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from lake.errors import NewerDocumentError, TransientError
+from lake.errors import InvalidDocumentError, NewerDocumentError, TransientError
 from lake.ledger import Claim, State
 from lake.manifest import Lane
 from lake.publish import roll_forward
@@ -23,9 +23,9 @@ MAX_READS = 20
 def claim_or_finish(context: ConversionContext, manifest: str) -> Claim | ConversionOutcome:
     """Claim the manifest, or finish what another run began.
 
-    A terminal manifest is returned as it is. A PUBLISHING one is rolled forward, and nothing is converted; it is WAITING
-    if a newer version has committed it. One with a live lease is HELD unless its owner run has ended. One without
-    attempts left is superseded or FAILED.
+    A terminal manifest is returned as it is. A PUBLISHING one is rolled forward, and nothing is converted; it is
+    WAITING if a newer version has committed it. One with a live lease is HELD unless its owner run has ended. One
+    without attempts left is superseded or FAILED.
 
     Raises
     ------
@@ -58,7 +58,10 @@ def claim_or_finish(context: ConversionContext, manifest: str) -> Claim | Conver
             reason = f"run {row.owner} ended during attempt {row.attempt} without reporting a result"
             manifests.release(row, reason, clock())
         elif row.tries >= attempts_allowed(services.settings, row):
-            supersede_or_fail(services, row, clock())
+            try:
+                supersede_or_fail(services, row, clock())
+            except (InvalidDocumentError, services.s3.exceptions.NoSuchKey) as error:
+                manifests.fail(row, f"its documents cannot be used: {error}", clock())
         else:
             lease = timedelta(seconds=services.settings.batch.lease_seconds)
             claim = manifests.claim(row, context.run, clock(), lease)

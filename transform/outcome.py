@@ -27,6 +27,8 @@ class ConversionOutcome:
     rejects: int = 0
     """Rejected lines of this call."""
     reason: str | None = None
+    unanswered: bool = False
+    """WAITING because AWS refused a request or did not answer: what gave the manifest to this run gives it again."""
     successors: tuple[str, ...] = ()
     """Manifests of the batch lane that replace it: the run that was given this manifest converts them as well."""
 
