@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from lake.documents import encode_document, put_document
-from lake.errors import InvalidDocumentError
+from lake.errors import InvalidDocumentError, NewerDocumentError
 from lake.ledger.manifest_row import CommitReference
 from lake.partition import Partition
 
@@ -90,11 +90,11 @@ def encode_commit(document: CommitDocument) -> bytes:
 
 
 def decode_commit(body: bytes) -> CommitDocument:
-    """Inverse of ``encode_commit``; raises ``InvalidDocumentError``."""
+    """Inverse of ``encode_commit``. Raises ``NewerDocumentError``: another version has written the bytes."""
     try:
         data: dict[str, Any] = json.loads(body)
         if data.pop("format") != COMMIT_FORMAT:
-            raise InvalidDocumentError("the format of the commit document is unknown: deploy the version that wrote it")
+            raise ValueError(f"its format is not {COMMIT_FORMAT}")
         data["partition"] = Partition(**data["partition"])
         for name in ("objects", "quarantine"):
             data[name] = tuple(PendingObject(**{**item, "parts": tuple(item["parts"])}) for item in data[name])
@@ -102,8 +102,9 @@ def decode_commit(body: bytes) -> CommitDocument:
         data["new_columns"] = tuple(data["new_columns"])
         return CommitDocument(**data)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InvalidDocumentError(
-            f"the body is not a valid commit document ({error}): it was not written by this system"
+        raise NewerDocumentError(
+            f"this version cannot read the commit document ({error}): a newer version of hybrid-router will publish "
+            "it, deploy it again"
         ) from error
 
 
@@ -120,7 +121,9 @@ def read_commit(s3: S3Client, control_bucket: str, reference: CommitReference) -
     Raises
     ------
     InvalidDocumentError
-        It does not exist, its hash differs from the ledger's, or it cannot be decoded.
+        It does not exist, or its hash differs from the ledger's.
+    NewerDocumentError
+        It is the committed document, but this version cannot decode it.
     """
     try:
         body = s3.get_object(Bucket=control_bucket, Key=reference.key)["Body"].read()

@@ -35,6 +35,10 @@ class InvalidDocumentError(TerminalError):
     """A document on S3 (manifest, commit document, plan) does not match the ledger, or cannot be decoded."""
 
 
+class NewerDocumentError(TransientError):
+    """This version cannot read a commit document, which is the committed one: the version that wrote it publishes."""
+
+
 class OwnershipError(TransientError):
     """An invocation could not take ownership; it acknowledges nothing, so the events are redelivered."""
 

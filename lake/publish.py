@@ -13,6 +13,7 @@ from lake.documents import encode_document, put_document
 from lake.errors import InvalidDocumentError, UploadsVanishedError
 from lake.layout import lake_prefix, result_key
 from lake.ledger.manifest_row import State
+from lake.settings.conversion import MAX_COLUMN_LIMIT
 from lake.time import iso_utc
 
 if TYPE_CHECKING:
@@ -42,6 +43,14 @@ def roll_forward(
     Idempotent: needs no lease, and several processes may do it at the same time, after a crash at any point. When
     uploads have vanished, or the document is not the committed one, the manifest becomes FAILED with the reason; in the
     second case its uploads are found by their key prefix in ``buckets``, those of lake and quarantine.
+
+    In both cases the order is abort, FAILED, delete: after the aborts no process can complete an upload, and only the
+    process whose FAILED the ledger accepted knows that no other one has published the objects.
+
+    Raises
+    ------
+    NewerDocumentError
+        A newer version has committed it: nothing was changed, and that version publishes it.
     """
     assert row.state == State.PUBLISHING
     assert row.document is not None
@@ -58,10 +67,11 @@ def roll_forward(
                 _delete_under_prefix(s3, bucket, prefix)
         return _current_state(ledger, row)
     except UploadsVanishedError as error:
-        roll_back(s3, (*document.objects, *document.quarantine))
-        ledger.manifests.fail(row, str(error), clock())
+        roll_back(s3, ledger, row, (*document.objects, *document.quarantine), str(error), clock())
         return _current_state(ledger, row)
-    ledger.datasets.add_columns(row.partition.dataset, document.new_columns)
+    # They were reserved before the commit, except by versions that added them here. A refused one is in the files all
+    # the same: nothing after the commit point may fail because of data.
+    ledger.datasets.reserve_columns(row.partition.dataset, document.new_columns, MAX_COLUMN_LIMIT)
     write_result(s3, control_bucket, document, clock())
     if ledger.manifests.finish(row, clock()):
         return State.DONE
@@ -85,12 +95,19 @@ def complete_all(s3: S3Client, objects: Iterable[PendingObject]) -> None:
         )
 
 
-def roll_back(s3: S3Client, objects: Iterable[PendingObject]) -> None:
-    """Abort every upload, then delete every object: in this order no upload can be completed afterwards."""
+def roll_back(
+    s3: S3Client, ledger: Ledger, row: ManifestRow, objects: Iterable[PendingObject], reason: str, now: datetime
+) -> None:
+    """Abort every upload, set the PUBLISHING manifest FAILED, then delete every object; idempotent.
+
+    Refused, FAILED is followed by no deletion: a process whose completion was slow may have published the objects.
+    After a crash in between, the sweep deletes the objects of the FAILED generation.
+    """
     items = list(objects)
     with ThreadPoolExecutor(PARALLEL_COMPLETIONS) as pool:
         list(pool.map(lambda item: abort_upload(s3, item.bucket, item.key, item.upload_id), items))
-        list(pool.map(lambda item: s3.delete_object(Bucket=item.bucket, Key=item.key), items))
+        if ledger.manifests.fail(row, reason, now):
+            list(pool.map(lambda item: s3.delete_object(Bucket=item.bucket, Key=item.key), items))
 
 
 def abort_upload(s3: S3Client, bucket: str, key: str, upload_id: str) -> None:

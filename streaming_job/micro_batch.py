@@ -7,6 +7,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from lake.errors import TransientError
 from transform.convert import convert
 from transform.outcome import HELD, ConversionOutcome, format_with_alarm
 
@@ -23,7 +24,9 @@ HELD_WAIT_SECONDS = 5.0
 def convert_pointers(
     context: ConversionContext, pointers: Iterable[str], wait: Callable[[float], object] = time.sleep
 ) -> list[ConversionOutcome]:
-    """Convert until every manifest is terminal or unknown; only then may the checkpoint advance.
+    """Convert until every manifest is terminal, waiting or unknown; only then may the checkpoint advance.
+
+    A waiting manifest that is PUBLISHING is finished by the sweep, for a QUEUED one the sweep writes another pointer.
 
     One Spark job takes ``stream.batch_bytes`` of input; its manifests are published before the next job begins.
     A line that is not a valid pointer, or that names a manifest the ledger does not know, is logged and skipped: the
@@ -39,14 +42,24 @@ def convert_pointers(
     Raises
     ------
     TransientError
-        From ``convert``: the micro-batch is to be repeated.
+        From ``convert``, or requests for a manifest got no answer: the micro-batch is to be repeated.
     """
     ids = manifest_ids(pointers, context.log)
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
         rows = list(pool.map(context.services.ledger.manifests.get, ids))
     sizes = {manifest: 0 if row is None else row.bytes for manifest, row in zip(ids, rows, strict=True)}
     max_bytes = context.services.settings.stream.batch_bytes
-    return [outcome for portion in portions(sizes, max_bytes) for outcome in _convert_portion(context, portion, wait)]
+    outcomes = [
+        outcome for portion in portions(sizes, max_bytes) for outcome in _convert_portion(context, portion, wait)
+    ]
+    unanswered = [outcome for outcome in outcomes if outcome.unanswered]
+    if unanswered:
+        first = unanswered[0]
+        raise TransientError(
+            f"{len(unanswered)} manifests could not be claimed (first: {first.manifest}: {first.reason}): "
+            "the next run repeats the micro-batch"
+        )
+    return outcomes
 
 
 def portions(sizes: Mapping[str, int], max_bytes: int) -> list[list[str]]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from lake.errors import TransientError
+from lake.errors import InvalidDocumentError, NewerDocumentError, TransientError
 from lake.ledger import Claim, State
 from lake.manifest import Lane
 from lake.publish import roll_forward
-from transform.outcome import HELD, UNKNOWN, ConversionOutcome
+from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome
 from transform.poison_manifest import attempts_allowed, supersede_or_fail
 
 if TYPE_CHECKING:
@@ -23,8 +23,9 @@ MAX_READS = 20
 def claim_or_finish(context: ConversionContext, manifest: str) -> Claim | ConversionOutcome:
     """Claim the manifest, or finish what another run began.
 
-    A terminal manifest is returned as it is. A PUBLISHING one is rolled forward, and nothing is converted. One with a
-    live lease is HELD unless its owner run has ended. One without attempts left is superseded or FAILED.
+    A terminal manifest is returned as it is. A PUBLISHING one is rolled forward, and nothing is converted; it is
+    WAITING if a newer version has committed it. One with a live lease is HELD unless its owner run has ended. One
+    without attempts left is superseded or FAILED.
 
     Raises
     ------
@@ -44,7 +45,11 @@ def claim_or_finish(context: ConversionContext, manifest: str) -> Claim | Conver
             return ConversionOutcome(manifest, row.state, reason=row.reason, successors=successors)
         if row.state == State.PUBLISHING:
             resources = services.resources
-            roll_forward(services.s3, services.ledger, resources.control_bucket, row, clock, resources.output_buckets)
+            control, buckets = resources.control_bucket, resources.output_buckets
+            try:
+                roll_forward(services.s3, services.ledger, control, row, clock, buckets)
+            except NewerDocumentError as error:
+                return ConversionOutcome(manifest, WAITING, reason=str(error))
         elif row.state == State.RUNNING:
             # A live lease of this very run belongs to another call in it.
             own = row.owner == context.run
@@ -53,7 +58,10 @@ def claim_or_finish(context: ConversionContext, manifest: str) -> Claim | Conver
             reason = f"run {row.owner} ended during attempt {row.attempt} without reporting a result"
             manifests.release(row, reason, clock())
         elif row.tries >= attempts_allowed(services.settings, row):
-            supersede_or_fail(services, row, clock())
+            try:
+                supersede_or_fail(services, row, clock())
+            except (InvalidDocumentError, services.s3.exceptions.NoSuchKey) as error:
+                manifests.fail(row, f"its documents cannot be used: {error}", clock())
         else:
             lease = timedelta(seconds=services.settings.batch.lease_seconds)
             claim = manifests.claim(row, context.run, clock(), lease)

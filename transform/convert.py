@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.errors import InvalidDocumentError, TransientError
+from lake.errors import HybridRouterError, InvalidDocumentError, TransientError
 from lake.ledger import State
 from transform.claim_manifest import claim_or_finish
 from transform.finalize import finalize, give_up
 from transform.lease import LeaseKeeper
-from transform.outcome import ConversionOutcome
+from transform.outcome import WAITING, ConversionOutcome
 from transform.plan_attempt import Attempt, plan_attempt
 from transform.spark_job import JobFailedError, SparkJob
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from lake.commit import PendingObject
     from lake.ledger import Claim
     from transform.context import ConversionContext
     from transform.task_model import TaskResult
@@ -33,8 +35,10 @@ def convert(manifest_ids: Sequence[str], context: ConversionContext) -> list[Con
 
     Returns
     -------
-    One outcome for each distinct id, in order: a terminal state, ``HELD`` or ``UNKNOWN``. After them the outcomes of
-    manifests of the batch lane that supersede one of these, of the same lane.
+    One outcome for each distinct id, in order: a terminal state, ``HELD``, ``WAITING`` or ``UNKNOWN``. After them the
+    outcomes of manifests of the batch lane that supersede one of these, of the same lane.
+
+    An error of one manifest, whatever it is, is logged and ends that manifest's attempt only.
 
     Raises
     ------
@@ -57,7 +61,7 @@ class _Conversion:
             if not open_ids:
                 return [outcomes[manifest] for manifest in ids]
             with ThreadPoolExecutor(DRIVER_THREADS) as pool:
-                claimed = list(pool.map(lambda manifest: claim_or_finish(self._context, manifest), open_ids))
+                claimed = list(pool.map(self._claim, open_ids))
             ended = [item for item in claimed if isinstance(item, ConversionOutcome)]
             outcomes.update((item.manifest, item) for item in ended)
             ids += dict.fromkeys(successor for item in ended for successor in item.successors if successor not in ids)
@@ -70,6 +74,30 @@ class _Conversion:
         raise TransientError(
             f"{len(ids) - len(outcomes)} manifests did not end after {MAX_ROUNDS} rounds: run the job again"
         )
+
+    def _claim(self, manifest: str) -> Claim | ConversionOutcome:
+        """WAITING after an error: this run leaves the manifest alone, and goes on with the others."""
+        try:
+            return claim_or_finish(self._context, manifest)
+        except Exception as error:
+            reason = self._log_error(manifest, error, "another run claims it")
+            unanswered = isinstance(error, (BotoCoreError, ClientError, TransientError))
+            return ConversionOutcome(manifest, WAITING, reason=reason, unanswered=unanswered)
+
+    def _log_error(self, manifest: str, error: Exception, next_step: str) -> str:
+        """Log the stack trace; returns the error in one line."""
+        expected = isinstance(error, (HybridRouterError, BotoCoreError, ClientError))
+        reason = str(error) if expected else f"{type(error).__name__}: {error}"
+        trace = "".join(traceback.format_exception(error))
+        self._context.log(f"manifest {manifest} met an error, {next_step}: {reason}\n{trace}")
+        return reason
+
+    def _give_up_after(self, error: Exception, claim: Claim, uploaded: Sequence[PendingObject] = ()) -> None:
+        """Give the attempt up; if the ledger does not take that either, the claim ends with its lease."""
+        try:
+            give_up(self._context, claim, self._log_error(claim.row.id, error, "its attempt is given up"), uploaded)
+        except Exception as second:
+            self._log_error(claim.row.id, second, "its claim ends with its lease")
 
     def _attempt(self, claims: Sequence[Claim]) -> dict[str, ConversionOutcome]:
         """Outcomes of the manifests that reached an end; the others may be claimed again."""
@@ -93,8 +121,8 @@ class _Conversion:
             reason = f"its documents cannot be used: {error}"
             failed = services.ledger.manifests.fail(claim.row, reason, context.clock())
             return ConversionOutcome(claim.row.id, State.FAILED, reason=reason) if failed else None
-        except (TransientError, BotoCoreError, ClientError) as error:
-            give_up(context, claim, str(error), ())
+        except Exception as error:
+            self._give_up_after(error, claim)
             return None
 
     def _run_attempts(self, job: SparkJob, attempts: Sequence[Attempt], keeper: LeaseKeeper) -> list[ConversionOutcome]:
@@ -112,7 +140,7 @@ class _Conversion:
                     return [outcome for outcomes in singles for outcome in outcomes]
             (attempt,) = attempts
             keeper.stop_renewing(attempt.manifest.id)
-            give_up(self._context, attempt.claim, str(error), ())
+            self._give_up_after(error, attempt.claim)
             return []
         return self._finalize_all(attempts, results, keeper)
 
@@ -127,10 +155,9 @@ class _Conversion:
             own_results = results_of[attempt.manifest.id]
             try:
                 return finalize(self._context, attempt, own_results)
-            except (BotoCoreError, ClientError) as error:
+            except Exception as error:
                 # The row tells how far the attempt came: a commit is kept, anything before it is undone.
-                uploaded = [item for result in own_results for item in result.uploaded]
-                give_up(self._context, attempt.claim, str(error), uploaded)
+                self._give_up_after(error, attempt.claim, [item for result in own_results for item in result.uploaded])
                 return None
             finally:
                 keeper.stop_renewing(attempt.manifest.id)

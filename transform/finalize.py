@@ -57,6 +57,8 @@ def finalize(context: ConversionContext, attempt: Attempt, results: Sequence[Tas
     except AuditError as error:
         give_up(context, attempt.claim, str(error), uploaded)
         return None
+    if not _reserve_columns(context, attempt, document):
+        return None
     row = attempt.claim.row
     key = commit_key(row.id, row.generation, row.attempt, secrets.token_hex(4))
     reference = write_commit(services.s3, services.resources.control_bucket, key, document)
@@ -71,6 +73,8 @@ def give_up(
     reason: str,
     uploaded: Iterable[PendingObject],
     exclusions: str | None = None,
+    *,
+    counted: bool = True,
 ) -> None:
     """Back to QUEUED, then abort what was uploaded: in this order no commit of this attempt can follow.
 
@@ -82,9 +86,11 @@ def give_up(
         For the row, and for the person who reads it.
     exclusions
         Key of the document that names the files which the next attempt leaves out.
+    counted
+        Whether the attempt uses up a try.
     """
     services = context.services
-    released = services.ledger.manifests.release(claim.row, reason, context.clock(), exclusions)
+    released = services.ledger.manifests.release(claim.row, reason, context.clock(), exclusions, counted=counted)
     if released or _can_no_longer_commit(services, claim):
         for item in uploaded:
             abort_upload(services.s3, item.bucket, item.key, item.upload_id)
@@ -114,6 +120,27 @@ def commit_document(services: JobServices, attempt: Attempt, results: Sequence[T
         tuple(dict.fromkeys(name for result in ordered for name in result.new_columns)),
         sum(result.milliseconds for result in results),
     )
+
+
+def _reserve_columns(context: ConversionContext, attempt: Attempt, document: CommitDocument) -> bool:
+    """Reserve the attempt's new columns; False: the dataset has no room for all of them, and the attempt was given up.
+
+    The dataset is full then, so the next attempt has its columns frozen. An attempt with frozen columns meets no new
+    one; if it does all the same, it counts, so that it cannot be repeated for ever.
+    """
+    services, dataset = context.services, attempt.manifest.partition.dataset
+    limit = services.settings.convert.column_limit
+    refused = services.ledger.datasets.reserve_columns(dataset, document.new_columns, limit)
+    if not refused:
+        return True
+    reason = (
+        f"dataset {dataset} has no room for {len(refused)} of its new columns (first: {refused[0]}): it is converted "
+        "again, and their keys go to _rescued"
+    )
+    context.log(f"manifest {attempt.manifest.id}: {reason}")
+    uploaded = (*document.objects, *document.quarantine)
+    give_up(context, attempt.claim, reason, uploaded, counted=attempt.columns_full)
+    return False
 
 
 def _quarantine_excluded(services: JobServices, attempt: Attempt) -> list[PendingObject]:

@@ -8,6 +8,8 @@ from lake.ledger import State
 
 HELD = "HELD"
 """Another run has a live lease on the manifest: claim it again later."""
+WAITING = "WAITING"
+"""This run can do nothing more for the manifest, which is not at fault; a later run, or the sweep, finishes it."""
 UNKNOWN = "UNKNOWN"
 """The ledger has no such manifest."""
 ALARM = "ALARM"
@@ -23,12 +25,14 @@ class ConversionOutcome:
 
     manifest: str
     state: str
-    """A terminal state of the ledger, ``HELD`` or ``UNKNOWN``."""
+    """A terminal state of the ledger, ``HELD``, ``WAITING`` or ``UNKNOWN``."""
     rows: int = 0
     """Rows published by this call; 0 when the manifest was DONE before."""
     rejects: int = 0
     """Rejected lines of this call."""
     reason: str | None = None
+    unanswered: bool = False
+    """WAITING because AWS refused a request or did not answer: what gave the manifest to this run gives it again."""
     successors: tuple[str, ...] = ()
     """Manifests of the batch lane that replace it: the run that was given this manifest converts them as well."""
 
@@ -45,7 +49,7 @@ def format_outcome(outcome: ConversionOutcome) -> str:
 
 
 def format_with_alarm(outcome: ConversionOutcome) -> str:
-    """One line for the log; it begins with ``ALARM`` if the manifest is FAILED, poison, or not in the ledger."""
+    """One line for the log; it begins with ``ALARM`` if the manifest is FAILED, poison, WAITING, or not in the ledger."""
     line = format_outcome(outcome)
     poison = outcome.state == State.SUPERSEDED and (outcome.reason or "").startswith(GIVEN_UP)
-    return f"{ALARM} {line}" if poison or outcome.state in (State.FAILED, UNKNOWN) else line
+    return f"{ALARM} {line}" if poison or outcome.state in (State.FAILED, WAITING, UNKNOWN) else line

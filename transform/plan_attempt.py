@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ndjson_arrow import detect_codec
 
+from lake.ledger.column_room import is_full
 from lake.manifest import read_manifest
 from lake.time import iso_utc
 from transform.exclusions import read_exclusions
@@ -41,6 +42,8 @@ class Attempt:
     tasks: tuple[Task, ...]
     started_at: str
     """ISO 8601, UTC."""
+    columns_full: bool
+    """The dataset gets no other column: further keys of this attempt go to ``_rescued``."""
 
 
 def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
@@ -60,6 +63,10 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
     excluded = read_exclusions(services.s3, resources.control_bucket, claim.row.exclusions, manifest)
     files = [file for file in manifest.files if file not in excluded]
     dataset = services.ledger.datasets.get(manifest.partition.dataset)
+    known = () if dataset is None else dataset.columns
+    full = is_full(known, settings.column_limit)
+    if full:
+        settings = replace(settings, column_limit=min(settings.column_limit, len(known)))
     source = Source()
     splits = split_files(files, _large_compressed(source, files, settings.split_bytes), settings.split_bytes)
     packed = _pack(source, splits, settings, None if dataset is None else dataset.output_ratio)
@@ -70,14 +77,14 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
             manifest.partition,
             number,
             task_splits,
-            () if dataset is None else dataset.columns,
+            known,
             resources.lake_bucket,
             resources.quarantine_bucket,
             settings,
         )
         for number, task_splits in enumerate(packed)
     )
-    return Attempt(claim, manifest, excluded, tasks, started_at)
+    return Attempt(claim, manifest, excluded, tasks, started_at, full)
 
 
 def _pack(

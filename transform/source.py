@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import obstore
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 from obstore.exceptions import BaseError, NotFoundError, PreconditionError
 
 from lake.errors import TerminalError, TransientError
+from lake.faults import Fault, judge
 from transform.clients import object_store, s3_client
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 DELETED_CODES = frozenset({"NoSuchKey", "NoSuchVersion", "404", "MethodNotAllowed", "405"})
 OVERWRITTEN_CODES = frozenset({"PreconditionFailed", "412"})
+DENIED_CODES = frozenset({"AccessDenied", "403"})
+RANGE_CODES = frozenset({"InvalidRange", "416"})
 
 
 class UnreadableFileError(TerminalError):
@@ -70,8 +73,9 @@ class Source:
             raise UnreadableFileError(_deleted(file)) from error
         except PreconditionError as error:
             raise UnreadableFileError(_overwritten()) from error
-        except BaseError as error:
-            raise _classify(file, str(error)) from error
+        except BaseError:
+            # Its text holds the URL, and so the key: only the structured answer of the other client can be judged.
+            return self._fetch_by_client(file, start, end)
 
     def _fetch_by_client(self, file: ObjectVersion, start: int, end: int) -> bytes:
         if self._client is None:
@@ -85,13 +89,8 @@ class Source:
             request["Range"] = f"bytes={start}-{end - 1}"
         try:
             return self._client.get_object(**request)["Body"].read()  # type: ignore[arg-type]
-        except ClientError as error:
-            code = error.response["Error"]["Code"]
-            if code in DELETED_CODES:
-                raise UnreadableFileError(_deleted(file)) from error
-            if code in OVERWRITTEN_CODES:
-                raise UnreadableFileError(_overwritten()) from error
-            raise _classify(file, str(error)) from error
+        except (ClientError, BotoCoreError) as error:
+            raise _read_error(file, error) from error
 
     def _store(self, bucket: str) -> S3Store:
         if bucket not in self._stores:
@@ -113,11 +112,22 @@ def _overwritten() -> str:
     return "it was overwritten after it arrived, and the bucket keeps no versions"
 
 
-def _classify(file: ObjectVersion, text: str) -> TerminalError | TransientError:
-    if "InvalidObjectState" in text:
-        return UnreadableFileError("it is archived: restore it, then force the manifest")
-    if "AccessDenied" in text:
+def _read_error(file: ObjectVersion, error: ClientError | BotoCoreError) -> TerminalError | TransientError:
+    code = error.response["Error"]["Code"] if isinstance(error, ClientError) else ""
+    if code in DENIED_CODES:
         return UnreadableFileError("the job's role may not read it (access denied): check its owner and its key")
-    if "InvalidRange" in text:
-        return UnreadableFileError(f"it is shorter than the {file.size} bytes of its event")
-    return TransientError(f"{file.uri} could not be read and is tried again: {text}")
+    if judge(error) != Fault.FILE:
+        return TransientError(f"{file.uri} could not be read and is tried again: {error}")
+    return UnreadableFileError(_file_reason(file, code))
+
+
+def _file_reason(file: ObjectVersion, code: str) -> str:
+    if code in DELETED_CODES:
+        return _deleted(file)
+    if code in OVERWRITTEN_CODES:
+        return _overwritten()
+    if code in RANGE_CODES:
+        return f"it is shorter than the {file.size} bytes of its event"
+    if code == "InvalidObjectState":
+        return "it is archived: restore it, then force the manifest"
+    return f"its encryption key cannot be used ({code}): enable the key, then force the manifest"

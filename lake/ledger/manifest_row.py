@@ -75,7 +75,7 @@ class ManifestRow:
     attempt: int = 0
     """Attempts begun so far, over all generations; never decreases."""
     base_attempt: int = 0
-    """``attempt`` when this generation was queued."""
+    """``attempt`` when this generation was queued, and one more for each attempt that used up no try."""
     owner: str | None = None
     """Id of the job run that holds, or last held, the lease."""
     earlier_owners: tuple[str, ...] = ()
@@ -96,7 +96,7 @@ class ManifestRow:
 
     @property
     def tries(self) -> int:
-        """Attempts begun in this generation; ``max_attempts`` of the lane limits them."""
+        """Attempts of this generation that count; ``max_attempts`` of the lane limits them."""
         return self.attempt - self.base_attempt
 
     def has_live_lease(self, now: datetime) -> bool:

@@ -1,7 +1,7 @@
 """Transitions of a manifest: one method each, one conditional write each.
 
-The caller passes the time (aware, UTC); nothing here reads a clock. The answer of a write can be lost and the write
-repeated by the client, so a refused write is always resolved by a consistent read.
+The caller passes the time (aware, UTC). The answer of a write can be lost and the write repeated by the client, so a
+refused write is always resolved by a consistent read.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Manifests:
     def claim(self, row: ManifestRow, owner: str, now: datetime, lease: timedelta) -> Claim | None:
         """QUEUED, or RUNNING with an expired lease, to RUNNING with the next attempt; None: read the row again.
 
-        ``row`` is a recent consistent read. To claim from a run that has ended before its lease, ``release`` it first.
+        ``row`` is a recent read. To claim from a run that has ended before its lease, ``release`` it first.
         """
         if row.state not in CLAIMABLE or row.has_live_lease(now):
             return None
@@ -113,17 +113,19 @@ class Manifests:
 
     def renew(self, claim: Claim, now: datetime, lease: timedelta) -> None:
         """Extend a live lease to ``now + lease``. Raises ``LeaseLostError``, also for an expired lease."""
-        conditions = [*claim.fence, Condition("lease_until", ">", epoch_milliseconds(now))]
-        changes = {"lease_until": epoch_milliseconds(now + lease)}
+        live = [*claim.fence, Condition("lease_until", ">", epoch_milliseconds(now))]
+        until = {"lease_until": epoch_milliseconds(now + lease)}
         try:
-            self._table.update(manifest_row_key(claim.row.id), assign=changes, conditions=conditions)
+            self._table.update(manifest_row_key(claim.row.id), assign=until, conditions=live)
         except RefusedError as error:
             raise lease_lost(claim) from error
 
-    def release(self, row: ManifestRow, reason: str, now: datetime, exclusions: str | None = None) -> bool:
+    def release(
+        self, row: ManifestRow, reason: str, now: datetime, exclusions: str | None = None, *, counted: bool = True
+    ) -> bool:
         """RUNNING to QUEUED: the holder stops, its lease has expired, or its run has ended; False: the row has changed.
 
-        ``exclusions`` is the key of an exclusions document.
+        ``exclusions`` is the key of an exclusions document. An attempt that is not ``counted`` uses up no try.
         """
         if row.state != State.RUNNING:
             return False
@@ -136,6 +138,8 @@ class Manifests:
         }
         if exclusions is not None:
             changes["exclusions"] = exclusions
+        if not counted:
+            changes["base_attempt"] = row.base_attempt + 1
         try:
             self._update(row, changes)
         except RefusedError:
@@ -229,8 +233,7 @@ class Manifests:
         return True
 
     def _update(self, row: ManifestRow, changes: dict[str, Any], remove: Sequence[str] = ()) -> None:
-        key = manifest_row_key(row.id)
-        self._table.update(key, assign=changes, remove=remove, conditions=row_unchanged(row))
+        self._table.update(manifest_row_key(row.id), assign=changes, remove=remove, conditions=row_unchanged(row))
 
     def _close(self, row: ManifestRow, changes: dict[str, Any], remove: Sequence[str]) -> bool:
         """To a terminal state: the row leaves the index of open manifests."""
@@ -242,7 +245,6 @@ class Manifests:
         return True
 
     def _current(self, manifest: str) -> ManifestRow:
-        row = self.get(manifest)
-        if row is None:
+        if (row := self.get(manifest)) is None:
             raise InvalidInputError(f"the ledger has no manifest {manifest}: rows are never deleted, check its id")
         return row

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lake.ledger.table import Key
+from lake.ledger.column_room import divide_by_room
+from lake.ledger.table import Condition, Key, RefusedError
 from lake.time import iso_utc
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Iterable
     from datetime import datetime
 
     from lake.ledger.table import LedgerTable
@@ -60,10 +61,27 @@ class Datasets:
         """All known datasets, sorted by name."""
         return [_dataset(item) for item in self._table.query("dataset")]
 
-    def add_columns(self, name: str, columns: Collection[str]) -> None:
-        """Add column names; idempotent, and independent of the order of writers, because none is ever removed."""
-        if columns:
-            self._table.update(Key("dataset", name), add={"columns": set(columns)})
+    def reserve_columns(self, name: str, columns: Iterable[str], column_limit: int) -> tuple[str, ...]:
+        """Add the column names for which the dataset has room, in order; returns those that were refused.
+
+        Idempotent; none is ever removed. After a refusal the dataset is full (``column_room.is_full``). Concurrent
+        callers share the room: each refused write means that another caller has added a name, so the loop ends.
+        """
+        names = tuple(columns)
+        key = Key("dataset", name)
+        while names:
+            row = self.get(name)
+            known = () if row is None else row.columns
+            fitting, refused = divide_by_room(known, names, column_limit)
+            if not fitting:
+                return refused
+            seen = Condition("columns", "size", len(known)) if known else Condition("columns", "missing")
+            try:
+                self._table.update(key, add={"columns": set(fitting)}, conditions=[seen])
+            except RefusedError:
+                continue
+            return refused
+        return ()
 
     def add_measurement(self, name: str, input_bytes: int, output_bytes: int, task_milliseconds: int) -> None:
         """Add the measurement of one conversion: bytes, bytes, milliseconds.

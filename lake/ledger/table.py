@@ -36,8 +36,9 @@ class Condition:
     """One comparison of a condition expression; a write needs all of its conditions to hold."""
 
     attribute: str
-    operator: Literal["=", ">", "missing"]
-    """``missing``: the item has no such attribute. The others do not hold for a missing attribute."""
+    operator: Literal["=", ">", "missing", "size"]
+    """``missing``: the item has no such attribute. ``size``: it has this number of elements. Only ``missing``
+    holds for a missing attribute."""
     value: Any = None
 
 
@@ -188,6 +189,8 @@ def _comparison(condition: Condition, names: dict[str, str], values: dict[str, A
     name = _name(condition.attribute, names)
     if condition.operator == "missing":
         return f"attribute_not_exists({name})"
+    if condition.operator == "size":
+        return f"size({name}) = {_value(condition.value, values)}"
     return f"{name} {condition.operator} {_value(condition.value, values)}"
 
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from lake.settings.checks import check_choice, check_range
 from lake.settings.workers import GIB, MIB
 
+MAX_COLUMN_LIMIT = 1000
+"""Highest value of ``convert.column_limit``: the names of a dataset's columns are one item of the ledger."""
+
 
 @dataclass(frozen=True, slots=True)
 class ConvertSettings:
@@ -20,8 +23,8 @@ class ConvertSettings:
     """Size in bytes, before compression, of the columns of one row group."""
     compression: str = "zstd"
     """Codec of the Parquet pages: zstd or snappy."""
-    column_limit: int = 1000
-    """Maximum number of columns of a conversion, or as many as the dataset has already; further keys go to the column
+    column_limit: int = MAX_COLUMN_LIMIT
+    """Maximum number of columns of a dataset, or as many as it has already; further keys go to the column
     ``_rescued``."""
     max_line_bytes: int = 16 * MIB
     """A longer line is quarantined."""
@@ -33,5 +36,5 @@ class ConvertSettings:
         check_range("convert.target_file_bytes", self.target_file_bytes, 1, 4 * GIB)
         check_range("convert.row_group_bytes", self.row_group_bytes, 1, 512 * MIB)
         check_choice("convert.compression", self.compression, ("zstd", "snappy"))
-        check_range("convert.column_limit", self.column_limit, 1, 1000)
+        check_range("convert.column_limit", self.column_limit, 1, MAX_COLUMN_LIMIT)
         check_range("convert.max_line_bytes", self.max_line_bytes, 1, 64 * MIB)

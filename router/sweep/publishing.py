@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from lake.errors import NewerDocumentError
 from lake.ledger import State
 from lake.manifest import Lane
 from lake.publish import roll_forward
@@ -31,9 +32,12 @@ def finish_publishing(services: Services, stop_at: datetime) -> dict[str, int]:
             if services.clock() - datetime.fromisoformat(row.changed_at) < limit:
                 continue
             resources = services.resources
-            state = roll_forward(
-                services.s3, services.ledger, resources.control_bucket, row, services.clock, resources.output_buckets
-            )
+            control, buckets = resources.control_bucket, resources.output_buckets
+            try:
+                state = roll_forward(services.s3, services.ledger, control, row, services.clock, buckets)
+            except NewerDocumentError as error:
+                logger.warning("publish left to a newer version", manifest_id=row.id, reason=str(error))
+                continue
             counts["rolledForward"] += state == State.DONE
             counts["vanished"] += state == State.FAILED
             logger.warning("publish rolled forward", manifest_id=row.id, state=state, publishing_since=row.changed_at)

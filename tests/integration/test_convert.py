@@ -174,7 +174,7 @@ def test_the_original_key_is_in_the_parquet_metadata(world: ConversionWorld, spa
 
 def test_known_columns_come_first_and_new_ones_are_remembered(world: ConversionWorld, spark: SparkSession) -> None:
     # Given a dataset with known columns, and keys that drift from row to row
-    world.services.ledger.datasets.add_columns("orders", ["b", "z"])
+    world.services.ledger.datasets.reserve_columns("orders", ["b", "z"], 1000)
     world.configure("convert", row_group_bytes=2_000, split_bytes=5_000, target_file_bytes=1_000_000)
     generator = random.Random(1)
     body = b"".join(

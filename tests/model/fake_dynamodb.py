@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 Item = dict[str, Any]
 COMPARISON = re.compile(r"(#\w+) (=|<>|<|>) (:\w+)")
 MEMBER = re.compile(r"(#\w+) IN \(([^)]*)\)")
+SIZE = re.compile(r"size\((#\w+)\) = (:\w+)")
 FUNCTION = re.compile(r"(attribute_exists|attribute_not_exists)\((#\w+)\)")
 CLAUSE = re.compile(r"(SET|ADD|REMOVE) ")
 OPERATORS = {
@@ -105,6 +106,8 @@ class FakeDynamoDB:
     def _term_holds(term: str, item: Item, names: dict[str, str], values: Item) -> bool:
         if match := FUNCTION.fullmatch(term):
             return (names[match[2]] in item) == (match[1] == "attribute_exists")
+        if match := SIZE.fullmatch(term):
+            return names[match[1]] in item and len(item[names[match[1]]]) == values[match[2]]
         if match := MEMBER.fullmatch(term):
             return item.get(names[match[1]]) in [values[name.strip()] for name in match[2].split(",")]
         match = COMPARISON.fullmatch(term)

@@ -55,15 +55,6 @@ class InvariantChecker:
         if (row.get("generation", 0), row.get("attempt", 0)) < (before.get("generation", 0), before.get("attempt", 0)):
             raise Violation(f"{identity}: generation or attempt decreased")
         self._check_lease(identity, before, row)
-        publishing_failed = (before["state"], row["state"]) == ("PUBLISHING", "FAILED")
-        if publishing_failed and "change_document" not in self._world.events:
-            self._check_nothing_visible(identity, row["generation"])
-
-    def _check_nothing_visible(self, identity: str, generation: int) -> None:
-        for bucket in ("lake", "quarantine"):
-            visible = [key for key in self._world.s3.buckets[bucket] if f"/{identity}-g{generation}-" in key]
-            if visible:
-                raise Violation(f"{identity} is FAILED and a part of it is visible: {visible}")
 
     def _check_lease(self, identity: str, before: Item, row: Item) -> None:
         """An expired lease is claimed again, never renewed."""

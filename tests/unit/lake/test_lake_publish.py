@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from lake.commit import CommitDocument, PendingObject, SourceCount, read_commit, write_commit
-from lake.errors import InvalidDocumentError
+from lake.errors import NewerDocumentError
 from lake.layout import commit_key, lake_key, quarantine_key, result_key
-from lake.ledger import ManifestRow, State
+from lake.ledger import CommitReference, ManifestRow, State
 from lake.publish import complete_all, roll_back, roll_forward
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION, World
@@ -115,17 +115,27 @@ def test_a_roll_back_that_crashed_is_repeated(world: World) -> None:
     row, document = publishing(world)
     gone = document.objects[1]
     world.raw_s3.abort_multipart_upload(Bucket="lake", Key=gone.key, UploadId=gone.upload_id)
-    current = row
-    for number in range(4, 11):
+    # Three completions, three aborts, FAILED
+    for number in range(4, 8):
         world.faults.reset()
         world.faults.crash_before = number
         with pytest.raises(Crash):
-            roll(world, current)
+            roll(world, row)
         world.faults.reset()
-        current = world.row(row.id)
-        assert current.state == State.PUBLISHING
-    assert roll(world, world.row(row.id)) == State.FAILED
+        assert world.row(row.id) == row
+    assert roll(world, row) == State.FAILED
     assert world.keys("lake") == []
+
+
+def test_a_roll_back_deletes_nothing_that_a_slower_process_has_published(world: World) -> None:
+    # Given: this process found an upload gone, because another process's completion of it was under way and has ended
+    row, document = publishing(world)
+    assert roll(world, row) == State.DONE
+    # When
+    roll_back(world.s3, world.ledger, row, document.objects, "uploads are gone", world.now)
+    # Then
+    assert world.row(row.id).state == State.DONE
+    assert published(world) == list(BODIES)
 
 
 def test_an_object_with_another_etag_is_not_the_completed_upload(world: World) -> None:
@@ -138,10 +148,10 @@ def test_an_object_with_another_etag_is_not_the_completed_upload(world: World) -
 
 
 def test_a_roll_back_is_idempotent(world: World) -> None:
-    _, document = publishing(world)
+    row, document = publishing(world)
     complete_all(world.s3, document.objects[:1])
-    roll_back(world.s3, document.objects)
-    roll_back(world.s3, document.objects)
+    for _ in range(2):
+        roll_back(world.s3, world.ledger, row, document.objects, "uploads are gone", world.now)
     assert world.keys("lake") == []
 
 
@@ -172,10 +182,34 @@ def test_a_commit_document_is_read_back_as_it_was_written(world: World) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"format": 99}', b'{"format": 1, "partition": {}}'])
-def test_an_invalid_commit_document_is_refused(world: World, body: bytes) -> None:
-    row, _ = publishing(world)
-    assert row.document is not None
+def test_a_commit_document_of_another_version_is_left_alone(world: World, body: bytes) -> None:
+    # Given: a committed document that this version cannot read
+    claim = world.claimed(world.queued("a.json"))
+    upload(world, "lake", lake_key(PARTITION, claim.row.id, 1, 0), b"row", 1)
     world.raw_s3.put_object(Bucket="control", Key="commits/x.json", Body=body)
-    named = type(row.document)("commits/x.json", hashlib.sha256(body).hexdigest())
-    with pytest.raises(InvalidDocumentError):
-        read_commit(world.s3, "control", named)
+    reference = CommitReference("commits/x.json", hashlib.sha256(body).hexdigest())
+    world.ledger.manifests.commit(claim, reference, world.now)
+    before = world.row(claim.row.id)
+    world.faults.reset()
+    # When
+    with pytest.raises(NewerDocumentError, match="deploy it again"):
+        roll(world, before)
+    # Then
+    assert world.row(claim.row.id) == before
+    assert world.faults.writes == []
+
+
+def test_after_a_rollback_the_newer_version_publishes_what_it_committed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given: a version with another format has committed, and the version before it is deployed again
+    with monkeypatch.context() as newer:
+        newer.setattr("lake.commit.COMMIT_FORMAT", 2)
+        row, _ = publishing(world)
+    with pytest.raises(NewerDocumentError):
+        roll(world, row)
+    # When: the newer version is back
+    monkeypatch.setattr("lake.commit.COMMIT_FORMAT", 2)
+    # Then
+    assert roll(world, world.row(row.id)) == State.DONE
+    assert published(world) == list(BODIES)

@@ -11,7 +11,7 @@ def names(deployment: Deployment) -> list[str]:
 
 
 def test_a_table_projects_its_partitions(deployment: Deployment) -> None:
-    deployment.ledger.datasets.add_columns("orders", ["id", "amount"])
+    deployment.ledger.datasets.reserve_columns("orders", ["id", "amount"], 1000)
     assert catalog(deployment.services) == {"tables": 1, "created": ["orders"], "extended": []}
     table = deployment.glue.tables["orders"]
     assert names(deployment) == ["amount", "id", "_rescued"]
@@ -23,10 +23,10 @@ def test_a_table_projects_its_partitions(deployment: Deployment) -> None:
 
 def test_new_columns_are_appended_and_nothing_is_removed(deployment: Deployment) -> None:
     # Given: a table to which an operator has added a column
-    deployment.ledger.datasets.add_columns("orders", ["b"])
+    deployment.ledger.datasets.reserve_columns("orders", ["b"], 1000)
     catalog(deployment.services)
     deployment.glue.tables["orders"]["StorageDescriptor"]["Columns"].append({"Name": "added", "Type": "string"})
-    deployment.ledger.datasets.add_columns("orders", ["a"])
+    deployment.ledger.datasets.reserve_columns("orders", ["a"], 1000)
     # When
     assert catalog(deployment.services)["extended"] == ["orders"]
     # Then
@@ -37,16 +37,16 @@ def test_new_columns_are_appended_and_nothing_is_removed(deployment: Deployment)
 
 def test_provenance_columns_by_setting(deployment: Deployment) -> None:
     deployment.configure(convert={"provenance": True})
-    deployment.ledger.datasets.add_columns("orders", ["a"])
+    deployment.ledger.datasets.reserve_columns("orders", ["a"], 1000)
     catalog(deployment.services)
     assert names(deployment) == ["a", "_rescued", "_source", "_offset", "_arrived_at"]
 
 
 def test_two_writers_keep_each_others_columns(deployment: Deployment) -> None:
     # Given: another writer adds a column between the read and the write
-    deployment.ledger.datasets.add_columns("orders", ["a"])
+    deployment.ledger.datasets.reserve_columns("orders", ["a"], 1000)
     catalog(deployment.services)
-    deployment.ledger.datasets.add_columns("orders", ["b"])
+    deployment.ledger.datasets.reserve_columns("orders", ["b"], 1000)
 
     def meanwhile() -> None:
         deployment.glue.before_update = lambda: None

@@ -40,7 +40,7 @@ class FakeManifests:
         if self.errors:
             raise self.errors.pop(0)
 
-    def release(self, row: ManifestRow, reason: str, now: datetime, exclusions: str | None) -> bool:
+    def release(self, row: ManifestRow, reason: str, now: datetime, exclusions: str | None, *, counted: bool) -> bool:
         if self.row.state != State.RUNNING:
             return False
         self.row = replace(self.row, state=State.QUEUED)

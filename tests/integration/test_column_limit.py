@@ -1,0 +1,89 @@
+"""Objects with more keys than a dataset may have columns: every row and key arrives, and no manifest waits for ever."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import pytest
+
+from batch_job.main import run
+from streaming_job.micro_batch import convert_pointers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+    from tests.integration.conversion_world import ConversionWorld, Row
+
+
+def body_with_uuid_keys(rng: random.Random, keys: int) -> bytes:
+    """Objects of ten keys each; no key is there twice."""
+    names = [str(UUID(int=rng.getrandbits(128), version=4)) for _ in range(keys)]
+    rows = [dict.fromkeys(names[start : start + 10], str(start)) for start in range(0, keys, 10)]
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def members(row: Row) -> dict[str, str | None]:
+    """What the input object had: columns together with what was rescued."""
+    plain = {name: value for name, value in row.items() if name != "_rescued"}
+    return {**plain, **json.loads(row.get("_rescued") or "{}")}
+
+
+def by_batch_job(world: ConversionWorld, manifests: list[str], spark: SparkSession) -> None:
+    assert run(world.context(spark, "run-1"), {"run": world.put_run_document(manifests)}) == 0
+
+
+def by_micro_batch(world: ConversionWorld, manifests: list[str], spark: SparkSession) -> None:
+    pointers = [json.dumps({"manifest": manifest}) for manifest in manifests]
+    convert_pointers(world.context(spark, "run-1"), pointers, lambda _: None)
+
+
+@pytest.mark.parametrize("job", [by_batch_job, by_micro_batch])
+def test_eight_files_of_objects_keyed_by_uuids(
+    world: ConversionWorld, spark: SparkSession, job: Callable[[ConversionWorld, list[str], SparkSession], None]
+) -> None:
+    # Given: eight tasks that each find as many columns as a dataset may have, a second such manifest, a neighbour
+    world.configure("convert", target_file_bytes=100_000, column_limit=200)
+    rng = random.Random(7)
+    bodies = [body_with_uuid_keys(rng, 600) for _ in range(9)]
+    first = world.enqueue([world.put(f"orders/{number}.json", body) for number, body in enumerate(bodies[:8])])
+    second = world.enqueue([world.put("orders/8.json", bodies[8])])
+    neighbour = world.enqueue([world.put("visits/a.json", b'{"a":1}\n')], dataset="visits")
+
+    # When
+    job(world, [first, second, neighbour], spark)
+
+    # Then: all are DONE without having used up a try, the dataset is full, and nothing is lost
+    assert [world.row(manifest).state for manifest in (first, second, neighbour)] == ["DONE"] * 3
+    assert all(world.row(manifest).tries == 1 for manifest in (first, second, neighbour))
+    dataset = world.services.ledger.datasets.get("orders")
+    assert dataset is not None
+    assert len(dataset.columns) == 200
+    values = Counter(value for row in world.lake() for value in members(row).values())
+    expected = Counter(value for body in bodies for line in body.splitlines() for value in json.loads(line).values())
+    assert values == expected + Counter({"1": 1})
+    assert any("go to _rescued" in line for line in world.log_lines)
+    assert world.unfinished_uploads() == []
+
+
+def test_a_replay_has_the_same_members_in_columns_and_rescued(world: ConversionWorld, spark: SparkSession) -> None:
+    # Given: a manifest that is converted while the dataset has room for one more column
+    world.configure("convert", column_limit=3)
+    world.services.ledger.datasets.reserve_columns("orders", ["a", "b"], 3)
+    manifest = world.enqueue([world.put("orders/a.json", b'{"a":1,"c":2}\n{"d":3.10,"b":4}\n')])
+    world.convert([manifest], spark)
+    before = [members(row) for row in world.lake()]
+
+    # When: it is converted again, now that the dataset is full
+    assert world.services.ledger.manifests.force(world.row(manifest), world.clock())
+    world.convert([manifest], spark)
+
+    # Then: of either generation every member is there, as it was in the file
+    rows = world.lake()
+    assert [members(row) for row in rows] == before * 2
+    assert [row.get("_rescued") for row in rows] == [None, '{"d":3.10}'] * 2

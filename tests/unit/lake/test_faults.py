@@ -1,0 +1,48 @@
+"""Whose fault an error is, by its code, its status and its type."""
+
+import errno
+
+import pytest
+from botocore.exceptions import (
+    ClientError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    ParamValidationError,
+    ReadTimeoutError,
+)
+
+from lake.faults import Fault, judge
+
+
+def answer(code: str, status: int, message: str = "") -> ClientError:
+    response = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return ClientError(response, "GetObject")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("error", "fault"),
+    [
+        (answer("AccessDenied", 403), Fault.ENVIRONMENT),
+        (answer("SlowDown", 503), Fault.ENVIRONMENT),
+        (answer("a code of tomorrow", 500), Fault.ENVIRONMENT),
+        (answer("a code of tomorrow", 429), Fault.ENVIRONMENT),
+        (answer("NoSuchBucket", 404), Fault.ENVIRONMENT),
+        (answer("TransactionConflictException", 400), Fault.ENVIRONMENT),
+        (EndpointConnectionError(endpoint_url="https://s3/AccessDenied/InvalidRange"), Fault.ENVIRONMENT),
+        (ReadTimeoutError(endpoint_url="https://s3"), Fault.ENVIRONMENT),
+        (NoCredentialsError(), Fault.ENVIRONMENT),
+        (OSError(errno.ENOSPC, "no space left on device"), Fault.ENVIRONMENT),
+        (answer("NoSuchKey", 404), Fault.FILE),
+        (answer("MethodNotAllowed", 405), Fault.FILE),
+        (answer("PreconditionFailed", 412), Fault.FILE),
+        (answer("InvalidRange", 416), Fault.FILE),
+        (answer("InvalidObjectState", 403), Fault.FILE),
+        (answer("KMS.DisabledException", 400), Fault.FILE),
+        (answer("InvalidArgument", 400, "AccessDenied InvalidRange"), Fault.UNKNOWN),
+        (ParamValidationError(report="AccessDenied"), Fault.UNKNOWN),
+        (OSError(errno.EIO, "input/output error"), Fault.UNKNOWN),
+        (ValueError("AccessDenied"), Fault.UNKNOWN),
+    ],
+)
+def test_an_error_is_judged_by_its_structure(error: Exception, fault: Fault) -> None:
+    assert judge(error) == fault

@@ -1,0 +1,57 @@
+"""Errors of reading: a network error is transient whatever the key is, a structured answer decides about the file."""
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
+from obstore.exceptions import GenericError
+
+from lake.errors import TransientError
+from lake.manifest import ObjectVersion
+from transform import source as source_module
+from transform.source import Source, UnreadableFileError
+
+FILE = ObjectVersion("input", "AccessDenied/InvalidRange.ndjson", "e", 8, "2026-03-04T11:59:00+00:00", "v1")
+
+
+class FailingClient:
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def get_object(self, **_: Any) -> Any:
+        raise self._error
+
+
+def source_that_fails(monkeypatch: pytest.MonkeyPatch, error: Exception) -> Source:
+    """obstore fails without a type that says why, and boto3 with ``error``."""
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise GenericError(f"error sending request for url (http://s3/{FILE.bucket}/{FILE.key})")
+
+    monkeypatch.setattr(source_module.obstore, "get", fail)
+    client: Any = FailingClient(error)
+    store: Any = object()
+    return Source(lambda _: store, lambda: client)
+
+
+def test_a_key_with_the_name_of_an_error_does_not_make_a_network_error_permanent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = source_that_fails(monkeypatch, EndpointConnectionError(endpoint_url=f"http://s3/{FILE.key}"))
+    with pytest.raises(TransientError, match="is tried again"):
+        source.fetch(FILE, 0, 8)
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("InvalidRange", "shorter than the 8 bytes"),
+        ("InvalidObjectState", "archived"),
+        ("KMS.DisabledException", "encryption key"),
+        ("NoSuchVersion", "deleted"),
+    ],
+)
+def test_a_structured_answer_decides(monkeypatch: pytest.MonkeyPatch, code: str, reason: str) -> None:
+    error = ClientError({"Error": {"Code": code, "Message": ""}}, "GetObject")
+    with pytest.raises(UnreadableFileError, match=reason):
+        source_that_fails(monkeypatch, error).fetch(FILE, 0, 8)
