@@ -49,7 +49,7 @@ def format_outcome(outcome: ConversionOutcome) -> str:
 
 
 def format_with_alarm(outcome: ConversionOutcome) -> str:
-    """One line for the log; it begins with ``ALARM`` if the manifest is FAILED, poison, WAITING, or not in the ledger."""
+    """One line for the log; with ``ALARM`` first if the manifest is FAILED, poison, WAITING, or not in the ledger."""
     line = format_outcome(outcome)
     poison = outcome.state == State.SUPERSEDED and (outcome.reason or "").startswith(GIVEN_UP)
     return f"{ALARM} {line}" if poison or outcome.state in (State.FAILED, WAITING, UNKNOWN) else line

@@ -28,7 +28,7 @@ def source_that_fails(monkeypatch: pytest.MonkeyPatch, error: Exception) -> Sour
     def fail(*_: Any, **__: Any) -> Any:
         raise GenericError(f"error sending request for url (http://s3/{FILE.bucket}/{FILE.key})")
 
-    monkeypatch.setattr(source_module.obstore, "get", fail)
+    monkeypatch.setattr(source_module.obstore, "get", fail)  # type: ignore[attr-defined]
     client: Any = FailingClient(error)
     store: Any = object()
     return Source(lambda _: store, lambda: client)
