@@ -79,11 +79,11 @@ def _show(kind: str, reports: Iterable[Report], replay: str, *, log: bool, per_l
 def table(fired: Counter[tuple[str, str, str]]) -> str:
     """Number of injected faults by point and action."""
     actions = sorted({action for _, _, action in fired})
-    lines = [f"{'point':26}" + "".join(f"{action:>13}" for action in actions)]
+    lines = [f"{'point':26}" + "".join(f"{action:>15}" for action in actions)]
     for point, when in sorted({(point, when) for point, when, _ in fired}):
-        counts = "".join(f"{fired[point, when, action]:>13}" for action in actions)
+        counts = "".join(f"{fired[point, when, action]:>15}" for action in actions)
         lines.append(f"{when + ' ' + point:26}{counts}")
-    lines.append(f"{'all':26}" + "".join(f"{sum(n for key, n in fired.items() if key[2] == a):>13}" for a in actions))
+    lines.append(f"{'all':26}" + "".join(f"{sum(n for key, n in fired.items() if key[2] == a):>15}" for a in actions))
     return "\n".join(lines)
 
 
