@@ -96,8 +96,9 @@ def should_notify(verdict: Verdict, notify_quarantine: str) -> bool:
         The setting ``alarms.notify_quarantine``. It decides about executions that succeeded; all others are reported.
     """
     if verdict.outcome == ExecutionOutcome.SUCCEEDED_WITH_QUARANTINE:
-        lines = notify_quarantine == NotifyQuarantine.LINES
-        return lines or (notify_quarantine == NotifyQuarantine.FILES and verdict.failed_files > 0)
+        if notify_quarantine == NotifyQuarantine.NEVER:
+            return False
+        return notify_quarantine == NotifyQuarantine.LINES or verdict.failed_files > 0
     return verdict.outcome not in (ExecutionOutcome.SUCCEEDED, ExecutionOutcome.EMPTY)
 
 
