@@ -9,7 +9,7 @@ OUTPUT ?= demo-output
 STAGE ?= dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit integration e2e fuzz chaos load bench check hooks format
+.PHONY: help setup demo test test-code test-cloud unit integration e2e fuzz chaos load bench check hooks format
 .PHONY: check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-machines
 .PHONY: check-workflows check-rust-format check-rust
 .PHONY: wheels install synth local-up clean
@@ -25,7 +25,18 @@ demo: setup ## both lanes on this machine, with proof; DATA=<file or folder> tak
 
 test: setup ## everything that CI runs: all checks, then all tests
 	@$(MAKE) --no-print-directory check
-	@$(PY) -m pytest
+	@$(PY) -m coverage erase
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-code test-cloud
+	@$(PY) -m coverage combine --quiet
+	@$(PY) -m coverage report
+
+# Histories of the model and of chaos repeat the same lines a million times: measured, they would take twice as long.
+test-code: setup ## half of the tests: units, and what plays histories and random input
+	@$(PY) -m coverage run -m pytest tests/unit
+	@$(PY) -m pytest tests/fuzz tests/model tests/load tests/chaos
+
+test-cloud: setup ## the other half: on a real Spark session and on the whole local cloud
+	@$(PY) -m coverage run -m pytest tests/integration tests/e2e
 
 unit: setup ## pure tests and tests of single services
 	@$(PY) -m pytest tests/unit

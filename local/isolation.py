@@ -35,6 +35,8 @@ _KEPT_VARIABLES = (
     "LC_CTYPE",
     "JAVA_HOME",
     "LD_LIBRARY_PATH",
+    # Set by coverage.py for the processes that a measured one starts.
+    "COVERAGE_PROCESS_CONFIG",
 )
 _NOWHERE = os.devnull
 
