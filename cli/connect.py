@@ -9,15 +9,11 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from cli.deployed_stack import DeployedStack
+from infra.names import stack_name
 from lake.errors import InvalidInputError
 from local import isolation
 
 LOCAL_STATE = Path(".cache") / "local"
-
-
-def stack_name(stage: str) -> str:
-    """The CloudFormation name of a stage's stack."""
-    return f"hybrid-router-{stage.replace('_', '-')}"
 
 
 def connect_to_stage(stage: str, local: bool) -> DeployedStack:

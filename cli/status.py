@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from lake.ledger import State
+from lake.ledger.manifest_row import OPEN_STATES
 from lake.manifest import Lane
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def print_status(stack: DeployedStack) -> None:
         table.add_column(name, justify="right")
     now = datetime.now(UTC)
     for lane in Lane:
-        for state in (State.QUEUED, State.RUNNING, State.PUBLISHING):
+        for state in OPEN_STATES:
             rows = list(stack.ledger.manifests.open(lane, state))
             oldest = (now - datetime.fromisoformat(rows[0].created_at)).total_seconds() / 60 if rows else 0
             table.add_row(

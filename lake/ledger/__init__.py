@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lake.ledger.arrivals import ArrivalRow, Arrivals
+from lake.ledger.datasets import DatasetRow, Datasets
+from lake.ledger.executions import Executions
 from lake.ledger.fence import Claim
 from lake.ledger.manifest_row import CommitReference, ManifestRow, Published, State
 from lake.ledger.manifests import Manifests
-from lake.ledger.registry import DatasetRow, Datasets, Executions, Partitions, Stream, StreamRow
+from lake.ledger.partitions import Partitions
+from lake.ledger.stream import Stream, StreamRow
 from lake.ledger.table import LedgerTable
 
 if TYPE_CHECKING:

@@ -1,0 +1,71 @@
+"""The row of the stream lane: its health, and what it was asked to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lake.ledger.table import Key
+from lake.time import iso_utc
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from lake.ledger.table import LedgerTable
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRow:
+    """Health of the stream lane, as its job and ``stream_control`` report it."""
+
+    run: str | None = None
+    """Job run id of the last heartbeat."""
+    heartbeat_at: str | None = None
+    """ISO 8601, UTC; None: the last run reported that it ends."""
+    stop_requested: bool = False
+    """The run is to end between two micro-batches."""
+    spilling: bool = False
+    """Peak files that are not urgent go to the batch lane, because the backlog is above its high mark."""
+    window_until: str | None = None
+    """ISO 8601, UTC: end of the last stream window that was opened."""
+
+
+STREAM_KEY = Key("stream", "stream")
+
+
+class Stream:
+    """The row of the stream lane."""
+
+    def __init__(self, table: LedgerTable) -> None:
+        self._table = table
+
+    def get(self) -> StreamRow:
+        """The row by a strongly consistent read; its defaults before the first write."""
+        item = self._table.get(STREAM_KEY) or {}
+        return StreamRow(
+            item.get("run"),
+            item.get("heartbeat_at"),
+            bool(item.get("stop_requested", False)),
+            bool(item.get("spilling", False)),
+            item.get("window_until"),
+        )
+
+    def record_heartbeat(self, run: str, now: datetime) -> None:
+        """The run is alive at ``now`` (aware)."""
+        self._table.update(STREAM_KEY, assign={"run": run, "heartbeat_at": iso_utc(now)})
+
+    def end(self) -> None:
+        """The run is about to end: from now on, the next process with work for the stream starts another run."""
+        self._table.update(STREAM_KEY, remove=("heartbeat_at",))
+
+    def open_window(self, until: str) -> None:
+        """Open a stream window until ``until`` (ISO 8601, UTC), and clear the stop flag."""
+        self._table.update(STREAM_KEY, assign={"window_until": until, "stop_requested": False})
+
+    def request_stop(self, requested: bool) -> None:
+        """Set or clear the stop flag."""
+        self._table.update(STREAM_KEY, assign={"stop_requested": requested})
+
+    def set_spilling(self, spilling: bool) -> None:
+        """Set or clear the spilling flag."""
+        self._table.update(STREAM_KEY, assign={"spilling": spilling})
