@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from lake.commands import advise_reprocess
 from lake.errors import InvalidDocumentError, NewerDocumentError, TransientError
 from lake.ledger import Claim, State
 from lake.manifest import Lane
@@ -61,7 +62,7 @@ def claim_or_finish(context: ConversionContext, manifest: str) -> Claim | Conver
             try:
                 supersede_or_fail(services, row, clock())
             except (InvalidDocumentError, services.s3.exceptions.NoSuchKey) as error:
-                manifests.fail(row, f"its documents cannot be used: {error}", clock())
+                manifests.fail(row, f"its documents cannot be used: {error}; {advise_reprocess(row.id)}", clock())
         else:
             lease = timedelta(seconds=services.settings.batch.lease_seconds)
             claim = manifests.claim(row, context.run, clock(), lease)
