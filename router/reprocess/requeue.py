@@ -37,7 +37,8 @@ class Reprocessing:
 
     def queue_named(self, files: Mapping[str, set[ObjectVersion] | None]) -> None:
         """Queue manifests by id; a superseded one is followed to the successors that hold the files; None: to all."""
-        remaining, seen = dict(files), set()
+        remaining = dict(files)
+        seen: set[str] = set()
         while remaining:
             seen |= remaining.keys()
             results = list(self._pool.map(self._queue, remaining))
