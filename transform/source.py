@@ -130,6 +130,6 @@ def _file_reason(file: ObjectVersion, code: str) -> str:
     if code in RANGE_CODES:
         return f"it is shorter than the {file.size} bytes of its event"
     if code == "InvalidObjectState":
-        return f"it is archived: restore it, then run '{reprocess_file_command(file.uri)}'"
+        return f"it is archived: restore it, then run: {reprocess_file_command(file.uri)}"
     command = reprocess_file_command(file.uri)
-    return f"its encryption key cannot be used ({code}): enable the key, then run '{command}'"
+    return f"its encryption key cannot be used ({code}): enable the key, then run: {command}"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CODE = ("batch_job", "cli", "infra", "lake", "local", "router", "streaming_job", "transform")
-ADVICE = re.compile(r"(?:run |: |or |['`])hybrid-router ([a-z]+)(?: ([a-z]+)\b)?([^'`;,]*)")
+ADVICE = re.compile(r"(?:^|run |: |or |['`])hybrid-router ([a-z]+)(?: ([a-z]+)\b)?([^'`;,]*)")
 """A command, its subcommand, and the rest up to the end of the quotation or of the clause."""
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
@@ -75,6 +75,7 @@ def test_no_text_advises_to_force_a_manifest(package: str) -> None:
         ("f\"gone: run 'hybrid-router reprocess --manifest {row.id}'\"", []),
         ("f\"gone: run 'hybrid-router reproces --manifest {row.id}'\"", ["reproces"]),
         ("f\"gone: run 'hybrid-router reprocess --manifests {row.id}'\"", ["reprocess --manifests"]),
+        ("f'hybrid-router reprocess {uri} --stages {stage}'", ["reprocess --stages"]),
         ("'look at it: hybrid-router local down'", ["local down"]),
         ("'run hybrid-router promote s3://b/k, or hybrid-router promot --dataset d'", ["promot"]),
         ("'a newer version of hybrid-router will publish it'", []),
