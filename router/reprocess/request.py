@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lake.errors import InvalidInputError
 from router.s3_uri import S3Uri, parse_s3_uri
 from router.selection import Selection, parse_fields, parse_flag, parse_selection
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from router.services import Services
+
+T = TypeVar("T")
 
 FIELDS = ("manifests", "files", "dataset", "from", "to", "only", "dryRun", "request", "token")
 MAX_NAMED = 1_000
@@ -79,7 +81,7 @@ def parse_reprocess(given: object, services: Services) -> ReprocessRequest:
     )
 
 
-def _parse_list(fields: Mapping[str, Any], name: str, parse: Any) -> tuple[Any, ...]:  # noqa: ANN401
+def _parse_list(fields: Mapping[str, Any], name: str, parse: Callable[[object], T]) -> tuple[T, ...]:
     values = fields.get(name)
     if values is None:
         return ()

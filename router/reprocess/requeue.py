@@ -38,9 +38,8 @@ class Reprocessing:
     def queue_named(self, files: Mapping[str, set[ObjectVersion] | None]) -> None:
         """Queue manifests by id; a superseded one is followed to the successors that hold the files; None: to all."""
         remaining = dict(files)
-        seen: set[str] = set()
+        ended: set[str] = set()
         while remaining:
-            seen |= remaining.keys()
             results = list(self._pool.map(self._queue, remaining))
             following: dict[str, set[ObjectVersion] | None] = {}
             for (manifest, part), (row, step) in zip(remaining.items(), results, strict=True):
@@ -48,8 +47,9 @@ class Reprocessing:
                     for successor, held in self._successors(row, part).items():
                         following[successor] = _union(following.get(successor, set()), held)
                 else:
+                    ended.add(manifest)
                     self._add(manifest, row, step, named=True)
-            remaining = {manifest: part for manifest, part in following.items() if manifest not in seen}
+            remaining = {manifest: part for manifest, part in following.items() if manifest not in ended}
 
     def queue_selected(self, rows: Iterable[ManifestRow]) -> None:
         """Queue the manifests of a page; those that stay are counted. Successors are listed by themselves."""

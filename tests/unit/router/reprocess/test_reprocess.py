@@ -1,11 +1,15 @@
 """reprocess: manifests that have ended are queued once in their next generation; what is open stays as it is."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from lake.ledger import Published
 from lake.manifest import Lane
 from router.plan.handler import plan
+from router.reprocess import handler as handler_module
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.transitions import DOCUMENT
 from tests.unit.router.conftest import Deployment
@@ -153,3 +157,17 @@ def test_a_successor_that_cannot_be_read_stops_no_other(deployment: Deployment) 
     # When, Then
     assert counts(ask(deployment, "a", "b")) == {"queued": 1, "files": 1, "unusable": 1}
     assert generations(deployment, other) == [("QUEUED", 2)]
+
+
+def test_an_invocation_without_a_request_id_uses_its_own(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given: Lambda repeats an asynchronous invocation with the same id
+    monkeypatch.setattr(handler_module, "container_services", lambda: deployment.services)
+    manifest = failed(deployment, "a")
+    names = ("function_name", "memory_limit_in_mb", "invoked_function_arn", "aws_request_id")
+    context: Any = SimpleNamespace(**{name: f"the-{name}" for name in names})
+    # When, Then
+    assert counts(handler_module.handler({"manifests": [manifest]}, context))["queued"] == 1
+    assert counts(handler_module.handler({"manifests": [manifest]}, context)) == {"repeated": 1}
+    assert deployment.row(manifest).request == "the-aws_request_id"
