@@ -106,6 +106,21 @@ class DeployedStack:
         """
         return self._invoke("promote", self.outputs.promote, fields)
 
+    def reprocess(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Invoke ``reprocess``.
+
+        Raises
+        ------
+        InvalidInputError
+            The function failed, or it refused the input; the message is the function's.
+        """
+        return self._invoke("reprocess", self.outputs.reprocess, fields)
+
+    def start_overnight(self, selection: Mapping[str, Any]) -> str:
+        """Start the state machine ``overnight`` with this input; returns the execution's ARN."""
+        answer = self.sfn.start_execution(stateMachineArn=self.outputs.overnight, input=json.dumps(selection))
+        return str(answer["executionArn"])
+
     def _invoke(self, name: str, function: str, event: Mapping[str, Any]) -> dict[str, Any]:
         response = self.functions.invoke(FunctionName=function, Payload=json.dumps(event))
         body: dict[str, Any] = json.loads(response["Payload"].read())

@@ -104,6 +104,28 @@ def promote(
     raise typer.Exit(promote_files(connect_to_stage(stage, local), fields, dry_run=dry_run))
 
 
+@app.command()
+def reprocess(
+    uris: Annotated[list[str] | None, typer.Argument(help="Files: s3://bucket/key.")] = None,
+    manifest: Annotated[list[str] | None, typer.Option(help="Instead of files: a manifest's id; repeatable.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Instead of files: the manifests of this dataset.")] = None,
+    first: Annotated[str | None, typer.Option("--from", help="UTC day or hour, such as 2026-11-21T08.")] = None,
+    last: Annotated[str | None, typer.Option("--to", help="UTC day or hour, inclusive.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Also what was converted without any unreadable file.")] = False,
+    now: Annotated[bool, typer.Option("--now", help="Start overnight for them at once.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would happen; change nothing.")] = False,
+    stage: Stage = "dev",
+    local: Local = False,
+) -> None:
+    """Convert again what FAILED or could not be read: it is queued for the next overnight run."""
+    from cli.connect import connect_to_stage
+    from cli.reprocess import reprocess_manifests
+
+    fields = {"files": uris or None, "manifests": manifest or None, "dataset": dataset, "from": first, "to": last}
+    stack = connect_to_stage(stage, local)
+    raise typer.Exit(reprocess_manifests(stack, fields, every=every, now=now, dry_run=dry_run))
+
+
 @settings_app.command()
 def check(path: Path) -> None:
     """Print all settings of a file, or the key and the value that is wrong."""

@@ -149,7 +149,7 @@ class Machines(Construct):
             "Backfill",
             "backfill.asl.json",
             names.backfill_machine,
-            {**_function_arns(functions, "backfill", "plan"), "OvernightMachine": self.overnight.arn},
+            {**_function_arns(functions, "backfill", "plan", "reprocess"), "OvernightMachine": self.overnight.arn},
         )
         self.stream_window = Machine(
             self,
@@ -182,7 +182,7 @@ class Machines(Construct):
             "The Map reads the index of its own execution, whose key contains the execution's name.",
         )
         allow(overnight.role, ("sns:Publish",), [topic.topic_arn])
-        self.backfill.allow_invoke(functions["backfill"], functions["plan"])
+        self.backfill.allow_invoke(*(functions[name] for name in ("backfill", "plan", "reprocess")))
         self.backfill.allow_executions(overnight)
         rule = Stack.of(self).format_arn(service="events", resource="rule", resource_name=NESTED_EXECUTION_RULE)
         allow(self.backfill.role, ("events:PutTargets", "events:PutRule", "events:DescribeRule"), [rule])

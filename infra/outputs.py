@@ -29,6 +29,8 @@ class StackOutputs:
     """Name of the function that starts, watches and stops the streaming job."""
     promote: str
     """Name of the function that moves queued files to the stream lane."""
+    reprocess: str
+    """Name of the function that queues failed and converted manifests again."""
     alarm_topic: str
     """ARN of the SNS topic for alarms and failed executions."""
     arrivals_queue: str

@@ -190,6 +190,11 @@ def _promote(grants: Grants, role: iam.Role) -> None:
     grants.start_stream(role)
 
 
+def _reprocess(grants: Grants, role: iam.Role) -> None:
+    grants.find_dataset(role)
+    grants.read_control(role, layout.MANIFESTS)
+
+
 GRANTS_BY_FUNCTION = {
     "route": _route,
     "plan": _plan,
@@ -200,4 +205,5 @@ GRANTS_BY_FUNCTION = {
     "catalog": _catalog,
     "stream_control": _stream_control,
     "promote": _promote,
+    "reprocess": _reprocess,
 }

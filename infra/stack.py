@@ -87,6 +87,7 @@ class HybridRouterStack(Stack):
             overnight_schedule=schedules.overnight.ref,
             stream_control=functions["stream_control"].function.function_name,
             promote=functions["promote"].function.function_name,
+            reprocess=functions["reprocess"].function.function_name,
             alarm_topic=topic.topic_arn,
             arrivals_queue=arrivals.queue.queue_url,
             dead_letters=arrivals.dead_letters.queue_url,

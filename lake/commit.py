@@ -128,7 +128,7 @@ def read_commit(s3: S3Client, control_bucket: str, reference: CommitReference) -
     try:
         body = s3.get_object(Bucket=control_bucket, Key=reference.key)["Body"].read()
     except s3.exceptions.NoSuchKey as error:
-        raise InvalidDocumentError(f"the commit document {reference.key} is gone: force the manifest") from error
+        raise InvalidDocumentError(f"the commit document {reference.key} is gone") from error
     if hashlib.sha256(body).hexdigest() != reference.sha256:
         raise InvalidDocumentError(f"the commit document {reference.key} was changed after it was committed")
     return decode_commit(body)

@@ -52,6 +52,17 @@ def manifest_key(manifest: str) -> str:
     return f"{MANIFESTS}{manifest[:8]}/{manifest}.json"
 
 
+def manifest_day_prefix(day: str) -> str:
+    """Prefix of the documents of manifests made on a day: ids begin with it. ``day`` is ``YYYY-MM-DD``, UTC."""
+    return f"{MANIFESTS}{day.replace('-', '')}"
+
+
+def manifest_of_key(key: str) -> str | None:
+    """Manifest id of the key of a manifest document; None for any other key."""
+    manifest = key.rsplit("/", 1)[-1].removesuffix(".json")
+    return manifest if key == manifest_key(manifest) else None
+
+
 def pointer_key(manifest: str, nonce: str) -> str:
     """Key of a pointer in the stream's inbox; ``nonce`` is random, because Spark reads each key once."""
     return f"{pointer_prefix(manifest)}{nonce}.json"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
+from lake.commands import advise_reprocess
 from lake.commit import read_commit
 from lake.documents import encode_document, put_document
 from lake.errors import InvalidDocumentError, UploadsVanishedError
@@ -62,12 +63,13 @@ def roll_forward(
         # A process that read the committed document before has either completed it or finds no upload to complete.
         for bucket in buckets:
             abort_under_prefix(s3, bucket, prefix)
-        if ledger.manifests.fail(row, str(error), clock()):
+        if ledger.manifests.fail(row, f"{error}; {advise_reprocess(row.id)}", clock()):
             for bucket in buckets:
                 _delete_under_prefix(s3, bucket, prefix)
         return _current_state(ledger, row)
     except UploadsVanishedError as error:
-        roll_back(s3, ledger, row, (*document.objects, *document.quarantine), str(error), clock())
+        reason = f"{error}; {advise_reprocess(row.id)}"
+        roll_back(s3, ledger, row, (*document.objects, *document.quarantine), reason, clock())
         return _current_state(ledger, row)
     # They were reserved before the commit, except by versions that added them here. A refused one is in the files all
     # the same: nothing after the commit point may fail because of data.
@@ -91,7 +93,7 @@ def complete_all(s3: S3Client, objects: Iterable[PendingObject]) -> None:
     if missing:
         raise UploadsVanishedError(
             f"{len(missing)} uploads are gone before they were completed (first: {missing[0]}): they were aborted, "
-            "or are older than the bucket's lifecycle rule allows; force the manifest to convert it again"
+            "or are older than the bucket's lifecycle rule allows"
         )
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from lake.commands import advise_reprocess
 from lake.errors import InvalidDocumentError, NewerDocumentError, TransientError
 from lake.ledger import Claim, State
 from lake.manifest import Lane
 from lake.publish import roll_forward
 from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome
 from transform.poison_manifest import attempts_allowed, supersede_or_fail
+from transform.published_files import why_not_replaced
 
 if TYPE_CHECKING:
     from lake.ledger import ManifestRow
@@ -25,7 +27,7 @@ def claim_or_finish(context: ConversionContext, manifest: str) -> Claim | Conver
 
     A terminal manifest is returned as it is. A PUBLISHING one is rolled forward, and nothing is converted; it is
     WAITING if a newer version has committed it. One with a live lease is HELD unless its owner run has ended. One
-    without attempts left is superseded or FAILED.
+    without attempts left is superseded or FAILED. One that could only replace published rows by fewer is FAILED.
 
     Raises
     ------
@@ -61,7 +63,9 @@ def claim_or_finish(context: ConversionContext, manifest: str) -> Claim | Conver
             try:
                 supersede_or_fail(services, row, clock())
             except (InvalidDocumentError, services.s3.exceptions.NoSuchKey) as error:
-                manifests.fail(row, f"its documents cannot be used: {error}", clock())
+                manifests.fail(row, f"its documents cannot be used: {error}; {advise_reprocess(row.id)}", clock())
+        elif (refusal := why_not_replaced(services, row)) is not None:
+            manifests.fail(row, refusal, clock())
         else:
             lease = timedelta(seconds=services.settings.batch.lease_seconds)
             claim = manifests.claim(row, context.run, clock(), lease)

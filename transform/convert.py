@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from lake.commands import advise_reprocess
 from lake.errors import HybridRouterError, InvalidDocumentError, TransientError
 from lake.ledger import State
 from transform.claim_manifest import claim_or_finish
@@ -118,7 +119,7 @@ class _Conversion:
         try:
             return plan_attempt(context, claim)
         except (InvalidDocumentError, services.s3.exceptions.NoSuchKey) as error:
-            reason = f"its documents cannot be used: {error}"
+            reason = f"its documents cannot be used: {error}; {advise_reprocess(claim.row.id)}"
             failed = services.ledger.manifests.fail(claim.row, reason, context.clock())
             return ConversionOutcome(claim.row.id, State.FAILED, reason=reason) if failed else None
         except Exception as error:

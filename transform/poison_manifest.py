@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from lake.commands import advise_reprocess
 from lake.ledger import State
 from lake.manifest import Lane, Manifest, new_manifest_id, read_manifest, write_manifest
 from lake.time import iso_utc
@@ -40,7 +41,7 @@ def supersede_or_fail(services: JobServices, row: ManifestRow, now: datetime) ->
     reason = f"{GIVEN_UP} {row.tries} attempts: {row.reason or 'its runs ended without reporting a result'}"
     successors = [] if row.published is not None else _plan_successors(services, row, now)
     if not successors:
-        return services.ledger.manifests.fail(row, reason, now)
+        return services.ledger.manifests.fail(row, f"{reason}; {advise_reprocess(row.id)}", now)
     for successor in successors:
         write_manifest(services.s3, services.resources.control_bucket, successor)
     return services.ledger.manifests.supersede([row], successors, reason, now)

@@ -8,6 +8,7 @@ import obstore
 from botocore.exceptions import BotoCoreError, ClientError
 from obstore.exceptions import BaseError, NotFoundError, PreconditionError
 
+from lake.commands import reprocess_file_command
 from lake.errors import TerminalError, TransientError
 from lake.faults import Fault, judge
 from transform.clients import object_store, s3_client
@@ -129,5 +130,6 @@ def _file_reason(file: ObjectVersion, code: str) -> str:
     if code in RANGE_CODES:
         return f"it is shorter than the {file.size} bytes of its event"
     if code == "InvalidObjectState":
-        return "it is archived: restore it, then force the manifest"
-    return f"its encryption key cannot be used ({code}): enable the key, then force the manifest"
+        return f"it is archived: restore it, then run: {reprocess_file_command(file.uri)}"
+    command = reprocess_file_command(file.uri)
+    return f"its encryption key cannot be used ({code}): enable the key, then run: {command}"

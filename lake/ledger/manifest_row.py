@@ -93,6 +93,8 @@ class ManifestRow:
     changed_at: str = ""
     """ISO 8601, UTC: last transition."""
     finished_at: str | None = None
+    request: str | None = None
+    """Id of the request that queued this generation; None: it is the first one, or the request had no id."""
 
     @property
     def tries(self) -> int:
@@ -189,4 +191,5 @@ def row_of(item: dict[str, Any]) -> ManifestRow:
         exclusions=item.get("exclusions"),
         changed_at=item.get("changed_at", ""),
         finished_at=item.get("finished_at"),
+        request=item.get("request"),
     )

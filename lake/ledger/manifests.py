@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lake.errors import InvalidInputError
 from lake.ledger.fence import Claim, lease_lost, row_unchanged
+from lake.ledger.force import check_forceable, forced_attributes, is_forced_by
 from lake.ledger.manifest_row import (
     INDEX_ATTRIBUTES,
     MAX_EARLIER_OWNERS,
@@ -26,7 +27,6 @@ from lake.ledger.manifest_row import (
 )
 from lake.ledger.supersede import supersede_actions
 from lake.ledger.table import Condition, RefusedError
-from lake.manifest import Lane
 from lake.time import epoch_milliseconds, iso_utc
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from lake.ledger.table import LedgerTable
-    from lake.manifest import Manifest
+    from lake.manifest import Lane, Manifest
 
 CLAIMABLE = (State.QUEUED, State.RUNNING)
 """States from which a manifest can be claimed or superseded."""
@@ -186,31 +186,22 @@ class Manifests:
         changes = {"state": State.FAILED, "reason": reason, "changed_at": iso_utc(now), "finished_at": iso_utc(now)}
         return self._close(row, changes, ())
 
-    def force(self, row: ManifestRow, now: datetime) -> bool:
+    def force(self, row: ManifestRow, now: datetime, request: str | None = None) -> bool:
         """Reprocess: DONE or FAILED to QUEUED in the batch lane, with the next generation; False: the row has changed.
+
+        ``request`` is the id of the request for it; the row keeps it, so that the request can be repeated.
 
         Raises
         ------
         InvalidInputError
             The manifest is in another state.
         """
-        if row.state not in (State.DONE, State.FAILED):
-            raise InvalidInputError(
-                f"manifest {row.id} is {row.state}: only DONE and FAILED ones can be forced; wait until it has ended"
-            )
-        changes = {
-            "state": State.QUEUED,
-            "lane": Lane.BATCH,
-            "generation": row.generation + 1,
-            "base_attempt": row.attempt,
-            "lease_until": 0,
-            "changed_at": iso_utc(now),
-            **open_attributes(replace(row, lane=Lane.BATCH), State.QUEUED),
-        }
+        check_forceable(row)
+        changes, forgotten = forced_attributes(row, request, now)
         try:
-            self._update(row, changes, ("document_key", "document_sha256", "exclusions", "reason", "finished_at"))
+            self._update(row, changes, forgotten)
         except RefusedError:
-            return False
+            return is_forced_by(self._current(row.id), row, request)
         return True
 
     def supersede(

@@ -12,7 +12,7 @@ from router.selection import parse_fields, parse_flag, parse_selection
 if TYPE_CHECKING:
     from router.services import Services
 
-FIELDS = ("dataset", "from", "to", "dryRun")
+FIELDS = ("dataset", "from", "to", "dryRun", "force")
 EXAMPLE = '{"dataset": "orders", "from": "2026-11-01", "to": "2026-11-02", "dryRun": true}'
 
 
@@ -26,6 +26,8 @@ class BackfillRequest:
     last: str
     """``YYYY-MM-DDTHH``, inclusive."""
     dry_run: bool
+    force: bool
+    """Convert again what the ledger knows as DONE or FAILED."""
 
     def listing(self) -> ListingRequest:
         """What is listed: current versions only."""
@@ -34,7 +36,13 @@ class BackfillRequest:
 
     def normalised(self) -> dict[str, Any]:
         """As the state machine carries it; parsing it again gives the same request."""
-        return {"dataset": self.dataset, "from": self.first, "to": self.last, "dryRun": self.dry_run}
+        return {
+            "dataset": self.dataset,
+            "from": self.first,
+            "to": self.last,
+            "dryRun": self.dry_run,
+            "force": self.force,
+        }
 
 
 def parse_backfill(given: object, services: Services) -> BackfillRequest:
@@ -53,4 +61,10 @@ def parse_backfill(given: object, services: Services) -> BackfillRequest:
     assert selection.dataset is not None
     assert selection.first is not None
     assert selection.last is not None
-    return BackfillRequest(selection.dataset, selection.first, selection.last, parse_flag(fields, "dryRun"))
+    return BackfillRequest(
+        selection.dataset,
+        selection.first,
+        selection.last,
+        dry_run=parse_flag(fields, "dryRun"),
+        force=parse_flag(fields, "force"),
+    )

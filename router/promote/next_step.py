@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from lake.commands import advise_reprocess
 from lake.ledger import State
 from lake.manifest import Lane
 
@@ -62,4 +63,5 @@ def _why_too_late(row: ManifestRow) -> str:
         return "being published: wait a moment"
     if row.state == State.DONE:
         return "converted already: explain shows the result"
-    return f"FAILED ({row.reason}): remove the cause, then upload the file again"
+    advice = advise_reprocess(row.id)
+    return f"FAILED ({(row.reason or '').removesuffix(f'; {advice}')}): {advice}"

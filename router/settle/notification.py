@@ -41,7 +41,11 @@ def _steps(verdict: Verdict, verdict_uri: str, stage: str, quarantine_bucket: st
     if verdict.failed or verdict.open or verdict.damaged_objects:
         steps.append(f"Read which manifests and objects it is about, and why: aws s3 cp {verdict_uri} -")
     if verdict.damaged_objects:
-        steps.append("Restore the damaged objects; nothing else replaces them.")
+        command = f"hybrid-router reprocess --manifest <id> --all --stage {stage}"
+        steps.append(f"Restore the damaged objects, or have their manifests converted again: {command}")
+    if verdict.failed:
+        command = f"hybrid-router reprocess --manifest <id> --stage {stage}"
+        steps.append(f"Remove the causes, then have the failed manifests converted again: {command}")
     if verdict.outcome == ExecutionOutcome.OPEN:
         steps.append(f"Wait until the other run ends, and look at its progress: hybrid-router status --stage {stage}")
     elif verdict.open:
@@ -49,4 +53,7 @@ def _steps(verdict: Verdict, verdict_uri: str, stage: str, quarantine_bucket: st
     if verdict.rejects or verdict.failed_files:
         steps.append(f"List the quarantine: aws s3 ls --recursive s3://{quarantine_bucket}/")
         steps.append(f"See what happened to one file: hybrid-router explain s3://<bucket>/<key> --stage {stage}")
+    if verdict.failed_files:
+        command = f"hybrid-router reprocess s3://<bucket>/<key> --stage {stage}"
+        steps.append(f"When a file can be read, have its manifest converted again: {command}")
     return steps

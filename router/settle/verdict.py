@@ -118,7 +118,8 @@ def _failure(
     if damaged:
         parts.append(
             f"{damaged_objects} published objects are damaged (first: {damaged[0].uri} {damaged[0].problem}): "
-            "the verdict document names them; restore them, and find out who changed them"
+            "the verdict document names them; find out who changed them, then restore them or run "
+            f"'hybrid-router reprocess --manifest {damaged[0].manifest} --all'"
         )
     if failed:
         parts.append(f"{len(failed)} manifests failed (first: {failed[0].id}, {failed[0].reason})")

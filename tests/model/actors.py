@@ -141,8 +141,8 @@ def fake_runtime(world: World) -> Iterator[None]:
         stack.enter_context(patch("transform.plan_attempt.output_ratio", lambda *_: None))
         stack.enter_context(patch("transform.convert.LeaseKeeper", FakeLeaseKeeper))
         stack.enter_context(patch("secrets.token_hex", world.token))
-        for module in ("router.sweep.handler", "router.plan.handler", "router.promote.handler"):
-            stack.enter_context(patch(f"{module}.count", lambda *_: None))
+        for name in ("sweep", "plan", "promote", "reprocess"):
+            stack.enter_context(patch(f"router.{name}.handler.count", lambda *_: None))
         stack.enter_context(patch("router.plan.handler.count_bytes", lambda *_: None))
         try:
             yield

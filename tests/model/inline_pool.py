@@ -14,6 +14,7 @@ MODULES_WITH_POOLS = (
     "router.plan_rows",
     "router.plan.merge",
     "router.promote.handler",
+    "router.reprocess.handler",
     "router.listing",
     "transform.upload",
     "transform.convert",

@@ -26,6 +26,7 @@ FUNCTIONS = {
     "SettleFunction": "stub-settle",
     "CatalogFunction": "stub-catalog",
     "BackfillFunction": "stub-backfill",
+    "ReprocessFunction": "stub-reprocess",
     "StreamControlFunction": "stub-stream-control",
 }
 NUMBERS = {

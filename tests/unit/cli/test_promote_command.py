@@ -13,7 +13,16 @@ from lake.errors import InvalidInputError
 from router.promote.report import COUNTS
 from tests.unit.lake.world import RESOURCES
 
-NAMES = ("overnight", "backfill", "stream_window", "overnight_schedule", "stream_control", "promote", "alarm_topic")
+NAMES = (
+    "overnight",
+    "backfill",
+    "stream_window",
+    "overnight_schedule",
+    "stream_control",
+    "promote",
+    "reprocess",
+    "alarm_topic",
+)
 OUTPUTS = {output_key(name): name for name in (*NAMES, "arrivals_queue", "dead_letters")}
 
 

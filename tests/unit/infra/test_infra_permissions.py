@@ -108,7 +108,7 @@ def test_only_jobs_and_functions_with_a_selection_may_list_the_input(assembly: A
         for name, statement in assembly.statements()
         if "s3:ListBucket" in listed(statement["Action"]) and "StorageInput" in str(statement.get("Resource"))
     }
-    assert allowed == {"Routerplan", "Routerbackfill", "Routerpromote", "Jobs"}
+    assert allowed == {"Routerplan", "Routerbackfill", "Routerpromote", "Routerreprocess", "Jobs"}
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)

@@ -148,3 +148,24 @@ def test_other_errors_of_the_table_are_raised(world: World) -> None:
     world.dynamodb.delete_table(TableName="ledger")
     with pytest.raises(ClientError, match="ResourceNotFound"):
         world.ledger.manifests.get("m")
+
+
+def test_a_request_that_is_repeated_recognises_the_generation_that_it_queued(world: World) -> None:
+    # Given: a manifest that a request has forced, whose answer was lost
+    row = row_in_state(world, "FAILED")
+    assert world.ledger.manifests.force(row, world.now, "request-1")
+    # When, Then: the same write again was this request's own, also after a claim; another request's was not
+    assert world.ledger.manifests.force(row, world.now, "request-1")
+    world.claimed(world.row(row.id))
+    assert world.ledger.manifests.force(row, world.now, "request-1")
+    assert not world.ledger.manifests.force(row, world.now, "request-2")
+    assert not world.ledger.manifests.force(row, world.now)
+    assert (world.row(row.id).generation, world.row(row.id).request) == (2, "request-1")
+
+
+def test_a_later_force_forgets_the_request_of_the_generation_before(world: World) -> None:
+    row = row_in_state(world, "FAILED")
+    world.ledger.manifests.force(row, world.now, "request-1")
+    fail(world, world.row(row.id))
+    force(world, world.row(row.id))
+    assert (world.row(row.id).generation, world.row(row.id).request) == (3, None)

@@ -44,7 +44,8 @@ def found_files(deployment: Deployment) -> list[str]:
 def test_a_request_is_normalised_and_stays_so(deployment: Deployment) -> None:
     deployment.ledger.datasets.register("orders")
     request = validate(deployment, {"dataset": "orders", "from": "2026-11-01", "to": "2026-11-02"})
-    assert request == {"dataset": "orders", "from": "2026-11-01T00", "to": "2026-11-02T23", "dryRun": False}
+    hours = {"from": "2026-11-01T00", "to": "2026-11-02T23"}
+    assert request == {"dataset": "orders", **hours, "dryRun": False, "force": False}
     assert validate(deployment, request) == request
 
 
@@ -64,6 +65,7 @@ def test_a_folder_that_holds_files_is_a_dataset(deployment: Deployment) -> None:
         ({**RANGE, "dataset": ""}, "dataset = '' is unknown"),
         ({**RANGE, "to": "now"}, "to = 'now' is not a valid time: pass a UTC day such as"),
         ({**RANGE, "dryRun": 1}, "dryRun = 1 is neither true nor false"),
+        ({**RANGE, "force": "yes"}, "force = 'yes' is neither true nor false"),
     ],
 )
 def test_an_invalid_input_says_what_to_pass(deployment: Deployment, given: Any, sentence: str) -> None:

@@ -11,7 +11,7 @@ from router.services import container_services
 from tests.unit.lake.world import RESOURCES
 
 ROOT = Path(__file__).parents[3]
-HANDLERS = ("route", "plan", "backfill", "run_status", "settle", "catalog", "stream_control", "promote")
+HANDLERS = ("route", "plan", "backfill", "run_status", "settle", "catalog", "stream_control", "promote", "reprocess")
 
 
 def test_settings_are_parsed_once_per_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

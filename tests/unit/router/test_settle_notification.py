@@ -9,6 +9,8 @@ from router.settle.verdict import ExecutionOutcome, Verdict
 
 URI = "s3://control/plans/x/verdict.json"
 LOOK = f"aws s3 cp {URI} -"
+OVERNIGHT = "start the state machine overnight again"
+REPROCESS = "hybrid-router reprocess"
 QUARANTINE = "aws s3 ls --recursive s3://quarantine/"
 
 
@@ -33,12 +35,17 @@ def test_it_begins_with_the_verdict_and_has_every_count() -> None:
 @pytest.mark.parametrize(
     ("outcome", "counts", "named", "not_named"),
     [
-        ("FAILED", {"failed": 1}, [LOOK], ["again", "quarantine/", "Restore"]),
-        ("FAILED", {"open": 1}, [LOOK, "start the state machine overnight again"], ["Restore", "status"]),
-        ("FAILED", {"damaged_objects": 1}, [LOOK, "Restore the damaged objects"], ["again"]),
-        ("OPEN", {"open": 1}, [LOOK, "hybrid-router status --stage prod"], ["again"]),
-        ("SUCCEEDED_WITH_QUARANTINE", {"rejects": 1}, [QUARANTINE, "hybrid-router explain"], [LOOK]),
-        ("SUCCEEDED_WITH_QUARANTINE", {"failed_files": 1}, [QUARANTINE], [LOOK]),
+        (
+            "FAILED",
+            {"failed": 1},
+            [LOOK, f"{REPROCESS} --manifest <id> --stage prod"],
+            [OVERNIGHT, "quarantine/", "Restore"],
+        ),
+        ("FAILED", {"open": 1}, [LOOK, OVERNIGHT], ["Restore", "status", REPROCESS]),
+        ("FAILED", {"damaged_objects": 1}, [LOOK, "Restore the damaged", f"{REPROCESS} --manifest"], [OVERNIGHT]),
+        ("OPEN", {"open": 1}, [LOOK, "hybrid-router status --stage prod"], [OVERNIGHT]),
+        ("SUCCEEDED_WITH_QUARANTINE", {"rejects": 1}, [QUARANTINE, "hybrid-router explain"], [LOOK, REPROCESS]),
+        ("SUCCEEDED_WITH_QUARANTINE", {"failed_files": 1}, [QUARANTINE, f"{REPROCESS} s3://"], [LOOK]),
     ],
 )
 def test_each_finding_has_its_next_step(

@@ -46,8 +46,8 @@ def test_a_key_with_the_name_of_an_error_does_not_make_a_network_error_permanent
     ("code", "reason"),
     [
         ("InvalidRange", "shorter than the 8 bytes"),
-        ("InvalidObjectState", "archived"),
-        ("KMS.DisabledException", "encryption key"),
+        ("InvalidObjectState", "archived: restore it, then run: hybrid-router reprocess '?s3://"),
+        ("KMS.DisabledException", "encryption key .* then run: hybrid-router reprocess '?s3://"),
         ("NoSuchVersion", "deleted"),
     ],
 )

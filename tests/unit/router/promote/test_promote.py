@@ -138,7 +138,11 @@ def _forced(deployment: Deployment, row: ManifestRow) -> None:
         (_running, "tooLate", "is being converted in the batch lane by run jr_7: wait for it"),
         (_publishing, "tooLate", "is being published: wait a moment"),
         (_done, "tooLate", "is converted already: explain shows the result"),
-        (_failed, "tooLate", "is FAILED (no memory): remove the cause, then upload the file again"),
+        (
+            _failed,
+            "tooLate",
+            "is FAILED (no memory): when the cause is removed, run 'hybrid-router reprocess --manifest {id}'",
+        ),
         (_forced, "notMoved", "is to be reprocessed by the batch lane: start overnight to do it now"),
     ],
 )
@@ -151,7 +155,7 @@ def test_what_is_not_queued_for_its_first_publish_is_unchanged(
     deployment.faults.writes.clear()
     answer = ask(deployment, "a")
     assert counts(answer) == {name: 1}
-    assert answer["messages"] == [f"s3://input/orders/a {message}"]
+    assert answer["messages"] == [f"s3://input/orders/a {message.format(id=row.id)}"]
     assert deployment.row(row.id) == before
     assert deployment.faults.writes == []
 

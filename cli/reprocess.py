@@ -1,0 +1,98 @@
+"""``hybrid-router reprocess``: a person has manifests that have ended converted again."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from lake.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cli.deployed_stack import DeployedStack
+
+UNQUEUED_LABELS = {
+    "open": "still open",
+    "repeated": "queued by this request before",
+    "converted": "converted already",
+    "ignored": "ignored",
+    "unusable": "unusable",
+    "unknown": "unknown",
+}
+FRUITLESS = ("ignored", "unusable", "unknown")
+"""Outcomes that a person has to look at: nothing converts these files."""
+EXAMPLES = (
+    "run hybrid-router reprocess s3://bucket/key, or hybrid-router reprocess --manifest <id>, or "
+    "hybrid-router reprocess --dataset orders --from 2026-11-21T08 --to 2026-11-21T09"
+)
+
+
+def reprocess_manifests(
+    stack: DeployedStack, options: Mapping[str, Any], *, every: bool, now: bool, dry_run: bool
+) -> int:
+    """Invoke the function ``reprocess`` until it has visited the whole selection, and print what it did.
+
+    Parameters
+    ----------
+    options
+        Fields of its input, None for each option that was not given.
+    every
+        Include DONE manifests that left no file out.
+    now
+        Start ``overnight`` for the hours of the manifests that were queued.
+
+    Returns
+    -------
+    The exit code: 1 when everything that was named is unknown, ignored or unusable.
+
+    Raises
+    ------
+    InvalidInputError
+        ``options`` do not hold exactly one kind of selection; or the function refused them.
+    """
+    fields = {name: value for name, value in options.items() if value is not None}
+    named = fields.keys() & {"files", "manifests"}
+    if len(named) + bool(fields.keys() - named) != 1:
+        raise InvalidInputError(f"reprocess needs files, manifests, or a dataset or hours: {EXAMPLES}")
+    only = "all" if every else "failed"
+    # All pages are one request: the function queues a manifest once for each, also when an invocation is repeated.
+    event = {**fields, "only": only, "dryRun": dry_run, "request": f"command-{secrets.token_hex(8)}"}
+    response = _invoke_to_the_end(stack, event)
+    typer.echo(_summary(response))
+    selection = response["selection"]
+    if selection is not None and not dry_run:
+        if now:
+            typer.echo(f"overnight started: {stack.start_overnight(selection)}")
+        else:
+            typer.echo("the next overnight run converts them")
+    refused = sum(response[name] for name in FRUITLESS)
+    return 1 if refused and refused == sum(response[name] for name in ("queued", *UNQUEUED_LABELS)) else 0
+
+
+def _invoke_to_the_end(stack: DeployedStack, event: Mapping[str, Any]) -> dict[str, Any]:
+    """The last response, which has the totals of all; prints the messages of each."""
+    token = None
+    while True:
+        response = stack.reprocess(event if token is None else {**event, "token": token})
+        for message in response["messages"]:
+            typer.echo(message)
+        if response["omitted"]:
+            typer.echo(f"... and {response['omitted']:,} more")
+        token = response["token"]
+        if token is None:
+            return response
+        typer.echo(f"so far: {_summary(response)}")
+
+
+def _summary(response: Mapping[str, Any]) -> str:
+    unqueued = [f"{response[name]:,} {label}" for name, label in UNQUEUED_LABELS.items() if response[name]]
+    if not response["queued"] and not unqueued:
+        return "nothing to reprocess: no manifest of this selection has ended"
+    action = (
+        "dry run, nothing was done; manifests to be queued again" if response["dryRun"] else "manifests queued again"
+    )
+    size = f" (files: {response['files']:,}, {response['bytes'] / 1e9:,.3f} GB)" if response["queued"] else ""
+    return ", ".join([f"{action}: {response['queued']:,}{size}", *unqueued])

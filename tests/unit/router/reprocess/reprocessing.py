@@ -1,0 +1,85 @@
+"""What the tests of reprocess share: manifests that have ended, and requests."""
+
+from typing import Any
+
+from lake.ledger import ManifestRow
+from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id, write_manifest
+from lake.partition import Partition
+from router.ownership import RoutedArrival, take_ownership
+from router.reprocess.handler import reprocess
+from tests.unit.lake.transitions import DOCUMENT
+from tests.unit.lake.world import PARTITION, file_of
+from tests.unit.router.conftest import Deployment
+
+
+def owned(deployment: Deployment, *names: str, partition: Partition = PARTITION, lane: Lane = Lane.BATCH) -> str:
+    """One manifest whose files have arrival rows; its id."""
+    routed = [RoutedArrival(file_of(f"{partition.dataset}/{name}"), partition, lane, "test") for name in names]
+    (manifest,) = take_ownership(deployment.services, routed, {}).manifests
+    deployment.faults.writes.clear()
+    return manifest.id
+
+
+def failed(deployment: Deployment, *names: str, partition: Partition = PARTITION, lane: Lane = Lane.BATCH) -> str:
+    manifest = owned(deployment, *names, partition=partition, lane=lane)
+    fail(deployment, manifest)
+    return manifest
+
+
+def done(
+    deployment: Deployment,
+    *names: str,
+    unreadable: bool = False,
+    partition: Partition = PARTITION,
+    lane: Lane = Lane.BATCH,
+) -> str:
+    manifest = owned(deployment, *names, partition=partition, lane=lane)
+    convert(deployment, manifest, unreadable=unreadable)
+    return manifest
+
+
+def fail(deployment: Deployment, manifest: str) -> None:
+    assert deployment.ledger.manifests.fail(deployment.row(manifest), "gave up after 3 attempts", deployment.now)
+    deployment.faults.writes.clear()
+
+
+def convert(deployment: Deployment, manifest: str, *, unreadable: bool = False) -> None:
+    """Publish the current generation, as a run does, from a stand-in for its commit document."""
+    manifests = deployment.ledger.manifests
+    claim = deployment.claimed(deployment.row(manifest))
+    if unreadable:
+        manifests.release(claim.row, "1 file cannot be read", deployment.now, "exclusions/e.json")
+        claim = deployment.claimed(deployment.row(manifest))
+    manifests.commit(claim, DOCUMENT, deployment.now)
+    assert manifests.finish(deployment.row(manifest), deployment.now)
+    deployment.faults.writes.clear()
+
+
+def superseded(deployment: Deployment, manifest: str, *parts: tuple[str, ...]) -> list[str]:
+    """The manifest's files in successors of their own; their ids."""
+    row = deployment.row(manifest)
+    successors = [successor(deployment, row, tuple(file_of(f"orders/{name}") for name in part)) for part in parts]
+    assert deployment.ledger.manifests.supersede([row], successors, "poison", deployment.now)
+    deployment.faults.writes.clear()
+    return [item.id for item in successors]
+
+
+def successor(deployment: Deployment, row: ManifestRow, files: tuple[ObjectVersion, ...]) -> Manifest:
+    made = Manifest(new_manifest_id(deployment.now), Lane.BATCH, row.partition, deployment.now.isoformat(), files)
+    write_manifest(deployment.raw_s3, "control", made)
+    return made
+
+
+def ask(deployment: Deployment, *names: str, request: str = "request-1", **fields: Any) -> dict[str, Any]:
+    files = {"files": [f"s3://input/orders/{name}" for name in names]} if names else {}
+    return reprocess({"request": request, **files, **fields}, deployment.services)
+
+
+def counts(answer: dict[str, Any]) -> dict[str, int]:
+    """Counts that are not zero, without sizes."""
+    return {name: value for name, value in answer.items() if type(value) is int and value and name != "bytes"}
+
+
+def generations(deployment: Deployment, *manifests: str) -> list[tuple[str, int]]:
+    rows = [deployment.row(manifest) for manifest in manifests]
+    return [(row.state, row.generation) for row in rows]
