@@ -80,6 +80,9 @@ def main(settings_file: Path) -> None:
             minute_seconds=settings.glue_minute_seconds,
         ),
         _assume_role,
+        lambda access_key, bucket, key, target: isolation.client("s3", settings.endpoint, access_key).download_file(
+            bucket, key, str(target)
+        ),
     )
     threading.Thread(target=_end_with_owner, args=(runs,), daemon=True).start()
 

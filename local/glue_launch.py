@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from local import isolation
-from local.isolation import REGION, AccessKey, AwsClient, isolated_environment
+from local.isolation import REGION, AccessKey, isolated_environment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +30,10 @@ appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
 """
+
+
+Fetch = Callable[[AccessKey, str, str, Path], None]
+"""``fetch(access_key, bucket, key, target)`` downloads one object to a file as the identity of the access key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,7 @@ def merged_arguments(job: Mapping[str, Any], request: Mapping[str, Any]) -> dict
 
 
 def prepare(
-    settings: GlueSettings, folder: Path, job: Mapping[str, Any], run: Mapping[str, Any], key: AccessKey
+    settings: GlueSettings, folder: Path, job: Mapping[str, Any], run: Mapping[str, Any], key: AccessKey, fetch: Fetch
 ) -> Path:
     """Fill the existing, empty ``folder`` with the run's files; returns the launch file for ``local.glue_child``.
 
@@ -66,14 +70,13 @@ def prepare(
 
     Raises
     ------
-    ClientError
-        The script or a module does not exist, or the role may not read it.
+    Exception
+        Whatever ``fetch`` raises, for example because the script does not exist, or the role may not read it.
     """
     arguments: dict[str, str] = run["Arguments"]
-    s3 = isolation.client("s3", settings.endpoint, key)
-    script = _fetch_uri(s3, job["Command"]["ScriptLocation"], folder / "script")
+    script = _fetch_uri(job["Command"]["ScriptLocation"], folder / "script", key, fetch)
     modules = [
-        _fetch_uri(s3, uri.strip(), folder / "modules" / str(index))
+        _fetch_uri(uri.strip(), folder / "modules" / str(index), key, fetch)
         for index, uri in enumerate(arguments.get("--extra-py-files", "").split(","))
         if uri.strip()
     ]
@@ -101,11 +104,11 @@ def prepare(
     return launch_file
 
 
-def _fetch_uri(s3: AwsClient, uri: str, folder: Path) -> Path:
+def _fetch_uri(uri: str, folder: Path, key: AccessKey, fetch: Fetch) -> Path:
     parts = urlsplit(uri, allow_fragments=False)
     folder.mkdir(parents=True)
     target = folder / Path(parts.path).name
-    s3.download_file(parts.netloc, parts.path.lstrip("/"), str(target))
+    fetch(key, parts.netloc, parts.path.lstrip("/"), target)
     return target
 
 

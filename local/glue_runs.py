@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from local.errors import ConcurrentRunsExceededError
-from local.glue_launch import GlueSettings, merged_arguments, prepare
+from local.glue_launch import Fetch, GlueSettings, merged_arguments, prepare
 from local.isolation import AccessKey
 from local.processes import end_session, kill_session
 from local.run_log import last_error
@@ -43,9 +43,10 @@ class GlueRuns:
     A run's record is a dict like Glue's ``JobRun``, which is updated in place until the run has ended.
     """
 
-    def __init__(self, settings: GlueSettings, assume_role: AssumeRole) -> None:
+    def __init__(self, settings: GlueSettings, assume_role: AssumeRole, fetch: Fetch) -> None:
         self._settings = settings
         self._assume_role = assume_role
+        self._fetch = fetch
         self._lock = threading.Lock()
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -96,7 +97,7 @@ class GlueRuns:
             folder = self._settings.runs / str(run["Id"])
             folder.mkdir(parents=True)
             key = self._assume_role(str(job["Role"]), "glue.amazonaws.com", f"GlueJobRunnerSession-{run['Id'][:16]}")
-            launch_file = prepare(self._settings, folder, job, run, key)
+            launch_file = prepare(self._settings, folder, job, run, key, self._fetch)
             state, message = self._watch(self._launch(run, launch_file, log_file), run, log_file)
         except Exception as error:  # a state machine polls the run: it must reach a final state after any error
             state, message = "FAILED", f"LAUNCH ERROR | {type(error).__name__}: {error}"
