@@ -31,9 +31,8 @@ def connect_to_stage(stage: str, local: bool) -> DeployedStack:
                 f"no local cloud of stage {stage} is running on this machine: run 'hybrid-router local up'"
             )
         cloud = json.loads(state.read_text(encoding="utf-8"))
-        return DeployedStack.connect(
-            cloud["outputs"], isolation.session(), cloud["endpoint"], isolation.client_config()
-        )
+        session = isolation.session(isolation.AccessKey(**cloud["access_key"]))
+        return DeployedStack.connect(cloud["outputs"], session, cloud["endpoint"], isolation.client_config())
     session = boto3.Session()
     try:
         stacks = session.client("cloudformation").describe_stacks(StackName=stack_name(stage))["Stacks"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import typer
@@ -37,9 +38,11 @@ def local_up(settings_file: Path) -> None:
         with LocalCloud.start(state_dir, log=typer.echo) as cloud:
             typer.echo("running cdk synth and deploying its template unchanged")
             outputs = cloud.deploy(synth(settings, state_dir / "cdk.out"))
-            state = {"endpoint": cloud.endpoint, "outputs": outputs, "pid": os.getpid()}
+            key = asdict(cloud.access_key)
+            state = {"endpoint": cloud.endpoint, "access_key": key, "outputs": outputs, "pid": os.getpid()}
+            state_file.touch(mode=0o600)
             state_file.write_text(json.dumps(state), encoding="utf-8")
-            typer.echo(f"\nendpoint  {cloud.endpoint}   (access key and secret: test)")
+            typer.echo(f"\nendpoint  {cloud.endpoint}   (its access key is in {state_file})")
             for name, value in sorted(outputs.items()):
                 typer.echo(f"{name:<22} {value}")
             typer.echo(f"logs      {cloud.logs_dir}")

@@ -39,11 +39,20 @@ class LocalCloud:
     If the process that started it ends, even by SIGKILL, everything that the cloud started ends as well.
     """
 
-    def __init__(self, state_dir: Path, port: int, process: subprocess.Popen[bytes], resources: ExitStack) -> None:
+    def __init__(
+        self,
+        state_dir: Path,
+        port: int,
+        access_key: isolation.AccessKey,
+        process: subprocess.Popen[bytes],
+        resources: ExitStack,
+    ) -> None:
         self.state_dir = state_dir
+        self.access_key = access_key
+        """Of the account's root user, who may do everything."""
         self.logs_dir = state_dir / "logs"
         self.endpoint = f"http://127.0.0.1:{port}"
-        self.environment = isolation.isolated_environment(self.endpoint)
+        self.environment = isolation.isolated_environment(self.endpoint, access_key)
         """The whole environment for a process that uses this cloud and no other."""
         self._port = port
         self._process = process
@@ -90,7 +99,8 @@ class LocalCloud:
             settings = EmulatorSettings(
                 listener.fileno(), port, str(state_dir), tuple(map(str, jars)), glue_minute_seconds
             )
-            cloud = cls(state_dir, port, _spawn(settings, state_dir, lock), resources.pop_all())
+            key = isolation.AccessKey.random()
+            cloud = cls(state_dir, port, key, _spawn(settings, key, state_dir, lock), resources.pop_all())
         try:
             cloud._wait_until_healthy()
         except BaseException:
@@ -106,7 +116,7 @@ class LocalCloud:
         """
         with self._clients_lock:
             if service not in self._clients:
-                self._clients[service] = isolation.client(service, self.endpoint)
+                self._clients[service] = isolation.client(service, self.endpoint, self.access_key)
             return self._clients[service]
 
     def deploy(self, cdk_out: Path) -> dict[str, str]:
@@ -155,7 +165,9 @@ class LocalCloud:
 
 
 def _claim(state_dir: Path) -> IO[str]:
-    state_dir.mkdir(parents=True, exist_ok=True)
+    state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Its files hold keys with which code can be run as this user.
+    state_dir.chmod(0o700)
     lock = (state_dir / "lock").open("w")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -181,14 +193,16 @@ def _loopback_listener() -> socket.socket:
     return listener
 
 
-def _spawn(settings: EmulatorSettings, state_dir: Path, lock: IO[str]) -> subprocess.Popen[bytes]:
+def _spawn(
+    settings: EmulatorSettings, key: isolation.AccessKey, state_dir: Path, lock: IO[str]
+) -> subprocess.Popen[bytes]:
     settings_file = state_dir / "emulator" / "settings.json"
     settings_file.write_text(json.dumps(asdict(settings)))
     with (state_dir / "logs" / "emulator.log").open("wb") as log:
         return subprocess.Popen(
             [sys.executable, "-m", "local.emulator_process", str(settings_file)],
             cwd=_CHECKOUT,
-            env=emulator_environment(settings.port, state_dir),
+            env=emulator_environment(settings.port, key, state_dir),
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=subprocess.STDOUT,

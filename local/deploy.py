@@ -7,12 +7,13 @@ import json
 import time
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
 from local.errors import LocalCloudError
-from local.isolation import ACCOUNT, REGION, AwsClient
+from local.isolation import ACCOUNT, BUCKET_PLACE, REGION, AwsClient
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,7 +65,6 @@ def _stacks_in_order(artifacts: dict[str, Any]) -> Iterator[str]:
 
 def _upload_assets(clients: Clients, cdk_out: Path, manifest: str) -> None:
     s3 = clients("s3")
-    buckets = {bucket["Name"] for bucket in s3.list_buckets()["Buckets"]}
     for asset in json.loads((cdk_out / manifest).read_text())["files"].values():
         source = asset["source"]
         if "path" not in source:
@@ -75,9 +75,7 @@ def _upload_assets(clients: Clients, cdk_out: Path, manifest: str) -> None:
         content = _zip(path) if source.get("packaging") == "zip" else path.read_bytes()
         for destination in asset["destinations"].values():
             bucket = _resolve_placeholders(destination["bucketName"])
-            if bucket not in buckets:
-                s3.create_bucket(Bucket=bucket)
-                buckets.add(bucket)
+            _ensure_bucket(s3, bucket)
             s3.put_object(Bucket=bucket, Key=_resolve_placeholders(destination["objectKey"]), Body=content)
 
 
@@ -127,9 +125,14 @@ def _template_argument(clients: Clients, name: str, template: str) -> dict[str, 
         return {"TemplateBody": template}
     s3 = clients("s3")
     bucket, key = f"cdk-hnb659fds-assets-{ACCOUNT}-{REGION}", f"{name}.template.json"
-    s3.create_bucket(Bucket=bucket)
+    _ensure_bucket(s3, bucket)
     s3.put_object(Bucket=bucket, Key=key, Body=template.encode())
     return {"TemplateURL": f"{s3.meta.endpoint_url}/{bucket}/{key}"}
+
+
+def _ensure_bucket(s3: AwsClient, bucket: str) -> None:
+    with suppress(s3.exceptions.BucketAlreadyOwnedByYou):
+        s3.create_bucket(Bucket=bucket, CreateBucketConfiguration=BUCKET_PLACE)
 
 
 def _describe_stack(cloudformation: AwsClient, name: str) -> dict[str, Any] | None:

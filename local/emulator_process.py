@@ -18,6 +18,7 @@ from pathlib import Path
 from local import isolation
 from local.glue_launch import GlueSettings
 from local.glue_runs import GlueRuns
+from local.own_requests import only_own_requests
 from local.processes import kill_session
 
 
@@ -41,9 +42,13 @@ class EmulatorSettings:
         return f"http://127.0.0.1:{self.port}"
 
 
-def emulator_environment(port: int, state: Path) -> dict[str, str]:
-    """The whole environment of the emulator: isolated, with its files under ``state`` and one listening port."""
-    return isolation.isolated_environment(f"http://127.0.0.1:{port}") | {
+def emulator_environment(port: int, key: isolation.AccessKey, state: Path) -> dict[str, str]:
+    """The whole environment of the emulator: isolated, with its files under ``state`` and one listening port.
+
+    ``key`` is the root user's; every other identity gets its keys from the emulator.
+    """
+    return isolation.isolated_environment(f"http://127.0.0.1:{port}", key) | {
+        "AUTH": "true",
         "GATEWAY_PORT": str(port),
         "BIND_HOST": "127.0.0.1",
         "MINISTACK_HOST": "127.0.0.1",
@@ -74,17 +79,26 @@ def main(settings_file: Path) -> None:
             jars=tuple(Path(jar) for jar in settings.jars),
             minute_seconds=settings.glue_minute_seconds,
         ),
-        lambda bucket, key, target: isolation.client("s3", settings.endpoint).download_file(bucket, key, str(target)),
+        _assume_role,
+        lambda access_key, bucket, key, target: isolation.client("s3", settings.endpoint, access_key).download_file(
+            bucket, key, str(target)
+        ),
     )
     threading.Thread(target=_end_with_owner, args=(runs,), daemon=True).start()
 
     from local import emulator_patches  # noqa: PLC0415  (the emulator reads the environment when it is imported)
 
-    emulator_patches.install(runs, lambda_logs=state / "logs" / "lambda", runtime_dir=state / "lambda-runtime")
-    asyncio.run(_serve(settings.socket))
+    emulator_patches.install(runs, logs=state / "logs", runtime_dir=state / "lambda-runtime")
+    asyncio.run(_serve(settings.socket, settings.port))
 
 
-async def _serve(socket: int) -> None:
+def _assume_role(role_arn: str, service: str, session: str) -> isolation.AccessKey:
+    from local.emulator_patches.identities.access_keys import session_key  # noqa: PLC0415
+
+    return session_key(role_arn, service, session)
+
+
+async def _serve(socket: int, port: int) -> None:
     from hypercorn.asyncio import serve  # noqa: PLC0415
     from hypercorn.config import Config  # noqa: PLC0415
     from ministack.app import app  # type: ignore[import-untyped]  # noqa: PLC0415
@@ -93,7 +107,7 @@ async def _serve(socket: int) -> None:
     config.bind = [f"fd://{socket}"]
     config.keep_alive_timeout = 75
     config.accesslog = None
-    await serve(app, config)
+    await serve(only_own_requests(app, port), config)
 
 
 def _end_with_owner(runs: GlueRuns) -> None:

@@ -11,3 +11,7 @@ class LocalCloudError(TerminalError):
 
 class ConcurrentRunsExceededError(TerminalError):
     """A Glue job has as many live runs as its MaxConcurrentRuns allows."""
+
+
+class RefusedError(LocalCloudError):
+    """A role or a service may not do what it tried; the message is AWS's sentence."""

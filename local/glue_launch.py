@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from local.isolation import ACCESS_KEY, REGION, SECRET_KEY, isolated_environment
+from local.isolation import REGION, AccessKey, isolated_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
 # An editable install puts the checkout on the sys.path of every Python process; on Glue there is no checkout.
@@ -28,8 +31,9 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
 """
 
-Fetch = Callable[[str, str, Path], None]
-"""``fetch(bucket, key, target)`` downloads one object to a file."""
+
+Fetch = Callable[[AccessKey, str, str, Path], None]
+"""``fetch(access_key, bucket, key, target)`` downloads one object to a file as the identity of the access key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +58,25 @@ def merged_arguments(job: Mapping[str, Any], request: Mapping[str, Any]) -> dict
     return {str(key): str(value) for layer in layers for key, value in (layer or {}).items()}
 
 
-def prepare(settings: GlueSettings, folder: Path, job: Mapping[str, Any], run: Mapping[str, Any], fetch: Fetch) -> Path:
+def prepare(
+    settings: GlueSettings, folder: Path, job: Mapping[str, Any], run: Mapping[str, Any], key: AccessKey, fetch: Fetch
+) -> Path:
     """Fill the existing, empty ``folder`` with the run's files; returns the launch file for ``local.glue_child``.
+
+    Parameters
+    ----------
+    key
+        Of the job's role: with it the run reads its script, and works.
 
     Raises
     ------
     Exception
-        Whatever ``fetch`` raises, for example because the script does not exist.
+        Whatever ``fetch`` raises, for example because the script does not exist, or the role may not read it.
     """
     arguments: dict[str, str] = run["Arguments"]
-    script = _fetch_uri(job["Command"]["ScriptLocation"], folder / "script", fetch)
+    script = _fetch_uri(job["Command"]["ScriptLocation"], folder / "script", key, fetch)
     modules = [
-        _fetch_uri(uri.strip(), folder / "modules" / str(index), fetch)
+        _fetch_uri(uri.strip(), folder / "modules" / str(index), key, fetch)
         for index, uri in enumerate(arguments.get("--extra-py-files", "").split(","))
         if uri.strip()
     ]
@@ -73,9 +84,9 @@ def prepare(settings: GlueSettings, folder: Path, job: Mapping[str, Any], run: M
     start_module = folder / "start" / "sitecustomize.py"
     start_module.parent.mkdir(parents=True)
     start_module.write_text(_HIDE_CHECKOUT_SCRIPT.format(checkout=str(_CHECKOUT)))
-    conf = _write_spark_conf(settings, folder, arguments.get("--conf", ""))
+    conf = _write_spark_conf(settings, folder, arguments.get("--conf", ""), key)
     python_path = [start_module.parent, *(module.parent if module.suffix == ".py" else module for module in modules)]
-    environment = isolated_environment(settings.endpoint) | {
+    environment = isolated_environment(settings.endpoint, key) | {
         "PYTHONPATH": ":".join(str(entry) for entry in python_path),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
@@ -93,15 +104,15 @@ def prepare(settings: GlueSettings, folder: Path, job: Mapping[str, Any], run: M
     return launch_file
 
 
-def _fetch_uri(uri: str, folder: Path, fetch: Fetch) -> Path:
+def _fetch_uri(uri: str, folder: Path, key: AccessKey, fetch: Fetch) -> Path:
     parts = urlsplit(uri, allow_fragments=False)
     folder.mkdir(parents=True)
     target = folder / Path(parts.path).name
-    fetch(parts.netloc, parts.path.lstrip("/"), target)
+    fetch(key, parts.netloc, parts.path.lstrip("/"), target)
     return target
 
 
-def _write_spark_conf(settings: GlueSettings, folder: Path, job_conf: str) -> Path:
+def _write_spark_conf(settings: GlueSettings, folder: Path, job_conf: str, key: AccessKey) -> Path:
     conf = folder / "conf"
     conf.mkdir()
     properties = {
@@ -120,9 +131,10 @@ def _write_spark_conf(settings: GlueSettings, folder: Path, job_conf: str) -> Pa
         "spark.hadoop.fs.s3a.endpoint.region": REGION,
         "spark.hadoop.fs.s3a.path.style.access": "true",
         "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
-        "spark.hadoop.fs.s3a.access.key": ACCESS_KEY,
-        "spark.hadoop.fs.s3a.secret.key": SECRET_KEY,
-        "spark.hadoop.fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
+        "spark.hadoop.fs.s3a.access.key": key.id,
+        "spark.hadoop.fs.s3a.secret.key": key.secret,
+        "spark.hadoop.fs.s3a.session.token": key.session_token or "",
+        "spark.hadoop.fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider",
     }
     # The value of Glue's only --conf argument holds several settings as "a=1 --conf b=2".
     job_properties = (part.strip().partition("=") for part in job_conf.split("--conf") if "=" in part)

@@ -12,11 +12,13 @@ import sys
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from local.errors import ConcurrentRunsExceededError
 from local.glue_launch import Fetch, GlueSettings, merged_arguments, prepare
+from local.isolation import AccessKey
 from local.processes import end_session, kill_session
 from local.run_log import last_error
 
@@ -31,6 +33,9 @@ _MAX_STREAM_MINUTES = 14 * 24 * 60
 """Glue ends a streaming run after 14 days (https://docs.aws.amazon.com/glue/latest/dg/glue-streaming-maintenance.html)."""
 _CHECKOUT = Path(__file__).resolve().parents[1]
 
+AssumeRole = Callable[[str, str, str], AccessKey]
+"""``assume_role(role_arn, service, session)`` gives temporary credentials of a role."""
+
 
 class GlueRuns:
     """Starts, watches and ends runs; its methods may be called from several threads.
@@ -38,8 +43,9 @@ class GlueRuns:
     A run's record is a dict like Glue's ``JobRun``, which is updated in place until the run has ended.
     """
 
-    def __init__(self, settings: GlueSettings, fetch: Fetch) -> None:
+    def __init__(self, settings: GlueSettings, assume_role: AssumeRole, fetch: Fetch) -> None:
         self._settings = settings
+        self._assume_role = assume_role
         self._fetch = fetch
         self._lock = threading.Lock()
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -90,7 +96,8 @@ class GlueRuns:
         try:
             folder = self._settings.runs / str(run["Id"])
             folder.mkdir(parents=True)
-            launch_file = prepare(self._settings, folder, job, run, self._fetch)
+            key = self._assume_role(str(job["Role"]), "glue.amazonaws.com", f"GlueJobRunnerSession-{run['Id'][:16]}")
+            launch_file = prepare(self._settings, folder, job, run, key, self._fetch)
             state, message = self._watch(self._launch(run, launch_file, log_file), run, log_file)
         except Exception as error:  # a state machine polls the run: it must reach a final state after any error
             state, message = "FAILED", f"LAUNCH ERROR | {type(error).__name__}: {error}"

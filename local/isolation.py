@@ -7,6 +7,8 @@ credential, endpoint, proxy, Spark or Java setting of the user can direct a requ
 from __future__ import annotations
 
 import os
+import secrets
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -16,10 +18,12 @@ from botocore.config import Config
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-ACCOUNT = "000000000000"
-REGION = "us-east-1"
-ACCESS_KEY = "test"
-SECRET_KEY = "test"  # noqa: S105  (not a secret: the emulator accepts every key)
+ACCOUNT = "111122223333"
+REGION = "eu-central-1"
+"""Not us-east-1: many programs fall back to it, so a region that is missing somewhere would not show."""
+
+BUCKET_PLACE = {"LocationConstraint": REGION}
+"""``CreateBucketConfiguration`` of CreateBucket, which every region but us-east-1 demands."""
 
 # boto3 creates the methods of its clients at run time.
 AwsClient = Any
@@ -41,15 +45,35 @@ _KEPT_VARIABLES = (
 _NOWHERE = os.devnull
 
 
-def isolated_environment(endpoint: str, base: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The whole environment of a child process that may use ``endpoint`` only.
+@dataclass(frozen=True, slots=True)
+class AccessKey:
+    """Credentials of one identity of a local cloud."""
+
+    id: str
+    secret: str
+    session_token: str | None = None
+
+    @classmethod
+    def random(cls, prefix: str = "AKIA") -> AccessKey:
+        """A key that nobody can guess; ``prefix`` is AWS's for its kind (ASIA: temporary)."""
+        token = secrets.token_urlsafe(48) if prefix == "ASIA" else None
+        return cls(prefix + secrets.token_hex(8).upper(), secrets.token_urlsafe(30), token)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables from which AWS's libraries read it."""
+        token = {} if self.session_token is None else {"AWS_SESSION_TOKEN": self.session_token}
+        return {"AWS_ACCESS_KEY_ID": self.id, "AWS_SECRET_ACCESS_KEY": self.secret, **token}
+
+
+def isolated_environment(endpoint: str, key: AccessKey, base: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The whole environment of a child process that may use ``endpoint`` only, as the identity of ``key``.
 
     From ``base`` (default: the environment of this process) it keeps only what programs need to start.
     """
     source = os.environ if base is None else base
     return {name: source[name] for name in _KEPT_VARIABLES if name in source} | {
-        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
-        "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+        **key.environment,
         "AWS_REGION": REGION,
         "AWS_DEFAULT_REGION": REGION,
         "AWS_ENDPOINT_URL": endpoint,
@@ -65,7 +89,7 @@ def isolated_environment(endpoint: str, base: Mapping[str, str] | None = None) -
     }
 
 
-def session() -> boto3.Session:
+def session(key: AccessKey) -> boto3.Session:
     """A boto3 session that reads no file and no variable of the user; use it with an explicit endpoint."""
     core = botocore.session.Session(
         session_vars={
@@ -76,7 +100,11 @@ def session() -> boto3.Session:
         }
     )
     return boto3.Session(
-        aws_access_key_id=ACCESS_KEY, aws_secret_access_key=SECRET_KEY, region_name=REGION, botocore_session=core
+        aws_access_key_id=key.id,
+        aws_secret_access_key=key.secret,
+        aws_session_token=key.session_token,
+        region_name=REGION,
+        botocore_session=core,
     )
 
 
@@ -93,7 +121,7 @@ def client_config() -> Config:
     )
 
 
-def client(service: str, endpoint: str) -> AwsClient:
-    """A new boto3 client of ``service`` that uses ``endpoint`` with fake credentials and without a proxy."""
-    connect: Any = session().client
+def client(service: str, endpoint: str, key: AccessKey) -> AwsClient:
+    """A new boto3 client of ``service`` that uses ``endpoint`` as the identity of ``key``, without a proxy."""
+    connect: Any = session(key).client
     return connect(service, endpoint_url=endpoint, config=client_config(), verify=True)

@@ -81,7 +81,9 @@ def run_demo(data: Path | None, output: Path, state: Path) -> int:
         template = synth(demo_settings(), state / "cdk.out")
         console.log("deploying its template unchanged")
         outputs = cloud.deploy(template)
-        stack = DeployedStack.connect(outputs, isolation.session(), cloud.endpoint, isolation.client_config())
+        stack = DeployedStack.connect(
+            outputs, isolation.session(cloud.access_key), cloud.endpoint, isolation.client_config()
+        )
         sent_files = _send_through_both_lanes(stack, files, console)
         stages.export(stack, output, console)
         return _check_and_report(stack, sent_files, output, cloud.logs_dir, console, time.monotonic() - started)

@@ -22,15 +22,15 @@ EmulatorValue = Any
 """A record, request or response of the emulator, which has no types."""
 
 
-def install(runs: GlueRuns, *, lambda_logs: Path, runtime_dir: Path) -> None:
+def install(runs: GlueRuns, *, logs: Path, runtime_dir: Path) -> None:
     """Apply all patches; call it before the emulator serves, and after its environment is set, which its import reads.
 
     Parameters
     ----------
     runs
         Starts and ends the Glue runs.
-    lambda_logs
-        The folder for the functions' logs.
+    logs
+        The folder for the functions' logs and for the record of used permissions.
     runtime_dir
         An existing, empty folder for the packages that functions may import.
 
@@ -42,10 +42,19 @@ def install(runs: GlueRuns, *, lambda_logs: Path, runtime_dir: Path) -> None:
     version = metadata.version("ministack")
     if version != PINNED_VERSION:
         raise LocalCloudError(f"ministack {version} is installed, {PINNED_VERSION} is required: run uv sync.")
-    from local.emulator_patches import glue_jobs, lambda_functions, objects, schedules, state_machines  # noqa: PLC0415
+    from local.emulator_patches import (  # noqa: PLC0415
+        glue_jobs,
+        identities,
+        lambda_functions,
+        objects,
+        schedules,
+        state_machines,
+    )
 
     glue_jobs.patch(runs)
     state_machines.patch(runs)
-    lambda_functions.patch(lambda_logs, runtime_dir)
+    lambda_functions.patch(logs / "lambda", runtime_dir)
     schedules.patch()
     objects.patch()
+    # Last: it wraps what the others replace.
+    identities.patch(logs / "permissions.jsonl")

@@ -13,6 +13,7 @@ from tests.chaos.history import Report
 from tests.chaos.injection import Fault
 from tests.chaos.inputs import Input, random_body
 from tests.chaos.random_settings import random_settings
+from tests.roles import create_unlimited_role
 
 if TYPE_CHECKING:
     from lake.settings import Settings
@@ -69,6 +70,7 @@ def run_glue_history(cloud: LocalCloud, clients: Clients, number: int, seed: int
     world = GlueWorld.create(clients, random, _settings(random), versions=True)
     assert isinstance(world, GlueWorld)
     world.cloud_glue = cloud.client("glue")
+    world.job_role = create_unlimited_role(cloud.client("iam"), f"chaos-{number}")
     world.glue = _GlueWithoutStarts(world.cloud_glue)  # type: ignore[assignment]
     world.deploy()
     try:

@@ -34,6 +34,7 @@ class GlueWorld(World):
     """A world whose clock is the real one."""
 
     cloud_glue: Any = None
+    job_role: str = ""
     clock_offset: timedelta = timedelta()
     """Moves the clock of the Lambdas, not that of the jobs."""
     marks: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="chaos-marks-")))
@@ -61,7 +62,7 @@ class GlueWorld(World):
         ):
             self.cloud_glue.create_job(
                 Name=name,
-                Role="arn:aws:iam::000000000000:role/chaos",
+                Role=self.job_role,
                 Command={"Name": command, "ScriptLocation": f"s3://{control}/assets/run_job.py", "PythonVersion": "3"},
                 ExecutionProperty={"MaxConcurrentRuns": 3},
                 DefaultArguments={

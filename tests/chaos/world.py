@@ -16,6 +16,7 @@ import batch_job.main
 from lake.errors import HybridRouterError
 from lake.ledger import Ledger
 from lake.resource_names import ResourceNames
+from local.isolation import BUCKET_PLACE
 from router.plan.handler import plan
 from router.promote.handler import promote
 from router.route.handler import route
@@ -78,7 +79,7 @@ class World:
         jobs = (f"{name}-stream", f"{name}-batch")
         resources = ResourceNames(*buckets, f"{name}-ledger", *jobs, f"{name}_lake")  # type: ignore[call-arg]
         for bucket in buckets:
-            clients.s3.create_bucket(Bucket=bucket)
+            clients.s3.create_bucket(Bucket=bucket, CreateBucketConfiguration=BUCKET_PLACE)
         if versions:
             versioning = {"Status": "Enabled"}
             clients.s3.put_bucket_versioning(Bucket=resources.input_bucket, VersioningConfiguration=versioning)

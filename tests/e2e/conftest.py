@@ -46,5 +46,7 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
     folder = tmp_path_factory.mktemp("cloud")
     with LocalCloud.start(folder / "state") as cloud:
         outputs = cloud.deploy(synth(e2e_settings(), folder / "cdk.out"))
-        deployment = DeployedStack.connect(outputs, isolation.session(), cloud.endpoint, isolation.client_config())
+        deployment = DeployedStack.connect(
+            outputs, isolation.session(cloud.access_key), cloud.endpoint, isolation.client_config()
+        )
         yield Scenario(cloud, deployment)

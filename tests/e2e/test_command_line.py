@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cli.connect import LOCAL_STATE
 from local import isolation
 from local.processes import end_session
 from tests.e2e.waiting import PATIENCE_SECONDS, wait_for
@@ -57,6 +59,11 @@ class LocalUp:
         """The value that it printed after ``name``."""
         return next(line.split()[1] for line in self.output.splitlines() if line.startswith(f"{name} "))
 
+    def client(self, service: str) -> isolation.AwsClient:
+        """A client with the cloud's own key."""
+        key = json.loads((LOCAL_STATE / f"{self.stage}.json").read_text())["access_key"]
+        return isolation.client(service, self.printed("endpoint"), isolation.AccessKey(**key))
+
     def end(self) -> None:
         """End it as Ctrl-C does, so that it removes its files; kill it if it does not end in time."""
         if self.process.poll() is None:
@@ -97,7 +104,7 @@ def test_explain_follows_a_file(two: list[LocalUp]) -> None:
     # Given a file to convert and one that is ignored.
     first, second = two
     bucket = first.printed("InputBucket")
-    s3 = isolation.client("s3", first.printed("endpoint"))
+    s3 = first.client("s3")
     s3.put_object(Bucket=bucket, Key="orders/a b.ndjson", Body=b'{"a":1}\n')
     s3.put_object(Bucket=bucket, Key="orders/notes.txt", Body=b"hello")
 
@@ -130,7 +137,7 @@ def test_a_queued_file_is_promoted_and_the_stream_converts_it(two: list[LocalUp]
     cloud = two[0]
     bucket, place = cloud.printed("InputBucket"), ("--local", "--stage", cloud.stage)
     urgent, patient = (f"s3://{bucket}/clicks/{name}.ndjson" for name in ("wanted soon", "patient"))
-    s3 = isolation.client("s3", cloud.printed("endpoint"))
+    s3 = cloud.client("s3")
     for uri in (urgent, patient):
         s3.put_object(Bucket=bucket, Key=uri.removeprefix(f"s3://{bucket}/"), Body=b'{"a":1}\n')
 

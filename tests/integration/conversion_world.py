@@ -18,6 +18,7 @@ from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id, write_
 from lake.partition import Partition
 from lake.resource_names import ResourceNames
 from lake.settings import Settings
+from local.isolation import BUCKET_PLACE
 from transform.clients import s3_client
 from transform.context import ConversionContext, JobServices
 from transform.convert import convert
@@ -72,7 +73,7 @@ class ConversionWorld:
         )
         s3 = s3_client()
         for bucket in (resources.input_bucket, *resources.output_buckets, resources.control_bucket):
-            s3.create_bucket(Bucket=bucket)
+            s3.create_bucket(Bucket=bucket, CreateBucketConfiguration=BUCKET_PLACE)
         if versions:
             s3.put_bucket_versioning(Bucket=resources.input_bucket, VersioningConfiguration={"Status": "Enabled"})
         dynamodb = boto3.resource("dynamodb").meta.client

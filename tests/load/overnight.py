@@ -47,7 +47,9 @@ class OvernightExecution:
 def overnight_load(cloud: LocalCloud, folder: Path, manifests: int) -> OvernightExecution:
     """Deploy the stack, queue the manifests, each in an hour of its own, and execute ``overnight`` with ``{}``."""
     outputs = cloud.deploy(synth(load_test_settings(), folder / "cdk.out"))
-    stack = DeployedStack.connect(outputs, isolation.session(), cloud.endpoint, isolation.client_config())
+    stack = DeployedStack.connect(
+        outputs, isolation.session(cloud.access_key), cloud.endpoint, isolation.client_config()
+    )
     job = stack.resources.batch_job
     script = urlsplit(stack.glue.get_job(JobName=job)["Job"]["Command"]["ScriptLocation"])
     stack.s3.put_object(Bucket=script.netloc, Key=script.path.lstrip("/"), Body=STUB.read_bytes())

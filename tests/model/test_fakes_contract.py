@@ -13,6 +13,7 @@ from botocore.exceptions import ClientError
 
 from lake.ledger import Ledger, State
 from lake.ledger.table import Condition, Key, LedgerTable, RefusedError, put_request, update_request
+from local.isolation import BUCKET_PLACE
 from tests.model.fake_dynamodb import FakeDynamoDB
 from tests.model.fake_s3 import FakeS3
 from tests.model.world import PARTITION, START
@@ -103,7 +104,7 @@ def _part(etag: str) -> dict[str, Any]:
 
 def test_s3_responds_like_the_emulator(cloud: LocalCloud) -> None:
     s3, bucket = cloud.client("s3"), f"contract-{secrets.token_hex(4)}"
-    s3.create_bucket(Bucket=bucket)
+    s3.create_bucket(Bucket=bucket, CreateBucketConfiguration=BUCKET_PLACE)
     for used_id_succeeds in (False, True):
         fake = FakeS3(START, used_id_succeeds)
         fake.create_bucket(Bucket="fake")

@@ -13,6 +13,7 @@ import pytest
 
 from local.cloud import LocalCloud, _claim
 from local.errors import LocalCloudError
+from local.isolation import BUCKET_PLACE
 from local.processes import has_ended
 from tests.e2e.waiting import wait_for
 
@@ -21,13 +22,15 @@ _OWNER = """
 import sys, time
 from pathlib import Path
 from local.cloud import LocalCloud, _claim
+from local.isolation import BUCKET_PLACE
+from tests.roles import create_unlimited_role
 
 with LocalCloud.start(Path(sys.argv[1])) as cloud:
     s3, glue = cloud.client("s3"), cloud.client("glue")
-    s3.create_bucket(Bucket="code")
+    s3.create_bucket(Bucket="code", CreateBucketConfiguration=BUCKET_PLACE)
     s3.put_object(Bucket="code", Key="job.py", Body=sys.argv[2].encode())
     command = {"Name": "gluestreaming", "ScriptLocation": "s3://code/job.py"}
-    glue.create_job(Name="hang", Role="none", Command=command)
+    glue.create_job(Name="hang", Role=create_unlimited_role(cloud.client("iam"), "hang"), Command=command)
     glue.start_job_run(JobName="hang", Arguments={"--pid-file": sys.argv[3]})
     print(cloud.endpoint, cloud._process.pid, flush=True)
     time.sleep(600)
@@ -82,7 +85,7 @@ def test_folder_of_a_killed_owner_is_claimed_until_its_processes_have_ended(tmp_
 
 def test_two_clouds_run_at_once_with_their_own_data(tmp_path):
     with LocalCloud.start(tmp_path / "a") as first, LocalCloud.start(tmp_path / "b") as second:
-        first.client("s3").create_bucket(Bucket="only-here")
+        first.client("s3").create_bucket(Bucket="only-here", CreateBucketConfiguration=BUCKET_PLACE)
         assert [each["Name"] for each in first.client("s3").list_buckets()["Buckets"]] == ["only-here"]
         assert second.client("s3").list_buckets()["Buckets"] == []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.e2e.waiting import wait_for
+from tests.roles import create_unlimited_role
 
 
 def test_distributed_map_over_a_list_on_s3_runs_one_glue_run_each(probe):
@@ -69,7 +70,8 @@ def test_task_that_times_out_stops_its_glue_run(probe):
     }
     definition = json.dumps({"QueryLanguage": "JSONata", "StartAt": "Hang", "States": {"Hang": task}})
     states = probe.client("stepfunctions")
-    arn = states.create_state_machine(name="impatient", definition=definition, roleArn="arn:aws:iam::0:role/r")
+    role = create_unlimited_role(probe.client("iam"), "impatient")
+    arn = states.create_state_machine(name="impatient", definition=definition, roleArn=role)
     execution = states.start_execution(stateMachineArn=arn["stateMachineArn"])["executionArn"]
     # When the time is over, then the execution fails and the run is stopped
     end = probe.ended_execution(execution)
@@ -91,6 +93,7 @@ def test_map_feature_that_the_local_cloud_lacks_fails_loudly(probe):
     each = {"Type": "Map", "Items": [1], "ItemProcessor": processor, "ResultWriter": {}, "End": True}
     definition = json.dumps({"QueryLanguage": "JSONata", "StartAt": "Each", "States": {"Each": each}})
     states = probe.client("stepfunctions")
-    arn = states.create_state_machine(name="writing", definition=definition, roleArn="arn:aws:iam::0:role/r")
+    role = create_unlimited_role(probe.client("iam"), "writing")
+    arn = states.create_state_machine(name="writing", definition=definition, roleArn=role)
     end = probe.ended_execution(states.start_execution(stateMachineArn=arn["stateMachineArn"])["executionArn"])
     assert (end["status"], end["cause"]) == ("FAILED", "The local cloud does not support ResultWriter.")

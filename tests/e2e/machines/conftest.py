@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from local.isolation import BUCKET_PLACE
 from tests.e2e.waiting import wait_for
+from tests.roles import create_unlimited_role
 
 if TYPE_CHECKING:
     from local.cloud import LocalCloud
 
 HERE = Path(__file__).parent
 MACHINES = HERE.parents[2] / "statemachines"
-ROLE = "arn:aws:iam::000000000000:role/stub"
 FUNCTIONS = {
     "PlanFunction": "stub-plan",
     "RunStatusFunction": "stub-run-status",
@@ -92,7 +93,8 @@ class StubbedMachines:
 def deployed_machines(cloud: LocalCloud) -> StubbedMachines:
     """Stubs, topic and the three machines, with substitutions as in the stack."""
     s3 = cloud.client("s3")
-    s3.create_bucket(Bucket=BUCKET)
+    role = create_unlimited_role(cloud.client("iam"), "stub")
+    s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration=BUCKET_PLACE)
     s3.upload_file(str(HERE / "stub_job.py"), BUCKET, "job.py")
     code = io.BytesIO()
     with zipfile.ZipFile(code, "w") as archive:
@@ -101,7 +103,7 @@ def deployed_machines(cloud: LocalCloud) -> StubbedMachines:
         cloud.client("lambda").create_function(
             FunctionName=name,
             Runtime="python3.13",
-            Role=ROLE,
+            Role=role,
             Handler="stub_function.handler",
             Code={"ZipFile": code.getvalue()},
             Environment={"Variables": {"BUCKET": BUCKET}},
@@ -109,7 +111,7 @@ def deployed_machines(cloud: LocalCloud) -> StubbedMachines:
         )
     cloud.client("glue").create_job(
         Name=JOB,
-        Role=ROLE,
+        Role=role,
         Command={"Name": "glueetl", "ScriptLocation": f"s3://{BUCKET}/job.py"},
         DefaultArguments={"--stubs": BUCKET},
         ExecutionProperty={"MaxConcurrentRuns": 2},
@@ -120,7 +122,7 @@ def deployed_machines(cloud: LocalCloud) -> StubbedMachines:
     machines: dict[str, str] = {}
     for name in ("overnight", "backfill", "stream_window"):
         values["OvernightMachine"] = machines.get("overnight", "")
-        machines[name] = _create(cloud, name, values)
+        machines[name] = _create(cloud, name, values, role)
     return StubbedMachines(cloud, machines, queue)
 
 
@@ -148,11 +150,11 @@ def verdict(outcome: str, message: str, *, notify: bool = False) -> dict[str, An
     }
 
 
-def _create(cloud: LocalCloud, name: str, values: dict[str, str]) -> str:
+def _create(cloud: LocalCloud, name: str, values: dict[str, str], role: str) -> str:
     text = (MACHINES / f"{name}.asl.json").read_text()
     definition = re.sub(r"\$\{(\w+)\}", lambda match: values[match[1]], text)
     answer = cloud.client("stepfunctions").create_state_machine(
-        name=f"stub-{name}", definition=definition, roleArn=ROLE
+        name=f"stub-{name}", definition=definition, roleArn=role
     )
     return str(answer["stateMachineArn"])
 

@@ -12,6 +12,7 @@ import pytest
 from local.errors import ConcurrentRunsExceededError
 from local.glue_launch import GlueSettings, merged_arguments
 from local.glue_runs import LIVE_STATES, GlueRuns, find_run
+from local.isolation import AccessKey
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,16 +25,16 @@ class GlueHarness:
         self.folder = folder
         self.records: list[dict] = []
         self.settings = GlueSettings("http://127.0.0.1:9", folder / "runs", folder / "logs", (), minute_seconds)
-        self.runs = GlueRuns(self.settings, self._fetch)
+        self.runs = GlueRuns(self.settings, lambda *_: AccessKey("ASIAJOB", "secret", "token"), self._fetch)
 
-    def _fetch(self, bucket: str, key: str, target: Path) -> None:
+    def _fetch(self, _access_key: AccessKey, bucket: str, key: str, target: Path) -> None:
         shutil.copy(self.folder / bucket / key, target)
 
     def job(self, script: str, **properties) -> dict:
         (self.folder / "code").mkdir(exist_ok=True)
         (self.folder / "code" / "job.py").write_text(script)
         command = {"Name": properties.pop("kind", "glueetl"), "ScriptLocation": "s3://code/job.py"}
-        return {"Name": "job", "Command": command, **properties}
+        return {"Name": "job", "Role": "role", "Command": command, **properties}
 
     def run_to_end(self, job: dict, **request) -> dict:
         return self.wait_for_end(self.runs.start(job, request, self.records))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from local.isolation import isolated_environment
+from local.isolation import REGION, AccessKey, isolated_environment
 
 ENDPOINT = "http://127.0.0.1:1"
 
@@ -19,7 +19,7 @@ def test_only_what_programs_need_to_start_is_kept():
         "PYTHONPATH": "/somewhere",
         "ANYTHING": "else",
     }
-    environment = isolated_environment(ENDPOINT, users_environment)
+    environment = isolated_environment(ENDPOINT, AccessKey("AKIAOWN", "secret"), users_environment)
     assert {name for name in environment if not name.startswith(("AWS_", "PYTHON"))} == {
         "PATH",
         "HOME",
@@ -30,10 +30,10 @@ def test_only_what_programs_need_to_start_is_kept():
     }
     assert "PYTHONPATH" not in environment
     assert {name: value for name, value in environment.items() if name.startswith("AWS_")} == {
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_REGION": "us-east-1",
-        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "AKIAOWN",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION,
         "AWS_ENDPOINT_URL": ENDPOINT,
         "AWS_CONFIG_FILE": "/dev/null",
         "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",

@@ -1,0 +1,29 @@
+"""Identities: each request is made by somebody, and is refused unless the deployed policies allow it.
+
+The emulator evaluates requests over HTTP. Here is what it lacks: trust, the calls that it makes in its own process for
+a service or a role, and AWS's answers where its own differ.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from local.emulator_patches.identities import access_keys, requests, services, state_machines, uses
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def patch(uses_file: Path) -> None:
+    """Apply the patches of this package.
+
+    Parameters
+    ----------
+    uses_file
+        Gets a line of JSON for each permission that was used, once.
+    """
+    uses.patch(uses_file)
+    access_keys.patch()
+    requests.patch()
+    services.patch()
+    state_machines.patch()

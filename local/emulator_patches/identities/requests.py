@@ -1,0 +1,110 @@
+"""Requests over HTTP: what the emulator evaluates otherwise than AWS does."""
+
+from __future__ import annotations
+
+import contextvars
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from ministack import app  # type: ignore[import-untyped]
+from ministack.core import iam_actions, iam_evaluator  # type: ignore[import-untyped]
+from ministack.services import s3  # type: ignore[import-untyped]
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from local.emulator_patches import EmulatorValue
+
+_CLIENT_ERRORS = frozenset({"dynamodb", "glue", "states"})
+"""AWS JSON protocol 1.0 and 1.1: these services answer every error of the caller with 400."""
+_TABLE_ACTIONS = frozenset({"glue:GetTable", "glue:CreateTable", "glue:UpdateTable", "glue:DeleteTable"})
+
+_catalog_arns: contextvars.ContextVar[tuple[str, ...]] = contextvars.ContextVar("catalog_arns", default=())
+
+
+def patch() -> None:
+    """Apply the patches of this file."""
+    _patch_transport()
+    _patch_refusals()
+    _patch_hidden_keys()
+    _patch_catalog()
+
+
+def _patch_transport() -> None:
+    """Plain HTTP on loopback counts as TLS: every bucket, queue and topic denies other transport."""
+    iam_evaluator._request_origin = contextvars.ContextVar("request_origin", default=("127.0.0.1", True))
+
+    def pin_request_origin(address: str, _tls: bool) -> None:
+        iam_evaluator._request_origin.set((address, True))
+
+    app.pin_request_origin = iam_evaluator.pin_request_origin = pin_request_origin
+
+
+def _patch_refusals() -> None:
+    """Refusals have AWS's status, name the resource, and leave a line in the emulator's log."""
+    respond = iam_actions.access_denied_response
+
+    def access_denied_response(
+        service: str, action: str, principal: str, *args: EmulatorValue, **options: EmulatorValue
+    ) -> EmulatorValue:
+        status, headers, body = respond(service, action, principal, *args, **options)
+        log_refusal(principal or "an unknown access key", f"{action} on {options.get('resource_arn', '*')}")
+        return 400 if service in _CLIENT_ERRORS else status, headers, body
+
+    iam_actions.access_denied_response = access_denied_response
+
+
+def log_refusal(who: str, what: str) -> None:
+    """One line in the emulator's log."""
+    print(f"refused: {who}: {what}", file=sys.stderr, flush=True)
+
+
+def _patch_hidden_keys() -> None:
+    """Without s3:ListBucket, a missing object is "access denied", not "no such key"."""
+    checks = iam_actions.s3_additional_checks
+
+    def additional_checks(
+        method: str, path: str, headers: EmulatorValue, body: bytes, query: EmulatorValue
+    ) -> list[tuple[str, str]]:
+        asked: list[tuple[str, str]] = checks(method, path, headers, body, query)
+        bucket, _, key = path.lstrip("/").partition("/")
+        found = s3._buckets.get(bucket)
+        if method in ("GET", "HEAD") and key and found is not None and key not in found["objects"]:
+            asked.append(("s3:ListBucket", f"arn:aws:s3:::{bucket}"))
+        return asked
+
+    iam_actions.s3_additional_checks = additional_checks
+
+
+def _patch_catalog() -> None:
+    """A call for a table needs rights on the catalog, the database and the table; the emulator asks for the database's.
+
+    Source: AWS Glue Developer Guide, "Specifying AWS Glue resource ARNs".
+    """
+    extract, enforce = iam_actions.extract_resource_arn, iam_evaluator.enforce
+
+    def extract_resource_arn(
+        service: str, method: str, path: str, headers: EmulatorValue, body: bytes, *more: EmulatorValue
+    ) -> str:
+        arn: str = extract(service, method, path, headers, body, *more)
+        _catalog_arns.set(_table_arns(arn, body) if service == "glue" else ())
+        return arn
+
+    def enforce_all(access_key: str, action: str, service: str, region: str, **options: EmulatorValue) -> EmulatorValue:
+        arns = _catalog_arns.get() if action in _TABLE_ACTIONS else ()
+        for arn in arns:
+            if denied := enforce(access_key, action, service, region, **{**options, "resource_arn": arn}):
+                return denied
+        return enforce(access_key, action, service, region, **options)
+
+    iam_actions.extract_resource_arn, iam_evaluator.enforce = extract_resource_arn, enforce_all
+
+
+def _table_arns(database_arn: str, body: bytes) -> tuple[str, ...]:
+    prefix, _, database = database_arn.partition(":database/")
+    request: Mapping[str, EmulatorValue] = json.loads(body or b"{}")
+    table = request.get("Name") or (request.get("TableInput") or {}).get("Name")
+    if not database or not table:
+        return ()
+    return f"{prefix}:catalog", f"{prefix}:table/{database}/{table}"

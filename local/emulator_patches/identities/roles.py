@@ -1,0 +1,64 @@
+"""Roles: whom they trust, and what they may do."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from ministack.core import iam_actions, iam_evaluator  # type: ignore[import-untyped]
+from ministack.services import iam  # type: ignore[import-untyped]
+
+from local.errors import RefusedError
+from local.isolation import ACCOUNT, REGION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def check_trust(role_arn: str, service: str, keys: Mapping[str, str]) -> str:
+    """The role's name, if its trust policy lets ``service`` assume it; ``keys``: condition keys in lower case.
+
+    The emulator's own evaluation of trust policies knows no service principals.
+
+    Raises
+    ------
+    RefusedError
+        The role does not exist, or does not trust the service.
+    """
+    name = role_arn.rpartition("/")[2]
+    role = iam._roles.get_scoped(ACCOUNT, None, name)
+    document = (role or {}).get("AssumeRolePolicyDocument") or {}
+    statements = (json.loads(document) if isinstance(document, str) else document).get("Statement", [])
+    asked = iam_evaluator.EvalContext(
+        "", "Service", ACCOUNT, "sts:AssumeRole", role_arn, REGION, service_context=dict(keys)
+    )
+    for statement in statements:
+        if (
+            statement["Effect"] == "Allow"
+            and iam_evaluator._service_principal_matches(statement.get("Principal"), service)
+            and iam_evaluator._conditions_met(statement.get("Condition", {}), asked)
+        ):
+            return name
+    raise RefusedError(f"{service} is not authorized to assume the role {role_arn}")
+
+
+def check_role(role_arn: str, service: str, action: str, resource: str, keys: Mapping[str, str] | None = None) -> None:
+    """Check a call that the emulator makes in its own process for ``service`` with a role.
+
+    Raises
+    ------
+    RefusedError
+        The service may not assume the role, or the role may not do ``action`` on ``resource``; with AWS's sentence.
+    """
+    name = check_trust(role_arn, service, keys or {})
+    principal = f"arn:aws:sts::{ACCOUNT}:assumed-role/{name}/{service.partition('.')[0]}"
+    asked = iam_evaluator.EvalContext(
+        principal, "AssumedRole", ACCOUNT, action, resource, REGION, service_context=dict(keys or {})
+    )
+    result = iam_evaluator.evaluate(asked, iam_evaluator._gather_role_policies(name, ACCOUNT))
+    own = iam_evaluator._resource_policy(action.partition(":")[0], resource)
+    if own is not None:
+        result = iam_evaluator.combine_resource_policy(result, asked, *own)
+    if result.decision != "Allow":
+        explicit = result.decision == "Deny"
+        raise RefusedError(iam_actions.identity_denial_message(action, principal, resource, explicit))

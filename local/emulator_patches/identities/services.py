@@ -1,0 +1,114 @@
+"""Services that act for a role or for themselves: schedules, event sources, alarms, function logs."""
+
+from __future__ import annotations
+
+import copy
+import time
+from typing import TYPE_CHECKING
+
+from ministack.services import (  # type: ignore[import-untyped]
+    cloudwatch,
+    eventbridge,
+    lambda_svc,
+    sns,
+    sqs,
+)
+
+from local.emulator_patches.identities.requests import log_refusal
+from local.emulator_patches.identities.roles import check_role
+from local.errors import RefusedError
+from local.isolation import ACCOUNT, REGION
+
+if TYPE_CHECKING:
+    from local.emulator_patches import EmulatorValue
+
+_TARGET_ACTIONS = {"states": "states:StartExecution", "lambda": "lambda:InvokeFunction", "sqs": "sqs:SendMessage"}
+_POLL_ACTIONS = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
+"""What a function's role needs for its queue: AWS Lambda Developer Guide, "Using Lambda with Amazon SQS"."""
+_REFUSED_POLL_SECONDS = 1
+
+
+def patch() -> None:
+    """Apply the patches of this file."""
+    _patch_schedules()
+    _patch_event_sources()
+    _patch_alarms()
+    _patch_function_logs()
+
+
+def _patch_schedules() -> None:
+    """A schedule acts with its target's role. A refused one does nothing; AWS tries again and then drops it."""
+    invoke = eventbridge._invoke_target
+
+    def invoke_target(
+        target: EmulatorValue, event: EmulatorValue, rule: EmulatorValue, *more: EmulatorValue
+    ) -> EmulatorValue:
+        # Rules of EventBridge come here too; only a schedule has a target of its own.
+        if "Target" in rule:
+            action = _TARGET_ACTIONS[target["Arn"].split(":")[2]]
+            keys = {"aws:sourceaccount": ACCOUNT, "aws:sourcearn": rule["Arn"]}
+            try:
+                check_role(target["RoleArn"], "scheduler.amazonaws.com", action, target["Arn"], keys)
+            except RefusedError as error:
+                log_refusal(rule["Arn"], str(error))
+                return None
+        return invoke(target, event, rule, *more)
+
+    eventbridge._invoke_target = invoke_target
+
+
+def _patch_event_sources() -> None:
+    """A function polls its queue with its own role."""
+    receive = sqs._receive_messages_for_esm
+
+    def receive_messages(url: str, number: int) -> EmulatorValue:
+        queue = sqs._get_q(url)["attributes"]["QueueArn"]
+        for mapping in list(lambda_svc._esms.values()):
+            if mapping["EventSourceArn"] != queue:
+                continue
+            record, _ = lambda_svc._get_func_record_for_qualifier(mapping["FunctionName"], None)
+            for action in _POLL_ACTIONS:
+                try:
+                    check_role(record["config"]["Role"], "lambda.amazonaws.com", action, queue)
+                except RefusedError as error:
+                    log_refusal(f"event source of {mapping['FunctionName']}", str(error))
+                    time.sleep(_REFUSED_POLL_SECONDS)
+                    return []
+        return receive(url, number)
+
+    sqs._receive_messages_for_esm = receive_messages
+
+
+def _patch_alarms() -> None:
+    """An alarm publishes as CloudWatch: the topic's own policy has to allow it."""
+    dispatch = cloudwatch._dispatch_alarm_actions
+
+    def dispatch_alarm_actions(alarm: EmulatorValue, old: str, new: str, reason: str) -> None:
+        allowed = copy.deepcopy(dict(alarm))
+        for field in ("AlarmActions", "OKActions", "InsufficientDataActions"):
+            for topic in list(allowed.get(field) or []):
+                if not sns.topic_policy_allows(topic, "cloudwatch.amazonaws.com", alarm["AlarmArn"], ACCOUNT):
+                    allowed[field].remove(topic)
+                    log_refusal(alarm["AlarmArn"], f"sns:Publish on {topic}: its policy does not allow CloudWatch")
+        dispatch(allowed, old, new, reason)
+
+    cloudwatch._dispatch_alarm_actions = dispatch_alarm_actions
+
+
+def _patch_function_logs() -> None:
+    """A function writes its log with its own role; without the right its lines are lost, as on AWS."""
+    emit = lambda_svc._emit_lambda_logs
+
+    def emit_lambda_logs(func: EmulatorValue, *args: EmulatorValue, **options: EmulatorValue) -> None:
+        config = func.get("config") or func
+        group = (config.get("LoggingConfig") or {}).get("LogGroup") or f"/aws/lambda/{config['FunctionName']}"
+        stream = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{group}:log-stream:any"
+        try:
+            for action in ("logs:CreateLogStream", "logs:PutLogEvents"):
+                check_role(config["Role"], "lambda.amazonaws.com", action, stream)
+        except RefusedError as error:
+            log_refusal(f"log of {config['FunctionName']}", str(error))
+            return
+        emit(func, *args, **options)
+
+    lambda_svc._emit_lambda_logs = emit_lambda_logs

@@ -1,0 +1,84 @@
+"""Only programs with an access key that the local cloud gave out can use it, and only at its own address."""
+
+from __future__ import annotations
+
+import http.client
+import stat
+from contextlib import closing
+from urllib.parse import urlsplit
+
+import pytest
+from botocore.exceptions import ClientError
+
+from local import isolation
+from local.isolation import ACCOUNT, AccessKey
+
+UNKNOWN_KEYS = [
+    AccessKey("test", "test"),
+    AccessKey(ACCOUNT, "test"),
+    AccessKey.random(),
+]
+
+
+@pytest.mark.parametrize("key", UNKNOWN_KEYS, ids=["test", "account", "random"])
+@pytest.mark.parametrize(
+    ("service", "operation"),
+    [
+        ("s3", "list_buckets"),
+        ("glue", "get_jobs"),
+        ("dynamodb", "list_tables"),
+        ("lambda", "list_functions"),
+        ("stepfunctions", "list_state_machines"),
+        ("sqs", "list_queues"),
+        ("iam", "list_roles"),
+        ("cloudformation", "list_stacks"),
+    ],
+)
+def test_a_key_that_the_cloud_did_not_give_out_is_refused(cloud, key, service, operation):
+    client = isolation.client(service, cloud.endpoint, key)
+    with pytest.raises(ClientError) as refused:
+        getattr(client, operation)()
+    assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] in (400, 401, 403)
+
+
+def test_a_key_with_a_wrong_secret_is_refused(cloud):
+    user = cloud.client("iam").create_user(UserName="someone")["User"]["UserName"]
+    key = cloud.client("iam").create_access_key(UserName=user)["AccessKey"]
+    for secret, code in ((key["SecretAccessKey"], "AccessDenied"), ("wrong", "SignatureDoesNotMatch")):
+        client = isolation.client("s3", cloud.endpoint, AccessKey(key["AccessKeyId"], secret))
+        with pytest.raises(ClientError) as refused:
+            client.list_buckets()
+        assert refused.value.response["Error"]["Code"] == code
+
+
+def _status(cloud, path, headers):
+    with closing(http.client.HTTPConnection(urlsplit(cloud.endpoint).netloc, timeout=10)) as connection:
+        connection.request("GET", path, headers=headers)
+        return connection.getresponse().status
+
+
+def test_a_request_without_a_key_is_refused(cloud):
+    assert _status(cloud, "/", {}) == 403
+
+
+@pytest.mark.parametrize(
+    ("path", "headers"),
+    [
+        ("/_ministack/health", {"Host": "attacker.example"}),
+        ("/_ministack/health", {"Host": "attacker.example:4566"}),
+        ("/_ministack/health", {"Origin": "https://attacker.example"}),
+        ("/_ministack/health", {"Origin": "null"}),
+        ("/_ministack/config", {}),
+        ("/_ministack/reset", {}),
+    ],
+)
+def test_requests_of_web_pages_and_the_emulators_own_interface_are_refused(cloud, path, headers):
+    assert _status(cloud, path, headers) == 403
+
+
+def test_the_health_page_needs_no_key(cloud):
+    assert _status(cloud, "/_ministack/health", {}) == 200
+
+
+def test_its_folder_is_closed_to_other_users(cloud):
+    assert stat.S_IMODE(cloud.state_dir.stat().st_mode) == 0o700

@@ -1,0 +1,29 @@
+"""A role for stubs of tests, which are not about permissions: every service may assume it, and it may do everything."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from local.isolation import AwsClient
+
+SERVICES = ("glue", "lambda", "scheduler", "states")
+
+
+def create_unlimited_role(iam: AwsClient, name: str) -> str:
+    """Create the role; returns its ARN."""
+    trust = {
+        "Effect": "Allow",
+        "Principal": {"Service": [f"{service}.amazonaws.com" for service in SERVICES]},
+        "Action": "sts:AssumeRole",
+    }
+    role = iam.create_role(RoleName=name, AssumeRolePolicyDocument=_document(trust))["Role"]
+    everything = {"Effect": "Allow", "Action": "*", "Resource": "*"}
+    iam.put_role_policy(RoleName=name, PolicyName="everything", PolicyDocument=_document(everything))
+    arn: str = role["Arn"]
+    return arn
+
+
+def _document(statement: dict[str, object]) -> str:
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
