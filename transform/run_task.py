@@ -14,6 +14,7 @@ from ndjson_arrow import Reader
 
 from lake.errors import AuditError
 from lake.layout import lake_key, quarantine_key
+from transform.chunk_sample import Sampling
 from transform.clients import s3_client
 from transform.columns import new_columns
 from transform.format_detection import BYTE_ORDER_MARK, recognise
@@ -115,7 +116,7 @@ class TaskRun:
             flush_bytes=min(BATCH_BYTES, settings.row_group_bytes),
             provenance=settings.provenance,
         )
-        self._parquet = ParquetFiles(folder, settings, self._upload_parquet)
+        self._parquet = ParquetFiles(folder, settings, self._upload_parquet, Sampling.of(task))
         self._rejects = QuarantineFiles(folder, settings.target_file_bytes, self._upload_quarantine)
         self._input_bytes = max(1, sum(split.size for split in task.splits))
         self._read_bytes = 0
