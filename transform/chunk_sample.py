@@ -26,10 +26,9 @@ if TYPE_CHECKING:
 
 Digest = tuple[int, int, int, int]
 """Number of NULLs, bytes of all values, CRC-32 of the lengths (-1 for NULL), CRC-32 of the values."""
-EMPTY: Digest = (0, 0, 0, 0)
 NULL_LENGTH = struct.pack("<i", -1)
 WHOLE_INPUT_BYTES = 4 << 20
-"""Of a task with at most this input every chunk is decoded."""
+"""Of a task with less input every chunk is decoded."""
 MAX_CHUNKS_PER_SAMPLE = 64
 """Of a large task one chunk in so many is decoded: docs/performance.md has the cost."""
 
