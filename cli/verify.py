@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.errors import InvalidInputError, TransientError
+from lake.errors import HybridRouterError, InvalidInputError
 from lake.settings import Settings, parse_settings
 from router.dataset_rules import dataset_prefixes, matching_rule
 from router.selection import parse_selection
@@ -45,7 +45,7 @@ def verify(stack: DeployedStack, options: dict[str, str], share: float, *, as_js
     except InvalidInputError as error:
         typer.echo(f"hybrid-router: {error}", err=True)
         return WRONG_USE
-    except (BotoCoreError, ClientError) as error:
+    except (BotoCoreError, ClientError, HybridRouterError) as error:
         return _not_reachable(error)
     reports: list[HourReport] = []
     try:
@@ -53,7 +53,7 @@ def verify(stack: DeployedStack, options: dict[str, str], share: float, *, as_js
             reports.append(report)
             if not as_json:
                 _print(report)
-    except (BotoCoreError, ClientError, TransientError) as error:
+    except (BotoCoreError, ClientError, HybridRouterError) as error:
         return _not_reachable(error)
     if as_json:
         body = {"dataset": hours.dataset, "share": share, "hours": [report.to_json() for report in reports]}
@@ -61,7 +61,8 @@ def verify(stack: DeployedStack, options: dict[str, str], share: float, *, as_js
     outcomes = {report.outcome for report in reports}
     if HourOutcome.DIFFERS in outcomes:
         return DIFFERS
-    return NOT_REACHABLE if HourOutcome.UNPROVEN in outcomes else PROVEN
+    is_proven = HourOutcome.PROVEN in outcomes and HourOutcome.UNPROVEN not in outcomes
+    return PROVEN if is_proven else NOT_REACHABLE
 
 
 def _not_reachable(error: Exception) -> int:

@@ -18,6 +18,8 @@ class HourOutcome(StrEnum):
     DIFFERS = "differs"
     UNPROVEN = "cannot be proven"
     """Nothing differs, but something could not be compared."""
+    NOT_COMPARED = "not compared"
+    """None of its manifests is in the share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,9 @@ class HourReport(ManifestReport):
         """A difference weighs more than what could not be compared."""
         if self.differences:
             return HourOutcome.DIFFERS
-        return HourOutcome.UNPROVEN if self.unproven else HourOutcome.PROVEN
+        if self.unproven:
+            return HourOutcome.UNPROVEN
+        return HourOutcome.NOT_COMPARED if self.manifests and not self.compared else HourOutcome.PROVEN
 
     def to_json(self) -> dict[str, Any]:
         """For ``--json``."""
