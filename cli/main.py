@@ -126,6 +126,31 @@ def reprocess(
     raise typer.Exit(reprocess_manifests(stack, fields, every=every, now=now, dry_run=dry_run))
 
 
+@app.command()
+def verify(
+    dataset: Annotated[str, typer.Option(help="Dataset to prove.")],
+    first: Annotated[str, typer.Option("--from", help="UTC day or hour, such as 2026-11-21T08.")],
+    last: Annotated[str, typer.Option("--to", help="UTC day or hour, inclusive.")],
+    share: Annotated[float, typer.Option(help="Share of the manifests that are compared, above 0, at most 1.")] = 1.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    stage: Stage = "dev",
+    local: Local = False,
+) -> None:
+    """Prove hours from the input files: 0 proven, 1 differs, 2 wrong use, 3 cannot be proven or not reachable."""
+    from cli.connect import connect_to_stage
+    from cli.verify import NOT_REACHABLE
+    from cli.verify import verify as verify_hours
+    from lake.errors import InvalidInputError
+
+    try:
+        stack = connect_to_stage(stage, local)
+    except InvalidInputError as error:
+        typer.echo(f"hybrid-router: {error}", err=True)
+        raise typer.Exit(NOT_REACHABLE) from None
+    options = {"dataset": dataset, "from": first, "to": last}
+    raise typer.Exit(verify_hours(stack, options, share, as_json=as_json))
+
+
 @settings_app.command()
 def check(path: Path) -> None:
     """Print all settings of a file, or the key and the value that is wrong."""

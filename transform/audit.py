@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from lake.manifest import Manifest, ObjectVersion
+    from transform.quarantine_content import QuarantineContent, QuarantinedThing
     from transform.task_model import SplitResult, Task, TaskResult
 
 
@@ -29,7 +31,7 @@ def audit(
     ------
     AuditError
         A task has no result or two, the splits of a file do not tile it, a line is neither row nor reject nor blank,
-        or the Parquet footers count other rows than were read.
+        the Parquet footers count other rows than were read, or the quarantine holds other lines than were rejected.
     """
     _check_results(manifest, tasks, results)
     by_file: dict[ObjectVersion, list[SplitResult]] = {file: [] for file in manifest.files}
@@ -39,10 +41,13 @@ def audit(
             if split.split.file not in by_file:
                 raise _error(manifest, f"{split.split.file.uri} was read, but is not one of its files")
             by_file[split.split.file].append(split)
-    return tuple(
+    sources = tuple(
         _failed_source(file, excluded[file]) if file in excluded else _source_count(manifest, file, by_file[file])
         for file in manifest.files
     )
+    for result in results:
+        _check_rejects(manifest, result)
+    return sources
 
 
 def _check_results(manifest: Manifest, tasks: Sequence[Task], results: Sequence[TaskResult]) -> None:
@@ -58,6 +63,41 @@ def _check_rows(manifest: Manifest, result: TaskResult) -> None:
     read = sum(split.rows for split in result.splits)
     if written != read:
         raise _error(manifest, f"task {result.number} read {read} rows, but its files' footers count {written}")
+
+
+def _check_rejects(manifest: Manifest, result: TaskResult) -> None:
+    uploaded = [(item.rows, item.size) for item in result.quarantine]
+    if uploaded != [(content.records, content.size) for content in result.quarantine_contents]:
+        raise _error(manifest, f"the quarantine objects of task {result.number} are not the files that it wrote")
+    rejected: Counter[QuarantinedThing] = Counter()
+    for item in result.splits:
+        file = item.split.file
+        rejected.update({("line", file.uri, file.version, reason): count for reason, count in item.rejects.items()})
+    _check_quarantined(manifest, rejected, result.quarantine_contents)
+
+
+def check_excluded(
+    manifest: Manifest, excluded: Mapping[ObjectVersion, str], contents: Sequence[QuarantineContent]
+) -> None:
+    """Raises ``AuditError`` when the quarantine does not hold each excluded file once, with its reason."""
+    expected = Counter({("file", file.uri, file.version, reason): 1 for file, reason in excluded.items()})
+    _check_quarantined(manifest, expected, contents)
+
+
+def _check_quarantined(
+    manifest: Manifest, expected: Counter[QuarantinedThing], contents: Sequence[QuarantineContent]
+) -> None:
+    found: Counter[QuarantinedThing] = Counter()
+    for content in contents:
+        found.update(content.counts)
+    for kind, uri, version, reason in sorted(expected.keys() | found.keys()):
+        thing = (kind, uri, version, reason)
+        if expected[thing] != found[thing]:
+            raise _error(
+                manifest,
+                f"{expected[thing]} {kind}s of {uri} (version {version}) were rejected because of {reason!r}, and the "
+                f"quarantine holds {found[thing]}",
+            )
 
 
 def _source_count(manifest: Manifest, file: ObjectVersion, splits: list[SplitResult]) -> SourceCount:

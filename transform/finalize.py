@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import secrets
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.commit import CommitDocument, write_commit
 from lake.errors import AuditError, LeaseLostError
-from lake.layout import commit_key, lake_prefix, quarantine_key
+from lake.layout import commit_key, lake_prefix
 from lake.ledger import State
 from lake.publish import abort_upload, roll_forward
 from transform.audit import audit
 from transform.exclusions import write_exclusions
 from transform.outcome import ConversionOutcome
-from transform.quarantine_writer import QuarantineFiles, file_record
-from transform.task_model import NUMBERS_PER_TASK
-from transform.upload import Uploads, abort_strays
+from transform.quarantine_excluded import quarantine_excluded
+from transform.upload import abort_strays
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from concurrent.futures import Future
 
     from lake.commit import PendingObject
     from lake.ledger import Claim, CommitReference
@@ -34,8 +30,6 @@ if TYPE_CHECKING:
 
 MAX_COMMIT_TRIES = 3
 COMMIT_UNSETTLED = "its commit was refused or got no answer"
-ONE_FILE = 1 << 40
-"""A target size in bytes that no list of excluded files reaches: they become one object."""
 
 
 def finalize(context: ConversionContext, attempt: Attempt, results: Sequence[TaskResult]) -> ConversionOutcome | None:
@@ -115,7 +109,7 @@ def commit_document(services: JobServices, attempt: Attempt, results: Sequence[T
         attempt.claim.owner,
         attempt.started_at,
         tuple(item for result in ordered for item in result.objects),
-        (*(item for result in ordered for item in result.quarantine), *_quarantine_excluded(services, attempt)),
+        (*(item for result in ordered for item in result.quarantine), *quarantine_excluded(services, attempt)),
         sources,
         tuple(dict.fromkeys(name for result in ordered for name in result.new_columns)),
         sum(result.milliseconds for result in results),
@@ -141,25 +135,6 @@ def _reserve_columns(context: ConversionContext, attempt: Attempt, document: Com
     uploaded = (*document.objects, *document.quarantine)
     give_up(context, attempt.claim, reason, uploaded, counted=attempt.columns_full)
     return False
-
-
-def _quarantine_excluded(services: JobServices, attempt: Attempt) -> list[PendingObject]:
-    """The excluded files, by reference, as one more quarantine object, numbered after those of all tasks."""
-    if not attempt.excluded:
-        return []
-    manifest, generation = attempt.manifest, attempt.claim.row.generation
-    number = len(attempt.tasks) * NUMBERS_PER_TASK
-    key = quarantine_key(manifest.partition, manifest.id, generation, number)
-    bucket = services.resources.quarantine_bucket
-    pending: list[Future[PendingObject]] = []
-    with tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder, Uploads(services.s3) as uploads:
-        writer = QuarantineFiles(
-            Path(folder), ONE_FILE, lambda path, records: pending.append(uploads.add(path, bucket, key, records))
-        )
-        writer.write(file_record(file, reason) for file, reason in attempt.excluded.items())
-        writer.close()
-        uploads.finish()
-    return [future.result() for future in pending]
 
 
 def _exclude(

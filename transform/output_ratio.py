@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ndjson_arrow import Reader
 
+from transform.chunk_sample import ChunkSample, Sampling
 from transform.parquet_writer import OpenFile
 from transform.read_ahead import ranges_of
 from transform.source import UnreadableFileError
@@ -67,7 +68,7 @@ def _pieces(source: Source, split: Split, max_bytes: int) -> Iterator[memoryview
 
 def _parquet_bytes(batch: Batch, settings: ConvertSettings) -> int:
     with tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder:
-        file = OpenFile(Path(folder) / "sample.parquet", settings)
+        file = OpenFile(Path(folder) / "sample.parquet", settings, ChunkSample(Sampling(), 0))
         file.write(batch)
         file.close()
         return file.path.stat().st_size

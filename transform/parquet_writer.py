@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 from ndjson_arrow import ParquetFile
 
 from lake.errors import AuditError
+from transform.chunk_sample import ChunkSample, Sampling
 from transform.columns import arrow_schema
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ class OpenFile:
         From any method: the disk is full or broken.
     """
 
-    def __init__(self, path: Path, settings: ConvertSettings) -> None:
+    def __init__(self, path: Path, settings: ConvertSettings, sample: ChunkSample) -> None:
+        self._sample = sample
         self._row_group_bytes = settings.row_group_bytes
         self._file = ParquetFile(path, compression=settings.compression)
         self._columns: tuple[list[str], list[str]] = ([], [])
@@ -50,14 +52,28 @@ class OpenFile:
         """Append the rows; the row group ends when it is large enough."""
         self._columns = (batch.names, batch.keys)
         self.rows += batch.rows
+        # Writing moves the values out of the batch.
+        self._sample.add(batch, len(batch.names))
         self._file.write(batch)
         if self._file.row_group_bytes >= self._row_group_bytes:
             self._file.end_row_group()
+            self._sample.end_row_group()
 
     def close(self) -> None:
         """Write the last row group and the footer, which holds the original keys for Arrow."""
         schema = arrow_schema(*self._columns).serialize()
         self._file.close({"ARROW:schema": base64.b64encode(schema).decode()})
+
+    def check(self) -> None:
+        """Raises ``AuditError`` when the finished file does not hold what was written."""
+        metadata = pq.read_metadata(self.path)
+        if metadata.num_rows != self.rows:
+            raise AuditError(
+                f"the footer of {self.path.name} counts {metadata.num_rows} rows, {self.rows} were written: "
+                "the task is tried again"
+            )
+        with pq.ParquetFile(self.path, metadata=metadata) as file:
+            self._sample.check(file, self._columns[0])
 
 
 class ParquetFiles:
@@ -71,12 +87,21 @@ class ParquetFiles:
         Target size, size of row groups, compression.
     on_finished
         Called with the path of a whole file and the rows of its footer; it removes the file.
+    sampling
+        Which column chunks of the finished files are decoded and compared; by default all.
     """
 
-    def __init__(self, folder: Path, settings: ConvertSettings, on_finished: Callable[[Path, int], None]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        settings: ConvertSettings,
+        on_finished: Callable[[Path, int], None],
+        sampling: Sampling = Sampling(),  # noqa: B008  (frozen)
+    ) -> None:
         self._folder = folder
         self._settings = settings
         self._on_finished = on_finished
+        self._sampling = sampling
         self._file: OpenFile | None = None
         self._total_bytes = 0
         self._count = 0
@@ -89,7 +114,8 @@ class ParquetFiles:
         ``read_share`` is the share of the input that has been read so far: it tells how much output will follow.
         """
         if self._file is None:
-            self._file = OpenFile(self._folder / f"{self._count}.parquet", self._settings)
+            sample = ChunkSample(self._sampling, self._count)
+            self._file = OpenFile(self._folder / f"{self._count}.parquet", self._settings, sample)
             self._count += 1
         file, before = self._file, self._file.size
         self.rows += batch.rows
@@ -104,14 +130,10 @@ class ParquetFiles:
                 self.close()
 
     def close(self) -> None:
-        """Finish the last file; raises ``AuditError`` when its footer counts other rows than were written."""
+        """Finish the last file; raises ``AuditError`` when it does not hold what was written."""
         if self._file is None:
             return
         file, self._file = self._file, None
         file.close()
-        rows = pq.read_metadata(file.path).num_rows
-        if rows != file.rows:
-            raise AuditError(
-                f"the footer of {file.path.name} counts {rows} rows, {file.rows} were written: the task is tried again"
-            )
-        self._on_finished(file.path, rows)
+        file.check()
+        self._on_finished(file.path, file.rows)

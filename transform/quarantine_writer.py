@@ -6,6 +6,8 @@ import base64
 import json
 from typing import TYPE_CHECKING, Any
 
+from transform.quarantine_content import read_back
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from ndjson_arrow import Reject
 
     from lake.manifest import ObjectVersion
+    from transform.quarantine_content import QuarantineContent
 
 
 def line_record(file: ObjectVersion, reject: Reject) -> dict[str, Any]:
@@ -82,16 +85,15 @@ class QuarantineFiles:
     target_bytes
         A file ends when it has at least this size.
     on_finished
-        Called with the path of a whole file and the number of its records; it removes the file.
+        Called with the path of a whole file and what was read back from it; it removes the file.
     """
 
-    def __init__(self, folder: Path, target_bytes: int, on_finished: Callable[[Path, int], None]) -> None:
+    def __init__(self, folder: Path, target_bytes: int, on_finished: Callable[[Path, QuarantineContent], None]) -> None:
         self._folder = folder
         self._target_bytes = target_bytes
         self._on_finished = on_finished
         self._path: Path | None = None
         self._bytes = 0
-        self._records = 0
         self._count = 0
 
     def write(self, records: Iterable[Mapping[str, Any]]) -> None:
@@ -104,13 +106,12 @@ class QuarantineFiles:
             self._count += 1
         with self._path.open("ab") as file:
             file.writelines(lines)
-        self._records += len(lines)
         self._bytes += sum(map(len, lines))
         if self._bytes >= self._target_bytes:
             self.close()
 
     def close(self) -> None:
-        """Finish the open file, if there is one."""
+        """Finish the open file, if there is one; raises ``AuditError`` when it cannot be read back."""
         if self._path is not None:
-            self._on_finished(self._path, self._records)
-            self._path, self._bytes, self._records = None, 0, 0
+            self._on_finished(self._path, read_back(self._path))
+            self._path, self._bytes = None, 0

@@ -6,7 +6,6 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from zipimport import zipimporter
@@ -15,6 +14,7 @@ from ndjson_arrow import Reader
 
 from lake.errors import AuditError
 from lake.layout import lake_key, quarantine_key
+from transform.chunk_sample import Sampling
 from transform.clients import s3_client
 from transform.columns import new_columns
 from transform.format_detection import BYTE_ORDER_MARK, recognise
@@ -22,7 +22,7 @@ from transform.parquet_writer import ParquetFiles
 from transform.quarantine_writer import QuarantineFiles, line_record, remainder_records
 from transform.read_ahead import ReadAhead
 from transform.source import Source, UnreadableFileError
-from transform.task_model import NUMBERS_PER_TASK, FileFailure, SplitResult, TaskResult
+from transform.task_model import FileFailure, ObjectNumbers, SplitResult, TaskResult
 from transform.upload import Uploads
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from lake.commit import PendingObject
     from lake.manifest import ObjectVersion
+    from transform.quarantine_content import QuarantineContent
     from transform.task_model import Split, Task
 
 PIECE_BYTES = 512 << 10
@@ -96,21 +97,8 @@ def run_task(task: Task, source: Source, uploads: Uploads, folder: Path) -> Task
         tuple(new_columns(task_run.columns, task.known_columns)),
         tuple(FileFailure(file, reason) for file, reason in task_run.failures.items()),
         round((time.monotonic() - started) * 1000),
+        tuple(task_run.quarantine_contents) if not task_run.failures else (),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectNumbers:
-    """Numbers in the final keys of a task's objects: every try of the task gives the same ones."""
-
-    task: Task
-
-    def number(self, position: int) -> int:
-        """Of the task's object at ``position`` (from 0); raises ``AuditError`` when its numbers are used up."""
-        if position >= NUMBERS_PER_TASK:
-            message = f"a task of {self.task.manifest} would write over {NUMBERS_PER_TASK} objects"
-            raise AuditError(f"{message}: raise convert.target_file_bytes")
-        return self.task.number * NUMBERS_PER_TASK + position
 
 
 class TaskRun:
@@ -128,13 +116,14 @@ class TaskRun:
             flush_bytes=min(BATCH_BYTES, settings.row_group_bytes),
             provenance=settings.provenance,
         )
-        self._parquet = ParquetFiles(folder, settings, self._upload_parquet)
+        self._parquet = ParquetFiles(folder, settings, self._upload_parquet, Sampling.of(task))
         self._rejects = QuarantineFiles(folder, settings.target_file_bytes, self._upload_quarantine)
         self._input_bytes = max(1, sum(split.size for split in task.splits))
         self._read_bytes = 0
         self.columns: list[str] = []
         self.objects: list[Future[PendingObject]] = []
         self.quarantine: list[Future[PendingObject]] = []
+        self.quarantine_contents: list[QuarantineContent] = []
         self.results: list[SplitResult] = []
         self.failures: dict[ObjectVersion, str] = {}
         """Files that cannot be read to their end, with the reason."""
@@ -223,11 +212,12 @@ class TaskRun:
         key = lake_key(task.partition, task.manifest, task.generation, number)
         self.objects.append(self._uploads.add(path, task.lake_bucket, key, rows))
 
-    def _upload_quarantine(self, path: Path, records: int) -> None:
+    def _upload_quarantine(self, path: Path, content: QuarantineContent) -> None:
         task = self._task
         number = self._numbers.number(len(self.quarantine))
         key = quarantine_key(task.partition, task.manifest, task.generation, number)
-        self.quarantine.append(self._uploads.add(path, task.quarantine_bucket, key, records))
+        self.quarantine.append(self._uploads.add(path, task.quarantine_bucket, key, content.records))
+        self.quarantine_contents.append(content)
 
 
 def source_value(file: ObjectVersion) -> str:

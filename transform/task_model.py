@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lake.errors import AuditError
+
 if TYPE_CHECKING:
     from lake.commit import PendingObject
     from lake.manifest import ObjectVersion
     from lake.partition import Partition
     from lake.settings import ConvertSettings
+    from transform.quarantine_content import QuarantineContent
 
 NUMBERS_PER_TASK = 1000
 """Object numbers reserved for each task, so that keys do not depend on which attempt of a task succeeds."""
@@ -52,6 +55,20 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
+class ObjectNumbers:
+    """Numbers in the final keys of a task's objects: every try of the task gives the same ones."""
+
+    task: Task
+
+    def number(self, position: int) -> int:
+        """Of the task's object at ``position`` (from 0); raises ``AuditError`` when its numbers are used up."""
+        if position >= NUMBERS_PER_TASK:
+            message = f"a task of {self.task.manifest} would write over {NUMBERS_PER_TASK} objects"
+            raise AuditError(f"{message}: raise convert.target_file_bytes")
+        return self.task.number * NUMBERS_PER_TASK + position
+
+
+@dataclass(frozen=True, slots=True)
 class SplitResult:
     """What a task counted in one split."""
 
@@ -89,6 +106,8 @@ class TaskResult:
     failures: tuple[FileFailure, ...]
     milliseconds: int
     """Wall time of the task."""
+    quarantine_contents: tuple[QuarantineContent, ...] = ()
+    """What each object of ``quarantine`` holds, read back from its file before the upload."""
 
     @property
     def uploaded(self) -> tuple[PendingObject, ...]:

@@ -1,4 +1,4 @@
-"""The independent proof: it shares no code with the product and uses no figure that the product reports.
+"""The independent proof: it shares no code with the conversion and uses no figure that the product reports.
 
 It reads the input files with Python's standard library (zstd with pyarrow), the published Parquet with pyarrow and the
 quarantine as JSON lines. For each file: lines = rows + quarantined + blank lines. For each dataset: the lake and the
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cli.demo.proof_rows import pairs_of, row_checksum
+from verify.json_line import pairs_of, row_checksum
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -6,6 +6,7 @@
 mod column_chunk;
 mod column_values;
 mod columns;
+mod digest;
 pub mod inflate;
 mod input;
 mod names;

@@ -1,6 +1,7 @@
 //! The Python classes of what a reader returns: counts, rejects, batches and their columns.
 
 use crate::column_values::ColumnValues;
+use crate::digest::ColumnDigest;
 use crate::inflate::Codec;
 use crate::panic_guard::guarded;
 use crate::reject::Reject;
@@ -122,6 +123,16 @@ impl PyBatch {
         let data = guarded(|| array_data(rows, values))?;
         let data = data.map_err(|error| PyRuntimeError::new_err(format!("column {index}: {error}")))?;
         Ok(PyStringColumn { data: Some(data) })
+    }
+
+    fn digest(&self, index: usize, previous: (u64, u64, u32, u32)) -> PyResult<(u64, u64, u32, u32)> {
+        let values = self.batch.columns.get(index).and_then(Option::as_ref);
+        let values =
+            values.ok_or_else(|| PyIndexError::new_err(format!("the batch has no column {index} (any more)")))?;
+        let (nulls, bytes, lengths, text) = previous;
+        let mut digest = ColumnDigest { nulls, bytes, lengths, values: text };
+        guarded(|| digest.add(values, self.batch.rows))?;
+        Ok((digest.nulls, digest.bytes, digest.lengths, digest.values))
     }
 
     fn __repr__(&self) -> String {

@@ -25,6 +25,7 @@ from tests.model.world import LEASE, PARTITION
 from transform.context import ConversionContext
 from transform.convert import convert
 from transform.lease import LeaseKeeper
+from transform.quarantine_content import QuarantineContent
 from transform.spark_job import JobFailedError
 from transform.task_model import NUMBERS_PER_TASK, FileFailure, SplitResult, TaskResult
 from transform.upload import Uploads
@@ -101,12 +102,20 @@ class FakeSparkJob:
             uploads.finish()
         splits = tuple(_split_result(split) for split in task.splits)
         published, rejected = (tuple(item.result() for item in group) for group in (objects, quarantine))
-        return TaskResult(task.manifest, task.number, published, rejected, splits, ("a", "b"), (), 1)
+        contents = tuple(_content(task, rejects, item.size) for item in rejected)
+        return TaskResult(task.manifest, task.number, published, rejected, splits, ("a", "b"), (), 1, contents)
 
 
 def _split_result(split: Any) -> SplitResult:
     rejects = {"not an object": 1} if split.file.key.endswith("a.ndjson") else {}
     return SplitResult(split, 1 + len(rejects), 1, 0, rejects, split.size, False, None)
+
+
+def _content(task: Task, rejects: list[dict[str, str]], size: int) -> QuarantineContent:
+    files = {split.file.key: split.file for split in task.splits}
+    rejected = [files[record["reject"]] for record in rejects]
+    counts = {("line", file.uri, file.version, "not an object"): 1 for file in rejected}
+    return QuarantineContent(size, len(rejects), counts)
 
 
 def _add(uploads: Uploads, folder: str, bucket: str, key: str, records: list[dict[str, str]]) -> Any:

@@ -130,6 +130,18 @@ class Batch:
         ValueError
             The column was already taken.
         """
+    def digest(self, index: int, previous: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+        """The digest of a column in this batch and in those before it.
+
+        `previous` is the digest of those before, at first `(0, 0, 0, 0)`. A digest is the number of NULLs, the bytes of
+        all values, and two checksums (CRC-32): one of the values' lengths (little-endian, four bytes for each row, -1
+        for NULL), one of the values in order.
+
+        Raises
+        ------
+        IndexError
+            There is no such column, or it was already taken.
+        """
 
 @final
 class StringColumn:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cli.demo.proof import prove
-from cli.demo.proof_rows import pairs_of
+from verify.json_line import pairs_of
 
 if TYPE_CHECKING:
     from pathlib import Path

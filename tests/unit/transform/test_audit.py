@@ -12,6 +12,7 @@ from lake.manifest import Lane, Manifest, ObjectVersion
 from lake.partition import Partition
 from lake.settings import ConvertSettings
 from transform.audit import audit
+from transform.quarantine_content import QuarantineContent
 from transform.splits import split_file
 from transform.task_model import Split, SplitResult, Task, TaskResult
 
@@ -39,7 +40,14 @@ def pending(key: str, rows: int) -> PendingObject:
 
 
 def task_result(number: int, objects: tuple[PendingObject, ...], *splits: SplitResult) -> TaskResult:
-    return TaskResult("m", number, objects, (), splits, (), (), 5)
+    rejected = {
+        ("line", item.split.file.uri, item.split.file.version, reason): count
+        for item in splits
+        for reason, count in item.rejects.items()
+    }
+    quarantine = (pending(f"q{number}", len(splits)),)
+    content = QuarantineContent(1, len(splits), rejected)
+    return TaskResult("m", number, objects, quarantine, splits, (), (), 5, (content,))
 
 
 TASKS = (task(0, LEFT), task(1, RIGHT, WHOLE))
@@ -84,6 +92,8 @@ def test_an_excluded_file_counts_nothing_and_has_its_reason() -> None:
         ((replace(GOOD[0], splits=(counted(LEFT, 3, lines=6),)), GOOD[1]), "neither row nor reject nor blank"),
         ((replace(GOOD[0], splits=(counted(LEFT, 3, bytes=49),)), GOOD[1]), "do not add up to its 100 bytes"),
         ((replace(GOOD[0], objects=(pending("k1", 3),)), GOOD[1]), "objects of the same name"),
+        ((replace(GOOD[0], quarantine=()), GOOD[1]), "are not the files that it wrote"),
+        ((replace(GOOD[0], quarantine=(), quarantine_contents=()), GOOD[1]), "quarantine holds 0"),
         (
             (replace(GOOD[0], splits=(counted(Split(replace(PLAIN, key="x"), 0, 50), 3),)), GOOD[1]),
             "not one of its files",

@@ -50,7 +50,7 @@ def test_a_record_is_one_line_whatever_is_in_it() -> None:
 
 def test_files_are_passed_on_at_their_target_size(tmp_path: Path) -> None:
     finished: list[tuple[bytes, int]] = []
-    files = QuarantineFiles(tmp_path, 150, lambda path, records: finished.append((path.read_bytes(), records)))
+    files = QuarantineFiles(tmp_path, 150, lambda path, content: finished.append((path.read_bytes(), content.records)))
     for _ in range(3):
         files.write([file_record(FILE, "gone")])
     files.write([])

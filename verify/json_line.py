@@ -1,4 +1,4 @@
-"""The proof's own parser of a line: strict RFC 8259 with Python's standard library, values exactly as in the file."""
+"""The verification's fast parser of a line: RFC 8259 with Python's standard library, values exactly as in the file."""
 
 from __future__ import annotations
 

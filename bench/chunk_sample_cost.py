@@ -1,0 +1,94 @@
+"""``python -m bench.chunk_sample_cost``: what a task pays for decoding a sample of its column chunks."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+from bench.__main__ import CACHE
+from bench.input_files import Recipe, prepare
+from bench.local_objects import LocalSink, local_source
+from bench.product_competitor import plan_tasks
+from lake.settings import ConvertSettings
+from transform.chunk_sample import ChunkSample
+from transform.run_task import run_task
+from transform.upload import Uploads
+
+if TYPE_CHECKING:
+    from bench.input_files import InputFiles
+
+FILES = 8
+FILE_BYTES = 80_000_000
+"""Two tasks of 320 MB: about half of what a task has in production, so the sample is a larger share of it."""
+METHODS = ("add", "end_row_group", "check")
+
+
+@dataclass(slots=True)
+class Cost:
+    """Processor time of one conversion, in seconds."""
+
+    total: float = 0.0
+    """Of all threads of this process."""
+    sample: float = 0.0
+    """Inside the sample, which uses no other thread."""
+
+
+def main() -> None:
+    """Print the medians with and without the sample for each shape, and the share of the time inside the sample."""
+    parser = argparse.ArgumentParser(prog="bench.chunk_sample_cost", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=8, help="measurements with and without the sample, in turn")
+    options = parser.parse_args()
+    for shape in ("flat", "nested"):
+        files = prepare(Recipe(shape, FILES, FILE_BYTES), CACHE, 1)
+        convert(files, 0, sampled=True)
+        costs: dict[bool, list[Cost]] = {False: [], True: []}
+        for number in range(2 * options.rounds):
+            # The order changes with each round.
+            sampled = number % 4 in (1, 2)
+            costs[sampled].append(convert(files, number // 2, sampled=sampled))
+        before, after = (statistics.median(cost.total for cost in costs[sampled]) for sampled in (False, True))
+        inside = statistics.mean(cost.sample / cost.total for cost in costs[True])
+        sys.stdout.write(
+            f"{shape}: {before:.3f} s without, {after:.3f} s with the sample ({after / before - 1:+.1%}); "
+            f"{inside:.1%} of the time is inside it ({options.rounds} rounds, {files.bytes / 1e6:.0f} MB)\n"
+        )
+
+
+def convert(files: InputFiles, seed: int, *, sampled: bool) -> Cost:
+    """Run the tasks of these files in this process. Columns differ in size: each ``seed`` samples other chunks."""
+    cost = Cost()
+    with ExitStack() as stack:
+        output = stack.enter_context(tempfile.TemporaryDirectory())
+        for name in METHODS:
+            stack.enter_context(patch.object(ChunkSample, name, _method(name, cost, sampled=sampled)))
+        started = time.process_time()
+        for task in plan_tasks(files, ConvertSettings()):
+            sink = LocalSink(Path(output)).as_client()
+            with Uploads(sink) as uploads, tempfile.TemporaryDirectory(dir=output) as folder:
+                run_task(replace(task, manifest=f"bench-{seed}"), local_source(), uploads, Path(folder))
+        cost.total = time.process_time() - started
+    return cost
+
+
+def _method(name: str, cost: Cost, *, sampled: bool) -> Any:  # noqa: ANN401
+    """The method with its time added to ``cost``, or one that does nothing."""
+    method = getattr(ChunkSample, name)
+
+    def timed(*arguments: object) -> None:
+        started = time.thread_time()
+        method(*arguments)
+        cost.sample += time.thread_time() - started
+
+    return timed if sampled else lambda *_: None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""``hybrid-router verify``: proves hours of a dataset from the input alone."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import typer
+from botocore.exceptions import BotoCoreError, ClientError
+
+from lake.errors import HybridRouterError, InvalidInputError
+from lake.settings import Settings, parse_settings
+from router.dataset_rules import dataset_prefixes, matching_rule
+from router.selection import parse_selection
+from router.services import Services
+from verify.hours import HoursCheck
+from verify.report import HourOutcome
+from verify.stack import Hours, Stack
+
+if TYPE_CHECKING:
+    from cli.deployed_stack import DeployedStack
+    from verify.report import HourReport
+
+PROVEN, DIFFERS, WRONG_USE, NOT_REACHABLE = range(4)
+"""Exit codes."""
+
+
+def verify(stack: DeployedStack, options: dict[str, str], share: float, *, as_json: bool) -> int:
+    """Print the outcome of each hour; returns the exit code.
+
+    Parameters
+    ----------
+    options
+        ``dataset``, ``from`` and ``to``.
+    share
+        Share of the manifests that are compared, 0 to 1.
+    """
+    try:
+        if not 0 < share <= 1:
+            raise InvalidInputError(f"--share = {share} is not a share: pass a number above 0, at most 1")
+        settings = _settings(stack)
+        hours = _hours(stack, settings, options)
+    except InvalidInputError as error:
+        typer.echo(f"hybrid-router: {error}", err=True)
+        return WRONG_USE
+    except (BotoCoreError, ClientError, HybridRouterError) as error:
+        return _not_reachable(error)
+    reports: list[HourReport] = []
+    try:
+        for report in HoursCheck(_readable(stack, settings, hours), hours, share, _progress).run():
+            reports.append(report)
+            if not as_json:
+                _print(report)
+    except (BotoCoreError, ClientError, HybridRouterError) as error:
+        return _not_reachable(error)
+    if as_json:
+        body = {"dataset": hours.dataset, "share": share, "hours": [report.to_json() for report in reports]}
+        typer.echo(json.dumps(body, indent=1))
+    outcomes = {report.outcome for report in reports}
+    if HourOutcome.DIFFERS in outcomes:
+        return DIFFERS
+    is_proven = HourOutcome.PROVEN in outcomes and HourOutcome.UNPROVEN not in outcomes
+    return PROVEN if is_proven else NOT_REACHABLE
+
+
+def _not_reachable(error: Exception) -> int:
+    hint = "it needs read access to the input, lake, quarantine and control buckets, to the ledger and to the Glue job"
+    typer.echo(f"hybrid-router: verify could not read everything ({error}): {hint}", err=True)
+    return NOT_REACHABLE
+
+
+def _settings(stack: DeployedStack) -> Settings:
+    """The settings that the jobs were deployed with."""
+    job = stack.glue.get_job(JobName=stack.resources.batch_job)["Job"]
+    parts = urlsplit(job["DefaultArguments"]["--settings"])
+    return parse_settings(json.loads(stack.s3.get_object(Bucket=parts.netloc, Key=parts.path[1:])["Body"].read()))
+
+
+def _hours(stack: DeployedStack, settings: Settings, options: dict[str, str]) -> Hours:
+    services = Services(settings, stack.resources, stack.ledger, stack.s3, stack.glue, lambda: datetime.now(UTC))
+    selection = parse_selection(options, services)
+    assert selection.dataset is not None
+    assert selection.first is not None
+    assert selection.last is not None
+    return Hours(selection.dataset, selection.first, selection.last)
+
+
+def _readable(stack: DeployedStack, settings: Settings, hours: Hours) -> Stack:
+    def belongs(key: str) -> bool:
+        is_input = settings.input.suffix_of(key) is not None
+        return is_input and matching_rule(key, settings.datasets)[1] == hours.dataset
+
+    return Stack(
+        stack.s3,
+        stack.ledger,
+        stack.resources,
+        settings.convert.max_line_bytes,
+        tuple(dataset_prefixes(hours.dataset, settings.datasets)),
+        belongs,
+        lambda: datetime.now(UTC),
+    )
+
+
+def _progress(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+def _print(report: HourReport) -> None:
+    partial = f" ({report.compared} of {report.manifests} manifests)" if report.compared < report.manifests else ""
+    counts = f"{report.files:,} files, {report.rows:,} rows, {report.rejects:,} rejected lines"
+    whole = f", {report.whole_files:,} files quarantined as a whole" if report.whole_files else ""
+    typer.echo(f"{report.hour}  {report.outcome}{partial}: {counts}{whole}")
+    for text in (*map(str, report.differences), *report.unproven):
+        typer.echo(f"  {text}")

@@ -1,0 +1,116 @@
+"""Converted files of one hour, and how tests change what is published of them."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lake.ledger import ArrivalRow
+from lake.manifest import Lane
+from lake.partition import Partition
+from tests.integration.conversion_world import NOON
+from verify.hours import HoursCheck
+from verify.stack import Hours, Stack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+    from tests.integration.conversion_world import ConversionWorld
+    from verify.report import HourReport
+
+HOUR = "2026-03-04T12"
+ROWS = b"".join(b'{"id":%d,"Name":"n\\u00e4me %d","x":{"y" : [1.10, null]},"z":null}\n' % (n, n) for n in range(50))
+BODIES = {
+    "orders/a.json": ROWS + b"broken\n\n[1]\n",
+    "orders/b.json.gz": gzip.compress(b'\xef\xbb\xbf{"id":"1"}\r\n' * 3 + b'{"id":1,"id":2}\n' * 1200),
+    "orders/c.json.bz2": bz2.compress(b'{"date":1,"_rescued":"r"}\n{"a":"\xff"}'),
+    "orders/d.json.gz": gzip.compress(ROWS)[:-9],
+    "orders/e.json": b"",
+}
+
+
+class NoonS3:
+    """An S3 whose objects were all last modified at noon, as the ledger says of them."""
+
+    def __init__(self, s3: Any) -> None:
+        self._s3 = s3
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._s3, name)
+
+    def get_paginator(self, name: str) -> Any:
+        pages = self._s3.get_paginator(name)
+        return SimpleNamespace(paginate=lambda **request: map(self._at_noon, pages.paginate(**request)))
+
+    def _at_noon(self, page: dict[str, Any]) -> dict[str, Any]:
+        return {**page, "Versions": [{**item, "LastModified": NOON} for item in page.get("Versions", [])]}
+
+
+class VerifiedHour:
+    """Converted files of one hour, and how a test changes what is published of them."""
+
+    def __init__(self, world: ConversionWorld, spark: SparkSession) -> None:
+        self.world = world
+        files = [world.put(key, body) for key, body in BODIES.items()]
+        self.files = {file.key: file for file in files}
+        self.manifest = world.enqueue(files)
+        for file in files:
+            self.record(file, self.manifest)
+        (outcome,) = world.convert([self.manifest], spark)
+        assert outcome.state == "DONE", outcome.reason
+
+    def record(self, file: Any, manifest: str | None) -> None:
+        row = ArrivalRow(file, manifest, Partition.of("orders", NOON), Lane.BATCH, "test", NOON.isoformat())
+        self.world.services.ledger.arrivals.put(row)
+
+    def verify(self, share: float = 1.0) -> HourReport:
+        services = self.world.services
+        limits = services.settings.convert.max_line_bytes
+        s3: Any = NoonS3(services.s3)
+        clock = self.world.clock
+        stack = Stack(s3, services.ledger, services.resources, limits, ("orders/",), lambda _: True, clock)
+        (report,) = HoursCheck(stack, Hours("orders", HOUR, HOUR), share, lambda _: None).run()
+        return report
+
+    def change(self, bucket: str, change: Callable[[bytes], bytes]) -> str:
+        """Change the first object of a bucket; returns its key."""
+        key = self.world.keys(bucket)[0]
+        body = self.world.services.s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+        self.world.services.s3.put_object(Bucket=bucket, Key=key, Body=change(body))
+        return key
+
+    @property
+    def lake_bucket(self) -> str:
+        return self.world.services.resources.lake_bucket
+
+    @property
+    def quarantine_bucket(self) -> str:
+        return self.world.services.resources.quarantine_bucket
+
+
+def change_row(body: bytes) -> bytes:
+    """One value of one row."""
+    table = pq.read_table(io.BytesIO(body))
+    index = table.schema.get_field_index("__name")
+    names = table.column(index).to_pylist()
+    names[names.index("näme 31")] = "n\u00e4me 3l"
+    target = io.BytesIO()
+    pq.write_table(table.set_column(index, table.schema.field(index), pa.array(names, pa.string())), target)
+    return target.getvalue()
+
+
+def rewrite(change: Callable[[pa.Table], pa.Table]) -> Callable[[bytes], bytes]:
+    def rewritten(body: bytes) -> bytes:
+        target = io.BytesIO()
+        pq.write_table(change(pq.read_table(io.BytesIO(body))), target)
+        return target.getvalue()
+
+    return rewritten

@@ -1,0 +1,83 @@
+"""Objects as lines: every compression, every range size, lines that are too long to be kept."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from botocore.exceptions import ClientError
+
+from lake.manifest import ObjectVersion
+from verify import objects
+from verify.objects import GoneError, lines_of, open_text
+
+BODY = b'{"a":1}\n\n' + b"x" * 100 + b"\n" + b"y" * 50
+
+
+class OneObject:
+    """An S3 with one object."""
+
+    def __init__(self, body: bytes, error: str | None = None) -> None:
+        self.body, self.error = body, error
+        self.requests: list[dict[str, Any]] = []
+
+    def get_object(self, **request: Any) -> dict[str, Any]:
+        self.requests.append(request)
+        if self.error:
+            raise ClientError({"Error": {"Code": self.error, "Message": ""}}, "GetObject")
+        start, end = request["Range"].removeprefix("bytes=").split("-")
+        return {"Body": io.BytesIO(self.body[int(start) : int(end) + 1])}
+
+
+def read(s3: Any, size: int, version: str | None = "v1", limit: int = 1000) -> list[tuple[int, int, int, bytes | None]]:
+    file = ObjectVersion("input", "a.json", "etag", size, "", version)
+    with open_text(s3, file) as stream:
+        return [(line.number, line.offset, line.length, line.body) for line in lines_of(stream, limit)]
+
+
+def zstd(body: bytes) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(body)
+    return sink.getvalue().to_pybytes()
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, bz2.compress, zstd])
+def test_lines_have_their_place_whatever_the_compression(compress: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(objects, "RANGE_BYTES", 7)
+    body = compress(BODY)
+    assert read(OneObject(body), len(body)) == [
+        (1, 0, 7, b'{"a":1}'),
+        (2, 8, 0, b""),
+        (3, 9, 100, b"x" * 100),
+        (4, 110, 50, b"y" * 50),
+    ]
+
+
+@pytest.mark.parametrize("limit", range(1, 120))
+def test_a_line_is_kept_when_it_is_not_longer_than_the_limit(limit: int) -> None:
+    bodies = [body for *_, body in read(OneObject(BODY), len(BODY), limit=limit)]
+    assert bodies == [line if len(line) <= limit else None for line in BODY.split(b"\n")]
+
+
+def test_no_other_version_is_read() -> None:
+    versioned, unversioned = OneObject(BODY), OneObject(BODY)
+    read(versioned, len(BODY))
+    read(unversioned, len(BODY), version=None)
+    assert versioned.requests[0]["VersionId"] == "v1"
+    assert unversioned.requests[0]["IfMatch"] == '"etag"'
+
+
+@pytest.mark.parametrize("code", ["NoSuchKey", "NoSuchVersion", "PreconditionFailed"])
+def test_an_object_that_is_gone_is_not_an_error_of_the_request(code: str) -> None:
+    with pytest.raises(GoneError, match=code):
+        read(OneObject(BODY, code), len(BODY))
+
+
+def test_a_denied_object_is_not_gone() -> None:
+    with pytest.raises(ClientError, match="AccessDenied"):
+        read(OneObject(BODY, "AccessDenied"), len(BODY))

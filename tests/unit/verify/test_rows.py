@@ -1,0 +1,119 @@
+"""Rows of the verification: the fast parser and the slow rules agree, and no two rows look alike."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from verify import line_rules
+from verify.json_line import pairs_of
+from verify.line_rules import RejectedError
+from verify.rows import RowMultiset, parse_row, rescued_pairs, row_digest
+
+VALUE = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=8)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=4), inner, max_size=3)),
+    max_leaves=6,
+)
+OBJECT = st.dictionaries(st.text(max_size=6), VALUE, max_size=5).map(lambda item: json.dumps(item).encode())
+TEXTS = [
+    "{",
+    "}",
+    "[",
+    "]",
+    ":",
+    ",",
+    '"',
+    '"a"',
+    '"\\ud800"',
+    '"\\u0041"',
+    "1",
+    "-",
+    "01",
+    "1.",
+    "1e5",
+    "null",
+    "true",
+    "NaN",
+    "Infinity",
+    "\\",
+    "/",
+    "ä",
+    "\x01",
+]
+TOKEN = st.sampled_from([*(text.encode() for text in TEXTS), b" ", b"\t", b"\xff", b"\xef\xbb\xbf"])
+MUTATED = st.builds(
+    lambda body, token, at, drop: body[:at] + token + body[at + drop :],
+    OBJECT, TOKEN, st.integers(0, 60), st.integers(0, 3),
+)  # fmt: skip
+TOKENS = st.lists(TOKEN, max_size=9).map(b"".join)
+
+
+@settings(max_examples=600, deadline=None)
+@given(st.one_of(OBJECT, MUTATED, TOKENS))
+def test_what_the_fast_parser_accepts_is_what_the_slow_rules_say(line: bytes) -> None:
+    fast = pairs_of(line)
+    try:
+        members = line_rules.parse_line(line, first=False, max_line_bytes=1 << 20)
+    except RejectedError:
+        assert fast is None
+        return
+    slow = None if members is None else [(member.key, member.text) for member in members if member.text is not None]
+    # It may refuse a valid line: then the slow rules decide.
+    assert fast is None or fast == slow
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'{"a":"\xff"}', "invalid UTF-8"),
+        (b'{"a":01}', "not JSON"),
+        (b'{"a":' * 257 + b"1" + b"}" * 257, "too deep"),
+        (b'{"a":1} {"a":2}', "trailing characters"),
+        (b"[1]", "not an object"),
+        (b'{"a":"\\ud800"}', "lone surrogate"),
+        (b'{"a":1,"\\u0061":2}', "duplicate key"),
+    ],
+)
+def test_a_line_that_is_not_a_row_has_its_reason(line: bytes, reason: str) -> None:
+    with pytest.raises(RejectedError, match=reason):
+        parse_row(line, first=False)
+
+
+def test_a_row_is_its_columns_with_the_characters_of_the_line() -> None:
+    line = b'\xef\xbb\xbf{"B":"x\\u00e4","a":1.10,"n":null,"date":{"k" : [1E400]},"big":' + b"9" * 5000 + b"}"
+    assert parse_row(line, first=True) == [
+        ("__b", "xä"),
+        ("a", "1.10"),
+        ("big", "9" * 5000),
+        ("date__", '{"k" : [1E400]}'),
+    ]
+    assert parse_row(b" \t", first=False) is None
+
+
+def test_members_of_the_rescued_column_are_columns_again() -> None:
+    assert rescued_pairs('{"B":"x\\n","a":[1, 2],"n":null}') == [("__b", "x\n"), ("a", "[1, 2]")]
+    assert rescued_pairs("broken") == [("_rescued", "broken")]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["a", "b"]), st.text(max_size=4)), max_size=3),
+    st.lists(st.tuples(st.sampled_from(["a", "b"]), st.text(max_size=4)), max_size=3),
+)
+def test_equal_digests_are_equal_rows(left: list[tuple[str, str]], right: list[tuple[str, str]]) -> None:
+    assert (row_digest(left) == row_digest(right)) == (left == right)
+
+
+def test_a_multiset_ignores_the_order_and_counts_doubles() -> None:
+    digests = [row_digest([("a", str(number))]) for number in range(100)]
+    first, second = RowMultiset(), RowMultiset()
+    for digest in digests:
+        first.add(digest)
+    for digest in reversed(digests):
+        second.add(digest)
+    assert first.differing_buckets(second) == []
+    second.add(digests[7])
+    assert len(first.differing_buckets(second)) == 1

@@ -1,0 +1,142 @@
+"""A sample of each Parquet file's column chunks is decoded by pyarrow and compared with what the writer was given.
+
+The reader digests the values of a chunk before they are written. Here the digest is computed again by other code, from
+what pyarrow decodes from the finished file: pages, definition levels, lengths and values.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import pyarrow.compute as pc
+
+from lake.errors import AuditError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from ndjson_arrow import Batch
+
+    from transform.task_model import Task
+
+Digest = tuple[int, int, int, int]
+"""Number of NULLs, bytes of all values, CRC-32 of the lengths (-1 for NULL), CRC-32 of the values."""
+NULL_LENGTH = struct.pack("<i", -1)
+WHOLE_INPUT_BYTES = 4 << 20
+"""Of a task with less input every chunk is decoded."""
+MAX_CHUNKS_PER_SAMPLE = 64
+"""Of a large task one chunk in so many is decoded: docs/performance.md has the cost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Which column chunks are decoded: one in ``chunks_per_sample``, and of each file at least one."""
+
+    chunks_per_sample: int = 1
+    seed: int = 0
+    """Chooses the chunks; a repeated task chooses the same."""
+
+    @classmethod
+    def of(cls, task: Task) -> Sampling:
+        """By the size of the task's input: a small task has few chunks."""
+        size = sum(split.size for split in task.splits)
+        share = min(MAX_CHUNKS_PER_SAMPLE, 1 + size // WHOLE_INPUT_BYTES)
+        return cls(share, zlib.crc32(f"{task.manifest}-{task.number}".encode()))
+
+
+class ChunkSample:
+    """The sampled chunks of one file: their digests while it is written, and the comparison when it is finished."""
+
+    def __init__(self, sampling: Sampling, file_number: int) -> None:
+        self._sampling = sampling
+        self._seed = sampling.seed + file_number
+        self._first: int | None = None
+        self._columns = 0
+        self._digests: list[dict[int, Digest]] = [{}]
+        self._rows = [0]
+
+    def add(self, batch: Batch, columns: int) -> None:
+        """Digest the sampled columns of a batch that is about to be written; it has ``columns`` columns."""
+        self._columns = columns
+        if self._first is None:
+            self._first = self._seed % columns
+        digests, rows = self._digests[-1], self._rows[-1]
+        for index in self._sampled(len(self._rows) - 1):
+            digests[index] = batch.digest(index, digests.get(index) or null_digest(rows))
+        self._rows[-1] += batch.rows
+
+    def end_row_group(self) -> None:
+        """The next batch is in another row group."""
+        self._digests.append({})
+        self._rows.append(0)
+
+    def check(self, file: pq.ParquetFile, names: Sequence[str]) -> None:
+        """Decode the sampled chunks of the finished file, whose columns must be ``names``.
+
+        Raises
+        ------
+        AuditError
+            A chunk does not hold the values that were given to the writer; or columns or row groups differ.
+        """
+        rows = [count for count in self._rows if count]
+        metadata = file.metadata
+        written = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+        if file.schema_arrow.names != list(names) or written != rows:
+            raise AuditError(
+                "a Parquet file has other columns or row groups than were written: the task is tried again"
+            )
+        for group, group_rows in enumerate(rows):
+            sampled = self._sampled(group)
+            if not sampled:
+                continue
+            table = file.read_row_group(group, columns=[names[index] for index in sampled], use_threads=False)
+            for index in sampled:
+                expected = self._digests[group].get(index) or null_digest(group_rows)
+                chunks = cast("list[pa.StringArray]", table.column(names[index]).chunks)
+                if digest(chunks) != expected:
+                    raise AuditError(
+                        f"column {names[index]} of row group {group} does not hold the values that were written to it: "
+                        "the task is tried again"
+                    )
+
+    def _sampled(self, group: int) -> range:
+        """Numbers of the sampled columns of a row group; another one comes first in each."""
+        if self._first is None:
+            return range(0)
+        share = self._sampling.chunks_per_sample
+        return range((self._first + group) % share if group else self._first % share, self._columns, share)
+
+
+def digest(chunks: Iterable[pa.StringArray]) -> Digest:
+    """The digest of consecutive Arrow arrays of type utf8."""
+    nulls = size = lengths_crc = values_crc = 0
+    for chunk in chunks:
+        lengths = pc.binary_length(chunk).fill_null(-1)
+        nulls += chunk.null_count
+        lengths_crc = zlib.crc32(_items(lengths, 1), lengths_crc)
+        start, end = (struct.unpack_from("<i", _items(chunk, 1, 1), at)[0] for at in (0, 4 * len(chunk)))
+        values_crc = zlib.crc32(_values(chunk, start, end), values_crc)
+        size += end - start
+    return nulls, size, lengths_crc, values_crc
+
+
+def null_digest(rows: int) -> Digest:
+    """The digest of ``rows`` NULLs."""
+    return (rows, 0, zlib.crc32(NULL_LENGTH * rows), 0)
+
+
+def _items(array: pa.Array[Any], buffer: int, more: int = 0) -> memoryview:
+    """The 32-bit items of a buffer, ``more`` than the array has."""
+    data = array.buffers()[buffer]
+    first = 4 * array.offset
+    return memoryview(data if data is not None else b"")[first : first + 4 * (len(array) + more)]
+
+
+def _values(array: pa.StringArray, start: int, end: int) -> memoryview:
+    data = array.buffers()[2]
+    return memoryview(data if data is not None else b"")[start:end]

@@ -1,0 +1,92 @@
+"""Rows of an input file, by the verification's own parser; everything else is counted or passed on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from verify.line_rules import RejectedError
+from verify.objects import lines_of, open_text
+from verify.rows import parse_row
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mypy_boto3_s3 import S3Client
+
+    from lake.manifest import ObjectVersion
+    from verify.objects import Line
+    from verify.rows import Pairs
+
+TOO_LONG = "line too long"
+
+
+@dataclass(slots=True)
+class InputCount:
+    """The lines of one file."""
+
+    lines: int = 0
+    rows: int = 0
+    blank_lines: int = 0
+    rejects: Counter[str] = field(default_factory=Counter)
+    """By reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputReader:
+    """Reads files as they were converted."""
+
+    s3: S3Client
+    max_line_bytes: int
+    """The setting ``convert.max_line_bytes``."""
+
+    def read(
+        self,
+        file: ObjectVersion,
+        *,
+        provenance: bool,
+        count: InputCount | None = None,
+        on_reject: Callable[[Line, str], None] | None = None,
+    ) -> Iterator[tuple[Line, Pairs]]:
+        """The rows of a file with their lines, in order.
+
+        Parameters
+        ----------
+        provenance
+            Adds the values of ``_source``, ``_offset`` and ``_arrived_at``.
+        count
+            Counts every line.
+        on_reject
+            Called with each rejected line and the reason.
+
+        Raises
+        ------
+        GoneError
+            S3 no longer has this version.
+        OSError, EOFError, ValueError
+            It cannot be decompressed to its end.
+        """
+        counted = InputCount() if count is None else count
+        with open_text(self.s3, file) as stream:
+            for line in lines_of(stream, self.max_line_bytes):
+                counted.lines += 1
+                try:
+                    if line.body is None:
+                        raise RejectedError(TOO_LONG)
+                    pairs = parse_row(line.body, first=line.offset == 0)
+                except RejectedError as rejected:
+                    counted.rejects[str(rejected)] += 1
+                    if on_reject is not None:
+                        on_reject(line, str(rejected))
+                    continue
+                if pairs is None:
+                    counted.blank_lines += 1
+                    continue
+                counted.rows += 1
+                yield line, sorted([*pairs, *_provenance(file, line)]) if provenance else pairs
+
+
+def _provenance(file: ObjectVersion, line: Line) -> Pairs:
+    source = file.uri if file.version_id is None else f"{file.uri}?versionId={file.version_id}"
+    return [("_source", source), ("_offset", str(line.offset)), ("_arrived_at", file.arrived_at)]

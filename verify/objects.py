@@ -1,0 +1,121 @@
+"""Objects as streams of bounded memory: ranges of one version, decompressed, line by line."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any
+
+import pyarrow as pa
+from botocore.exceptions import ClientError
+
+from lake.faults import Fault, judge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from mypy_boto3_s3 import S3Client
+    from typing_extensions import Buffer
+
+    from lake.manifest import ObjectVersion
+
+RANGE_BYTES = 8 << 20
+
+
+class GoneError(Exception):
+    """The object no longer exists in this version, or cannot be read any more; the message says why."""
+
+
+class ObjectStream(io.RawIOBase):
+    """One object version, requested in ranges. Raises ``GoneError`` when S3 says that it cannot be had."""
+
+    def __init__(self, s3: S3Client, file: ObjectVersion) -> None:
+        super().__init__()
+        self._s3 = s3
+        self._size = file.size
+        self._position = 0
+        version = {"IfMatch": f'"{file.etag}"'} if file.version_id is None else {"VersionId": file.version_id}
+        self._request: dict[str, Any] = {"Bucket": file.bucket, "Key": file.key, **version}
+        self._range = memoryview(b"")
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, target: Buffer) -> int:
+        """Fill ``target`` at most; returns the number of bytes, 0 at the end."""
+        if not self._range and self._position < self._size:
+            end = min(self._position + RANGE_BYTES, self._size)
+            body = self._get(f"bytes={self._position}-{end - 1}")
+            if len(body) != end - self._position:
+                raise GoneError(f"it has fewer than the {self._size} bytes of its event")
+            self._range, self._position = memoryview(body), end
+        with memoryview(target).cast("B") as view:
+            count = min(len(view), len(self._range))
+            view[:count] = self._range[:count]
+        self._range = self._range[count:]
+        return count
+
+    def _get(self, byte_range: str) -> bytes:
+        try:
+            return self._s3.get_object(**self._request, Range=byte_range)["Body"].read()
+        except ClientError as error:
+            if judge(error) == Fault.FILE:
+                raise GoneError(f"S3 answers {error.response['Error']['Code']}") from error
+            raise
+
+
+def open_text(s3: S3Client, file: ObjectVersion) -> IO[bytes]:
+    """The file decompressed; its first bytes say how it is compressed, not its name."""
+    stream = io.BufferedReader(ObjectStream(s3, file), RANGE_BYTES)
+    head = stream.peek(4)[:4]
+    if head[:2] == b"\x1f\x8b":
+        return gzip.GzipFile(fileobj=stream)  # type: ignore[return-value]
+    if head[:3] == b"BZh":
+        return bz2.BZ2File(stream)
+    if head == b"\x28\xb5\x2f\xfd":
+        inflated: Any = pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), "zstd")
+        return io.BufferedReader(inflated, RANGE_BYTES)
+    return stream
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a file."""
+
+    number: int
+    """From 1."""
+    offset: int
+    """Of its first byte, after decompression."""
+    length: int
+    """Bytes without the newline."""
+    body: bytes | None
+    """Without the newline; None: it is longer than a row may be."""
+
+
+def lines_of(stream: IO[bytes], max_line_bytes: int) -> Iterator[Line]:
+    """All lines; memory holds one line of at most ``max_line_bytes``."""
+    offset = number = 0
+    while piece := stream.readline(max_line_bytes + 1):
+        number += 1
+        length, tail = len(piece), piece
+        while not tail.endswith(b"\n") and (tail := stream.readline(max_line_bytes + 1)):
+            length += len(tail)
+        newline = int((tail or piece).endswith(b"\n"))
+        whole = length - newline <= max_line_bytes
+        body = piece.removesuffix(b"\n") if whole and length - newline <= len(piece) else None
+        yield Line(number, offset, length - newline, body)
+        offset += length
+
+
+def download(s3: S3Client, bucket: str, key: str, path: Path) -> None:
+    """Copy an object to ``path``. Raises ``GoneError`` when it does not exist."""
+    try:
+        s3.download_file(bucket, key, str(path))
+    except ClientError as error:
+        if judge(error) == Fault.FILE:
+            raise GoneError(f"S3 answers {error.response['Error']['Code']}") from error
+        raise

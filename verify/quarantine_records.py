@@ -1,0 +1,101 @@
+"""The quarantine of one manifest, by input file, in a form that lines of the input are compared with one by one."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from verify.objects import Line
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantinedLine:
+    """A record of one line."""
+
+    length: int
+    reason: str
+    digest: bytes | None
+    """Of its bytes; None: the record has the line by reference only."""
+
+
+@dataclass(slots=True)
+class QuarantinedFile:
+    """All records of one input file."""
+
+    lines: dict[int, QuarantinedLine] = field(default_factory=dict)
+    """By the line's offset."""
+    counted: Counter[str] = field(default_factory=Counter)
+    """Lines without a record of their own, by reason."""
+    whole: list[str] = field(default_factory=list)
+    """Reasons of records for the whole file."""
+    problems: list[str] = field(default_factory=list)
+
+    def take(self, line: Line, reason: str) -> str | None:
+        """Compare a rejected line with its record, which is used up; returns what is wrong with it.
+
+        A line without a record is one of those that are only counted.
+        """
+        record = self.lines.pop(line.offset, None)
+        if record is None:
+            self.counted[reason] -= 1
+            return None
+        if (record.length, record.reason) != (line.length, reason):
+            return f"is {reason}, and its quarantine record says {record.reason}, {record.length} bytes"
+        if record.digest is not None and record.digest != line_digest(line.body or b""):
+            return "is in the quarantine with other bytes"
+        return None
+
+    def remaining(self) -> list[str]:
+        """What does not match after all lines were taken."""
+        found = [f"the quarantine has a record of byte {offset}, which is not a rejected line" for offset in self.lines]
+        for reason, count in sorted(self.counted.items()):
+            if count < 0:
+                found.append(f"{-count} rejected lines ({reason}) are not in the quarantine")
+            elif count > 0:
+                found.append(f"the quarantine counts {count} rejected lines ({reason}) too many")
+        return [*self.problems, *found]
+
+
+def line_digest(line: bytes) -> bytes:
+    """16 bytes that stand for a line."""
+    return hashlib.blake2b(line, digest_size=16).digest()
+
+
+def add_records(path: Path, files: dict[tuple[str, str], QuarantinedFile]) -> None:
+    """Add the records of a quarantine object to ``files``, by URI and version of the input file.
+
+    Raises
+    ------
+    ValueError
+        A record cannot be read; the message says which.
+    """
+    with path.open("rb") as stream:
+        for number, text in enumerate(stream, 1):
+            try:
+                record = json.loads(text)
+                _add(record, files.setdefault((record["source"], record["version"]), QuarantinedFile()))
+            except (ValueError, KeyError, TypeError) as error:
+                raise ValueError(f"its record {number} cannot be read ({error})") from error
+
+
+def _add(record: dict[str, Any], file: QuarantinedFile) -> None:
+    kind, reason = record["kind"], record["reason"]
+    if kind == "file":
+        file.whole.append(reason)
+    elif kind == "lines":
+        file.counted[reason] += record["count"]
+    elif record["offset"] in file.lines:
+        file.problems.append(f"the quarantine has two records of byte {record['offset']}")
+    else:
+        body = base64.b64decode(record["line_base64"]) if "line_base64" in record else None
+        body = record["line"].encode() if "line" in record else body
+        file.lines[record["offset"]] = QuarantinedLine(
+            record["length"], reason, None if body is None else line_digest(body)
+        )

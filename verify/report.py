@@ -1,0 +1,104 @@
+"""What a verification has found: differences, things that cannot be proven, and the outcome of each hour."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+MAX_DIFFERENCES = 20
+"""Maximum number of differences, and of unproven things, that are kept per manifest and per hour."""
+
+
+class HourOutcome(StrEnum):
+    """Of an hour."""
+
+    PROVEN = "proven"
+    """The lake and the quarantine hold what the input files hold."""
+    DIFFERS = "differs"
+    UNPROVEN = "cannot be proven"
+    """Nothing differs, but something could not be compared."""
+    NOT_COMPARED = "not compared"
+    """None of its manifests is in the share."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Something that the input and the output do not have in common."""
+
+    uri: str
+    """An input file, or an object of the lake or the quarantine."""
+    problem: str
+    """Completes a sentence that begins with the URI."""
+    version: str | None = None
+    line: int | None = None
+    """From 1."""
+    offset: int | None = None
+    """Of the line's first byte, after decompression."""
+    columns: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        version = f" (version {self.version})" if self.version else ""
+        line = f", line {self.line:,} at byte {self.offset:,}" if self.line is not None else ""
+        columns = f", column {', '.join(self.columns)}" if self.columns else ""
+        return f"{self.uri}{version}{line}{columns}: {self.problem}"
+
+
+@dataclass(slots=True)
+class ManifestReport:
+    """What the comparison of one manifest has found."""
+
+    files: int = 0
+    rows: int = 0
+    """Rows of the input files."""
+    rejects: int = 0
+    """Rejected lines of the input files."""
+    whole_files: int = 0
+    """Files that the quarantine has by reference, because they could not be read to their end."""
+    differences: list[Difference] = field(default_factory=list)
+    unproven: list[str] = field(default_factory=list)
+    """Why something could not be compared."""
+
+    def differs(self, difference: Difference) -> None:
+        """Keep a difference, unless there are many already."""
+        if len(self.differences) < MAX_DIFFERENCES:
+            self.differences.append(difference)
+
+    def cannot_be_proven(self, reason: str) -> None:
+        """Keep a reason, unless there are many already."""
+        if len(self.unproven) < MAX_DIFFERENCES:
+            self.unproven.append(reason)
+
+
+@dataclass(slots=True)
+class HourReport(ManifestReport):
+    """One hour of a dataset: the sum of its manifests, and what belongs to none of them."""
+
+    hour: str = ""
+    """``YYYY-MM-DDTHH``, UTC."""
+    manifests: int = 0
+    compared: int = 0
+    """Manifests that were compared: fewer with a share."""
+
+    def add(self, report: ManifestReport) -> None:
+        """Add a compared manifest."""
+        self.compared += 1
+        for name in ("files", "rows", "rejects", "whole_files"):
+            setattr(self, name, getattr(self, name) + getattr(report, name))
+        for difference in report.differences:
+            self.differs(difference)
+        for reason in report.unproven:
+            self.cannot_be_proven(reason)
+
+    @property
+    def outcome(self) -> HourOutcome:
+        """A difference weighs more than what could not be compared."""
+        if self.differences:
+            return HourOutcome.DIFFERS
+        if self.unproven:
+            return HourOutcome.UNPROVEN
+        return HourOutcome.NOT_COMPARED if self.manifests and not self.compared else HourOutcome.PROVEN
+
+    def to_json(self) -> dict[str, Any]:
+        """For ``--json``."""
+        return {"hour": self.hour, "outcome": self.outcome, **asdict(self)}
