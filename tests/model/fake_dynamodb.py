@@ -9,17 +9,10 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 Item = dict[str, Any]
-COMPARISON = re.compile(r"(#\w+) (=|<>|<|>) (:\w+)")
-MEMBER = re.compile(r"(#\w+) IN \(([^)]*)\)")
+COMPARISON = re.compile(r"(#\w+) (=|>) (:\w+)")
 SIZE = re.compile(r"size\((#\w+)\) = (:\w+)")
-FUNCTION = re.compile(r"(attribute_exists|attribute_not_exists)\((#\w+)\)")
+MISSING = re.compile(r"attribute_not_exists\((#\w+)\)")
 CLAUSE = re.compile(r"(SET|ADD|REMOVE) ")
-OPERATORS = {
-    "=": lambda left, right: left == right,
-    "<>": lambda left, right: left != right,
-    "<": lambda left, right: left < right,
-    ">": lambda left, right: left > right,
-}
 
 
 class TransactionCanceledException(ClientError):  # noqa: N818
@@ -104,18 +97,16 @@ class FakeDynamoDB:
 
     @staticmethod
     def _term_holds(term: str, item: Item, names: dict[str, str], values: Item) -> bool:
-        if match := FUNCTION.fullmatch(term):
-            return (names[match[2]] in item) == (match[1] == "attribute_exists")
+        if match := MISSING.fullmatch(term):
+            return names[match[1]] not in item
         if match := SIZE.fullmatch(term):
             return names[match[1]] in item and len(item[names[match[1]]]) == values[match[2]]
-        if match := MEMBER.fullmatch(term):
-            return item.get(names[match[1]]) in [values[name.strip()] for name in match[2].split(",")]
         match = COMPARISON.fullmatch(term)
         assert match, term
         left, right = item.get(names[match[1]]), values[match[3]]
         if names[match[1]] not in item or isinstance(left, str) != isinstance(right, str):
-            return match[2] == "<>"
-        return bool(OPERATORS[match[2]](left, right))
+            return False
+        return bool(left == right if match[2] == "=" else left > right)
 
     def _check(self, key: Item, request: Item) -> None:
         if not self._holds(key, request):

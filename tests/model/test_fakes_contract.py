@@ -112,7 +112,7 @@ def test_s3_responds_like_the_emulator(cloud: LocalCloud) -> None:
 
 
 def dynamodb_answers(client: Any) -> list[Any]:
-    """Conditions of every kind the ledger uses, met and not met; then what stands."""
+    """Conditions of every kind the ledger uses, met and not met; then the current row."""
     table = LedgerTable(client, RESOURCES.ledger_table)
     key = Key(f"manifest#{secrets.token_hex(4)}", "manifest")
     answers: list[Any] = []
@@ -122,8 +122,8 @@ def dynamodb_answers(client: Any) -> list[Any]:
 
     def update(*where: Condition, remove: tuple[str, ...] = (), add: Any = None, **assign: Any) -> None:
         answers.append(_refused(lambda: table.update(key, assign=assign, add=add, remove=remove, conditions=where)))
-        standing = table.get(key)
-        answers.append(standing and {name: value for name, value in standing.items() if name != "pk"})
+        current = table.get(key)
+        answers.append(current and {name: value for name, value in current.items() if name != "pk"})
 
     update(Condition("state", "=", State.QUEUED), state=State.RUNNING)
     put(Condition("pk", "missing"), state=State.QUEUED, attempt=0, lease_until=0, open="batch#QUEUED", open_order="1")
