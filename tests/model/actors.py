@@ -7,19 +7,27 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
+from aws_lambda_powertools.utilities.data_classes import SQSEvent
+
 from lake.layout import INBOX
 from lake.ledger import State
+from lake.ledger.arrivals import IGNORED
 from lake.manifest import Identity, Lane
+from router.backfill.handler import backfill
 from router.ownership import ArrivalOutcome, RoutedArrival, take_ownership
 from router.plan.handler import plan
 from router.promote.handler import promote
+from router.route.handler import route as route_messages
+from router.stream_control.control import kill, start, stop, watch
 from router.sweep.handler import sweep
-from router.telemetry import logger
+from router.telemetry import logger, metrics
 from streaming_job.micro_batch import convert_pointers
 from tests.model.fake_spark import FakeLeaseKeeper, FakeSparkJob, FakeSparkSession
 from tests.model.inline_pool import MODULES_WITH_POOLS, InlinePool
 from tests.model.scheduler import Violation
-from tests.model.world import LEASE, PARTITION
+from tests.model.turn_taking_pool import TurnTakingPool
+from tests.model.world import LEASE, PARTITION, is_ignored, name_of
+from tests.unit.router.events import failures
 from transform.context import ConversionContext
 from transform.convert import convert
 
@@ -33,21 +41,20 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def fake_runtime(world: World) -> Iterator[None]:
+def fake_runtime(world: World, *, threads: bool = False) -> Iterator[None]:
     """Replace the product's threads, random names, Spark and logs by deterministic fakes."""
     level = logger.log_level
     logger.setLevel("CRITICAL")
+    pool = TurnTakingPool if threads else InlinePool
     with ExitStack() as stack:
         for module in MODULES_WITH_POOLS:
-            stack.enter_context(patch(f"{module}.ThreadPoolExecutor", InlinePool))
+            stack.enter_context(patch(f"{module}.ThreadPoolExecutor", pool))
         stack.enter_context(patch("transform.convert.SparkJob", FakeSparkJob))
         # The model has no input data from which a ratio could be sampled.
         stack.enter_context(patch("transform.plan_attempt.output_ratio", lambda *_: None))
         stack.enter_context(patch("transform.convert.LeaseKeeper", FakeLeaseKeeper))
         stack.enter_context(patch("secrets.token_hex", world.token))
-        for module in ("router.sweep.handler", "router.plan.handler", "router.promote.handler"):
-            stack.enter_context(patch(f"{module}.count", lambda *_: None))
-        stack.enter_context(patch("router.plan.handler.count_bytes", lambda *_: None))
+        stack.enter_context(patch.object(metrics, "add_metric", lambda **_: None))
         try:
             yield
         finally:
@@ -68,13 +75,55 @@ def acknowledge(world: World, file: ObjectVersion) -> None:
     Raises
     ------
     Violation
-        No manifest owns the file.
+        No manifest owns the file, and it is not an ignored one.
     """
-    arrival = next((item for item in world.dynamodb.items.values() if item.get("key") == file.key), None)
-    row = None if arrival is None else world.rows().get(arrival["manifest"])
+    arrival = world.arrival(file)
+    row = None if arrival is None else world.rows().get(arrival.get("manifest", ""))
+    if arrival is not None and is_ignored(file) and arrival["state"] == IGNORED:
+        return
     if row is None or row["state"] == State.ABANDONED:
-        raise Violation(f"{file.key} is acknowledged, but no manifest owns it")
+        raise Violation(f"{name_of(file)} is acknowledged, but no manifest owns it")
     world.acknowledged.add(file)
+
+
+def receive(world: World, actor: Actor | None) -> None:
+    """An invocation of ``route`` by the queue, which removes the messages that are not returned as failed."""
+    received = dict(world.queue)
+    if not received:
+        return
+    failed = failures(route_messages(SQSEvent({"Records": list(received.values())}), world.router(actor)))
+    for name in received.keys() - set(failed):
+        message = world.queue.pop(name, None)
+        for file in world.arrived if message is not None else ():
+            if file.key in message["body"] and file.etag in message["body"]:
+                acknowledge(world, file)
+
+
+def backfiller(world: World, actor: Actor | None) -> None:
+    """The state machine ``backfill``: it lists the dataset until the function says that all is listed."""
+    day = {"dataset": "orders", "from": "2026-11-20", "to": "2026-11-22"}
+    services, token = world.router(actor), None
+    request = backfill({"action": "validate", "input": day}, services)
+    while True:
+        token = backfill({"action": "find", "request": request, "token": token}, services)["token"]
+        if token is None:
+            return
+
+
+def controller(world: World, actor: Actor | None) -> None:
+    """A stream window from its start to its end; the run that does not stop in time is killed."""
+    services = world.router(actor)
+    for action in (start, watch, stop, kill):
+        action(services)
+
+
+def forcer(world: World, actor: Actor | None) -> None:
+    """``force`` on every manifest that has ended: what a request for reprocessing comes down to."""
+    manifests = world.router(actor).ledger.manifests
+    for identity in sorted(world.rows()):
+        row = manifests.get(identity)
+        if row is not None and row.state in (State.DONE, State.FAILED):
+            manifests.force(row, world.clock())
 
 
 def worker(world: World, actor: Actor | None, name: str, manifests: Sequence[str] | None = None) -> None:
@@ -83,10 +132,10 @@ def worker(world: World, actor: Actor | None, name: str, manifests: Sequence[str
     if manifests is None:
         states = (State.QUEUED, State.RUNNING, State.PUBLISHING)
         manifests = [row.id for state in states for row in services.ledger.manifests.open(Lane.BATCH, state)]
-    convert(manifests, _conversion(world, services, name))
+    convert(manifests, conversion(world, services, name))
 
 
-def _conversion(world: World, services: JobServices, name: str) -> ConversionContext:
+def conversion(world: World, services: JobServices, name: str) -> ConversionContext:
     spark: Any = FakeSparkSession(world, services.s3, name)
     return ConversionContext(spark, services, name, world.clock, world.run_is_terminal, lambda _: None)
 
@@ -107,7 +156,7 @@ def stream(world: World, actor: Actor | None, name: str) -> None:
         after = keys[-1]
     new = [key for key in keys if key not in world.seen_pointers]
     lines = [_line(services.s3, key) for key in new]
-    convert_pointers(_conversion(world, services, name), [line for line in lines if line is not None], wait)
+    convert_pointers(conversion(world, services, name), [line for line in lines if line is not None], wait)
     for line in lines:
         row = None if line is None else world.rows().get(json.loads(line)["manifest"])
         if row is not None and row["state"] not in ("DONE", "FAILED", "SUPERSEDED"):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lake.layout import lake_key, quarantine_key
-from tests.model.world import LEASE
+from tests.model.world import LEASE, name_of
 from transform.lease import LeaseKeeper
 from transform.spark_job import JobFailedError
 from transform.task_model import NUMBERS_PER_TASK, FileFailure, SplitResult, TaskResult
@@ -18,8 +18,18 @@ from transform.upload import Uploads
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from lake.manifest import ObjectVersion
     from tests.model.world import World
-    from transform.task_model import Task
+    from transform.task_model import Split, Task
+
+WRONG_COUNTS = (
+    "file that no task has read",
+    "row that was read and not written",
+    "bytes that were not read",
+    "line that is nothing",
+)
+WRONG_RESULTS = ("task without a result", "task with two results", *WRONG_COUNTS)
+"""How the results of a Spark job can be wrong. With ``WRONG_COUNTS`` its tasks have lost the lines of their files."""
 
 
 @dataclass
@@ -48,12 +58,16 @@ class FakeSparkJob:
         self.cancelled = True
 
     def run(self, tasks: Sequence[Task]) -> list[TaskResult]:
+        wrong_results = self._session.world.wrong_results
+        wrong = wrong_results.pop(0) if wrong_results else ""
         results = []
         for task in tasks:
             self._spend_time()
-            results.append(self._task(task))
+            results.append(self._task(task, wrong))
             self._spend_time()
-        return results
+        if wrong == "task without a result":
+            return results[:-1]
+        return [*results, results[0]] if wrong == "task with two results" else results
 
     def _spend_time(self) -> None:
         if self._session.world.slow:
@@ -63,16 +77,20 @@ class FakeSparkJob:
         if self.cancelled:
             raise JobFailedError("cancelled: every lease is lost")
 
-    def _task(self, task: Task) -> TaskResult:
+    def _task(self, task: Task, wrong: str) -> TaskResult:
         world = self._session.world
-        keys = [split.split("/")[-1] for split in (split.file.key for split in task.splits)]
-        failures = tuple(FileFailure(s.file, "truncated") for s in task.splits if s.file.key in world.unreadable)
+        files = [split.file for split in task.splits]
+        failures = tuple(
+            FileFailure(file, "truncated") for file in files if file.key in world.unreadable or not world.s3.has(file)
+        )
         if failures:
             return TaskResult(task.manifest, task.number, (), (), (), (), failures, 1)
-        if any(split.file.key in world.poisonous for split in task.splits):
-            raise JobFailedError(f"MemoryError: one of {keys} needs too much memory")
-        rows = [{"row": split.file.key, "run": self._session.run} for split in task.splits]
-        rejects = [{"reject": split.file.key} for split in task.splits if split.file.key.endswith("a.ndjson")]
+        if any(file.key in world.poisonous for file in files):
+            names = [file.key.split("/")[-1] for file in files]
+            raise JobFailedError(f"MemoryError: one of {names} needs too much memory")
+        lost = wrong in WRONG_COUNTS
+        rows = [{"row": name_of(file), "run": self._session.run} for file in files if not lost]
+        rejects = [{"reject": name_of(file)} for file in files if has_reject(file) and not lost]
         number = task.number * NUMBERS_PER_TASK
         generation = (task.partition, task.manifest, task.generation)
         with tempfile.TemporaryDirectory() as folder, Uploads(self._session.s3) as uploads:
@@ -82,14 +100,28 @@ class FakeSparkJob:
                 key = quarantine_key(*generation, number + 1)
                 quarantine.append(_add(uploads, folder, task.quarantine_bucket, key, rejects))
             uploads.finish()
-        splits = tuple(_split_result(split) for split in task.splits)
+        splits = tuple(_split_result(split, wrong) for split in task.splits)
         published, rejected = (tuple(item.result() for item in group) for group in (objects, quarantine))
+        if wrong == "file that no task has read":
+            splits = ()
         return TaskResult(task.manifest, task.number, published, rejected, splits, ("a", "b"), (), 1)
 
 
-def _split_result(split: Any) -> SplitResult:
-    rejects = {"not an object": 1} if split.file.key.endswith("a.ndjson") else {}
-    return SplitResult(split, 1 + len(rejects), 1, 0, rejects, split.size, False, None)
+def has_reject(file: ObjectVersion) -> bool:
+    """Whether a line of the file goes to the quarantine."""
+    return file.key.endswith("a.ndjson")
+
+
+def _split_result(split: Split, wrong: str) -> SplitResult:
+    rejects = {"not an object": 1} if has_reject(split.file) else {}
+    lines, rows, size = 1 + len(rejects), 1, split.size
+    if wrong in WRONG_COUNTS:
+        rejects, rows = {}, 0
+    if wrong == "row that was read and not written":
+        lines = rows = 1
+    if wrong == "bytes that were not read":
+        lines, size = 0, size - 1
+    return SplitResult(split, lines, rows, 0, rejects, size, False, None)
 
 
 def _add(uploads: Uploads, folder: str, bucket: str, key: str, records: list[dict[str, str]]) -> Any:
