@@ -11,6 +11,7 @@ import lake.publish
 import router.sweep.objects
 import transform.audit
 import transform.finalize
+from lake.commit import SourceCount
 from lake.ledger.table import Condition, LedgerTable
 from tests.model.changed_source import changed_source
 
@@ -86,7 +87,7 @@ def audit_nothing() -> Any:
 
 def _unchecked_source(_: Any, file: Any, splits: Any) -> Any:
     rows = sum(item.rows for item in splits)
-    return transform.audit.SourceCount(file.uri, file.version, file.size, rows, rows, 0, {}, None, None)
+    return SourceCount(file.uri, file.version, file.size, rows, rows, 0, {}, None, None)
 
 
 def delete_replaced_objects_at_once() -> AbstractContextManager[Any]:
