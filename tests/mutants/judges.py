@@ -15,16 +15,26 @@ LONG_SCENARIOS = ("poison", "promote")
 EVERY_WRITE = 4
 """Every n-th write of a change of owners is interrupted."""
 UNIT_TESTS = {
-    "lake/ledger/": ("lake/test_ledger_manifests.py", "lake/test_lake_transitions.py", "lake/test_reserve_columns.py"),
-    "lake/publish.py": ("lake/test_lake_publish.py",),
-    "router/ownership/": (
-        "router/test_ownership_draft.py",
-        "router/test_ownership.py",
-        "router/test_ownership_faults.py",
+    "lake/ledger/": (
+        "unit/lake/test_ledger_manifests.py",
+        "unit/lake/test_lake_transitions.py",
+        "unit/lake/test_reserve_columns.py",
     ),
-    "transform/": ("transform/test_audit.py", "transform/test_finalize.py", "transform/test_lease.py"),
+    "lake/publish.py": ("unit/lake/test_lake_publish.py",),
+    "router/ownership/": (
+        "unit/router/test_ownership_draft.py",
+        "unit/router/test_ownership.py",
+        "unit/router/test_ownership_faults.py",
+    ),
+    "transform/": (
+        "unit/transform/test_audit.py",
+        "unit/transform/test_finalize.py",
+        "unit/transform/test_lease.py",
+        "unit/transform/test_poison_manifest.py",
+        "model/test_takeover.py",
+    ),
 }
-"""Files below ``tests/unit``, by the beginning of the mutated module's path."""
+"""Files below ``tests``, by the beginning of the mutated module's path."""
 
 
 def noticed_by(path: str) -> str:
@@ -103,6 +113,6 @@ def _unit_tests(path: str) -> bool:
     import pytest
 
     names = [name for prefix, names in UNIT_TESTS.items() if path.startswith(prefix) or not path for name in names]
-    files = [f"tests/unit/{name}" for name in names]
+    files = [f"tests/{name}" for name in names]
     arguments = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "--assert=plain", "-W", "ignore", *files]
     return pytest.main(arguments) != pytest.ExitCode.OK
