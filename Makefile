@@ -9,7 +9,7 @@ OUTPUT ?= demo-output
 STAGE ?= dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-code test-cloud unit integration e2e fuzz chaos load bench check hooks format
+.PHONY: help setup demo test test-code test-cloud unit integration e2e fuzz chaos mutants load bench check hooks format
 .PHONY: check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-machines
 .PHONY: check-workflows check-rust-format check-rust
 .PHONY: wheels install synth local-up clean
@@ -103,6 +103,9 @@ fuzz: setup ## the native reader against the oracle, the Parquet writer against 
 
 chaos: setup ## kill, stall and repeat everything, then count every line, about 40 minutes; SEED=n: that one history
 	@$(PY) -m tests.chaos --seed $(SEED) $(if $(filter command%,$(origin SEED)),--histories 1 --log,--glue -1)
+
+mutants: setup ## small changes of the protocol, and the tests that notice them; SECONDS=600 SEED=0 take a sample, ALL=1 all
+	@$(PY) -m tests.mutants --seed $(SEED) $(if $(ALL),--all,$(if $(filter command%,$(origin SECONDS)),--seconds $(SECONDS)))
 
 load: setup ## thousands of files through both lanes and the control plane, about 12 minutes; prints the numbers
 	@$(PY) -m tests.load

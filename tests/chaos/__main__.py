@@ -60,8 +60,10 @@ def _show(kind: str, reports: Iterable[Report], replay: str, *, log: bool, per_l
     """Print progress, every violation with its replay command, and the table; the number of violated histories."""
     fired: Counter[tuple[str, str, str]] = Counter()
     bad, number, started = 0, 0, time.monotonic()
+    inputs = unpublished = 0
     for number, report in enumerate(reports, start=1):
         fired.update((fault.point, fault.when, fault.action) for fault in report.fired)
+        inputs, unpublished = inputs + report.inputs, unpublished + report.unpublished
         if report.violations:
             bad += 1
             print(f"VIOLATION, replay with: {replay.format(report.seed)}")
@@ -73,6 +75,8 @@ def _show(kind: str, reports: Iterable[Report], replay: str, *, log: bool, per_l
             print(f"{number} {kind}, {sum(fired.values())} faults, {seconds:.0f} s, {bad} violations", flush=True)
     if number:
         print(table(fired))
+    if inputs:
+        print(f"{unpublished} of {inputs} inputs were in FAILED manifests until these were forced")
     return bad
 
 

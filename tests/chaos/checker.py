@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tests.chaos.inputs import Input
 
-TERMINAL = {"DONE", "FAILED", "SUPERSEDED", "ABANDONED"}
+TERMINAL = frozenset({"DONE", "FAILED", "SUPERSEDED", "ABANDONED"})
 
 
 @dataclass
@@ -31,12 +31,25 @@ class Checker:
     control_bucket: str
     ledger_table: str
     found: list[str] = field(default_factory=list)
+    unpublished: int = 0
+    """Number of inputs whose manifest is FAILED and has published nothing, at the last check."""
 
-    def violations(self, inputs: Sequence[Input]) -> list[str]:
-        """Every broken promise after the repairs; empty: all are kept."""
+    def violations(
+        self, inputs: Sequence[Input], may_fail: Callable[[dict[str, Any]], bool] = lambda _: False
+    ) -> list[str]:
+        """Every broken promise after the repairs; empty: all are kept.
+
+        Parameters
+        ----------
+        may_fail
+            Whether the history has a cause for the FAILED of this row (the raw item of the ledger).
+        """
         self.found = []
         manifests, arrivals = self._read_ledger()
         self._check_terminal(manifests)
+        for name, item in manifests.items():
+            if item["state"] == "FAILED" and not may_fail(item):
+                self.found.append(f"manifest {name} is FAILED without a cause: {item.get('reason')}")
         owners = self._check_owners(inputs, manifests, arrivals)
         published = self._check_commit_documents(manifests)
         self._check_objects(published)
@@ -147,6 +160,7 @@ class Checker:
         published: dict[tuple[str, str], tuple[str, str]],
     ) -> None:
         publishers = {name for name, _ in published.values()}
+        self.unpublished = sum(owners.get((entry.key, entry.version)) not in publishers for entry in inputs)
         rows: Counter[str] = Counter()
         lines: Counter[str] = Counter()
         files: Counter[str] = Counter()

@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from infra.jobs import SPARK_SETTINGS
 from lake.settings import dump_settings
 from tests.chaos.world import EXPECTED_ERRORS, World
 
@@ -55,7 +56,10 @@ class GlueWorld(World):
         }
         for key, data in documents.items():
             self.clients.s3.put_object(Bucket=control, Key=key, Body=data)
-        conf = "spark.python.daemon.module=tests.chaos.glue_daemon --conf spark.driver.memory=1g"
+        # Speculation as in production; Spark itself never starts a second copy under a master local[n].
+        settings = {**SPARK_SETTINGS, "spark.python.daemon.module": "tests.chaos.glue_daemon"}
+        settings |= {"spark.speculation.minTaskRuntime": "100ms", "spark.driver.memory": "1g"}
+        conf = " --conf ".join(f"{name}={value}" for name, value in settings.items())
         for name, job, command in (
             (self.resources.batch_job, "batch_job", "glueetl"),
             (self.resources.stream_job, "streaming_job", "gluestreaming"),

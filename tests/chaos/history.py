@@ -7,9 +7,11 @@ import threading
 import time
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import transform.lease
+from tests.chaos.checker import TERMINAL
+from tests.chaos.conditions import conditions_for
 from tests.chaos.fault_space import fault_space
 from tests.chaos.injection import Fault
 from tests.chaos.inputs import Input, random_body
@@ -34,6 +36,10 @@ class Report:
     fired: tuple[Fault, ...]
     violations: tuple[str, ...]
     log: tuple[str, ...]
+    inputs: int = 0
+    """Number of object versions that arrived."""
+    unpublished: int = 0
+    """Those whose manifest was FAILED after the repairs, before it was forced."""
 
 
 def run_history(clients: Clients, seed: int) -> Report:
@@ -44,10 +50,12 @@ def run_history(clients: Clients, seed: int) -> Report:
     original, renewals = secrets.token_hex, transform.lease.RENEWALS_PER_LEASE
     secrets.token_hex = lambda nbytes=None: tokens.randbytes(nbytes or 32).hex()
     try:
-        violations = tuple(_History(world, seed).play())
+        history = _History(world, seed)
+        violations = tuple(history.play())
     finally:
         secrets.token_hex, transform.lease.RENEWALS_PER_LEASE = original, renewals
-    return Report(seed, tuple(world.fired), violations, tuple(world.log))
+    counts = (len(world.inputs), history.unpublished)
+    return Report(seed, tuple(world.fired), violations, tuple(world.log), *counts)
 
 
 class _History:
@@ -55,8 +63,9 @@ class _History:
         self._world = world
         self._pause = threading.Event()
         self._random = world.random
+        self.unpublished = 0
         self._primary = fault_space()[seed % len(fault_space())]
-        self._conditions = self._conditions_for(self._primary[0])
+        self._conditions = conditions_for(self._primary[0], self._random)
         if self._primary[0] == "renew":
             transform.lease.RENEWALS_PER_LEASE = int(world.settings.batch.lease_seconds / RENEWAL_SECONDS)
             world.before_tasks = self._await_renewal
@@ -71,27 +80,25 @@ class _History:
             step()
         world.log.append("repairs")
         yield from self._repair()
-        yield from (f"after the repairs: {text}" for text in world.checker.violations(world.inputs))
+        checker = world.checker
+        yield from (f"after the repairs: {text}" for text in checker.violations(world.inputs, self._may_fail))
+        self.unpublished = checker.unpublished
+        fired = len(world.fired)
         if self._force_failed():
             yield from self._repair()
-            yield from (f"after forcing FAILED manifests: {text}" for text in world.checker.violations(world.inputs))
+            # Without another fault nothing may fail a second time: everything is published.
+            may_fail = self._may_fail if len(world.fired) > fired else lambda _: False
+            found = world.checker.violations(world.inputs, may_fail)
+            yield from (f"after forcing FAILED manifests: {text}" for text in found)
 
-    def _conditions_for(self, point: str) -> set[str]:
-        """Conditions at random, and those without which the history never reaches the point."""
-        random = self._random
-        conditions = ("broken file", "force", "orphan", "lost uploads", "failing task")
-        chosen = {condition for condition in conditions if random.random() < 0.15}
-        return chosen | {
-            "exclusions": {"broken file"},
-            "release": {"broken file"},
-            "abort upload": {"broken file", "failing task"},
-            "adopt": {"orphan"},
-            "abandon": {"orphan"},
-            "fail": {"lost uploads"},
-            "force": {"force"},
-            "delete object": {"force"},
-            "supersede": {"small manifests"},
-        }.get(point, set())
+    def _may_fail(self, row: dict[str, Any]) -> bool:
+        """Its uploads were lost, or as many faults as its lane allows attempts have each ended one of its attempts."""
+        world = self._world
+        if "lost uploads" in self._conditions and "uploads are gone" in str(row.get("reason")):
+            return True
+        lanes = world.settings.stream if row["lane"] == "stream" else world.settings.batch
+        tries = row["attempt"] - row["base_attempt"]
+        return lanes.max_attempts <= tries <= len(world.fired)
 
     def _await_renewal(self) -> None:
         """Wait for the next renewal (at most 1 s): tasks of production size last longer than a renewal interval."""
@@ -226,9 +233,7 @@ class _History:
             world.sweep()
             world.stream(1000)
             world.execution()
-            unfinished = [
-                name for name, state in self._states().items() if state in ("QUEUED", "RUNNING", "PUBLISHING")
-            ]
+            unfinished = [name for name, state in self._states().items() if state not in TERMINAL]
             if not world.queue and not unfinished and len(world.fired) == fired:
                 world.advance(hours=3)
                 world.sweep()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,14 +20,18 @@ from tests.chaos import runtime_patches
 from tests.chaos.fault_space import fault_space
 from tests.chaos.history import run_history
 from tests.chaos.processes import Clients, clients
+from transform.spark_job import JobFailedError, SparkJob
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from local.cloud import LocalCloud
 
-SHORT_SET = range(0, len(fault_space()), 29)
-"""Every 29th fault of the fault space."""
+DISTANCE = 29
+"""Every 29th fault of the fault space is played each day, and all of them in 29 days."""
+DAY = "CHAOS_DAY"
+"""Environment variable that repeats the histories of another day, as the number of that day."""
+MAX_SEED_DAYS = 1000
 
 
 @pytest.fixture(scope="module")
@@ -36,13 +41,44 @@ def shared(cloud: LocalCloud) -> Iterator[Clients]:
         yield clients()
 
 
-def test_every_line_is_published_once_under_every_fault(shared: Clients) -> None:
-    fired = 0
-    for seed in SHORT_SET:
+def seeds_of_day(day: int) -> list[int]:
+    """A spread of primary faults that moves by one each day, with other inputs each day."""
+    faults = len(fault_space())
+    return [number + faults * (day % MAX_SEED_DAYS) for number in range(day % DISTANCE, faults, DISTANCE)]
+
+
+def test_every_fault_is_played_on_one_of_so_many_days() -> None:
+    faults = len(fault_space())
+    played = {seed % faults for day in range(DISTANCE) for seed in seeds_of_day(day)}
+    assert played == set(range(faults))
+
+
+def test_every_line_is_published_once_under_the_faults_of_the_day(
+    shared: Clients, capsys: pytest.CaptureFixture[str]
+) -> None:
+    day = int(os.environ.get(DAY, datetime.now(UTC).toordinal()))
+    repeat = f"{DAY}={day} .venv/bin/python -m pytest tests/chaos/test_histories.py -k faults_of_the_day"
+    with capsys.disabled():
+        print(f"\nchaos histories of day {day}; to repeat them: {repeat}")
+    fired = unpublished = inputs = 0
+    for seed in seeds_of_day(day):
         report = run_history(shared, seed)
-        assert not report.violations, f"SEED={seed}: {report.violations}\n" + "\n".join(report.log)
+        replay = f"make chaos SEED={seed}; {repeat}"
+        assert not report.violations, f"{replay}: {report.violations}\n" + "\n".join(report.log)
         fired += len(report.fired)
-    assert fired >= len(SHORT_SET)
+        unpublished += report.unpublished
+        inputs += report.inputs
+    assert fired >= len(seeds_of_day(day)) // 2
+    assert unpublished < inputs // 2, f"{repeat}: {unpublished} of {inputs} inputs were in FAILED manifests"
+
+
+def test_a_manifest_that_fails_without_a_cause_is_detected(shared: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(self: SparkJob, _tasks: object) -> Any:
+        raise JobFailedError(f"every job of {self} fails")
+
+    monkeypatch.setattr(SparkJob, "run", run)
+    (first, *_) = violations(shared, seeds_of("partition row"))
+    assert "FAILED without a cause" in first
 
 
 def test_the_same_seed_gives_the_same_history(shared: Clients) -> None:

@@ -172,7 +172,7 @@ class World:
         bodies = [self.clients.s3.get_object(Bucket=control, Key=key)["Body"].read().decode() for key in batch]
 
         def work(name: str) -> int:
-            return len(convert_pointers(self._context(name), bodies, self._wait))
+            return len(convert_pointers(self._context(name), bodies, self._pass_time))
 
         if self.run("stream", work, self.resources.stream_job) is not None:
             self.seen_pointers += batch
@@ -230,10 +230,10 @@ class World:
     def _context(self, run: str) -> ConversionContext:
         spark: Any = InlineSpark(self.random, self.before_tasks)
         services = JobServices(self.clients.s3, self.ledger(), self.resources, self.settings)
-        return ConversionContext(spark, services, run, self.clock, self._is_over, self.log.append)
+        return ConversionContext(spark, services, run, self.clock, self._has_ended, self.log.append)
 
-    def _is_over(self, run: str) -> bool:
+    def _has_ended(self, run: str) -> bool:
         return any(runs.get(run) not in (None, "RUNNING") for runs in self.glue.runs.values())
 
-    def _wait(self, seconds: float) -> None:
+    def _pass_time(self, seconds: float) -> None:
         self.advance(seconds=max(seconds, 60))

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from lake.layout import INBOX, lake_key, quarantine_key
+from aws_lambda_powertools.utilities.data_classes import SQSEvent
+
+from lake.layout import INBOX
 from lake.ledger import State
+from lake.ledger.arrivals import IGNORED
 from lake.manifest import Identity, Lane
+from router.backfill.handler import backfill
 from router.ownership import ArrivalOutcome, RoutedArrival, take_ownership
 from router.plan.handler import plan
 from router.promote.handler import promote
+from router.route.handler import route as route_messages
+from router.stream_control.control import kill, start, stop, watch
 from router.sweep.handler import sweep
-from router.telemetry import logger
+from router.telemetry import logger, metrics
 from streaming_job.micro_batch import convert_pointers
+from tests.model.fake_spark import FakeLeaseKeeper, FakeSparkJob, FakeSparkSession
 from tests.model.inline_pool import MODULES_WITH_POOLS, InlinePool
 from tests.model.scheduler import Violation
-from tests.model.world import LEASE, PARTITION
+from tests.model.turn_taking_pool import TurnTakingPool
+from tests.model.world import LEASE, PARTITION, is_ignored, name_of
+from tests.unit.router.events import failures
 from transform.context import ConversionContext
 from transform.convert import convert
-from transform.lease import LeaseKeeper
-from transform.quarantine_content import QuarantineContent
-from transform.spark_job import JobFailedError
-from transform.task_model import NUMBERS_PER_TASK, FileFailure, SplitResult, TaskResult
-from transform.upload import Uploads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,122 +38,23 @@ if TYPE_CHECKING:
     from tests.model.scheduler import Actor
     from tests.model.world import World
     from transform.context import JobServices
-    from transform.task_model import Task
-
-
-@dataclass
-class Context:
-    """In place of a Spark session: where a run's tasks write, and the run's id."""
-
-    world: World
-    s3: Any
-    run: str
-
-
-class FakeSparkJob:
-    """In place of ``SparkJob``: uploads one small JSON object per task instead of Parquet, and its rejects.
-
-    Leases are renewed between tasks, because no thread of a keeper runs.
-    """
-
-    alive = True
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self.cancelled = False
-        self.keeper: FakeLeaseKeeper | None = None
-
-    def cancel(self) -> None:
-        self.cancelled = True
-
-    def run(self, tasks: Sequence[Task]) -> list[TaskResult]:
-        results = []
-        for task in tasks:
-            self._spend_time()
-            results.append(self._task(task))
-            self._spend_time()
-        return results
-
-    def _spend_time(self) -> None:
-        if self._context.world.slow:
-            self._context.world.wait(LEASE * 0.6)
-        if self.keeper is not None:
-            self.keeper.renew_all()
-        if self.cancelled:
-            raise JobFailedError("cancelled: every lease is lost")
-
-    def _task(self, task: Task) -> TaskResult:
-        world = self._context.world
-        keys = [split.split("/")[-1] for split in (split.file.key for split in task.splits)]
-        failures = tuple(FileFailure(s.file, "truncated") for s in task.splits if s.file.key in world.unreadable)
-        if failures:
-            return TaskResult(task.manifest, task.number, (), (), (), (), failures, 1)
-        if any(split.file.key in world.poisonous for split in task.splits):
-            raise JobFailedError(f"MemoryError: one of {keys} needs too much memory")
-        rows = [{"row": split.file.key, "run": self._context.run} for split in task.splits]
-        rejects = [{"reject": split.file.key} for split in task.splits if split.file.key.endswith("a.ndjson")]
-        number = task.number * NUMBERS_PER_TASK
-        generation = (task.partition, task.manifest, task.generation)
-        with tempfile.TemporaryDirectory() as folder, Uploads(self._context.s3) as uploads:
-            objects = [_add(uploads, folder, task.lake_bucket, lake_key(*generation, number), rows)]
-            quarantine = []
-            if rejects:
-                key = quarantine_key(*generation, number + 1)
-                quarantine.append(_add(uploads, folder, task.quarantine_bucket, key, rejects))
-            uploads.finish()
-        splits = tuple(_split_result(split) for split in task.splits)
-        published, rejected = (tuple(item.result() for item in group) for group in (objects, quarantine))
-        contents = tuple(_content(task, rejects, item.size) for item in rejected)
-        return TaskResult(task.manifest, task.number, published, rejected, splits, ("a", "b"), (), 1, contents)
-
-
-def _split_result(split: Any) -> SplitResult:
-    rejects = {"not an object": 1} if split.file.key.endswith("a.ndjson") else {}
-    return SplitResult(split, 1 + len(rejects), 1, 0, rejects, split.size, False, None)
-
-
-def _content(task: Task, rejects: list[dict[str, str]], size: int) -> QuarantineContent:
-    files = {split.file.key: split.file for split in task.splits}
-    rejected = [files[record["reject"]] for record in rejects]
-    counts = {("line", file.uri, file.version, "not an object"): 1 for file in rejected}
-    return QuarantineContent(size, len(rejects), counts)
-
-
-def _add(uploads: Uploads, folder: str, bucket: str, key: str, records: list[dict[str, str]]) -> Any:
-    path = Path(folder) / key.rsplit("/", 1)[-1]
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return uploads.add(path, bucket, key, len(records))
-
-
-class FakeLeaseKeeper(LeaseKeeper):
-    """Renews leases when the job asks for it, not in a thread of its own."""
-
-    def __enter__(self) -> FakeLeaseKeeper:
-        job = getattr(self._on_all_lost, "__self__", None)
-        if isinstance(job, FakeSparkJob):
-            job.keeper = self
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return
 
 
 @contextmanager
-def fake_runtime(world: World) -> Iterator[None]:
+def fake_runtime(world: World, *, threads: bool = False) -> Iterator[None]:
     """Replace the product's threads, random names, Spark and logs by deterministic fakes."""
     level = logger.log_level
     logger.setLevel("CRITICAL")
+    pool = TurnTakingPool if threads else InlinePool
     with ExitStack() as stack:
         for module in MODULES_WITH_POOLS:
-            stack.enter_context(patch(f"{module}.ThreadPoolExecutor", InlinePool))
+            stack.enter_context(patch(f"{module}.ThreadPoolExecutor", pool))
         stack.enter_context(patch("transform.convert.SparkJob", FakeSparkJob))
         # The model has no input data from which a ratio could be sampled.
         stack.enter_context(patch("transform.plan_attempt.output_ratio", lambda *_: None))
         stack.enter_context(patch("transform.convert.LeaseKeeper", FakeLeaseKeeper))
         stack.enter_context(patch("secrets.token_hex", world.token))
-        for name in ("sweep", "plan", "promote", "reprocess"):
-            stack.enter_context(patch(f"router.{name}.handler.count", lambda *_: None))
-        stack.enter_context(patch("router.plan.handler.count_bytes", lambda *_: None))
+        stack.enter_context(patch.object(metrics, "add_metric", lambda **_: None))
         try:
             yield
         finally:
@@ -173,13 +75,55 @@ def acknowledge(world: World, file: ObjectVersion) -> None:
     Raises
     ------
     Violation
-        No manifest owns the file.
+        No manifest owns the file, and it is not an ignored one.
     """
-    arrival = next((item for item in world.dynamodb.items.values() if item.get("key") == file.key), None)
-    row = None if arrival is None else world.rows().get(arrival["manifest"])
+    arrival = world.arrival(file)
+    row = None if arrival is None else world.rows().get(arrival.get("manifest", ""))
+    if arrival is not None and is_ignored(file) and arrival["state"] == IGNORED:
+        return
     if row is None or row["state"] == State.ABANDONED:
-        raise Violation(f"{file.key} is acknowledged, but no manifest owns it")
+        raise Violation(f"{name_of(file)} is acknowledged, but no manifest owns it")
     world.acknowledged.add(file)
+
+
+def receive(world: World, actor: Actor | None) -> None:
+    """An invocation of ``route`` by the queue, which removes the messages that are not returned as failed."""
+    received = dict(world.queue)
+    if not received:
+        return
+    failed = failures(route_messages(SQSEvent({"Records": list(received.values())}), world.router(actor)))
+    for name in received.keys() - set(failed):
+        message = world.queue.pop(name, None)
+        for file in world.arrived if message is not None else ():
+            if file.key in message["body"] and file.etag in message["body"]:
+                acknowledge(world, file)
+
+
+def backfiller(world: World, actor: Actor | None) -> None:
+    """The state machine ``backfill``: it lists the dataset until the function says that all is listed."""
+    day = {"dataset": "orders", "from": "2026-11-20", "to": "2026-11-22"}
+    services, token = world.router(actor), None
+    request = backfill({"action": "validate", "input": day}, services)
+    while True:
+        token = backfill({"action": "find", "request": request, "token": token}, services)["token"]
+        if token is None:
+            return
+
+
+def controller(world: World, actor: Actor | None) -> None:
+    """A stream window from its start to its end; the run that does not stop in time is killed."""
+    services = world.router(actor)
+    for action in (start, watch, stop, kill):
+        action(services)
+
+
+def forcer(world: World, actor: Actor | None) -> None:
+    """``force`` on every manifest that has ended: what a request for reprocessing comes down to."""
+    manifests = world.router(actor).ledger.manifests
+    for identity in sorted(world.rows()):
+        row = manifests.get(identity)
+        if row is not None and row.state in (State.DONE, State.FAILED):
+            manifests.force(row, world.clock())
 
 
 def worker(world: World, actor: Actor | None, name: str, manifests: Sequence[str] | None = None) -> None:
@@ -188,40 +132,38 @@ def worker(world: World, actor: Actor | None, name: str, manifests: Sequence[str
     if manifests is None:
         states = (State.QUEUED, State.RUNNING, State.PUBLISHING)
         manifests = [row.id for state in states for row in services.ledger.manifests.open(Lane.BATCH, state)]
-    convert(manifests, _conversion(world, services, name))
+    convert(manifests, conversion(world, services, name))
 
 
-def _conversion(world: World, services: JobServices, name: str) -> ConversionContext:
-    spark: Any = Context(world, services.s3, name)
+def conversion(world: World, services: JobServices, name: str) -> ConversionContext:
+    spark: Any = FakeSparkSession(world, services.s3, name)
     return ConversionContext(spark, services, name, world.clock, world.run_is_terminal, lambda _: None)
 
 
-def stream(world: World, actor: Actor | None, name: str, rounds: int = 1) -> None:
-    """A streaming run: micro-batches over pointers that its checkpoint has not recorded, which it then deletes."""
+def stream(world: World, actor: Actor | None, name: str) -> None:
+    """A micro-batch over the pointers that the checkpoint has not recorded, which it then deletes."""
     services = world.transform(actor)
 
     def wait(_: float) -> None:
         world.wait(LEASE / 3)
 
-    context = _conversion(world, services, name)
-    for _ in range(rounds):
-        keys, after = [], ""
-        while True:
-            page = services.s3.list_objects_v2(Bucket="control", Prefix=INBOX, StartAfter=after)
-            keys += [item["Key"] for item in page.get("Contents", [])]
-            if not page["IsTruncated"]:
-                break
-            after = keys[-1]
-        new = [key for key in keys if key not in world.seen_pointers]
-        lines = [_line(services.s3, key) for key in new]
-        convert_pointers(context, [line for line in lines if line is not None], wait)
-        for line in lines:
-            row = None if line is None else world.rows().get(json.loads(line)["manifest"])
-            if row is not None and row["state"] not in ("DONE", "FAILED", "SUPERSEDED"):
-                raise Violation(f"the micro-batch ends with a manifest that is {row['state']}")
-        world.seen_pointers.update(new)
-        for key in new:
-            services.s3.delete_object(Bucket="control", Key=key)
+    keys, after = [], ""
+    while True:
+        page = services.s3.list_objects_v2(Bucket="control", Prefix=INBOX, StartAfter=after)
+        keys += [item["Key"] for item in page.get("Contents", [])]
+        if not page["IsTruncated"]:
+            break
+        after = keys[-1]
+    new = [key for key in keys if key not in world.seen_pointers]
+    lines = [_line(services.s3, key) for key in new]
+    convert_pointers(conversion(world, services, name), [line for line in lines if line is not None], wait)
+    for line in lines:
+        row = None if line is None else world.rows().get(json.loads(line)["manifest"])
+        if row is not None and row["state"] not in ("DONE", "FAILED", "SUPERSEDED"):
+            raise Violation(f"the micro-batch ends with a manifest that is {row['state']}")
+    world.seen_pointers.update(new)
+    for key in new:
+        services.s3.delete_object(Bucket="control", Key=key)
 
 
 def _line(s3: Any, key: str) -> str | None:

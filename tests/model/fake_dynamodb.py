@@ -9,17 +9,12 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 Item = dict[str, Any]
-COMPARISON = re.compile(r"(#\w+) (=|<>|<|>) (:\w+)")
-MEMBER = re.compile(r"(#\w+) IN \(([^)]*)\)")
+COMPARISON = re.compile(r"(#\w+) (=|>) (:\w+)")
 SIZE = re.compile(r"size\((#\w+)\) = (:\w+)")
-FUNCTION = re.compile(r"(attribute_exists|attribute_not_exists)\((#\w+)\)")
+MISSING = re.compile(r"attribute_not_exists\((#\w+)\)")
+MAX_ITEM_BYTES = 400 << 10
+"""Amazon DynamoDB Developer Guide, "Service quotas"."""
 CLAUSE = re.compile(r"(SET|ADD|REMOVE) ")
-OPERATORS = {
-    "=": lambda left, right: left == right,
-    "<>": lambda left, right: left != right,
-    "<": lambda left, right: left < right,
-    ">": lambda left, right: left > right,
-}
 
 
 class TransactionCanceledException(ClientError):  # noqa: N818
@@ -104,18 +99,16 @@ class FakeDynamoDB:
 
     @staticmethod
     def _term_holds(term: str, item: Item, names: dict[str, str], values: Item) -> bool:
-        if match := FUNCTION.fullmatch(term):
-            return (names[match[2]] in item) == (match[1] == "attribute_exists")
+        if match := MISSING.fullmatch(term):
+            return names[match[1]] not in item
         if match := SIZE.fullmatch(term):
             return names[match[1]] in item and len(item[names[match[1]]]) == values[match[2]]
-        if match := MEMBER.fullmatch(term):
-            return item.get(names[match[1]]) in [values[name.strip()] for name in match[2].split(",")]
         match = COMPARISON.fullmatch(term)
         assert match, term
         left, right = item.get(names[match[1]]), values[match[3]]
         if names[match[1]] not in item or isinstance(left, str) != isinstance(right, str):
-            return match[2] == "<>"
-        return bool(OPERATORS[match[2]](left, right))
+            return False
+        return bool(left == right if match[2] == "=" else left > right)
 
     def _check(self, key: Item, request: Item) -> None:
         if not self._holds(key, request):
@@ -124,6 +117,12 @@ class FakeDynamoDB:
 
     def _put(self, request: Item) -> None:
         item = {name: _stored(value) for name, value in request["Item"].items()}
+        self._store(item)
+
+    def _store(self, item: Item) -> None:
+        if _size(item) > MAX_ITEM_BYTES:
+            message = "Item size has exceeded the maximum allowed size"
+            raise ClientError({"Error": {"Code": "ValidationException", "Message": message}}, "Write")
         self.items[item["pk"], item["sk"]] = item
 
     def _update(self, request: Item) -> None:
@@ -142,7 +141,7 @@ class FakeDynamoDB:
                     current = item[names[name]]
                     amount = current | amount if isinstance(amount, frozenset) else current + amount
                 item[names[name]] = amount
-        self.items[key["pk"], key["sk"]] = item
+        self._store(item)
 
 
 def _stored(value: Any) -> Any:
@@ -154,3 +153,14 @@ def _stored(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_stored(item) for item in value]
     return value
+
+
+def _size(value: Any) -> int:
+    """About the bytes that DynamoDB counts: names and texts, and a few for each number and element."""
+    if isinstance(value, str):
+        return len(value.encode())
+    if isinstance(value, dict):
+        return sum(_size(name) + _size(item) + 1 for name, item in value.items())
+    if isinstance(value, list | frozenset):
+        return 3 + sum(_size(item) + 1 for item in value)
+    return 8

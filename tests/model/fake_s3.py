@@ -14,6 +14,8 @@ from botocore.exceptions import ClientError
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from lake.manifest import ObjectVersion
+
 Response = dict[str, Any]
 
 
@@ -51,6 +53,8 @@ class FakeS3:
     def __init__(self, now: datetime, used_id_succeeds: bool = False) -> None:
         self.now = now
         self.buckets: dict[str, dict[str, Object]] = {}
+        self.versions: dict[str, dict[str, dict[str, Object]]] = {}
+        """Of each bucket with versions, the objects by key and version id, oldest first."""
         self.uploads: dict[str, Upload] = {}
         self.used_id_succeeds = used_id_succeeds
         """Whether completing a completed upload again returns 200, as AWS does for a while, or NoSuchUpload."""
@@ -63,7 +67,19 @@ class FakeS3:
     def put_object(self, *, Bucket: str, Key: str, Body: bytes, ContentType: str = "") -> Response:
         etag = hashlib.md5(Body).hexdigest()
         self.buckets[Bucket][Key] = Object(Body, etag, self.now)
-        return {"ETag": f'"{etag}"'}
+        response = {"ETag": f'"{etag}"'}
+        if Bucket not in self.versions:
+            return response
+        version = f"version-{next(self._numbers):04d}"
+        self.versions[Bucket].setdefault(Key, {})[version] = self.buckets[Bucket][Key]
+        return {**response, "VersionId": version}
+
+    def has(self, file: ObjectVersion) -> bool:
+        """Whether this version of an object can be read; deleting the object keeps its versions."""
+        if file.version_id is not None:
+            return file.version_id in self.versions[file.bucket].get(file.key, {})
+        current = self.buckets[file.bucket].get(file.key)
+        return current is not None and current.etag == file.etag
 
     def get_object(self, *, Bucket: str, Key: str) -> Response:
         if Key not in self.buckets[Bucket]:
@@ -80,19 +96,29 @@ class FakeS3:
         self.buckets[Bucket].pop(Key, None)
         return {}
 
-    def list_objects_v2(self, *, Bucket: str, Prefix: str = "", StartAfter: str = "") -> Response:
+    def list_objects_v2(
+        self, *, Bucket: str, Prefix: str = "", StartAfter: str = "", MaxKeys: int = PAGE_SIZE
+    ) -> Response:
+        size = min(MaxKeys, self.PAGE_SIZE)
         keys = sorted(key for key in self.buckets[Bucket] if key.startswith(Prefix) and key > StartAfter)
-        page = [{"Key": key, "LastModified": self.buckets[Bucket][key].modified} for key in keys[: self.PAGE_SIZE]]
-        response: Response = {"KeyCount": len(page), "IsTruncated": len(keys) > self.PAGE_SIZE}
+        found = [(key, self.buckets[Bucket][key]) for key in keys[:size]]
+        page = [
+            {"Key": key, "LastModified": item.modified, "Size": len(item.body), "ETag": f'"{item.etag}"'}
+            for key, item in found
+        ]
+        response: Response = {"KeyCount": len(page), "IsTruncated": len(keys) > size}
         return response | ({"Contents": page} if page else {})
 
     def list_object_versions(self, *, Bucket: str, Prefix: str, KeyMarker: str = "") -> Response:
-        keys = sorted(key for key in self.buckets[Bucket] if key.startswith(Prefix) and key > KeyMarker)
+        current = {key: {"null": item} for key, item in self.buckets[Bucket].items()}
+        by_key = self.versions.get(Bucket, current)
+        keys = sorted(key for key in by_key if key.startswith(Prefix) and key > KeyMarker)
         versions = []
         for key in keys[: self.PAGE_SIZE]:
-            item = self.buckets[Bucket][key]
-            version = {"Key": key, "IsLatest": True, "VersionId": "null", "Size": len(item.body)}
-            versions.append({**version, "ETag": f'"{item.etag}"', "LastModified": item.modified})
+            latest = self.buckets[Bucket].get(key)
+            for identity, item in reversed(by_key[key].items()):
+                version = {"Key": key, "IsLatest": item is latest, "VersionId": identity, "Size": len(item.body)}
+                versions.append({**version, "ETag": f'"{item.etag}"', "LastModified": item.modified})
         truncated = len(keys) > self.PAGE_SIZE
         response: Response = {"Versions": versions, "IsTruncated": truncated}
         return response | ({"NextKeyMarker": keys[self.PAGE_SIZE - 1]} if truncated else {})

@@ -4,20 +4,36 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import HybridRouterError
-from tests.model.actors import fake_runtime, planner, promoter, route, stream, sweeper, worker
+from tests.model.actors import (
+    backfiller,
+    controller,
+    fake_runtime,
+    forcer,
+    planner,
+    promoter,
+    receive,
+    route,
+    stream,
+    sweeper,
+    worker,
+)
+from tests.model.environment import apply_event, force_all
 from tests.model.invariants import InvariantChecker
+from tests.model.overnight import overnight
 from tests.model.scenarios import single_faults, switches
 from tests.model.scheduler import Actor, Scheduler, Violation
-from tests.model.world import World
+from tests.model.world import OWNER_DIED, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from lake.manifest import ObjectVersion
     from tests.model.scenarios import Scenario
 
 MAX_REPAIR_ROUNDS = 14
@@ -43,7 +59,7 @@ class History:
 def play(scenario: Scenario, fault_at: Callable[[int, Actor, str], str], used_id_succeeds: bool = False) -> History:
     """Run the scenario to its end under the faults; then repair without faults, and check every promise."""
     history = History(scenario)
-    world = World(slow=scenario.slow)
+    world = World(slow=scenario.slow, versions=scenario.versions)
     world.s3.used_id_succeeds = used_id_succeeds
     checker = InvariantChecker(world)
     world.after_write = checker.check
@@ -55,10 +71,10 @@ def play(scenario: Scenario, fault_at: Callable[[int, Actor, str], str], used_id
             history.faults[step] = fault
         return fault
 
-    with fake_runtime(world):
+    with fake_runtime(world, threads=scenario.threads):
         try:
             _prepare(world, scenario)
-            scheduler = Scheduler(record, world.apply_event, checker.check, world.clock, world.set_issued_at)
+            scheduler = Scheduler(record, partial(apply_event, world), checker.check, world.clock, world.set_issued_at)
             world.scheduler = scheduler
             for name in scenario.actors:
                 scheduler.add(_actor(world, scenario, name))
@@ -75,14 +91,19 @@ def play(scenario: Scenario, fault_at: Callable[[int, Actor, str], str], used_id
 
 def _prepare(world: World, scenario: Scenario) -> None:
     ids = [world.queued(*names, lane=scenario.lane) for names in scenario.manifests]
-    world.arrive(*scenario.arriving)
+    arriving = world.arrive(*scenario.arriving)
+    if any(name.startswith("queue") for name in scenario.actors):
+        # Some events come twice.
+        world.send_events([*arriving, *arriving[:1]])
+    world.arrive(*scenario.lost)
+    if scenario.orphaned:
+        world.orphan(*scenario.orphaned)
+        world.wait(OWNER_DIED)
     if scenario.reprocessed:
         worker(world, None, "before", ids)
-        for manifest in ids:
-            row = world.router(None).ledger.manifests.get(manifest)
-            assert row is not None
-            world.router(None).ledger.manifests.force(row, world.now)
+        force_all(world)
     world.poisonous, world.unreadable = frozenset(scenario.poisonous), frozenset(scenario.unreadable)
+    world.wrong_results = list(scenario.wrong_results)
     world.dynamodb.catch_up()
 
 
@@ -94,20 +115,33 @@ def _actor(world: World, scenario: Scenario, name: str) -> Actor:
         "sweep": lambda: sweeper(world, actor),
         "stream": lambda: stream(world, actor, name),
         "plan": lambda: planner(world, actor),
+        "overnight": lambda: overnight(world, actor, name),
+        "queue": lambda: receive(world, actor),
+        "backfill": lambda: backfiller(world, actor),
+        "control": lambda: controller(world, actor),
+        "force": lambda: forcer(world, actor),
         "promote": lambda: promoter(world, actor, scenario.urgent),
-        "route": lambda: route(world, actor, world.arrived, scenario.lane),
+        "route": lambda: route(world, actor, _announced(world, scenario), scenario.lane),
     }
     actor.body = bodies[kind]
     return actor
+
+
+def _announced(world: World, scenario: Scenario) -> list[ObjectVersion]:
+    """The files whose events are delivered until they are acknowledged, but not by the queue."""
+    if any(name.startswith("queue") for name in scenario.actors):
+        return []
+    names = {f"orders/{name}.ndjson" for name in scenario.lost}
+    return [file for file in world.arrived if file.key not in names and file not in world.acknowledged]
 
 
 def _repair(world: World, checker: InvariantChecker, scenario: Scenario) -> None:
     """Without faults: events are redelivered, sweep and workers run on their schedules, until all promises hold."""
     for number in range(MAX_REPAIR_ROUNDS):
         world.wait(timedelta(hours=2))
-        pending = [file for file in world.arrived if file not in world.acknowledged]
         try:
-            route(world, None, pending, scenario.lane)
+            route(world, None, _announced(world, scenario), scenario.lane)
+            receive(world, None)
             sweeper(world, None)
             stream(world, None, f"repair-stream-{number}")
             worker(world, None, f"repair-{number}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 MODULES_WITH_POOLS = (
     "lake.publish",
@@ -16,6 +16,8 @@ MODULES_WITH_POOLS = (
     "router.promote.handler",
     "router.reprocess.handler",
     "router.listing",
+    "router.settle.published",
+    "streaming_job.micro_batch",
     "transform.upload",
     "transform.convert",
     "transform.plan_attempt",
@@ -38,8 +40,10 @@ class InlinePool:
     def shutdown(self, **_: Any) -> None:
         return
 
-    def map(self, function: Callable[..., Any], *columns: Any) -> list[Any]:
-        return [function(*items) for items in zip(*columns, strict=False)]
+    def map(self, function: Callable[..., Any], *columns: Any) -> Iterator[Any]:
+        """An error of one item does not keep the others from being worked on."""
+        done = [self.submit(function, *items) for items in zip(*columns, strict=False)]
+        return (item.result() for item in done)
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> _Done:
         try:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from tests.model.contents import check_contents
 from tests.model.scheduler import Violation
+from tests.model.world import GRACE, is_ignored, name_of
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from tests.model.world import World
 
 LIVE = frozenset({"QUEUED", "RUNNING", "PUBLISHING", "DONE", "FAILED"})
+CLOCK_STEPS = timedelta(seconds=1)
+"""More than the time that passes between reading the clock and sending the next request."""
 Item = dict[str, Any]
 
 
@@ -27,6 +33,8 @@ class InvariantChecker:
         self._completed: set[str] = set()
         self._documents: dict[str, Item] = {}
         self._manifests: dict[str, list[str]] = {}
+        self._replaced: dict[tuple[str, str], datetime] = {}
+        """Objects of replaced generations, by bucket and key, and when another generation was published."""
 
     def check(self) -> None:
         """The invariants that hold after every write."""
@@ -38,7 +46,9 @@ class InvariantChecker:
             if upload.state == "completed" and identity not in self._completed:
                 self._completed.add(identity)
                 self._check_visible(identity, upload.key, rows)
-        self._rows = rows
+        self._check_grace()
+        # The items themselves change with the next write.
+        self._rows = {identity: dict(row) for identity, row in rows.items()}
 
     def _check_row(self, identity: str, row: Item) -> None:
         if "document_key" in row:
@@ -47,14 +57,29 @@ class InvariantChecker:
             self._check_published(identity, self._document(row["published_key"]))
         if row["state"] == "DONE" and row["published_generation"] != row["generation"]:
             raise Violation(f"{identity} is DONE in generation {row['generation']}, but another one is published")
-        if row["state"] == "FAILED" and not self._may_fail():
+        if row["state"] == "FAILED" and not self._may_fail(identity, row):
             raise Violation(f"{identity} is FAILED without a cause: {row['reason']}")
         before = self._rows.get(identity)
         if before is None:
             return
         if (row.get("generation", 0), row.get("attempt", 0)) < (before.get("generation", 0), before.get("attempt", 0)):
             raise Violation(f"{identity}: generation or attempt decreased")
+        if before.get("published_key", row.get("published_key")) != row.get("published_key"):
+            self._remember_replaced(self._document(before["published_key"]))
         self._check_lease(identity, before, row)
+
+    def _remember_replaced(self, document: Item) -> None:
+        for item in (*document["objects"], *document["quarantine"]):
+            self._replaced[item["bucket"], item["key"]] = self._world.issued_at
+
+    def _check_grace(self) -> None:
+        """A query that has listed the objects of a replaced generation can still read them in the grace period."""
+        for (bucket, key), replaced_at in list(self._replaced.items()):
+            if key in self._world.s3.buckets[bucket]:
+                continue
+            del self._replaced[bucket, key]
+            if self._world.now - replaced_at < GRACE - CLOCK_STEPS:
+                raise Violation(f"{key} was deleted within the grace period")
 
     def _check_lease(self, identity: str, before: Item, row: Item) -> None:
         """An expired lease is claimed again, never renewed."""
@@ -64,9 +89,20 @@ class InvariantChecker:
         if running and same_owner and expired and row["lease_until"] > before["lease_until"]:
             raise Violation(f"{identity}: an expired lease was renewed")
 
-    def _may_fail(self) -> bool:
-        world = self._world
-        return not {"lose_upload", "change_document"}.isdisjoint(world.events) or bool(world.poisonous)
+    def _may_fail(self, identity: str, row: Item) -> bool:
+        """An event has made this generation's publish impossible, or its files are poisonous.
+
+        Poison takes no other file along: it fails alone, unless the manifest was published before, which forbids to
+        divide it.
+        """
+        if (identity, row["generation"]) in self._world.causes:
+            return True
+        allowed = self._world.attempts_without_cause
+        if allowed is not None and row["attempt"] - row["base_attempt"] >= allowed:
+            return True
+        keys = {name.partition(" ")[0] for name in self._files(identity)}
+        poisonous = keys & self._world.poisonous
+        return bool(poisonous) and (poisonous == keys or "published_key" in row)
 
     def _check_published(self, identity: str, document: Item) -> None:
         for item in (*document["objects"], *document["quarantine"]):
@@ -98,7 +134,9 @@ class InvariantChecker:
             body = self._world.document(f"manifests/{identity[:8]}/{identity}.json")
             if body is None:
                 raise Violation(f"the manifest {identity} has a row and no document")
-            self._manifests[identity] = [file[1] for file in body["files"]]
+            self._manifests[identity] = [
+                f"{key} {version or f'etag:{etag}'}" for _, key, version, etag, *_ in body["files"]
+            ]
         return self._manifests[identity]
 
     def _document(self, key: str) -> Item:
@@ -118,29 +156,30 @@ class InvariantChecker:
             raise Violation(f"not terminal at the end: {stuck}")
         if world.s3.open_uploads():
             raise Violation(f"uploads left over: {[world.s3.uploads[item].key for item in world.s3.open_uploads()]}")
-        owned = Counter(
-            file for identity, row in rows.items() if row["state"] in LIVE for file in self._files(identity)
-        )
-        if owned != Counter(file.key for file in world.arrived):
-            raise Violation(f"files of live manifests: {dict(owned)}")
-        self._check_lake(rows)
-
-    def _check_lake(self, rows: dict[str, Item]) -> None:
-        world = self._world
-        named = set()
-        expected: Counter[str] = Counter()
+        self._check_owned(rows)
+        named = {}
         for identity, row in rows.items():
             if "published_key" in row:
-                document = self._document(row["published_key"])
-                named |= {(item["bucket"], item["key"]) for item in (*document["objects"], *document["quarantine"])}
-                expected.update(file for file in self._files(identity) if file not in world.unreadable)
+                named[identity] = self._document(row["published_key"])
             elif row["state"] == "DONE":
                 raise Violation(f"{identity} is DONE and has published nothing")
-        visible = {(bucket, key) for bucket in ("lake", "quarantine") for key in world.s3.buckets[bucket]}
-        if visible != named:
-            raise Violation(f"visible but not published, or published but not visible: {sorted(visible ^ named)}")
-        found = Counter(
-            json.loads(line)["row"] for item in world.s3.buckets["lake"].values() for line in item.body.splitlines()
+        check_contents(world, named, {identity: self._files(identity) for identity in named})
+
+    def _check_owned(self, rows: dict[str, Item]) -> None:
+        """Each file is in one live manifest.
+
+        An ignored one is in none; one whose event was lost may be in none if its bytes were gone before a listing.
+        """
+        world = self._world
+        owned = Counter(
+            name for identity, row in rows.items() if row["state"] in LIVE for name in self._files(identity)
         )
-        if found != expected:
-            raise Violation(f"rows in the lake: {dict(found)}, expected {dict(expected)}")
+        expected = {name_of(file): file for file in world.arrived if not is_ignored(file)}
+        surplus = [name for name, number in owned.items() if number > 1 or name not in expected]
+        if surplus:
+            raise Violation(
+                f"{surplus[0]} is in {owned[surplus[0]]} live manifests, its arrival is {expected.get(surplus[0])}"
+            )
+        for name, file in expected.items():
+            if name not in owned and (world.s3.has(file) or world.arrival(file) is not None):
+                raise Violation(f"{name} arrived, and is in no live manifest")

@@ -18,7 +18,7 @@ from lake.ledger import CommitReference
 from lake.ledger.fence import Claim
 from lake.ledger.manifests import Manifests
 from lake.ledger.table import LedgerTable
-from tests.model import actors
+from tests.model.fake_spark import FakeLeaseKeeper
 from transform.upload import Uploads
 
 Mutation = Callable[[], AbstractContextManager[Any]]
@@ -73,7 +73,7 @@ def acknowledge_before_the_manifest() -> AbstractContextManager[Any]:
 
 
 def no_lease_renewal() -> AbstractContextManager[Any]:
-    return patch.object(actors.FakeLeaseKeeper, "renew_all", lambda _: None)
+    return patch.object(FakeLeaseKeeper, "renew_all", lambda _: None)
 
 
 def renew_an_expired_lease() -> AbstractContextManager[Any]:

@@ -139,7 +139,7 @@ def interrupt(change: OwnershipChange, number: int, interruption: str) -> None:
 
 
 def _play(change: OwnershipChange, number: int, interruption: str) -> list[str]:
-    world = World()
+    world = World(attempts_without_cause=SMALL.batch.max_attempts)
     checker = InvariantChecker(world)
     with ExitStack() as stack:
         stack.enter_context(patch("tests.model.world.SETTINGS", SMALL))

@@ -5,7 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lake.manifest import Lane
-from tests.model.scheduler import CRASH, LOSE_REQUEST, LOSE_RESPONSE, REPEAT, STALE_READ, SWITCH, is_read
+from tests.model.fake_spark import WRONG_RESULTS
+from tests.model.scheduler import (
+    CRASH,
+    LATE,
+    LOSE_REQUEST,
+    LOSE_RESPONSE,
+    NEXT_THREAD,
+    REFUSE,
+    REPEAT,
+    REPEAT_LATE,
+    STALE_READ,
+    SWITCH,
+    is_read,
+)
 
 EVENTS_WITH_SWITCH = ("expire_lease", "report_stopped", "change_document")
 """Events that can also occur together with a switch to another actor."""
@@ -20,31 +33,35 @@ class Scenario:
     manifests: tuple[tuple[str, ...], ...] = ()
     """Files of each manifest that is QUEUED at the start."""
     arriving: tuple[str, ...] = ()
-    """Files whose events the route actors receive."""
+    """Files whose events the route actors receive, or the queue delivers."""
+    lost: tuple[str, ...] = ()
+    """Files whose events were lost: only a listing finds them."""
+    orphaned: tuple[str, ...] = ()
+    """Files whose owner died long ago, before it wrote its manifest; their events are redelivered."""
     lane: Lane = Lane.BATCH
     reprocessed: bool = False
     """The manifests are published at the start, and ``force`` has been called on them."""
     events: tuple[str, ...] = ("expire_lease", "report_stopped")
     poisonous: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
+    wrong_results: tuple[str, ...] = ()
+    """How the results of the first Spark jobs are wrong."""
     slow: bool = False
     urgent: tuple[str, ...] = ()
     """Files that the promote actors make urgent."""
+    versions: bool = False
+    """Whether the input bucket has versions."""
+    threads: bool = False
+    """Whether the threads inside an actor can take turns at each request; otherwise one after the other runs."""
 
 
+_WORKERS = ("worker1", "worker2", "sweep1")
 SCENARIOS = {
     scenario.name: scenario
     for scenario in (
-        Scenario("workers", ("worker1", "worker2", "sweep1"), (("a", "b"),)),
-        Scenario(
-            "vanish",
-            ("worker1", "worker2", "sweep1"),
-            (("a", "b"),),
-            events=("expire_lease", "lose_upload", "advance_hours"),
-        ),
-        Scenario(
-            "tampered", ("worker1", "worker2", "sweep1"), (("a", "b"),), events=("expire_lease", "change_document")
-        ),
+        Scenario("workers", _WORKERS, (("a", "b"),)),
+        Scenario("vanish", _WORKERS, (("a", "b"),), events=("expire_lease", "lose_upload", "advance_hours")),
+        Scenario("tampered", _WORKERS, (("a", "b"),), events=("expire_lease", "change_document")),
         Scenario(
             "reprocess",
             ("worker1", "sweep1", "worker2", "sweep2"),
@@ -53,10 +70,32 @@ SCENARIOS = {
             events=("expire_lease", "force", "advance_hours", "report_stopped"),
         ),
         Scenario(
+            "force",
+            ("worker1", "force1", "worker2", "sweep1", "force2"),
+            (("a",),),
+            events=("expire_lease", "advance_hours"),
+        ),
+        Scenario(
             "ownership",
             ("route1", "route2", "sweep1", "worker1"),
             arriving=("a", "b"),
             events=("expire_lease", "advance_hours"),
+        ),
+        Scenario("orphans", ("route1", "route2", "sweep1", "worker1"), orphaned=("a", "b"), events=("advance_hours",)),
+        Scenario(
+            "arrivals",
+            ("queue1", "sweep1", "queue2", "worker1"),
+            arriving=("a", "notes.txt", "urgent"),
+            lost=("b", "c"),
+            events=("expire_lease", "advance_hours"),
+        ),
+        Scenario(
+            "backfill",
+            ("backfill1", "queue1", "backfill2", "worker1"),
+            arriving=("a",),
+            lost=("b", "notes.txt"),
+            versions=True,
+            events=("advance_hours", "overwrite_input", "delete_input"),
         ),
         Scenario(
             "stream",
@@ -65,7 +104,14 @@ SCENARIOS = {
             lane=Lane.STREAM,
             events=("expire_lease", "report_stopped", "lose_checkpoint", "advance_hours"),
         ),
+        Scenario(
+            "window",
+            ("queue1", "control1", "stream1", "control2", "stream2"),
+            arriving=("urgent", "urgent-a"),
+            events=("expire_lease", "lose_checkpoint", "advance_hours"),
+        ),
         Scenario("plan", ("plan1", "worker1", "plan2", "sweep1"), (("a",), ("b",), ("c",))),
+        Scenario("overnight", ("overnight1", "overnight2", "sweep1"), (("a",), ("b", "c"))),
         Scenario(
             "promote",
             ("promote1", "worker1", "plan1", "stream1", "promote2", "sweep1"),
@@ -73,8 +119,13 @@ SCENARIOS = {
             events=("expire_lease", "report_stopped", "lose_checkpoint", "advance_hours"),
             urgent=("a", "c"),
         ),
-        Scenario("poison", ("worker1", "worker2", "sweep1"), (("a", "b"),), poisonous=("orders/b.ndjson",)),
-        Scenario("unreadable", ("worker1", "worker2", "sweep1"), (("a", "b"),), unreadable=("orders/b.ndjson",)),
+        Scenario("poison", _WORKERS, (("a", "b"),), poisonous=("orders/b.ndjson",)),
+        Scenario("unreadable", _WORKERS, (("a", "b"),), unreadable=("orders/b.ndjson",)),
+        Scenario(
+            "inputs", _WORKERS, (("a", "b"),), events=("expire_lease", "overwrite_input", "delete_input", "force")
+        ),
+        Scenario("wrong results", ("worker1", "worker2"), (("a", "b"),), wrong_results=WRONG_RESULTS, events=()),
+        Scenario("threads", ("route1", "worker1", "worker2"), (("a", "b"),), arriving=("c", "d"), threads=True),
         Scenario("slow", ("worker1", "sweep1", "worker2"), (("a", "b"),), slow=True, events=("report_stopped",)),
     )
 }
@@ -82,8 +133,10 @@ SCENARIOS = {
 
 def single_faults(scenario: Scenario, operation: str) -> list[str]:
     """Faults of a call and events of the environment, one of which can occur at a request."""
-    faults = [CRASH, LOSE_REQUEST] if is_read(operation) else [CRASH, LOSE_RESPONSE, LOSE_REQUEST, REPEAT]
+    faults = [CRASH, LOSE_REQUEST, REFUSE]
+    faults += [] if is_read(operation) else [LOSE_RESPONSE, REPEAT, LATE, REPEAT_LATE]
     faults += [STALE_READ] if operation == "query" else []
+    faults += [NEXT_THREAD] if scenario.threads else []
     return [*faults, *scenario.events]
 
 

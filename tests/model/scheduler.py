@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError, ReadTimeoutError
 
 from lake.errors import HybridRouterError
+from tests.model.service_errors import service_error
+from tests.model.turn_taking_pool import give_turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,10 +19,16 @@ if TYPE_CHECKING:
 
 MAX_STEPS = 3000
 """More requests than any history needs: an actor that sends more is in an endless loop."""
-READS = frozenset({"get_item", "query", "get_object", "head_object", "get_job_run"})
+READS = frozenset({"get_item", "query", "get_object", "head_object", "get_job_run", "get_job_runs"})
 CRASH, LOSE_REQUEST, LOSE_RESPONSE, REPEAT = "crash", "lose_request", "lose_response", "repeat"
+REFUSE, LATE, LATE_SOON, REPEAT_LATE = "refuse", "late", "late_soon", "repeat_late"
+NEXT_THREAD = "next_thread"
+REQUESTS_BEFORE = {LATE: 10, LATE_SOON: 5, REPEAT_LATE: 10}
+"""A late request is applied before the request of this distance, or when all actors have ended."""
 STALE_READ, SWITCH = "stale_read", "switch"
-CALL_FAULTS = frozenset({CRASH, LOSE_REQUEST, LOSE_RESPONSE, REPEAT, STALE_READ})
+CALL_FAULTS = frozenset(
+    {CRASH, LOSE_REQUEST, LOSE_RESPONSE, REPEAT, REFUSE, LATE, LATE_SOON, REPEAT_LATE, NEXT_THREAD, STALE_READ}
+)
 
 
 def is_read(operation: str) -> bool:
@@ -53,8 +62,11 @@ class Scheduler:
 
     ``fault_at`` decides what happens at a request: nothing (``""``); a fault of the call: ``crash``, ``lose_request``
     (not applied, no response), ``lose_response`` (applied, no response), ``repeat`` (applied, and repeated by the
-    client), ``stale_read`` (from an index that lags); an event of the environment, which ``apply_event`` applies;
-    ``switch:<actor>``: another actor runs first; ``<event>:<actor>``: the event, and then another actor runs first.
+    client), ``refuse`` (an error of the service, not applied), ``late`` and ``late_soon`` (no response, applied after
+    other requests), ``repeat_late`` (applied, and once more after other requests), ``stale_read`` (from an index that
+    lags); ``next_thread``: the actor's other threads run first; an event of the environment, which ``apply_event``
+    applies; ``switch:<actor>``: another actor runs first; ``<event>:<actor>``: the event, and then another actor runs
+    first.
     """
 
     fault_at: Callable[[int, Actor, str], str]
@@ -68,6 +80,8 @@ class Scheduler:
     actors: dict[str, Actor] = field(default_factory=dict)
     trace: list[str] = field(default_factory=list)
     violation: str | None = None
+    _late: list[tuple[int, Callable[[], object]]] = field(default_factory=list)
+    """Step and request of each late application."""
     _end: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
     def add(self, actor: Actor) -> None:
@@ -83,6 +97,10 @@ class Scheduler:
         self._end.acquire()
         for thread in threads:
             thread.join()
+        try:
+            self._apply_late(MAX_STEPS + max(REQUESTS_BEFORE.values()))
+        except Violation as violation:
+            self.violation = self.violation or str(violation)
 
     def call(self, actor: Actor, client: Any, operation: str, request: dict[str, Any]) -> Any:
         """Send one request of an actor, with the fault of its step.
@@ -94,37 +112,66 @@ class Scheduler:
         Violation
             The actors send more than ``MAX_STEPS`` requests.
         ReadTimeoutError
-            The request or its response is lost.
+            The request or its response is lost, or late.
+        ClientError
+            The service refuses the request.
         """
         if actor.dead or self.violation:
             raise Crash
         self.step += 1
         if self.step > MAX_STEPS:
             raise Violation(f"an actor is in an endless loop: {MAX_STEPS} requests")
-        issued_at = self.now()
-        fault = self.fault_at(self.step, actor, operation)
+        issued_at, step = self.now(), self.step
+        fault = self.fault_at(step, actor, operation)
         event, _, next_actor = fault.partition(":")
         if event and event != SWITCH and event not in CALL_FAULTS:
             self.apply_event(event, actor)
         if next_actor:
             self._switch(actor, next_actor)
-            if actor.dead or self.violation:
-                raise Crash
-        self.trace.append(f"{self.step:4d} {actor.name} {operation} {_describe(request)} {fault}".rstrip())
+        if fault == NEXT_THREAD:
+            give_turn()
+        if actor.dead or self.violation:
+            raise Crash
+        self._apply_late(self.step)
+        self.trace.append(f"{step:4d} {actor.name} {operation} {_describe(request)} {fault}".rstrip())
         if fault == CRASH:
             actor.dead = True
             raise Crash
         if fault == LOSE_REQUEST:
             raise ReadTimeoutError(endpoint_url="model")
+        if fault == REFUSE:
+            error = service_error(operation, step)
+            self.trace[-1] += f" -> {error.response['Error']['Code']}"
+            raise error
+        return self._apply_with(fault, client, operation, _with_body_in_memory(request), issued_at)
+
+    def _apply_with(self, fault: str, client: Any, operation: str, request: dict[str, Any], issued_at: datetime) -> Any:
+        """Apply the request at once, late, or twice."""
         method = getattr(client, "stale_query" if fault == STALE_READ else operation)
-        self.set_issued_at(issued_at)
-        response = self._apply(method, operation, request)
+
+        def apply() -> Any:
+            self.set_issued_at(issued_at)
+            return self._apply(method, operation, request)
+
+        # A transaction carries a token: DynamoDB answers its repetition with the first response.
+        repeated = operation != "transact_write_items"
+        if fault in REQUESTS_BEFORE and (repeated or fault != REPEAT_LATE):
+            self._late.append((self.step + REQUESTS_BEFORE[fault], apply))
+        if fault in (LATE, LATE_SOON):
+            raise ReadTimeoutError(endpoint_url="model")
+        response = apply()
         if fault == LOSE_RESPONSE:
             raise ReadTimeoutError(endpoint_url="model")
-        # A transaction carries a token: DynamoDB answers its repetition with the first response.
-        if fault == REPEAT and operation != "transact_write_items":
-            response = self._apply(method, operation, request)
-        return response
+        return apply() if fault == REPEAT and repeated else response
+
+    def _apply_late(self, step: int) -> None:
+        """Apply the late requests that are due at this step."""
+        due = [apply for at, apply in self._late if at <= step]
+        self._late = [item for item in self._late if item[0] > step]
+        for apply in due:
+            self.trace.append("     a late request is applied")
+            with suppress(ClientError):
+                apply()
 
     def _apply(self, method: Any, operation: str, request: dict[str, Any]) -> Any:
         try:
@@ -165,6 +212,12 @@ class Scheduler:
                 actor.resume.release()
                 return
         self._end.release()
+
+
+def _with_body_in_memory(request: dict[str, Any]) -> dict[str, Any]:
+    """The body can be sent more than once, and after its file was removed, as a client that repeats it needs."""
+    body = request.get("Body")
+    return {**request, "Body": body.read()} if hasattr(body, "read") else request
 
 
 def _describe(request: dict[str, Any]) -> str:

@@ -112,8 +112,35 @@ def test_s3_responds_like_the_emulator(cloud: LocalCloud) -> None:
     assert s3_responses(fake, "fake") == s3_responses(s3, bucket)
 
 
+def listed_versions(s3: Any, bucket: str) -> list[Any]:
+    """The versions of an object that was put twice and deleted, the numbers in place of their ids."""
+    ids = [s3.put_object(Bucket=bucket, Key="v", Body=body).get("VersionId", "null") for body in (b"one", b"second")]
+    objects = s3.list_objects_v2(Bucket=bucket, Prefix="v", MaxKeys=2)["Contents"]
+    responses: list[Any] = [(item["Key"], item["Size"], item["ETag"]) for item in objects]
+
+    def versions() -> None:
+        listed = s3.list_object_versions(Bucket=bucket, Prefix="v").get("Versions", [])
+        responses.append([(ids.index(item["VersionId"]), item["IsLatest"], item["Size"]) for item in listed])
+
+    versions()
+    s3.delete_object(Bucket=bucket, Key="v")
+    versions()
+    return responses
+
+
+@pytest.mark.parametrize("versioning", [False, True])
+def test_s3_lists_versions_like_the_emulator(cloud: LocalCloud, versioning: bool) -> None:
+    s3, bucket, fake = cloud.client("s3"), f"contract-{secrets.token_hex(4)}", FakeS3(START)
+    s3.create_bucket(Bucket=bucket)
+    fake.create_bucket(Bucket="fake")
+    if versioning:
+        s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+        fake.versions["fake"] = {}
+    assert listed_versions(fake, "fake") == listed_versions(s3, bucket)
+
+
 def dynamodb_answers(client: Any) -> list[Any]:
-    """Conditions of every kind the ledger uses, met and not met; then what stands."""
+    """Conditions of every kind the ledger uses, met and not met; then the current row."""
     table = LedgerTable(client, RESOURCES.ledger_table)
     key = Key(f"manifest#{secrets.token_hex(4)}", "manifest")
     answers: list[Any] = []
@@ -123,8 +150,8 @@ def dynamodb_answers(client: Any) -> list[Any]:
 
     def update(*where: Condition, remove: tuple[str, ...] = (), add: Any = None, **assign: Any) -> None:
         answers.append(_refused(lambda: table.update(key, assign=assign, add=add, remove=remove, conditions=where)))
-        standing = table.get(key)
-        answers.append(standing and {name: value for name, value in standing.items() if name != "pk"})
+        current = table.get(key)
+        answers.append(current and {name: value for name, value in current.items() if name != "pk"})
 
     update(Condition("state", "=", State.QUEUED), state=State.RUNNING)
     put(Condition("pk", "missing"), state=State.QUEUED, attempt=0, lease_until=0, open="batch#QUEUED", open_order="1")
@@ -171,6 +198,14 @@ def _refused(write: Callable[[], Any]) -> str:
     except RefusedError:
         return "refused"
     return "done"
+
+
+def test_dynamodb_refuses_an_item_that_is_too_large_like_the_emulator(cloud: LocalCloud) -> None:
+    client = boto3.resource("dynamodb", endpoint_url=cloud.endpoint).meta.client
+    _create_once(client)
+    request = {"TableName": RESOURCES.ledger_table, "Item": {"pk": "large", "sk": "x", "text": "x" * (400 << 10)}}
+    answers = [response_or_code(each.put_item, **request) for each in (FakeDynamoDB(), client)]
+    assert answers == ["ValidationException"] * 2
 
 
 def test_dynamodb_answers_like_the_emulator(cloud: LocalCloud) -> None:

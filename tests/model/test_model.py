@@ -8,10 +8,11 @@ from tests.model.histories import histories_with_one_fault, play, scripted
 from tests.model.random_histories import FaultPlan, explore, play_plan
 from tests.model.scenarios import SCENARIOS
 
-EVERY = {"reprocess": 7, "plan": 5, "promote": 7, "poison": 29}
-"""Only every n-th single fault of a long scenario is tried here; ``python -m tests.model`` explores further."""
-DEFAULT_EVERY = 3
-MAX_HISTORIES = {"reprocess": 40, "poison": 8}
+LONG_SCENARIOS = ("arrivals", "force", "overnight", "plan", "reprocess", "stream", "threads", "window", "wrong results")
+EVERY = {**dict.fromkeys(LONG_SCENARIOS, 8), "promote": 13, "poison": 31}
+"""Only every n-th single fault is tried here; ``python -m tests.model`` explores further."""
+DEFAULT_EVERY = 4
+MAX_HISTORIES = {"poison": 8, "promote": 40, "reprocess": 60, "wrong results": 20}
 DEFAULT_MAX_HISTORIES = 80
 SEED = 0
 

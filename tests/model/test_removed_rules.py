@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.model import mutations
-from tests.model.histories import History, histories_with_one_fault, scripted
+from tests.model import mutations, ownership_mutations, publishing_mutations
+from tests.model.fake_spark import WRONG_RESULTS
+from tests.model.histories import History, histories_with_one_fault, play, scripted
 from tests.model.random_histories import explore
 from tests.model.scenarios import SCENARIOS
 
@@ -36,13 +38,67 @@ RULES: dict[str, tuple[Mutation, str]] = {
     "merge unconditionally": (mutations.supersede_unconditionally, "plan"),
     "promote unconditionally": (mutations.supersede_unconditionally, "promote"),
     "forget lost pointers": (mutations.forget_lost_pointers, "stream"),
+    "DONE is fenced by its state only": (publishing_mutations.done_is_fenced_by_its_state_only, "reprocess"),
+    "FAILED is fenced by its state only": (publishing_mutations.failed_is_fenced_by_its_state_only, "vanish"),
+    "commit after a release": (publishing_mutations.commit_after_a_release, "workers"),
+    "abort before the release": (publishing_mutations.abort_before_the_release, "workers"),
+    "leave the quarantine out": (
+        publishing_mutations.leave_the_quarantine_out_of_the_commit_document,
+        "workers",
+    ),
+    "quarantine no excluded file": (publishing_mutations.quarantine_no_excluded_file, "unreadable"),
+    "audit nothing": (publishing_mutations.audit_nothing, "wrong results"),
+    "no grace period": (publishing_mutations.delete_replaced_objects_at_once, "reprocess"),
+    "a draft with an unconfirmed row": (
+        ownership_mutations.enqueue_a_draft_with_an_unconfirmed_row,
+        "ownership",
+    ),
+    "find no missed arrivals": (ownership_mutations.find_no_missed_arrivals, "arrivals"),
+    "adopt unconditionally": (ownership_mutations.adopt_unconditionally, "orphans"),
 }
 """Each removed rule, with the scenario that needs it."""
 SCRIPTS = {
     "reuse an upload": [
         ("worker1", "put_object", "expire_lease:worker2"),
         ("worker2", "complete_multipart_upload", "switch:worker1"),
-    ]
+    ],
+    # A sleeps before DONE; B finishes; force; B commits the next generation; A wakes up.
+    "DONE is fenced by its state only": [
+        ("worker1", "complete_multipart_upload", ""),
+        ("worker1", "put_object", ""),
+        ("worker1", "update_item", "switch:worker2"),
+        ("worker2", "update_item", ""),
+        ("worker2", "get_item", "force"),
+        ("worker2", "complete_multipart_upload", "switch:worker1"),
+    ],
+    # The same with FAILED, after an upload of the first generation has vanished.
+    "FAILED is fenced by its state only": [
+        ("worker1", "complete_multipart_upload", "lose_upload"),
+        ("worker1", "update_item", "switch:worker2"),
+        ("worker2", "update_item", ""),
+        ("worker2", "get_item", "force"),
+        ("worker2", "complete_multipart_upload", "switch:worker1"),
+    ],
+    # The commit is applied after the attempt was given up and its uploads were aborted.
+    "commit after a release": [
+        ("worker1", "put_object", ""),
+        ("worker1", "update_item", "late"),
+        ("worker1", "update_item", "lose_request"),
+        ("worker1", "update_item", "lose_request"),
+    ],
+    # The commit is applied while its uploads are aborted.
+    "abort before the release": [
+        ("worker1", "put_object", ""),
+        ("worker1", "update_item", "late_soon"),
+        ("worker1", "update_item", "lose_request"),
+        ("worker1", "update_item", "lose_request"),
+    ],
+    # The put of the second row is applied without an answer, and reading it has no answer either.
+    "a draft with an unconfirmed row": [
+        ("route1", "put_item", ""),
+        ("route1", "put_item", "lose_response"),
+        ("route1", "get_item", "lose_request"),
+    ],
 }
 """Traces that need several switches between actors. They break a promise only without the rule."""
 
@@ -70,6 +126,18 @@ def test_removing_any_rule_is_detected(rule: str) -> None:
     with mutation():
         # When histories are played, Then one of them breaks a promise
         assert first_violation(rule) is not None
+
+
+@pytest.mark.parametrize("wrong", WRONG_RESULTS)
+def test_each_kind_of_wrong_results_is_published_without_the_audit(wrong: str) -> None:
+    # Given one Spark job whose results are wrong
+    scenario = replace(SCENARIOS["wrong results"], wrong_results=(wrong,))
+    assert play(scenario, lambda *_: "").violation is None
+    # When nothing is audited
+    with publishing_mutations.audit_nothing():
+        history = play(scenario, lambda *_: "")
+    # Then lines are lost, or the attempt's names collide
+    assert history.violation is not None
 
 
 def test_a_random_violation_is_shrunk_to_few_faults() -> None:

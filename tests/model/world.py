@@ -1,4 +1,4 @@
-"""One deployment in memory, the actors' clients, and the events of the environment."""
+"""One deployment in memory, and the clock that its services and all actors share."""
 
 from __future__ import annotations
 
@@ -8,19 +8,24 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from lake.ledger import Ledger, State
+from lake.ledger import ArrivalRow, Ledger
 from lake.manifest import Lane, ObjectVersion
 from lake.partition import Partition
 from lake.resource_names import ResourceNames
 from lake.settings import parse_settings
+from lake.time import iso_utc
 from router.services import Services as RouterServices
+from tests.model.clients import ActorClient
 from tests.model.fake_dynamodb import FakeDynamoDB
+from tests.model.fake_glue import FakeGlue
 from tests.model.fake_s3 import FakeS3
-from tests.model.scheduler import Actor, Scheduler, is_read
+from tests.unit.router.events import message, s3_record
 from transform.context import JobServices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+
+    from tests.model.scheduler import Actor, Scheduler
 
 START = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 PARTITION = Partition("orders", "2026-11-20", 9)
@@ -28,32 +33,20 @@ RESOURCES = ResourceNames("input", "lake", "quarantine", "control", "ledger", "s
 SETTINGS = parse_settings(
     {
         "stage": "model",
+        "urgent": {"keys": ["orders/urgent*"]},
+        "peak": {"hours": []},
         "batch": {"max_attempts": 12, "lease_seconds": 600},
         "stream": {"max_attempts": 12},
         "convert": {"target_file_bytes": 20},
-        "sweep": {"listing_hours": 0, "missed_minutes": 10},
+        "sweep": {"listing_hours": 0, "missed_minutes": 10, "grace_minutes": 60},
     }
 )
 LEASE = timedelta(seconds=SETTINGS.batch.lease_seconds)
+GRACE = timedelta(minutes=60)
+"""The grace period, not read from the settings: the checks share nothing with the product."""
+OWNER_DIED = timedelta(minutes=10)
+"""An owner that has written nothing for so long is presumed dead."""
 FILE_BYTES = 100
-
-
-class FakeGlue:
-    """Glue's job runs, which are the actors: terminal once the actor ends, or once Glue reports it as stopped."""
-
-    class exceptions:  # noqa: N801
-        class ConcurrentRunsExceededException(Exception):  # noqa: N818
-            pass
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-
-    def get_job_run(self, *, JobName: str, RunId: str) -> dict[str, Any]:  # noqa: N803
-        terminal = self._world.run_is_terminal(RunId)
-        return {"JobRun": {"Id": RunId, "JobRunState": "STOPPED" if terminal else "RUNNING"}}
-
-    def start_job_run(self, *, JobName: str) -> dict[str, str]:  # noqa: N803
-        return {"JobRunId": "started"}
 
 
 @dataclass
@@ -63,6 +56,8 @@ class World:
     s3: FakeS3 = field(default_factory=lambda: FakeS3(START))
     dynamodb: FakeDynamoDB = field(default_factory=FakeDynamoDB)
     now: datetime = START
+    versions: bool = False
+    """Whether the input bucket has versions."""
     scheduler: Scheduler | None = None
     stopped_runs: set[str] = field(default_factory=set)
     """Runs that Glue reports as stopped, although they may still run as zombies."""
@@ -70,23 +65,34 @@ class World:
     """Keys of files that kill every job that reads them."""
     unreadable: frozenset[str] = frozenset()
     """Keys of files that cannot be read completely."""
+    wrong_results: list[str] = field(default_factory=list)
+    """How the results of the next Spark jobs are wrong; see ``FakeSparkJob``."""
     slow: bool = False
     """Every task takes longer than half of a lease."""
     arrived: list[ObjectVersion] = field(default_factory=list)
     acknowledged: set[ObjectVersion] = field(default_factory=set)
+    queue: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Events that the SQS queue still delivers, by message id."""
     seen_pointers: set[str] = field(default_factory=set)
     """The stream's checkpoint."""
     events: list[str] = field(default_factory=list)
     """The environment's events so far."""
+    causes: set[tuple[str, int]] = field(default_factory=set)
+    """Manifest and generation of each publish that an event has made impossible."""
+    attempts_without_cause: int | None = None
+    """After so many attempts FAILED needs no other cause, because crashes use them up; None: it always does."""
     issued_at: datetime = START
     """When the request that is being applied was sent; its sender may have stalled since."""
     after_write: Callable[[], None] = lambda: None
     """Called after every write."""
     numbers: Any = field(default_factory=lambda: itertools.count(1))
+    lease: timedelta = LEASE
 
     def __post_init__(self) -> None:
         for bucket in ("input", "lake", "quarantine", "control"):
             self.s3.create_bucket(Bucket=bucket)
+        if self.versions:
+            self.s3.versions["input"] = {}
         self.s3.now = self.now
 
     def clock(self) -> datetime:
@@ -105,14 +111,27 @@ class World:
         return f"{next(self.numbers):0{2 * size}x}"
 
     def arrive(self, *names: str) -> list[ObjectVersion]:
-        """Put objects into the input bucket; their events are not delivered yet."""
+        """Put objects into the input bucket; ``.ndjson`` is added to a name without suffix. Their events are not sent.
+
+        A name that was put before is overwritten with another content.
+        """
         files = []
         for name in names:
-            key = f"orders/{name}.ndjson"
-            etag = self.s3.put_object(Bucket="input", Key=key, Body=name.encode().ljust(FILE_BYTES))["ETag"].strip('"')
-            files.append(ObjectVersion("input", key, etag, FILE_BYTES, self.now.isoformat()))
+            key = f"orders/{name}" if "." in name else f"orders/{name}.ndjson"
+            body = f"{name} {len(self.arrived)}".encode().ljust(FILE_BYTES)
+            response = self.s3.put_object(Bucket="input", Key=key, Body=body)
+            version = response.get("VersionId")
+            files.append(ObjectVersion.of("input", key, response["ETag"], FILE_BYTES, self.now, version))
         self.arrived += files
         return files
+
+    def send_events(self, files: Iterable[ObjectVersion]) -> None:
+        """The queue gets one event for each file."""
+        for file in files:
+            time = self.now.isoformat(timespec="milliseconds")
+            record = s3_record(file.key, size=file.size, eTag=file.etag, versionId=file.version_id, time=time)
+            name = f"message-{next(self.numbers)}"
+            self.queue[name] = message(name, record)
 
     def queued(self, *names: str, lane: Lane = Lane.BATCH) -> str:
         """Put files and route them, without faults, into one manifest; its id."""
@@ -123,6 +142,12 @@ class World:
         (manifest,) = take_ownership(self.router(None), routed, {}).manifests
         self.acknowledged.update(files)
         return manifest.id
+
+    def orphan(self, *names: str) -> None:
+        """Put files, and their arrival rows: their owner has died before it wrote the row of its manifest."""
+        owner, arrivals = f"20261120T000000{self.token(10)}", self.router(None).ledger.arrivals
+        for file in self.arrive(*names):
+            arrivals.put(ArrivalRow(file, owner, PARTITION, Lane.BATCH, "model", iso_utc(self.now)))
 
     def router(self, actor: Actor | None) -> RouterServices:
         """The control plane as an actor sees it; None: its calls meet no faults."""
@@ -135,37 +160,10 @@ class World:
         return JobServices(s3, Ledger.over(dynamodb, "ledger"), RESOURCES, SETTINGS)
 
     def run_is_terminal(self, run: str) -> bool:
-        """Whether Glue reports a run as ended; runs have the names of their actors."""
-        actor = None if self.scheduler is None else self.scheduler.actors.get(run)
+        """Whether Glue reports a run as ended. A run has the name of its actor, and a number after ``/`` if the actor
+        starts several."""
+        actor = None if self.scheduler is None else self.scheduler.actors.get(run.partition("/")[0])
         return run in self.stopped_runs or actor is None or actor.ended or actor.dead
-
-    def apply_event(self, event: str, actor: Actor) -> None:
-        """Apply an event of the environment at a request of the actor."""
-        ledger = self.router(None).ledger
-        self.events.append(event)
-        if event == "expire_lease":
-            self.wait(LEASE + timedelta(seconds=1))
-        elif event == "advance_hours":
-            self.wait(timedelta(hours=2))
-        elif event == "report_stopped":
-            self.stopped_runs.add(actor.name)
-        elif event == "lose_checkpoint":
-            self.seen_pointers.clear()
-        elif event == "force":
-            for item in list(self.dynamodb.items.values()):
-                if item.get("state") in (State.DONE, State.FAILED):
-                    row = ledger.manifests.get(item["id"])
-                    assert row is not None
-                    ledger.manifests.force(row, self.now)
-        elif event == "change_document":
-            for item in self.rows().values():
-                if item["state"] == State.PUBLISHING:
-                    self.s3.put_object(Bucket="control", Key=item["document_key"], Body=b"{}")
-        elif event == "lose_upload":
-            for identity in self.s3.open_uploads()[:1]:
-                self.s3.uploads[identity].state = "aborted"
-        else:
-            raise AssertionError(event)
 
     def rows(self) -> dict[str, dict[str, Any]]:
         """The raw items of the ledger's manifests, by id."""
@@ -173,50 +171,25 @@ class World:
             pk.removeprefix("manifest#"): item for (pk, _), item in self.dynamodb.items.items() if "manifest#" in pk
         }
 
+    def arrival(self, file: ObjectVersion) -> dict[str, Any] | None:
+        """The raw item of an arrival; None: the ledger does not know it."""
+        items = self.dynamodb.items.items()
+        return next((item for (_, sk), item in items if item.get("key") == file.key and sk == file.version), None)
+
     def document(self, key: str) -> dict[str, Any] | None:
         """A JSON document of the control bucket; None: it does not exist."""
         item = self.s3.buckets["control"].get(key)
         return None if item is None else dict(json.loads(item.body))
 
     def _client(self, actor: Actor | None, client: Any) -> Any:
-        return _Client(self, actor, client)
+        return ActorClient(self, actor, client)
 
 
-class _Client:
-    """An actor's client: each call is a step of the history. Without an actor, calls meet no faults."""
-
-    def __init__(self, world: World, actor: Actor | None, client: Any) -> None:
-        self._world, self._actor, self._target = world, actor, client
-        self.exceptions = client.exceptions
-
-    def __getattr__(self, operation: str) -> Callable[..., Any]:
-        if operation == "get_paginator":
-            return lambda name: _Paginator(getattr(self, name))
-        scheduler, actor, method = self._world.scheduler, self._actor, getattr(self._target, operation)
-        self._world.wait(timedelta(milliseconds=1))
-        if actor is None or scheduler is None:
-            return lambda **request: self._call_without_faults(operation, method, request)
-        return lambda **request: scheduler.call(actor, self._target, operation, request)
-
-    def _call_without_faults(self, operation: str, method: Callable[..., Any], request: dict[str, Any]) -> Any:
-        response = method(**request)
-        if not is_read(operation):
-            self._world.issued_at = self._world.now
-            self._world.after_write()
-        return response
+def name_of(file: ObjectVersion) -> str:
+    """Key and version, as the rows and records of the model name their file."""
+    return f"{file.key} {file.version}"
 
 
-@dataclass(frozen=True)
-class _Paginator:
-    call: Callable[..., Any]
-
-    def paginate(self, **request: Any) -> Any:
-        while True:
-            page = self.call(**request)
-            yield page
-            if not page["IsTruncated"]:
-                return
-            if "Uploads" in page:
-                request |= {"KeyMarker": page["NextKeyMarker"], "UploadIdMarker": page["NextUploadIdMarker"]}
-            else:
-                request["StartAfter"] = page["Contents"][-1]["Key"]
+def is_ignored(file: ObjectVersion) -> bool:
+    """Whether no rule routes the file: its name ends in no suffix of the input."""
+    return not file.key.endswith(".ndjson")

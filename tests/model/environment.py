@@ -1,0 +1,75 @@
+"""Events of the environment: what happens to a deployment without a request of an actor."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from lake.ledger import State
+
+if TYPE_CHECKING:
+    from tests.model.scheduler import Actor
+    from tests.model.world import World
+
+
+def apply_event(world: World, event: str, actor: Actor) -> None:
+    """Apply an event at a request of the actor."""
+    world.events.append(event)
+    if event == "expire_lease":
+        world.wait(world.lease + timedelta(seconds=1))
+    elif event == "advance_hours":
+        world.wait(timedelta(hours=2))
+    elif event == "report_stopped":
+        world.stopped_runs.add(actor.name)
+    elif event == "lose_checkpoint":
+        world.seen_pointers.clear()
+    elif event == "force":
+        force_all(world)
+    elif event == "change_document":
+        _change_documents(world)
+    elif event == "lose_upload":
+        _lose_upload(world)
+    elif event == "overwrite_input":
+        _overwrite_input(world)
+    elif event == "delete_input":
+        _delete_input(world)
+    else:
+        raise AssertionError(event)
+
+
+def force_all(world: World) -> None:
+    """``force`` on every manifest that is DONE or FAILED."""
+    manifests = world.router(None).ledger.manifests
+    for item in list(world.rows().values()):
+        if item["state"] in (State.DONE, State.FAILED):
+            row = manifests.get(item["id"])
+            assert row is not None
+            manifests.force(row, world.now)
+
+
+def _change_documents(world: World) -> None:
+    for identity, item in world.rows().items():
+        if item["state"] == State.PUBLISHING:
+            world.causes.add((identity, item["generation"]))
+            world.s3.put_object(Bucket="control", Key=item["document_key"], Body=b"{}")
+
+
+def _lose_upload(world: World) -> None:
+    for upload in world.s3.open_uploads()[:1]:
+        manifest, _, rest = world.s3.uploads[upload].key.rsplit("/", 1)[-1].partition("-g")
+        world.causes.add((manifest, int(rest.partition("-")[0])))
+        world.s3.uploads[upload].state = "aborted"
+
+
+def _overwrite_input(world: World) -> None:
+    """The first file that is there is put again with another content; the event of the new version waits."""
+    file = next((file for file in world.arrived if world.s3.has(file)), None)
+    if file is not None:
+        world.send_events(world.arrive(file.key.split("/")[1].removesuffix(".ndjson")))
+
+
+def _delete_input(world: World) -> None:
+    """The last file that is there is deleted; with versions its bytes stay, and its version can be read."""
+    file = next((file for file in reversed(world.arrived) if world.s3.has(file)), None)
+    if file is not None:
+        world.s3.delete_object(Bucket=file.bucket, Key=file.key)

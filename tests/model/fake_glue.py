@@ -1,0 +1,48 @@
+# ruff: noqa: N803 (the names are boto3's)
+"""Glue's job runs, which are the actors: terminal once the actor ends, or once Glue reports it as stopped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.model.world import World
+
+STREAM_ACTOR = "stream"
+
+
+class ConcurrentRunsExceededException(Exception):  # noqa: N818
+    """As boto3 names it."""
+
+
+class Exceptions:
+    ConcurrentRunsExceededException = ConcurrentRunsExceededException
+
+
+class FakeGlue:
+    """The calls that the product makes. A started run is an actor that the history has anyway."""
+
+    exceptions = Exceptions
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def get_job_run(self, *, JobName: str, RunId: str) -> dict[str, Any]:
+        return {"JobRun": self._run(RunId)}
+
+    def get_job_runs(self, *, JobName: str, MaxResults: int) -> dict[str, Any]:
+        actors = {} if self._world.scheduler is None else self._world.scheduler.actors
+        return {"JobRuns": [self._run(name) for name in actors if name.rstrip("0123456789") == STREAM_ACTOR]}
+
+    def start_job_run(self, *, JobName: str) -> dict[str, str]:
+        return {"JobRunId": "started"}
+
+    def batch_stop_job_run(self, *, JobName: str, JobRunIds: Sequence[str]) -> dict[str, Any]:
+        """The runs count as stopped from now on, and go on as zombies."""
+        self._world.stopped_runs.update(JobRunIds)
+        return {}
+
+    def _run(self, run: str) -> dict[str, str]:
+        return {"Id": run, "JobRunState": "STOPPED" if self._world.run_is_terminal(run) else "RUNNING"}

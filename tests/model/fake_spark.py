@@ -1,0 +1,151 @@
+"""In place of Spark and of the thread that renews leases: tasks upload small JSON objects, one after the other."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lake.layout import lake_key, quarantine_key
+from tests.model.world import LEASE, name_of
+from transform.lease import LeaseKeeper
+from transform.quarantine_content import QuarantineContent
+from transform.spark_job import JobFailedError
+from transform.task_model import NUMBERS_PER_TASK, FileFailure, SplitResult, TaskResult
+from transform.upload import Uploads
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lake.manifest import ObjectVersion
+    from tests.model.world import World
+    from transform.task_model import Split, Task
+
+WRONG_COUNTS = (
+    "file that no task has read",
+    "row that was read and not written",
+    "bytes that were not read",
+    "line that is nothing",
+)
+WRONG_RESULTS = ("task without a result", "task with two results", *WRONG_COUNTS)
+"""How the results of a Spark job can be wrong. With ``WRONG_COUNTS`` its tasks have lost the lines of their files."""
+
+
+@dataclass
+class FakeSparkSession:
+    """In place of a Spark session: where a run's tasks write, and the run's id."""
+
+    world: World
+    s3: Any
+    run: str
+
+
+class FakeSparkJob:
+    """In place of ``SparkJob``: uploads one small JSON object per task instead of Parquet, and its rejects.
+
+    Leases are renewed between tasks, because no thread of a keeper runs.
+    """
+
+    alive = True
+
+    def __init__(self, session: FakeSparkSession) -> None:
+        self._session = session
+        self.cancelled = False
+        self.keeper: FakeLeaseKeeper | None = None
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+    def run(self, tasks: Sequence[Task]) -> list[TaskResult]:
+        wrong_results = self._session.world.wrong_results
+        wrong = wrong_results.pop(0) if wrong_results else ""
+        results = []
+        for task in tasks:
+            self._spend_time()
+            results.append(self._task(task, wrong))
+            self._spend_time()
+        if wrong == "task without a result":
+            return results[:-1]
+        return [*results, results[0]] if wrong == "task with two results" else results
+
+    def _spend_time(self) -> None:
+        if self._session.world.slow:
+            self._session.world.wait(LEASE * 0.6)
+        if self.keeper is not None:
+            self.keeper.renew_all()
+        if self.cancelled:
+            raise JobFailedError("cancelled: every lease is lost")
+
+    def _task(self, task: Task, wrong: str) -> TaskResult:
+        world = self._session.world
+        files = [split.file for split in task.splits]
+        failures = tuple(
+            FileFailure(file, "truncated") for file in files if file.key in world.unreadable or not world.s3.has(file)
+        )
+        if failures:
+            return TaskResult(task.manifest, task.number, (), (), (), (), failures, 1)
+        if any(file.key in world.poisonous for file in files):
+            names = [file.key.split("/")[-1] for file in files]
+            raise JobFailedError(f"MemoryError: one of {names} needs too much memory")
+        lost = wrong in WRONG_COUNTS
+        rows = [{"row": name_of(file), "run": self._session.run} for file in files if not lost]
+        rejected_files = [file for file in files if has_reject(file) and not lost]
+        rejects = [{"reject": name_of(file)} for file in rejected_files]
+        number = task.number * NUMBERS_PER_TASK
+        generation = (task.partition, task.manifest, task.generation)
+        with tempfile.TemporaryDirectory() as folder, Uploads(self._session.s3) as uploads:
+            objects = [_add(uploads, folder, task.lake_bucket, lake_key(*generation, number), rows)]
+            quarantine = []
+            if rejects:
+                key = quarantine_key(*generation, number + 1)
+                quarantine.append(_add(uploads, folder, task.quarantine_bucket, key, rejects))
+            uploads.finish()
+        splits = tuple(_split_result(split, wrong) for split in task.splits)
+        published, rejected = (tuple(item.result() for item in group) for group in (objects, quarantine))
+        if wrong == "file that no task has read":
+            splits = ()
+        contents = tuple(_content(rejected_files, item.size) for item in rejected)
+        return TaskResult(task.manifest, task.number, published, rejected, splits, ("a", "b"), (), 1, contents)
+
+
+def has_reject(file: ObjectVersion) -> bool:
+    """Whether a line of the file goes to the quarantine."""
+    return file.key.endswith("a.ndjson")
+
+
+def _split_result(split: Split, wrong: str) -> SplitResult:
+    rejects = {"not an object": 1} if has_reject(split.file) else {}
+    lines, rows, size = 1 + len(rejects), 1, split.size
+    if wrong in WRONG_COUNTS:
+        rejects, rows = {}, 0
+    if wrong == "row that was read and not written":
+        lines = rows = 1
+    if wrong == "bytes that were not read":
+        lines, size = 0, size - 1
+    return SplitResult(split, lines, rows, 0, rejects, size, False, None)
+
+
+def _content(rejected: Sequence[ObjectVersion], size: int) -> QuarantineContent:
+    counts = {("line", file.uri, file.version, "not an object"): 1 for file in rejected}
+    return QuarantineContent(size, len(rejected), counts)
+
+
+def _add(uploads: Uploads, folder: str, bucket: str, key: str, records: list[dict[str, str]]) -> Any:
+    path = Path(folder) / key.rsplit("/", 1)[-1]
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return uploads.add(path, bucket, key, len(records))
+
+
+class FakeLeaseKeeper(LeaseKeeper):
+    """Renews leases when the job asks for it, not in a thread of its own."""
+
+    def __enter__(self) -> FakeLeaseKeeper:
+        job = getattr(self._on_all_lost, "__self__", None)
+        if isinstance(job, FakeSparkJob):
+            job.keeper = self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return

@@ -1,0 +1,99 @@
+"""Mutations of attempt, commit and publish: each context manager removes one rule while it is entered."""
+
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from unittest.mock import patch
+
+import lake.publish
+import router.sweep.objects
+import transform.audit
+import transform.finalize
+from lake.commit import SourceCount
+from lake.ledger.table import Condition, LedgerTable
+from tests.model.changed_source import changed_source
+
+
+def _only_conditions(kept: Callable[[dict[str, Any], Condition], bool]) -> AbstractContextManager[Any]:
+    """Updates keep the conditions for which ``kept(assigned attributes, condition)`` is true."""
+    update = LedgerTable.update
+
+    def fewer(
+        self: LedgerTable,
+        key: Any,
+        *,
+        assign: Any = None,
+        add: Any = None,
+        remove: Any = (),
+        conditions: Collection[Condition] = (),
+    ) -> None:
+        remaining = [condition for condition in conditions if kept(assign or {}, condition)]
+        update(self, key, assign=assign, add=add, remove=remove, conditions=remaining)
+
+    return patch.object(LedgerTable, "update", fewer)
+
+
+def done_is_fenced_by_its_state_only() -> AbstractContextManager[Any]:
+    return _only_conditions(lambda assign, item: assign.get("state") != "DONE" or item.attribute == "state")
+
+
+def failed_is_fenced_by_its_state_only() -> AbstractContextManager[Any]:
+    return _only_conditions(lambda assign, item: assign.get("state") != "FAILED" or item.attribute == "state")
+
+
+def commit_after_a_release() -> AbstractContextManager[Any]:
+    """A release clears state and lease, and the commit compares neither."""
+    return _only_conditions(
+        lambda assign, item: assign.get("state") != "PUBLISHING" or item.attribute not in ("state", "lease_until")
+    )
+
+
+def abort_before_the_release() -> AbstractContextManager[Any]:
+    """The uploads of a commit without an answer are aborted while it may still be applied."""
+    commit = changed_source(transform.finalize._commit, "give_up(context, claim, COMMIT_UNSETTLED, ())", "pass")
+    give_up = transform.finalize.give_up
+
+    def abort_first(context: Any, claim: Any, reason: str, uploaded: Any, *arguments: Any, **options: Any) -> None:
+        for item in uploaded:
+            lake.publish.abort_upload(context.services.s3, item.bucket, item.key, item.upload_id)
+        give_up(context, claim, reason, (), *arguments, **options)
+
+    return patch.multiple(transform.finalize, _commit=commit, give_up=abort_first)
+
+
+def leave_the_quarantine_out_of_the_commit_document() -> AbstractContextManager[Any]:
+    complete = transform.finalize.commit_document
+
+    def without_quarantine(*arguments: Any) -> Any:
+        return replace(complete(*arguments), quarantine=())
+
+    return patch("transform.finalize.commit_document", without_quarantine)
+
+
+def quarantine_no_excluded_file() -> AbstractContextManager[Any]:
+    return patch("transform.finalize._quarantine_excluded", lambda *_: [])
+
+
+@contextmanager
+def audit_nothing() -> Any:
+    with ExitStack() as stack:
+        for check in ("_check_results", "_check_rows"):
+            stack.enter_context(patch.object(transform.audit, check, lambda *_: None))
+        stack.enter_context(patch.object(transform.audit, "_source_count", _unchecked_source))
+        yield
+
+
+def _unchecked_source(_: Any, file: Any, splits: Any) -> Any:
+    rows = sum(item.rows for item in splits)
+    return SourceCount(file.uri, file.version, file.size, rows, rows, 0, {}, None, None)
+
+
+def delete_replaced_objects_at_once() -> AbstractContextManager[Any]:
+    may_delete = router.sweep.objects.may_delete
+
+    def without_grace(row: Any, generation: int, now: Any, _: Any) -> bool:
+        return may_delete(row, generation, now, timedelta())
+
+    return patch("router.sweep.objects.may_delete", without_grace)

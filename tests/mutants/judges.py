@@ -1,0 +1,118 @@
+"""What has to notice a mutant: unit tests of the module, and histories of the model. Imported by a mutant's process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+EVERY = 61
+"""Every n-th single fault of each scenario."""
+RANDOM_HISTORIES = 6
+LONG_SCENARIOS = ("poison", "promote")
+"""Without single faults and random histories here."""
+EVERY_WRITE = 4
+"""Every n-th write of a change of owners is interrupted."""
+UNIT_TESTS = {
+    "lake/ledger/": (
+        "unit/lake/test_ledger_manifests.py",
+        "unit/lake/test_lake_transitions.py",
+        "unit/lake/test_reserve_columns.py",
+    ),
+    "lake/publish.py": ("unit/lake/test_lake_publish.py",),
+    "router/ownership/": (
+        "unit/router/test_ownership_draft.py",
+        "unit/router/test_ownership.py",
+        "unit/router/test_ownership_faults.py",
+    ),
+    "transform/": (
+        "unit/transform/test_audit.py",
+        "unit/transform/test_finalize.py",
+        "unit/transform/test_lease.py",
+        "unit/transform/test_poison_manifest.py",
+        "model/test_takeover.py",
+    ),
+}
+"""Files below ``tests``, by the beginning of the mutated module's path."""
+
+
+def noticed_by(path: str) -> str:
+    """The first judge that notices the mutant of the module at ``path``; empty: it survives.
+
+    Without a path, all unit tests are run.
+    """
+    for name, judge in judges(path).items():
+        if judge():
+            return name
+    return ""
+
+
+def judges(path: str) -> dict[str, Callable[[], bool]]:
+    """Those of a module, the fastest first."""
+    return {
+        "model without faults": _histories_without_faults,
+        "unit tests": lambda: _unit_tests(path),
+        "model with one fault": _histories_with_one_fault,
+        "interrupted changes of owners": _interrupted_changes,
+        "random histories": _random_histories,
+    }
+
+
+def _histories_without_faults() -> bool:
+    from tests.model.histories import play, scripted
+    from tests.model.scenarios import SCENARIOS
+    from tests.model.test_removed_rules import RULES, SCRIPTS
+
+    if any(play(scenario, lambda *_: "").violation for scenario in SCENARIOS.values()):
+        return True
+    try:
+        return any(scripted(SCENARIOS[RULES[rule][1]], script).violation for rule, script in SCRIPTS.items())
+    except AssertionError:
+        return True  # The product no longer sends the requests of the script.
+
+
+def _histories_with_one_fault() -> bool:
+    from tests.model.histories import histories_with_one_fault
+    from tests.model.scenarios import SCENARIOS
+
+    def histories() -> Iterator[object]:
+        for name, scenario in SCENARIOS.items():
+            if name not in LONG_SCENARIOS:
+                yield from (history.violation for history in histories_with_one_fault(scenario, EVERY))
+
+    return any(histories())
+
+
+def _random_histories() -> bool:
+    from tests.model.random_histories import explore
+    from tests.model.scenarios import SCENARIOS
+
+    return any(
+        explore(scenario, 0, RANDOM_HISTORIES, shrink=False).violation
+        for name, scenario in SCENARIOS.items()
+        if name not in LONG_SCENARIOS
+    )
+
+
+def _interrupted_changes() -> bool:
+    from tests.model.ownership_changes import INTERRUPTIONS, OWNERSHIP_CHANGES, interrupt, writes_without_interruption
+    from tests.model.scheduler import Violation
+
+    try:
+        for change in OWNERSHIP_CHANGES.values():
+            for number in range(1, len(writes_without_interruption(change)) + 1, EVERY_WRITE):
+                for interruption in INTERRUPTIONS:
+                    interrupt(change, number, interruption)
+    except Violation:
+        return True
+    return False
+
+
+def _unit_tests(path: str) -> bool:
+    import pytest
+
+    names = [name for prefix, names in UNIT_TESTS.items() if path.startswith(prefix) or not path for name in names]
+    files = [f"tests/{name}" for name in names]
+    arguments = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "--assert=plain", "-W", "ignore", *files]
+    return pytest.main(arguments) != pytest.ExitCode.OK
