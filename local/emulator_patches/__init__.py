@@ -42,10 +42,18 @@ def install(runs: GlueRuns, *, lambda_logs: Path, runtime_dir: Path) -> None:
     version = metadata.version("ministack")
     if version != PINNED_VERSION:
         raise LocalCloudError(f"ministack {version} is installed, {PINNED_VERSION} is required: run uv sync.")
-    from local.emulator_patches import glue_jobs, lambda_functions, objects, schedules, state_machines  # noqa: PLC0415
+    from local.emulator_patches import (  # noqa: PLC0415
+        bucket_policies,
+        glue_jobs,
+        lambda_functions,
+        objects,
+        schedules,
+        state_machines,
+    )
 
     glue_jobs.patch(runs)
     state_machines.patch(runs)
     lambda_functions.patch(lambda_logs, runtime_dir)
     schedules.patch()
     objects.patch()
+    bucket_policies.patch()
