@@ -11,7 +11,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from lake.errors import HybridRouterError, InvalidDocumentError, TransientError
 from lake.ledger import State
 from transform.claim_manifest import claim_or_finish
-from transform.finalize import finalize, give_up
+from transform.finalize import finalize
+from transform.give_up import give_up
 from transform.lease import LeaseKeeper
 from transform.outcome import WAITING, ConversionOutcome
 from transform.plan_attempt import Attempt, plan_attempt

@@ -1,4 +1,4 @@
-"""The end of an attempt: audit, commit and publish it, or give it up so that no reader can ever see anything of it."""
+"""The end of an attempt: audit, commit and publish it."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ from lake.commit import CommitDocument, write_commit
 from lake.errors import AuditError, LeaseLostError
 from lake.layout import commit_key, lake_prefix, quarantine_key
 from lake.ledger import State
-from lake.publish import abort_upload, roll_forward
+from lake.publish import roll_forward
 from transform.audit import audit
-from transform.exclusions import write_exclusions
+from transform.give_up import exclude_and_give_up, give_up
 from transform.outcome import ConversionOutcome
 from transform.quarantine_writer import QuarantineFiles, file_record
 from transform.task_model import NUMBERS_PER_TASK
 from transform.upload import Uploads, abort_strays
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from concurrent.futures import Future
 
     from lake.commit import PendingObject
     from lake.ledger import Claim, CommitReference
-    from lake.manifest import ObjectVersion
     from transform.context import ConversionContext, JobServices
     from transform.plan_attempt import Attempt
     from transform.task_model import TaskResult
@@ -50,7 +49,7 @@ def finalize(context: ConversionContext, attempt: Attempt, results: Sequence[Tas
     failures = {failure.file: failure.reason for result in results for failure in result.failures}
     uploaded = [item for result in results for item in result.uploaded]
     if failures:
-        _exclude(context, attempt, failures, uploaded)
+        exclude_and_give_up(context, attempt, failures, uploaded)
         return None
     try:
         document = commit_document(services, attempt, results)
@@ -65,35 +64,6 @@ def finalize(context: ConversionContext, attempt: Attempt, results: Sequence[Tas
     if not _commit(context, attempt.claim, reference, (*document.objects, *document.quarantine)):
         return None
     return _publish(context, document, reference)
-
-
-def give_up(
-    context: ConversionContext,
-    claim: Claim,
-    reason: str,
-    uploaded: Iterable[PendingObject],
-    exclusions: str | None = None,
-    *,
-    counted: bool = True,
-) -> None:
-    """Back to QUEUED, then abort what was uploaded: in this order no commit of this attempt can follow.
-
-    Uploads that only a lost task attempt knows remain; they are aborted once the manifest is committed.
-
-    Parameters
-    ----------
-    reason
-        For the row, and for the person who reads it.
-    exclusions
-        Key of the document that names the files which the next attempt leaves out.
-    counted
-        Whether the attempt uses up a try.
-    """
-    services = context.services
-    released = services.ledger.manifests.release(claim.row, reason, context.clock(), exclusions, counted=counted)
-    if released or _can_no_longer_commit(services, claim):
-        for item in uploaded:
-            abort_upload(services.s3, item.bucket, item.key, item.upload_id)
 
 
 def commit_document(services: JobServices, attempt: Attempt, results: Sequence[TaskResult]) -> CommitDocument:
@@ -162,21 +132,6 @@ def _quarantine_excluded(services: JobServices, attempt: Attempt) -> list[Pendin
     return [future.result() for future in pending]
 
 
-def _exclude(
-    context: ConversionContext,
-    attempt: Attempt,
-    failures: Mapping[ObjectVersion, str],
-    uploaded: Iterable[PendingObject],
-) -> None:
-    """Give the attempt up; the next one runs without the files that failed in this one and in those before."""
-    services = context.services
-    excluded = {**attempt.excluded, **failures}
-    key = write_exclusions(services.s3, services.resources.control_bucket, attempt.claim.row, excluded)
-    file, failure = next(iter(failures.items()))
-    reason = f"{len(failures)} files cannot be read to their end (first: {file.uri}: {failure})"
-    give_up(context, attempt.claim, reason, uploaded, key)
-
-
 def _commit(
     context: ConversionContext, claim: Claim, reference: CommitReference, uploaded: Iterable[PendingObject]
 ) -> bool:
@@ -204,15 +159,6 @@ def _commit(
         return True
     give_up(context, claim, COMMIT_UNSETTLED, uploaded)
     return False
-
-
-def _can_no_longer_commit(services: JobServices, claim: Claim) -> bool:
-    """Whether the row has left this attempt without a commit, so that none of it can follow."""
-    row = services.ledger.manifests.get(claim.row.id)
-    if row is None:
-        return False
-    other_attempt = (row.generation, row.attempt) != (claim.row.generation, claim.row.attempt)
-    return other_attempt or row.state in (State.QUEUED, State.SUPERSEDED)
 
 
 def _publish(

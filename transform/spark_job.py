@@ -9,7 +9,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from lake.errors import TransientError
-from transform.run_task import run_partition
+from transform.run_partition import run_partition
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
