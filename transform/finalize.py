@@ -15,6 +15,7 @@ from lake.layout import commit_key, lake_prefix, quarantine_key
 from lake.ledger import State
 from lake.publish import roll_forward
 from transform.audit import audit
+from transform.environment_fault import fault_of
 from transform.give_up import exclude_and_give_up, give_up
 from transform.outcome import ConversionOutcome
 from transform.quarantine_writer import QuarantineFiles, file_record
@@ -135,14 +136,22 @@ def _quarantine_excluded(services: JobServices, attempt: Attempt) -> list[Pendin
 def _commit(
     context: ConversionContext, claim: Claim, reference: CommitReference, uploaded: Iterable[PendingObject]
 ) -> bool:
-    """The commit point. Refused or unanswered, the row is read before anything is aborted."""
+    """The commit point. Refused or unanswered, the row is read before anything is aborted.
+
+    Raises
+    ------
+    BotoCoreError, ClientError
+        A fault of the environment was the cause, and the ledger does not have the commit: nothing was aborted yet.
+    """
     manifests = context.services.ledger.manifests
+    fault, refusal = None, None
     for number in range(1, MAX_COMMIT_TRIES + 1):
         try:
             manifests.commit(claim, reference, context.clock())
         except LeaseLostError:
             break
         except (BotoCoreError, ClientError) as error:
+            fault, refusal = fault_of(error), error
             tries = f"try {number} of {MAX_COMMIT_TRIES}"
             context.log(
                 f"the commit of manifest {claim.row.id} got no answer in {tries}: {error}; "
@@ -150,14 +159,17 @@ def _commit(
             )
         else:
             return True
+    reason = COMMIT_UNSETTLED if fault is None else str(fault)
     # An update without an answer may still be applied: only a row that has left this attempt settles it.
-    give_up(context, claim, COMMIT_UNSETTLED, ())
+    give_up(context, claim, reason, (), counted=fault is None)
     row = manifests.get(claim.row.id)
     assert row is not None
     published = None if row.published is None else row.published.document
     if reference in (row.document, published):
         return True
-    give_up(context, claim, COMMIT_UNSETTLED, uploaded)
+    if fault is not None and refusal is not None:
+        raise refusal
+    give_up(context, claim, reason, uploaded)
     return False
 
 
@@ -177,17 +189,22 @@ def _publish(
     for bucket in resources.output_buckets:
         abort_strays(services.s3, bucket, prefix, committed, context.log)
     if state == State.DONE:
-        return _done(services, document)
+        return _done(context, document)
     after = manifests.get(document.manifest)
     reason = None if after is None else after.reason
     return ConversionOutcome(document.manifest, state, reason=reason) if state == State.FAILED else None
 
 
-def _done(services: JobServices, document: CommitDocument) -> ConversionOutcome:
+def _done(context: ConversionContext, document: CommitDocument) -> ConversionOutcome:
     """The outcome; the dataset's measurements learn from it how to plan the next attempt."""
+    services = context.services
     read = sum(source.size for source in document.sources if source.failed is None)
     written = sum(item.size for item in document.objects)
-    services.ledger.datasets.add_measurement(document.partition.dataset, read, written, document.task_milliseconds)
+    dataset = document.partition.dataset
+    try:
+        services.ledger.datasets.add_measurement(dataset, read, written, document.task_milliseconds)
+    except (BotoCoreError, ClientError) as error:
+        context.log(f"the measurement of dataset {dataset} was not recorded: {error}; its next manifest is measured")
     rejects = sum(sum(source.rejects.values()) for source in document.sources)
     failed = [source for source in document.sources if source.failed is not None]
     reason = f"{len(failed)} files failed (first: {failed[0].uri}: {failed[0].failed})" if failed else None

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import os
+import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
@@ -12,13 +15,15 @@ from lake.errors import AuditError
 from transform.columns import arrow_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from ndjson_arrow import Batch
 
     from lake.settings import ConvertSettings
 
+OS_ERROR = re.compile(r" \(os error (\d+)\)$")
+"""The end of the text of every error that Rust's standard library gets from the operating system."""
 MAX_FILL = 1.5
 """A file ends before it grows beyond this multiple of its target ..."""
 MIN_REST = 0.5
@@ -31,12 +36,13 @@ class OpenFile:
     Raises
     ------
     OSError
-        From any method: the disk is full or broken.
+        From any method, with its ``errno``: the disk is full or broken.
     """
 
     def __init__(self, path: Path, settings: ConvertSettings) -> None:
         self._row_group_bytes = settings.row_group_bytes
-        self._file = ParquetFile(path, compression=settings.compression)
+        with _numbered_errors():
+            self._file = ParquetFile(path, compression=settings.compression)
         self._columns: tuple[list[str], list[str]] = ([], [])
         self.path = path
         self.rows = 0
@@ -50,14 +56,28 @@ class OpenFile:
         """Append the rows; the row group ends when it is large enough."""
         self._columns = (batch.names, batch.keys)
         self.rows += batch.rows
-        self._file.write(batch)
-        if self._file.row_group_bytes >= self._row_group_bytes:
-            self._file.end_row_group()
+        with _numbered_errors():
+            self._file.write(batch)
+            if self._file.row_group_bytes >= self._row_group_bytes:
+                self._file.end_row_group()
 
     def close(self) -> None:
         """Write the last row group and the footer, which holds the original keys for Arrow."""
         schema = arrow_schema(*self._columns).serialize()
-        self._file.close({"ARROW:schema": base64.b64encode(schema).decode()})
+        with _numbered_errors():
+            self._file.close({"ARROW:schema": base64.b64encode(schema).decode()})
+
+
+@contextmanager
+def _numbered_errors() -> Iterator[None]:
+    """An error of the operating system gets its number, which Rust has put at the end of its text only."""
+    try:
+        yield
+    except OSError as error:
+        number = OS_ERROR.search(str(error))
+        if error.errno is None and number is not None:
+            raise OSError(int(number.group(1)), os.strerror(int(number.group(1)))) from error
+        raise
 
 
 class ParquetFiles:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from zipimport import zipimporter
 
 from transform.clients import s3_client
+from transform.environment_fault import fault_of
 from transform.run_task import run_task
 from transform.source import Source
+from transform.task_model import TaskFault
 from transform.upload import Uploads
 
 if TYPE_CHECKING:
@@ -19,13 +21,21 @@ if TYPE_CHECKING:
     from transform.task_model import Task, TaskResult
 
 
-def run_partition(tasks: Iterable[Task]) -> Iterator[TaskResult]:
-    """The function that Spark calls for each partition, which holds one task. Raises what ``run_task`` raises."""
-    source = Source()
-    s3 = s3_client()
+def run_partition(tasks: Iterable[Task]) -> Iterator[TaskResult | TaskFault]:
+    """The function that Spark calls for each partition, which holds one task.
+
+    A fault of the environment is a result: Spark's own tries would count it against the job. Anything else that
+    ``run_task`` raises is raised.
+    """
     for task in tasks:
-        with Uploads(s3) as uploads, tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder:
-            yield run_task(task, source, uploads, Path(folder))
+        try:
+            with Uploads(s3_client()) as uploads, tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder:
+                yield run_task(task, Source(), uploads, Path(folder))
+        except Exception as error:
+            fault = fault_of(error)
+            if fault is None:
+                raise
+            yield TaskFault(task.manifest, fault)
     forget_zip_importers()
 
 

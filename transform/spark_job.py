@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from transform.task_model import Task, TaskResult
+    from transform.task_model import Task, TaskFault, TaskResult
 
 MAX_REASON_CHARACTERS = 500
 TRACEBACK_HEADER = "Traceback (most recent call last):"
@@ -44,8 +44,8 @@ class SparkJob:
         self._context.environment.update(WORKER_ENVIRONMENT)
         self._tag = f"convert-{secrets.token_hex(6)}"
 
-    def run(self, tasks: Sequence[Task]) -> list[TaskResult]:
-        """One result for each task: that of the task attempt which Spark reports as successful.
+    def run(self, tasks: Sequence[Task]) -> list[TaskResult | TaskFault]:
+        """One result or fault for each task: that of the task attempt which Spark reports as successful.
 
         Raises
         ------

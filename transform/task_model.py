@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from lake.manifest import ObjectVersion
     from lake.partition import Partition
     from lake.settings import ConvertSettings
+    from transform.environment_fault import EnvironmentFault
 
 NUMBERS_PER_TASK = 1000
 """Object numbers reserved for each task, so that keys do not depend on which attempt of a task succeeds."""
@@ -94,3 +95,11 @@ class TaskResult:
     def uploaded(self) -> tuple[PendingObject, ...]:
         """Its Parquet and quarantine objects."""
         return (*self.objects, *self.quarantine)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFault:
+    """A task that stopped because of the environment. It is data, because Spark counts an error against the job."""
+
+    manifest: str
+    fault: EnvironmentFault

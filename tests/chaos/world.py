@@ -229,7 +229,7 @@ class World:
     def _context(self, run: str) -> ConversionContext:
         spark: Any = InlineSpark(self.random, self.before_tasks)
         services = JobServices(self.clients.s3, self.ledger(), self.resources, self.settings)
-        return ConversionContext(spark, services, run, self.clock, self._is_over, self.log.append)
+        return ConversionContext(spark, services, run, self.clock, self._is_over, self.log.append, self._wait)
 
     def _is_over(self, run: str) -> bool:
         return any(runs.get(run) not in (None, "RUNNING") for runs in self.glue.runs.values())

@@ -184,7 +184,7 @@ def worker(world: World, actor: Actor | None, name: str, manifests: Sequence[str
 
 def _conversion(world: World, services: JobServices, name: str) -> ConversionContext:
     spark: Any = Context(world, services.s3, name)
-    return ConversionContext(spark, services, name, world.clock, world.run_is_terminal, lambda _: None)
+    return ConversionContext(spark, services, name, world.clock, world.run_is_terminal, lambda _: None, lambda _: None)
 
 
 def stream(world: World, actor: Actor | None, name: str, rounds: int = 1) -> None:
