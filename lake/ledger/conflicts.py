@@ -37,7 +37,7 @@ def repeat_conflicts(write: Callable[[], T], wait: Callable[[float], object]) ->
             if not _is_conflict(error):
                 raise
         # Random, because the writers that met each other would meet again.
-        wait(min(FIRST_WAIT_SECONDS * 2**number, MAX_WAIT_SECONDS) * random.uniform(0.5, 1))  # noqa: S311
+        wait(min(FIRST_WAIT_SECONDS * (1 << number), MAX_WAIT_SECONDS) * random.uniform(0.5, 1))  # noqa: S311
     return write()
 
 

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from local.emulator_patches import EmulatorValue
 
 
 def patch() -> None:
     """Apply the patch of this file."""
     from ministack.core.iam_actions import _s3_action, s3_service_context  # type: ignore[import-untyped]  # noqa: PLC0415
-    from ministack.core.iam_evaluator import EvalContext, evaluate_resource_policy  # noqa: PLC0415
-    from ministack.core.responses import get_account_id, get_region  # noqa: PLC0415
+    from ministack.core.iam_evaluator import (  # type: ignore[import-untyped]  # noqa: PLC0415
+        EvalContext,
+        evaluate_resource_policy,
+    )
+    from ministack.core.responses import get_account_id, get_region  # type: ignore[import-untyped]  # noqa: PLC0415
     from ministack.services import s3  # type: ignore[import-untyped]  # noqa: PLC0415
 
     original = s3._dispatch
 
     def dispatch(
         method: str, bucket: str, key: str, headers: dict[str, str], body: bytes, query_params: dict[str, Any]
-    ) -> tuple[int, dict[str, str], bytes]:
+    ) -> EmulatorValue:
         policy = s3._bucket_policies.get(bucket)
         # Who may change the policy could otherwise not take back a deny of everything.
         if policy is None or "policy" in query_params:

@@ -87,11 +87,6 @@ class ConversionWorld:
         settings = replace(settings, **{section: replace(getattr(settings, section), **changes)})
         self.services = replace(self.services, settings=settings)
 
-    def lose_the_quarantine(self) -> None:
-        """From now on a task with rejected lines always dies: they have no bucket to go to."""
-        resources = replace(self.services.resources, quarantine_bucket="no-such-bucket")
-        self.services = replace(self.services, resources=resources)
-
     def deny(self, bucket: str, action: str, key: str = "*") -> None:
         """From now on nobody may do this with objects of the bucket: its policy refuses, as on AWS."""
         resource = f"arn:aws:s3:::{bucket}/{key}"
