@@ -14,7 +14,7 @@ from lake.ledger import State
 from transform.claim_manifest import claim_or_finish
 from transform.environment_fault import fault_of
 from transform.finalize import finalize
-from transform.give_up import give_up
+from transform.give_up import give_up, record_fault
 from transform.lease import LeaseKeeper
 from transform.outcome import WAITING, ConversionOutcome
 from transform.plan_attempt import Attempt, plan_attempt
@@ -108,6 +108,8 @@ class _Conversion:
             fault = fault_of(error)
             reason = self._log_error(manifest, error, "another run claims it")
             unanswered = isinstance(error, (BotoCoreError, ClientError, TransientError))
+            if fault is not None:
+                record_fault(self._context, manifest, fault)
             return ConversionOutcome(manifest, WAITING, reason=reason, unanswered=unanswered, fault=fault)
 
     def _log_error(self, manifest: str, error: Exception, next_step: str) -> str:
@@ -146,6 +148,7 @@ class _Conversion:
                 self._context.wait(_seconds_before_try(number))
         if fault is None:
             return None
+        record_fault(self._context, claim.row.id, fault)
         return ConversionOutcome(claim.row.id, WAITING, reason=reason, unanswered=fault.passing, fault=fault)
 
     def _attempt(self, claims: Sequence[Claim]) -> dict[str, ConversionOutcome]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from lake.ledger import State
 from lake.publish import abort_upload
 from transform.exclusions import write_exclusions
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from lake.ledger import Claim
     from lake.manifest import ObjectVersion
     from transform.context import ConversionContext, JobServices
+    from transform.environment_fault import EnvironmentFault
     from transform.plan_attempt import Attempt
 
 
@@ -45,6 +48,20 @@ def give_up(
     if released or _can_no_longer_commit(services, claim):
         for item in uploaded:
             abort_upload(services.s3, item.bucket, item.key, item.upload_id)
+
+
+def record_fault(context: ConversionContext, manifest: str, fault: EnvironmentFault) -> None:
+    """Let the row of a waiting or PUBLISHING manifest name the fault, so that the verdict of the execution names it.
+
+    An error is only logged: the log has the fault as well.
+    """
+    ledger = context.services.ledger
+    try:
+        row = ledger.manifests.get(manifest)
+        if row is not None and row.state != State.RUNNING and row.reason != str(fault):
+            ledger.reasons.record(row, str(fault))
+    except (BotoCoreError, ClientError) as error:
+        context.log(f"the ledger does not have the reason of manifest {manifest}, this log alone has it: {error}")
 
 
 def exclude_and_give_up(

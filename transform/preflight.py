@@ -14,6 +14,7 @@ from lake.ledger import State
 from lake.manifest import read_manifest
 from lake.publish import abort_upload
 from transform.environment_fault import EnvironmentFault, fault_of
+from transform.give_up import record_fault
 from transform.source import Source
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ def check_environment(context: ConversionContext, manifests: Sequence[str], othe
     fault = _output_fault(context) or _input_fault(context, manifests, others)
     if fault is None:
         return
-    _record(context, manifests, str(fault))
+    if (waiting := _first_waiting(context, manifests)) is not None:
+        record_fault(context, waiting, fault)
     raise BlockedRunError(f"run {context.run} does not begin: {fault}; the manifests wait, none has used up an attempt")
 
 
@@ -112,12 +114,10 @@ def _first_file(services: JobServices, manifest: str) -> ObjectVersion | None:
     return next((file for file in document.files if file.size), None)
 
 
-def _record(context: ConversionContext, manifests: Sequence[str], reason: str) -> None:
-    ledger = context.services.ledger
+def _first_waiting(context: ConversionContext, manifests: Sequence[str]) -> str | None:
     try:
-        rows = map(ledger.manifests.get, manifests[:MAX_SAMPLED])
-        waiting = next((row for row in rows if row is not None and row.state == State.QUEUED), None)
-        if waiting is not None:
-            ledger.reasons.record(waiting, reason)
+        rows = map(context.services.ledger.manifests.get, manifests[:MAX_SAMPLED])
+        return next((row.id for row in rows if row is not None and row.state == State.QUEUED), None)
     except (BotoCoreError, ClientError) as error:
-        context.log(f"the reason was not recorded in the ledger, this log alone has it: {error}")
+        context.log(f"the ledger could not be read: {error}; this log alone has the reason")
+        return None

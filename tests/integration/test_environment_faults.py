@@ -131,6 +131,27 @@ def test_one_denied_object_does_not_stop_a_run_before_it_begins(world: Conversio
     assert alarm.startswith("ALARM 1 manifests wait for the next run, without having used up an attempt: s3:GetObject")
 
 
+def test_a_publish_that_is_refused_is_finished_by_the_next_run(world: ConversionWorld, spark: SparkSession) -> None:
+    # Given a lake whose objects may be written and not read
+    manifest = enqueue(world)
+    lake_bucket = world.services.resources.lake_bucket
+    world.deny(lake_bucket, "s3:GetObject")
+
+    # When
+    (outcome,) = world.convert([manifest], spark)
+
+    # Then the commit stands, and the row names the permission
+    row = world.row(manifest)
+    assert (outcome.state, row.state, row.tries) == ("WAITING", State.PUBLISHING, 1)
+    assert "s3:GetObject is denied" in str(row.reason)
+
+    # When it is granted / Then nothing is converted again
+    world.allow(lake_bucket)
+    assert [item.state for item in world.convert([manifest], spark, "run-2")] == ["DONE"]
+    assert world.row(manifest).attempt == 1
+    check_published_once(world, manifest)
+
+
 @pytest.mark.parametrize("operation", ["get_object", "put_object", "update_item", "complete_multipart_upload"])
 def test_load_is_waited_for_in_the_same_run(world: ConversionWorld, spark: SparkSession, operation: str) -> None:
     # Given a service that does not answer the driver until the run has waited
