@@ -11,7 +11,8 @@ from lake.errors import InvalidInputError
 from transform.convert import convert
 from transform.job_arguments import read_uri
 from transform.job_main import run_job
-from transform.outcome import HELD, format_with_alarm
+from transform.outcome import ALARM, HELD, format_faults, format_with_alarm
+from transform.preflight import BlockedRunError, check_environment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +26,7 @@ def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
     Returns
     -------
     The exit code: 0 when every manifest is terminal or HELD by another run (the state machine tries it again), else 1.
+    Also 1 when the environment does not let the run work: then it has claimed nothing.
 
     Raises
     ------
@@ -39,9 +41,16 @@ def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
     files, size = document.get("files", "?"), document.get("bytes", "?")
     context.log(f"run {uri}: {len(manifests)} manifests, {files} files, {size} bytes")
     started = time.monotonic()
+    try:
+        check_environment(context, manifests)
+    except BlockedRunError as error:
+        context.log(f"{ALARM} {error}")
+        return 1
     outcomes = convert(manifests, context)
     for outcome in outcomes:
         context.log(format_with_alarm(outcome))
+    if (alarm := format_faults(outcomes)) is not None:
+        context.log(alarm)
     unfinished = [outcome for outcome in outcomes if not outcome.terminal and outcome.state != HELD]
     rows = sum(outcome.rows for outcome in outcomes)
     rejects = sum(outcome.rejects for outcome in outcomes)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from bench.local_objects import LocalSink, local_source, local_version
 from bench.peak_memory import peak_bytes, reset_peak_bytes
 from lake.partition import Partition
-from transform.run_task import forget_zip_importers, run_task
+from transform.run_partition import forget_zip_importers
+from transform.run_task import run_task
 from transform.spark_job import WORKER_ENVIRONMENT
 from transform.splits import pack_tasks, split_files
 from transform.task_model import Task
@@ -49,7 +50,7 @@ def convert_by_spark(context: SparkContext, settings: ConvertSettings, files: In
 
 
 def convert_tasks(output: str, tasks: Iterable[Task]) -> Iterator[int]:
-    """The counterpart of ``transform.run_task.run_partition`` for local files; yields each task's peak memory in bytes.
+    """The counterpart of ``run_partition`` for local files; yields each task's peak memory in bytes.
 
     Raises
     ------

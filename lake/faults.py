@@ -9,6 +9,7 @@ from botocore.exceptions import (
     ClientError,
     CredentialRetrievalError,
     HTTPClientError,
+    IncompleteReadError,
     NoCredentialsError,
     PartialCredentialsError,
     TokenRetrievalError,
@@ -26,53 +27,78 @@ class Fault(Enum):
     UNKNOWN = auto()
 
 
-ENVIRONMENT_CODES = frozenset(
+RIGHTS_CODES = frozenset(
     {
         "403",
         "AccessDenied",
         "AccessDeniedException",
+        "AllAccessDisabled",
+    }
+)
+"""A permission is missing: in the role, in the policy of the bucket, table or key, or above the account."""
+CREDENTIAL_CODES = frozenset(
+    {
         "ExpiredToken",
+        "ExpiredTokenException",
         "InvalidAccessKeyId",
-        "KMS.ThrottlingException",
-        "NoSuchBucket",
-        "ProvisionedThroughputExceededException",
-        "RequestLimitExceeded",
+        "InvalidSignatureException",
+        "InvalidToken",
+        "MissingAuthenticationTokenException",
         "RequestTimeTooSkewed",
         "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+    }
+)
+RESOURCE_CODES = frozenset({"NoSuchBucket", "ResourceNotFoundException"})
+"""A bucket or a table is missing."""
+CONFLICT_CODE = "TransactionConflictException"
+LOAD_CODES = frozenset(
+    {
+        "BandwidthLimitExceeded",
+        "ConditionalRequestConflict",
+        "InternalError",
+        "InternalServerError",
+        "KMS.ThrottlingException",
+        "OperationAborted",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "RequestTimeout",
+        "ServiceUnavailable",
         "SlowDown",
+        "Throttling",
         "ThrottlingException",
-        "TransactionConflictException",
+        CONFLICT_CODE,
         "TransactionInProgressException",
     }
 )
+ENVIRONMENT_CODES = RIGHTS_CODES | CREDENTIAL_CODES | RESOURCE_CODES | LOAD_CODES
 """Amazon S3 API Reference, "Error responses"; Amazon DynamoDB Developer Guide, "Error handling"."""
-FILE_CODES = frozenset(
-    {
-        "404",
-        "405",
-        "412",
-        "416",
-        "InvalidObjectState",
-        "InvalidRange",
-        "KMS.DisabledException",
-        "KMS.KMSInvalidStateException",
-        "KMS.NotFoundException",
-        "MethodNotAllowed",
-        "NoSuchKey",
-        "NoSuchVersion",
-        "PreconditionFailed",
-    }
-)
+CANCELLED = "TransactionCanceledException"
+CONDITION_REASONS = frozenset({"None", "ConditionalCheckFailed"})
+LOAD_REASONS = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError", "TransactionConflict"})
+"""Cancellation reasons of a transaction that can be repeated as it is (DynamoDB API Reference, TransactWriteItems)."""
+KEY_CODES = frozenset({"KMS.DisabledException", "KMS.KMSInvalidStateException", "KMS.NotFoundException"})
+"""The KMS key of an object, or of the bucket that is written to, was disabled or deleted."""
+FILE_CODES = KEY_CODES | {
+    "404",
+    "405",
+    "412",
+    "416",
+    "InvalidObjectState",
+    "InvalidRange",
+    "MethodNotAllowed",
+    "NoSuchKey",
+    "NoSuchVersion",
+    "PreconditionFailed",
+}
 """The same reference; MethodNotAllowed is the answer for a version that is a delete marker."""
-ENVIRONMENT_ERRORS = (
-    CredentialRetrievalError,
-    HTTPClientError,
-    NoConnectionError,
-    NoCredentialsError,
-    PartialCredentialsError,
-    TokenRetrievalError,
-)
+FOREIGN_KEY_CODE = "InvalidRequest"
+"""The answer to GetObject for an object that is encrypted by a key which only its writer has (Amazon S3 User Guide,
+"Using server-side encryption with customer-provided keys"); other requests get it for other reasons."""
+CREDENTIAL_ERRORS = (CredentialRetrievalError, NoCredentialsError, PartialCredentialsError, TokenRetrievalError)
+NETWORK_ERRORS = (HTTPClientError, IncompleteReadError, NoConnectionError)
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT})
+FORBIDDEN = 403
 TOO_MANY_REQUESTS = 429
 SERVER_ERROR = 500
 
@@ -81,16 +107,37 @@ def judge(error: BaseException) -> Fault:
     """Whose fault the error is; pure."""
     if isinstance(error, ClientError):
         return _judge_answer(error)
-    if isinstance(error, ENVIRONMENT_ERRORS):
+    if isinstance(error, CREDENTIAL_ERRORS + NETWORK_ERRORS):
         return Fault.ENVIRONMENT
     if isinstance(error, OSError) and error.errno in DISK_ERRORS:
         return Fault.ENVIRONMENT
     return Fault.UNKNOWN
 
 
+def error_code(error: ClientError) -> str:
+    """The code of AWS's answer; "" if it has none."""
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def http_status(error: ClientError) -> int:
+    """The HTTP status of AWS's answer; 0 if it has none."""
+    return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+
+
+def cancellation_reasons(error: ClientError) -> frozenset[str]:
+    """Codes of the reasons why DynamoDB cancelled a transaction; empty for any other answer."""
+    reasons: list[dict[str, str]] = error.response.get("CancellationReasons", [])  # type: ignore[assignment]
+    return frozenset(reason.get("Code", "None") for reason in reasons)
+
+
 def _judge_answer(error: ClientError) -> Fault:
-    code = error.response.get("Error", {}).get("Code", "")
-    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    if code in ENVIRONMENT_CODES or status == TOO_MANY_REQUESTS or status >= SERVER_ERROR:
+    code, status = error_code(error), http_status(error)
+    if code == CANCELLED:
+        reasons = cancellation_reasons(error)
+        passing = bool(reasons & LOAD_REASONS) and reasons <= CONDITION_REASONS | LOAD_REASONS
+        return Fault.ENVIRONMENT if passing else Fault.UNKNOWN
+    if code in FILE_CODES or (code == FOREIGN_KEY_CODE and error.operation_name == "GetObject"):
+        return Fault.FILE
+    if code in ENVIRONMENT_CODES or status in (FORBIDDEN, TOO_MANY_REQUESTS) or status >= SERVER_ERROR:
         return Fault.ENVIRONMENT
-    return Fault.FILE if code in FILE_CODES else Fault.UNKNOWN
+    return Fault.UNKNOWN

@@ -47,6 +47,11 @@ def parse_generation(key: str) -> tuple[str, int] | None:
     return manifest, int(generation)
 
 
+def preflight_key(run: str) -> str:
+    """Key of the upload by which a run finds out whether it may write to a bucket; it is never completed."""
+    return f"_preflight/{run}"
+
+
 def manifest_key(manifest: str) -> str:
     """Key of the manifest document."""
     return f"{MANIFESTS}{manifest[:8]}/{manifest}.json"

@@ -8,11 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from lake.errors import TransientError
+from lake.ledger import State
+from lake.manifest import Lane
 from transform.convert import convert
-from transform.outcome import HELD, ConversionOutcome, format_with_alarm
+from transform.outcome import HELD, ConversionOutcome, format_faults, format_with_alarm
+from transform.preflight import check_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from transform.context import ConversionContext
 
@@ -22,11 +25,16 @@ HELD_WAIT_SECONDS = 5.0
 
 
 def convert_pointers(
-    context: ConversionContext, pointers: Iterable[str], wait: Callable[[float], object] = time.sleep
+    context: ConversionContext,
+    pointers: Iterable[str],
+    wait: Callable[[float], object] = time.sleep,
+    *,
+    check_first: bool = False,
 ) -> list[ConversionOutcome]:
     """Convert until every manifest is terminal, waiting or unknown; only then may the checkpoint advance.
 
     A waiting manifest that is PUBLISHING is finished by the sweep, for a QUEUED one the sweep writes another pointer.
+    So one denied object does not hold up the pointers behind it.
 
     One Spark job takes ``stream.batch_bytes`` of input; its manifests are published before the next job begins.
     A line that is not a valid pointer, or that names a manifest the ledger does not know, is logged and skipped: the
@@ -38,9 +46,14 @@ def convert_pointers(
         Lines of the inbox's objects.
     wait
         Pauses for a number of seconds, before a manifest that another run holds is tried again.
+    check_first
+        Whether to find out, before anything is claimed, if the run may read the input and write the output. It is
+        found out in any case after manifests that the environment did not let it convert.
 
     Raises
     ------
+    BlockedRunError
+        The environment lets no manifest be converted: the micro-batch is to be repeated.
     TransientError
         From ``convert``, or requests for a manifest got no answer: the micro-batch is to be repeated.
     """
@@ -48,18 +61,28 @@ def convert_pointers(
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
         rows = list(pool.map(context.services.ledger.manifests.get, ids))
     sizes = {manifest: 0 if row is None else row.bytes for manifest, row in zip(ids, rows, strict=True)}
-    max_bytes = context.services.settings.stream.batch_bytes
-    outcomes = [
-        outcome for portion in portions(sizes, max_bytes) for outcome in _convert_portion(context, portion, wait)
-    ]
+    if check_first and ids:
+        check_environment(context, ids, _queued(context))
+    outcomes: list[ConversionOutcome] = []
+    for portion in portions(sizes, context.services.settings.stream.batch_bytes):
+        converted = _convert_portion(context, portion, wait)
+        outcomes += converted
+        if (alarm := format_faults(converted)) is not None:
+            context.log(alarm)
+            check_environment(context, ids, _queued(context))
     unanswered = [outcome for outcome in outcomes if outcome.unanswered]
     if unanswered:
         first = unanswered[0]
         raise TransientError(
-            f"{len(unanswered)} manifests could not be claimed (first: {first.manifest}: {first.reason}): "
+            f"{len(unanswered)} manifests could not be converted now (first: {first.manifest}: {first.reason}): "
             "the next run repeats the micro-batch"
         )
     return outcomes
+
+
+def _queued(context: ConversionContext) -> Iterator[str]:
+    """Manifests that wait in the stream lane, oldest first: a hint of the index."""
+    return (row.id for row in context.services.ledger.manifests.open(Lane.STREAM, State.QUEUED))
 
 
 def portions(sizes: Mapping[str, int], max_bytes: int) -> list[list[str]]:

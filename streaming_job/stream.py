@@ -13,6 +13,7 @@ from lake.layout import CHECKPOINT, INBOX
 from streaming_job.inbox import has_open_manifests, set_checkpoint_aside
 from streaming_job.micro_batch import convert_pointers
 from transform.outcome import ALARM
+from transform.preflight import BlockedRunError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +46,7 @@ class InboxStream:
         self._ending = False
         self._error: BaseException | None = None
         self._batches = 0
+        self._unchecked = True
         self._last_work = context.clock()
 
     def run(self) -> None:
@@ -106,7 +108,12 @@ class InboxStream:
             try:
                 pointers = [str(row[0]) for row in batch.collect()]
                 self._context.log(f"micro-batch {number}: {len(pointers)} pointers")
-                convert_pointers(self._context, pointers, self._wait)
+                convert_pointers(self._context, pointers, self._wait, check_first=self._unchecked)
+                self._unchecked = self._unchecked and not pointers
+            except BlockedRunError as error:
+                self._context.log(f"{ALARM} {error}")
+                self._error = error
+                raise
             except BaseException as error:
                 self._error = error
                 raise

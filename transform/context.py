@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -42,3 +43,5 @@ class ConversionContext:
     """Whether the job run with this id has ended: what it held is taken over at once."""
     log: Callable[[str], None]
     """Takes one line of the run's log; called from several threads."""
+    wait: Callable[[float], object] = time.sleep
+    """Pauses for a number of seconds before something that did not succeed is tried again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -12,11 +13,14 @@ from lake.commands import advise_reprocess
 from lake.errors import HybridRouterError, InvalidDocumentError, TransientError
 from lake.ledger import State
 from transform.claim_manifest import claim_or_finish
-from transform.finalize import finalize, give_up
+from transform.environment_fault import fault_of
+from transform.finalize import finalize
+from transform.give_up import give_up, record_fault
 from transform.lease import LeaseKeeper
 from transform.outcome import WAITING, ConversionOutcome
 from transform.plan_attempt import Attempt, plan_attempt
 from transform.spark_job import JobFailedError, SparkJob
+from transform.task_model import TaskFault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,11 +28,17 @@ if TYPE_CHECKING:
     from lake.commit import PendingObject
     from lake.ledger import Claim
     from transform.context import ConversionContext
+    from transform.environment_fault import EnvironmentFault
     from transform.task_model import TaskResult
 
 DRIVER_THREADS = 8
 MAX_ROUNDS = 60
 """Attempts are bounded per manifest; this bounds rounds in which no manifest gets any further."""
+MAX_WAITS = 3
+"""Number of times that a run tries again what failed because of load or of the network."""
+FIRST_WAIT_SECONDS = 10.0
+"""Each further wait is twice as long; all are shortened by up to a half at random, so that runs do not move in step.
+The clients have repeated each request for about a minute by then (``transform/clients.py``)."""
 
 
 def convert(manifest_ids: Sequence[str], context: ConversionContext) -> list[ConversionOutcome]:
@@ -39,7 +49,8 @@ def convert(manifest_ids: Sequence[str], context: ConversionContext) -> list[Con
     One outcome for each distinct id, in order: a terminal state, ``HELD``, ``WAITING`` or ``UNKNOWN``. After them the
     outcomes of manifests of the batch lane that supersede one of these, of the same lane.
 
-    An error of one manifest, whatever it is, is logged and ends that manifest's attempt only.
+    An error of one manifest, whatever it is, is logged and ends that manifest's attempt only. A fault of the
+    environment uses up no attempt: the manifest is WAITING, with the fault, and this run does not claim it again.
 
     Raises
     ------
@@ -57,48 +68,89 @@ class _Conversion:
     def run(self, ids: list[str]) -> list[ConversionOutcome]:
         """``ids`` grows by the successors of superseded manifests."""
         outcomes: dict[str, ConversionOutcome] = {}
+        waits = 0
         for _ in range(MAX_ROUNDS):
             open_ids = [manifest for manifest in ids if manifest not in outcomes]
             if not open_ids:
                 return [outcomes[manifest] for manifest in ids]
-            with ThreadPoolExecutor(DRIVER_THREADS) as pool:
-                claimed = list(pool.map(self._claim, open_ids))
-            ended = [item for item in claimed if isinstance(item, ConversionOutcome)]
-            outcomes.update((item.manifest, item) for item in ended)
-            ids += dict.fromkeys(successor for item in ended for successor in item.successors if successor not in ids)
-            claims = [item for item in claimed if not isinstance(item, ConversionOutcome)]
-            # A manifest that has failed before is tried alone, so that it cannot fail the others' job.
-            outcomes |= self._attempt([claim for claim in claims if claim.row.tries == 1])
-            with ThreadPoolExecutor(DRIVER_THREADS) as pool:
-                for ended_alone in pool.map(self._attempt, ([claim] for claim in claims if claim.row.tries > 1)):
-                    outcomes |= ended_alone
+            ended = self._play_round(open_ids)
+            ids += dict.fromkeys(
+                successor for item in ended.values() for successor in item.successors if successor not in ids
+            )
+            passing = [item.manifest for item in ended.values() if item.fault is not None and item.fault.passing]
+            if passing and waits < MAX_WAITS:
+                self._context.log(f"{len(passing)} manifests are tried again soon: {ended[passing[0]].reason}")
+                self._context.wait(_seconds_before_try(waits))
+                waits += 1
+                ended = {manifest: item for manifest, item in ended.items() if manifest not in passing}
+            outcomes |= ended
         raise TransientError(
             f"{len(ids) - len(outcomes)} manifests did not end after {MAX_ROUNDS} rounds: run the job again"
         )
+
+    def _play_round(self, open_ids: Sequence[str]) -> dict[str, ConversionOutcome]:
+        """Claim every manifest and try to convert it; outcomes of those that need no further round."""
+        with ThreadPoolExecutor(DRIVER_THREADS) as pool:
+            claimed = list(pool.map(self._claim, open_ids))
+        outcomes = {item.manifest: item for item in claimed if isinstance(item, ConversionOutcome)}
+        claims = [item for item in claimed if not isinstance(item, ConversionOutcome)]
+        # A manifest that has failed before is tried alone, so that it cannot fail the others' job.
+        outcomes |= self._attempt([claim for claim in claims if claim.row.tries == 1])
+        with ThreadPoolExecutor(DRIVER_THREADS) as pool:
+            for ended_alone in pool.map(self._attempt, ([claim] for claim in claims if claim.row.tries > 1)):
+                outcomes |= ended_alone
+        return outcomes
 
     def _claim(self, manifest: str) -> Claim | ConversionOutcome:
         """WAITING after an error: this run leaves the manifest alone, and goes on with the others."""
         try:
             return claim_or_finish(self._context, manifest)
         except Exception as error:
+            fault = fault_of(error)
             reason = self._log_error(manifest, error, "another run claims it")
             unanswered = isinstance(error, (BotoCoreError, ClientError, TransientError))
-            return ConversionOutcome(manifest, WAITING, reason=reason, unanswered=unanswered)
+            if fault is not None:
+                record_fault(self._context, manifest, fault)
+            return ConversionOutcome(manifest, WAITING, reason=reason, unanswered=unanswered, fault=fault)
 
     def _log_error(self, manifest: str, error: Exception, next_step: str) -> str:
-        """Log the stack trace; returns the error in one line."""
+        """Log the error, with its stack trace if it is not expected; returns it in one line."""
+        fault = fault_of(error)
+        if fault is not None:
+            self._context.log(f"manifest {manifest} could not go on, {next_step}: {fault}")
+            return str(fault)
         expected = isinstance(error, (HybridRouterError, BotoCoreError, ClientError))
         reason = str(error) if expected else f"{type(error).__name__}: {error}"
         trace = "".join(traceback.format_exception(error))
         self._context.log(f"manifest {manifest} met an error, {next_step}: {reason}\n{trace}")
         return reason
 
-    def _give_up_after(self, error: Exception, claim: Claim, uploaded: Sequence[PendingObject] = ()) -> None:
-        """Give the attempt up; if the ledger does not take that either, the claim ends with its lease."""
-        try:
-            give_up(self._context, claim, self._log_error(claim.row.id, error, "its attempt is given up"), uploaded)
-        except Exception as second:
-            self._log_error(claim.row.id, second, "its claim ends with its lease")
+    def _give_up_after(
+        self, error: Exception, claim: Claim, uploaded: Sequence[PendingObject] = ()
+    ) -> ConversionOutcome | None:
+        """Give the attempt up; the outcome after a fault of the environment, None after any other error."""
+        fault = fault_of(error)
+        reason = self._log_error(claim.row.id, error, "its attempt is given up")
+        return self._release(claim, reason, fault, uploaded)
+
+    def _release(
+        self, claim: Claim, reason: str, fault: EnvironmentFault | None, uploaded: Sequence[PendingObject]
+    ) -> ConversionOutcome | None:
+        """Back to QUEUED; without an answer the claim ends with its lease, and then it has used up an attempt."""
+        for number in range(MAX_WAITS + 1):
+            try:
+                give_up(self._context, claim, reason, uploaded, counted=fault is None)
+                break
+            except Exception as error:
+                second = fault_of(error)
+                self._log_error(claim.row.id, error, "its claim ends with its lease unless it was released")
+                if second is None or not second.passing or number == MAX_WAITS:
+                    break
+                self._context.wait(_seconds_before_try(number))
+        if fault is None:
+            return None
+        record_fault(self._context, claim.row.id, fault)
+        return ConversionOutcome(claim.row.id, WAITING, reason=reason, unanswered=fault.passing, fault=fault)
 
     def _attempt(self, claims: Sequence[Claim]) -> dict[str, ConversionOutcome]:
         """Outcomes of the manifests that reached an end; the others may be claimed again."""
@@ -114,7 +166,7 @@ class _Conversion:
         return {outcome.manifest: outcome for outcome in outcomes}
 
     def _plan(self, claim: Claim) -> Attempt | ConversionOutcome | None:
-        """None: the attempt was given up."""
+        """None: the attempt was given up, and may be repeated."""
         context, services = self._context, self._context.services
         try:
             return plan_attempt(context, claim)
@@ -123,8 +175,7 @@ class _Conversion:
             failed = services.ledger.manifests.fail(claim.row, reason, context.clock())
             return ConversionOutcome(claim.row.id, State.FAILED, reason=reason) if failed else None
         except Exception as error:
-            self._give_up_after(error, claim)
-            return None
+            return self._give_up_after(error, claim)
 
     def _run_attempts(self, job: SparkJob, attempts: Sequence[Attempt], keeper: LeaseKeeper) -> list[ConversionOutcome]:
         attempts = [attempt for attempt in attempts if not keeper.lost(attempt.manifest.id)]
@@ -141,27 +192,39 @@ class _Conversion:
                     return [outcome for outcomes in singles for outcome in outcomes]
             (attempt,) = attempts
             keeper.stop_renewing(attempt.manifest.id)
-            self._give_up_after(error, attempt.claim)
-            return []
+            outcome = self._give_up_after(error, attempt.claim)
+            return [] if outcome is None else [outcome]
         return self._finalize_all(attempts, results, keeper)
 
     def _finalize_all(
-        self, attempts: Sequence[Attempt], results: Iterable[TaskResult], keeper: LeaseKeeper
+        self, attempts: Sequence[Attempt], results: Iterable[TaskResult | TaskFault], keeper: LeaseKeeper
     ) -> list[ConversionOutcome]:
         results_of: dict[str, list[TaskResult]] = {attempt.manifest.id: [] for attempt in attempts}
+        faults: dict[str, EnvironmentFault] = {}
         for result in results:
-            results_of[result.manifest].append(result)
+            if isinstance(result, TaskFault):
+                faults.setdefault(result.manifest, result.fault)
+            else:
+                results_of[result.manifest].append(result)
 
         def finalize_or_give_up(attempt: Attempt) -> ConversionOutcome | None:
             own_results = results_of[attempt.manifest.id]
+            uploaded = [item for result in own_results for item in result.uploaded]
+            fault = faults.get(attempt.manifest.id)
             try:
+                if fault is not None:
+                    return self._release(attempt.claim, str(fault), fault, uploaded)
                 return finalize(self._context, attempt, own_results)
             except Exception as error:
                 # The row tells how far the attempt came: a commit is kept, anything before it is undone.
-                self._give_up_after(error, attempt.claim, [item for result in own_results for item in result.uploaded])
-                return None
+                return self._give_up_after(error, attempt.claim, uploaded)
             finally:
                 keeper.stop_renewing(attempt.manifest.id)
 
         with ThreadPoolExecutor(DRIVER_THREADS) as pool:
             return [outcome for outcome in pool.map(finalize_or_give_up, attempts) if outcome is not None]
+
+
+def _seconds_before_try(number: int) -> float:
+    """The wait before the try ``number`` (from 0): twice as long each time, and random."""
+    return FIRST_WAIT_SECONDS * (1 << number) * random.uniform(0.5, 1)  # noqa: S311

@@ -1,4 +1,4 @@
-"""The end of an attempt: audit, commit and publish it, or give it up so that no reader can ever see anything of it."""
+"""The end of an attempt: audit, commit and publish it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from lake.commit import CommitDocument, write_commit
 from lake.errors import AuditError, LeaseLostError
 from lake.layout import commit_key, lake_prefix
 from lake.ledger import State
-from lake.publish import abort_upload, roll_forward
+from lake.publish import roll_forward
 from transform.audit import audit
-from transform.exclusions import write_exclusions
+from transform.environment_fault import fault_of
+from transform.give_up import exclude_and_give_up, give_up
 from transform.outcome import ConversionOutcome
 from transform.quarantine_excluded import quarantine_excluded
 from transform.upload import abort_strays
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from lake.commit import PendingObject
     from lake.ledger import Claim, CommitReference
-    from lake.manifest import ObjectVersion
     from transform.context import ConversionContext, JobServices
     from transform.plan_attempt import Attempt
     from transform.task_model import TaskResult
@@ -44,7 +44,7 @@ def finalize(context: ConversionContext, attempt: Attempt, results: Sequence[Tas
     failures = {failure.file: failure.reason for result in results for failure in result.failures}
     uploaded = [item for result in results for item in result.uploaded]
     if failures:
-        _exclude(context, attempt, failures, uploaded)
+        exclude_and_give_up(context, attempt, failures, uploaded)
         return None
     try:
         document = commit_document(services, attempt, results)
@@ -59,35 +59,6 @@ def finalize(context: ConversionContext, attempt: Attempt, results: Sequence[Tas
     if not _commit(context, attempt.claim, reference, (*document.objects, *document.quarantine)):
         return None
     return _publish(context, document, reference)
-
-
-def give_up(
-    context: ConversionContext,
-    claim: Claim,
-    reason: str,
-    uploaded: Iterable[PendingObject],
-    exclusions: str | None = None,
-    *,
-    counted: bool = True,
-) -> None:
-    """Back to QUEUED, then abort what was uploaded: in this order no commit of this attempt can follow.
-
-    Uploads that only a lost task attempt knows remain; they are aborted once the manifest is committed.
-
-    Parameters
-    ----------
-    reason
-        For the row, and for the person who reads it.
-    exclusions
-        Key of the document that names the files which the next attempt leaves out.
-    counted
-        Whether the attempt uses up a try.
-    """
-    services = context.services
-    released = services.ledger.manifests.release(claim.row, reason, context.clock(), exclusions, counted=counted)
-    if released or _can_no_longer_commit(services, claim):
-        for item in uploaded:
-            abort_upload(services.s3, item.bucket, item.key, item.upload_id)
 
 
 def commit_document(services: JobServices, attempt: Attempt, results: Sequence[TaskResult]) -> CommitDocument:
@@ -137,32 +108,25 @@ def _reserve_columns(context: ConversionContext, attempt: Attempt, document: Com
     return False
 
 
-def _exclude(
-    context: ConversionContext,
-    attempt: Attempt,
-    failures: Mapping[ObjectVersion, str],
-    uploaded: Iterable[PendingObject],
-) -> None:
-    """Give the attempt up; the next one runs without the files that failed in this one and in those before."""
-    services = context.services
-    excluded = {**attempt.excluded, **failures}
-    key = write_exclusions(services.s3, services.resources.control_bucket, attempt.claim.row, excluded)
-    file, failure = next(iter(failures.items()))
-    reason = f"{len(failures)} files cannot be read to their end (first: {file.uri}: {failure})"
-    give_up(context, attempt.claim, reason, uploaded, key)
-
-
 def _commit(
     context: ConversionContext, claim: Claim, reference: CommitReference, uploaded: Iterable[PendingObject]
 ) -> bool:
-    """The commit point. Refused or unanswered, the row is read before anything is aborted."""
+    """The commit point. Refused or unanswered, the row is read before anything is aborted.
+
+    Raises
+    ------
+    BotoCoreError, ClientError
+        A fault of the environment was the cause, and the ledger does not have the commit: nothing was aborted yet.
+    """
     manifests = context.services.ledger.manifests
+    fault, refusal = None, None
     for number in range(1, MAX_COMMIT_TRIES + 1):
         try:
             manifests.commit(claim, reference, context.clock())
         except LeaseLostError:
             break
         except (BotoCoreError, ClientError) as error:
+            fault, refusal = fault_of(error), error
             tries = f"try {number} of {MAX_COMMIT_TRIES}"
             context.log(
                 f"the commit of manifest {claim.row.id} got no answer in {tries}: {error}; "
@@ -170,24 +134,18 @@ def _commit(
             )
         else:
             return True
+    reason = COMMIT_UNSETTLED if fault is None else str(fault)
     # An update without an answer may still be applied: only a row that has left this attempt settles it.
-    give_up(context, claim, COMMIT_UNSETTLED, ())
+    give_up(context, claim, reason, (), counted=fault is None)
     row = manifests.get(claim.row.id)
     assert row is not None
     published = None if row.published is None else row.published.document
     if reference in (row.document, published):
         return True
-    give_up(context, claim, COMMIT_UNSETTLED, uploaded)
+    if fault is not None and refusal is not None:
+        raise refusal
+    give_up(context, claim, reason, uploaded)
     return False
-
-
-def _can_no_longer_commit(services: JobServices, claim: Claim) -> bool:
-    """Whether the row has left this attempt without a commit, so that none of it can follow."""
-    row = services.ledger.manifests.get(claim.row.id)
-    if row is None:
-        return False
-    other_attempt = (row.generation, row.attempt) != (claim.row.generation, claim.row.attempt)
-    return other_attempt or row.state in (State.QUEUED, State.SUPERSEDED)
 
 
 def _publish(
@@ -206,17 +164,22 @@ def _publish(
     for bucket in resources.output_buckets:
         abort_strays(services.s3, bucket, prefix, committed, context.log)
     if state == State.DONE:
-        return _done(services, document)
+        return _done(context, document)
     after = manifests.get(document.manifest)
     reason = None if after is None else after.reason
     return ConversionOutcome(document.manifest, state, reason=reason) if state == State.FAILED else None
 
 
-def _done(services: JobServices, document: CommitDocument) -> ConversionOutcome:
+def _done(context: ConversionContext, document: CommitDocument) -> ConversionOutcome:
     """The outcome; the dataset's measurements learn from it how to plan the next attempt."""
+    services = context.services
     read = sum(source.size for source in document.sources if source.failed is None)
     written = sum(item.size for item in document.objects)
-    services.ledger.datasets.add_measurement(document.partition.dataset, read, written, document.task_milliseconds)
+    dataset = document.partition.dataset
+    try:
+        services.ledger.datasets.add_measurement(dataset, read, written, document.task_milliseconds)
+    except (BotoCoreError, ClientError) as error:
+        context.log(f"the measurement of dataset {dataset} was not recorded: {error}; its next manifest is measured")
     rejects = sum(sum(source.rejects.values()) for source in document.sources)
     failed = [source for source in document.sources if source.failed is not None]
     reason = f"{len(failed)} files failed (first: {failed[0].uri}: {failed[0].failed})" if failed else None

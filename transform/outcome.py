@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lake.ledger import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from transform.environment_fault import EnvironmentFault
 
 HELD = "HELD"
 """Another run has a live lease on the manifest: claim it again later."""
@@ -33,6 +39,8 @@ class ConversionOutcome:
     reason: str | None = None
     unanswered: bool = False
     """WAITING because AWS refused a request or did not answer: what gave the manifest to this run gives it again."""
+    fault: EnvironmentFault | None = None
+    """WAITING because of this: no attempt was used up, and nothing of the manifest was left out."""
     successors: tuple[str, ...] = ()
     """Manifests of the batch lane that replace it: the run that was given this manifest converts them as well."""
 
@@ -49,7 +57,24 @@ def format_outcome(outcome: ConversionOutcome) -> str:
 
 
 def format_with_alarm(outcome: ConversionOutcome) -> str:
-    """One line for the log; with ``ALARM`` first if the manifest is FAILED, poison, WAITING, or not in the ledger."""
+    """One line for the log; with ``ALARM`` first if the manifest is FAILED, poison, WAITING, or not in the ledger.
+
+    Without it if a fault of the environment is the cause: ``format_faults`` is one alarm for all of these manifests.
+    """
     line = format_outcome(outcome)
     poison = outcome.state == State.SUPERSEDED and (outcome.reason or "").startswith(GIVEN_UP)
-    return f"{ALARM} {line}" if poison or outcome.state in (State.FAILED, WAITING, UNKNOWN) else line
+    waiting = outcome.state == WAITING and outcome.fault is None
+    return f"{ALARM} {line}" if poison or waiting or outcome.state in (State.FAILED, UNKNOWN) else line
+
+
+def format_faults(outcomes: Iterable[ConversionOutcome]) -> str | None:
+    """One sentence with ``ALARM`` first for all manifests that wait because of the environment; None: there is none.
+
+    It names the fault of the first one; a missing permission goes before load and network.
+    """
+    faults = sorted(
+        (outcome.fault for outcome in outcomes if outcome.fault is not None), key=lambda fault: fault.passing
+    )
+    if not faults:
+        return None
+    return f"{ALARM} {len(faults)} manifests wait for the next run, without having used up an attempt: {faults[0]}"

@@ -32,7 +32,7 @@ class OpenFile:
     Raises
     ------
     OSError
-        From any method: the disk is full or broken.
+        From any method, with its ``errno``: the disk is full or broken.
     """
 
     def __init__(self, path: Path, settings: ConvertSettings, sample: ChunkSample) -> None:

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import sys
-import tempfile
 import time
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING
-from zipimport import zipimporter
 
 from ndjson_arrow import Reader
 
 from lake.errors import AuditError
 from lake.layout import lake_key, quarantine_key
 from transform.chunk_sample import Sampling
-from transform.clients import s3_client
 from transform.columns import new_columns
 from transform.format_detection import BYTE_ORDER_MARK, recognise
 from transform.parquet_writer import ParquetFiles
 from transform.quarantine_writer import QuarantineFiles, line_record, remainder_records
 from transform.read_ahead import ReadAhead
-from transform.source import Source, UnreadableFileError
+from transform.source import UnreadableFileError
 from transform.task_model import FileFailure, ObjectNumbers, SplitResult, TaskResult
-from transform.upload import Uploads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
     from concurrent.futures import Future
+    from pathlib import Path
 
     from ndjson_arrow import Batch, Reject, SplitCounts
     from typing_extensions import Buffer
@@ -35,34 +29,14 @@ if TYPE_CHECKING:
     from lake.commit import PendingObject
     from lake.manifest import ObjectVersion
     from transform.quarantine_content import QuarantineContent
+    from transform.source import Source
     from transform.task_model import Split, Task
+    from transform.upload import Uploads
 
 PIECE_BYTES = 512 << 10
 """Bytes that the reader is fed at once: it copies them, and small copies stay in the processor's cache."""
 BATCH_BYTES = 8 << 20
 """Columns of this size are encoded and compressed: of a row group, memory holds only this much uncompressed."""
-
-
-def run_partition(tasks: Iterable[Task]) -> Iterator[TaskResult]:
-    """The function that Spark calls for each partition, which holds one task. Raises what ``run_task`` raises."""
-    source = Source()
-    s3 = s3_client()
-    for task in tasks:
-        with Uploads(s3) as uploads, tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder:
-            yield run_task(task, source, uploads, Path(folder))
-    forget_zip_importers()
-
-
-def forget_zip_importers() -> None:
-    """Saves the worker's next task about 0.07 s (docs/performance.md).
-
-    Before every task Spark makes Python invalidate its import caches, and each importer of a zip on the path then reads
-    the zip's directory again (Spark's own two zips have 1,500 files). An importer that is created again at the next
-    import finds the directory in memory.
-    """
-    for path, importer in list(sys.path_importer_cache.items()):
-        if isinstance(importer, zipimporter):
-            del sys.path_importer_cache[path]
 
 
 def run_task(task: Task, source: Source, uploads: Uploads, folder: Path) -> TaskResult:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import obstore
 from botocore.exceptions import BotoCoreError, ClientError
-from obstore.exceptions import BaseError, NotFoundError, PreconditionError
+from obstore.exceptions import BaseError, PreconditionError
 
 from lake.commands import reprocess_file_command
 from lake.errors import TerminalError, TransientError
-from lake.faults import Fault, judge
+from lake.faults import FOREIGN_KEY_CODE, Fault, judge
 from transform.clients import object_store, s3_client
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 DELETED_CODES = frozenset({"NoSuchKey", "NoSuchVersion", "404", "MethodNotAllowed", "405"})
 OVERWRITTEN_CODES = frozenset({"PreconditionFailed", "412"})
-DENIED_CODES = frozenset({"AccessDenied", "403"})
 RANGE_CODES = frozenset({"InvalidRange", "416"})
 
 
@@ -51,9 +50,10 @@ class Source:
         Raises
         ------
         UnreadableFileError
-            The version was deleted, overwritten or archived, may not be read, or is shorter than its event says.
+            The version was deleted, overwritten or archived, its key cannot be used, or it is shorter than its event
+            says.
         TransientError
-            Anything else: trying again can succeed.
+            Anything else, a denied read included: trying again can succeed.
         """
         data = self._fetch_by_client(file, start, end) if needs_client(file.key) else self._get(file, start, end)
         size = len(memoryview(data))
@@ -70,12 +70,11 @@ class Source:
             options["range"] = (start, end)
         try:
             return obstore.get(self._store(file.bucket), file.key, options=options).bytes()  # type: ignore[arg-type]
-        except (NotFoundError, FileNotFoundError) as error:
-            raise UnreadableFileError(_deleted(file)) from error
         except PreconditionError as error:
             raise UnreadableFileError(_overwritten()) from error
-        except BaseError:
-            # Its text holds the URL, and so the key: only the structured answer of the other client can be judged.
+        except (BaseError, FileNotFoundError):
+            # Its text holds the URL, and so the key, and "not found" can be the bucket: only the structured answer of
+            # the other client can be judged.
             return self._fetch_by_client(file, start, end)
 
     def _fetch_by_client(self, file: ObjectVersion, start: int, end: int) -> bytes:
@@ -115,8 +114,6 @@ def _overwritten() -> str:
 
 def _read_error(file: ObjectVersion, error: ClientError | BotoCoreError) -> TerminalError | TransientError:
     code = error.response["Error"]["Code"] if isinstance(error, ClientError) else ""
-    if code in DENIED_CODES:
-        return UnreadableFileError("the job's role may not read it (access denied): check its owner and its key")
     if judge(error) != Fault.FILE:
         return TransientError(f"{file.uri} could not be read and is tried again: {error}")
     return UnreadableFileError(_file_reason(file, code))
@@ -131,5 +128,7 @@ def _file_reason(file: ObjectVersion, code: str) -> str:
         return f"it is shorter than the {file.size} bytes of its event"
     if code == "InvalidObjectState":
         return f"it is archived: restore it, then run: {reprocess_file_command(file.uri)}"
+    if code == FOREIGN_KEY_CODE:
+        return "it is encrypted by a key that only its writer has (SSE-C): put it again without that key"
     command = reprocess_file_command(file.uri)
     return f"its encryption key cannot be used ({code}): enable the key, then run: {command}"

@@ -9,14 +9,14 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from lake.errors import TransientError
-from transform.run_task import run_partition
+from transform.run_partition import run_partition
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import SparkSession
 
-    from transform.task_model import Task, TaskResult
+    from transform.task_model import Task, TaskFault, TaskResult
 
 MAX_REASON_CHARACTERS = 500
 TRACEBACK_HEADER = "Traceback (most recent call last):"
@@ -44,8 +44,8 @@ class SparkJob:
         self._context.environment.update(WORKER_ENVIRONMENT)
         self._tag = f"convert-{secrets.token_hex(6)}"
 
-    def run(self, tasks: Sequence[Task]) -> list[TaskResult]:
-        """One result for each task: that of the task attempt which Spark reports as successful.
+    def run(self, tasks: Sequence[Task]) -> list[TaskResult | TaskFault]:
+        """One result or fault for each task: that of the task attempt which Spark reports as successful.
 
         Raises
         ------

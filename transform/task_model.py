@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from lake.manifest import ObjectVersion
     from lake.partition import Partition
     from lake.settings import ConvertSettings
+    from transform.environment_fault import EnvironmentFault
     from transform.quarantine_content import QuarantineContent
 
 NUMBERS_PER_TASK = 1000
@@ -113,3 +114,11 @@ class TaskResult:
     def uploaded(self) -> tuple[PendingObject, ...]:
         """Its Parquet and quarantine objects."""
         return (*self.objects, *self.quarantine)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFault:
+    """A task that stopped because of the environment. It is data, because Spark counts an error against the job."""
+
+    manifest: str
+    fault: EnvironmentFault

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.commit import PendingObject
 from lake.errors import AuditError, TransientError
@@ -53,8 +53,8 @@ class Uploads:
     def add(self, path: Path, bucket: str, key: str, rows: int) -> Future[PendingObject]:
         """Upload the file and remove it from the disk; ``rows`` is copied to the pending object.
 
-        The future raises ``AuditError`` when the uploaded part is not the file, ``TransientError`` when the file is
-        larger than one part may be, and botocore's errors.
+        The future raises ``AuditError`` when the uploaded part is not the file, and ``TransientError`` when the file is
+        larger than one part may be, or S3 refused it or did not answer.
         """
         future = self._pool.submit(self._upload, path, bucket, key, rows)
         self._futures.append(future)
@@ -77,6 +77,12 @@ class Uploads:
             raise TransientError(
                 f"{key} would have {size} bytes, more than one part may have: lower convert.target_file_bytes"
             )
+        try:
+            return self._upload_part(path, size, bucket, key, rows)
+        except (BotoCoreError, ClientError) as error:
+            raise TransientError(f"s3://{bucket}/{key} could not be uploaded and is tried again: {error}") from error
+
+    def _upload_part(self, path: Path, size: int, bucket: str, key: str, rows: int) -> PendingObject:
         upload_id = self._s3.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"]
         self._begun.append(BegunUpload(bucket, key, upload_id))
         with path.open("rb") as body:
@@ -109,14 +115,14 @@ def abort_strays(s3: S3Client, bucket: str, prefix: str, keep: Collection[str], 
     not even one that is still running, so its uploads are of no use. Before that commit another attempt's uploads may
     be the ones that will be published.
 
-    An error of S3 is only logged: the manifest is published, and its strays are not visible to readers.
+    An error of S3 or of the network is only logged: the manifest is published, and readers do not see its strays.
     """
     try:
         for page in s3.get_paginator("list_multipart_uploads").paginate(Bucket=bucket, Prefix=prefix):
             for upload in page.get("Uploads", []):
                 if upload["UploadId"] not in keep:
                     abort_upload(s3, bucket, upload["Key"], upload["UploadId"])
-    except ClientError as error:
+    except (BotoCoreError, ClientError) as error:
         log(
             f"stray uploads under s3://{bucket}/{prefix} were not all aborted: {error}; "
             "the sweep or the bucket's lifecycle rule removes them"

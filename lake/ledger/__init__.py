@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,13 @@ from lake.ledger.fence import Claim
 from lake.ledger.manifest_row import CommitReference, ManifestRow, Published, State
 from lake.ledger.manifests import Manifests
 from lake.ledger.partitions import Partitions
+from lake.ledger.reasons import Reasons
 from lake.ledger.stream import Stream, StreamRow
 from lake.ledger.table import LedgerTable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 
@@ -25,17 +29,27 @@ class Ledger:
 
     arrivals: Arrivals
     manifests: Manifests
+    reasons: Reasons
     datasets: Datasets
     partitions: Partitions
     stream: Stream
     executions: Executions
 
     @classmethod
-    def over(cls, client: DynamoDBClient, table_name: str) -> Ledger:
-        """``client`` is the ``meta.client`` of a boto3 DynamoDB resource (plain Python values, thread-safe)."""
-        table = LedgerTable(client, table_name)
+    def over(cls, client: DynamoDBClient, table_name: str, wait: Callable[[float], object] = time.sleep) -> Ledger:
+        """``client`` is the ``meta.client`` of a boto3 DynamoDB resource (plain Python values, thread-safe).
+
+        ``wait`` pauses for a number of seconds, before a write that met a transaction is tried again.
+        """
+        table = LedgerTable(client, table_name, wait)
         return cls(
-            Arrivals(table), Manifests(table), Datasets(table), Partitions(table), Stream(table), Executions(table)
+            Arrivals(table),
+            Manifests(table),
+            Reasons(table),
+            Datasets(table),
+            Partitions(table),
+            Stream(table),
+            Executions(table),
         )
 
 

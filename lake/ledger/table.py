@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
 from botocore.exceptions import ClientError
 
+from lake.faults import CANCELLED, CONDITION_REASONS, cancellation_reasons, error_code
+from lake.ledger.conflicts import repeat_conflicts
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
@@ -49,16 +53,21 @@ class RefusedError(Exception):
 class LedgerTable:
     """Typed access to the table; thread-safe. Every method raises botocore's errors.
 
+    A write that met a transaction on the same item is repeated a bounded number of times.
+
     Parameters
     ----------
     client
         The ``meta.client`` of a boto3 DynamoDB *resource*: it takes and gives plain Python values.
     name
         The table's name.
+    wait
+        Pauses for a number of seconds, before a write that met a transaction is tried again.
     """
 
-    def __init__(self, client: DynamoDBClient, name: str) -> None:
+    def __init__(self, client: DynamoDBClient, name: str, wait: Callable[[float], object] = time.sleep) -> None:
         self._client = client
+        self._wait = wait
         self.name = name
 
     def get(self, key: Key) -> dict[str, Any] | None:
@@ -98,10 +107,12 @@ class LedgerTable:
         if len(actions) > MAX_TRANSACTION_ACTIONS:
             raise ValueError(f"a transaction takes {MAX_TRANSACTION_ACTIONS} actions, not {len(actions)}")
         try:
-            self._client.transact_write_items(TransactItems=list(actions))  # type: ignore[arg-type]
-        except self._client.exceptions.TransactionCanceledException as error:
-            codes = {reason.get("Code") for reason in error.response.get("CancellationReasons", [])}
-            if codes <= {"None", "ConditionalCheckFailed"}:
+            repeat_conflicts(
+                lambda: self._client.transact_write_items(TransactItems=list(actions)),  # type: ignore[arg-type]
+                self._wait,
+            )
+        except ClientError as error:
+            if error_code(error) == CANCELLED and cancellation_reasons(error) <= CONDITION_REASONS:
                 raise RefusedError from error
             raise
 
@@ -137,9 +148,9 @@ class LedgerTable:
 
     def _write(self, operation: str, request: dict[str, Any]) -> None:
         try:
-            getattr(self._client, operation)(**request)
+            repeat_conflicts(lambda: getattr(self._client, operation)(**request), self._wait)
         except ClientError as error:
-            if error.response["Error"]["Code"] == "ConditionalCheckFailedException":
+            if error_code(error) == "ConditionalCheckFailedException":
                 raise RefusedError from error
             raise
 

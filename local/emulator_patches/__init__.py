@@ -43,6 +43,7 @@ def install(runs: GlueRuns, *, logs: Path, runtime_dir: Path) -> None:
     if version != PINNED_VERSION:
         raise LocalCloudError(f"ministack {version} is installed, {PINNED_VERSION} is required: run uv sync.")
     from local.emulator_patches import (  # noqa: PLC0415
+        bucket_policies,
         glue_jobs,
         identities,
         lambda_functions,
@@ -56,5 +57,6 @@ def install(runs: GlueRuns, *, logs: Path, runtime_dir: Path) -> None:
     lambda_functions.patch(logs / "lambda", runtime_dir)
     schedules.patch()
     objects.patch()
+    bucket_policies.patch()
     # Last: it wraps what the others replace.
     identities.patch(logs / "permissions.jsonl")

@@ -5,7 +5,7 @@ use crate::panic_guard::guarded;
 use crate::parquet_file::ParquetFile;
 use crate::py_results::PyBatch;
 use parquet::errors::ParquetError;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -68,11 +68,14 @@ fn not_open() -> PyErr {
     PyRuntimeError::new_err("this ParquetFile is closed or failed before: create a new one")
 }
 
-/// An error of the operating system as OSError; any other is a bug or a wrong call.
+/// An error of the operating system as OSError with its `errno`; any other is a bug or a wrong call.
 fn to_exception(error: ParquetError) -> PyErr {
     match error {
         ParquetError::External(error) => match error.downcast::<std::io::Error>() {
-            Ok(error) => (*error).into(),
+            Ok(error) => match error.raw_os_error() {
+                Some(number) => PyOSError::new_err((number, error.to_string())),
+                None => (*error).into(),
+            },
             Err(error) => PyRuntimeError::new_err(error.to_string()),
         },
         error => PyRuntimeError::new_err(error.to_string()),

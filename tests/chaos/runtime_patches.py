@@ -18,7 +18,7 @@ import router.promote.handler
 import router.telemetry
 import transform.clients
 import transform.convert
-import transform.run_task
+import transform.run_partition
 from tests.chaos import injection
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def installed() -> Iterator[None]:
         (router.ownership.take, "PARALLEL_REQUESTS", 1),
         (router.plan.merge, "PARALLEL_REQUESTS", 1),
         (router.promote.handler, "PARALLEL_REQUESTS", 1),
-        (transform.run_task, "s3_client", functools.cache(transform.clients.s3_client)),
+        (transform.run_partition, "s3_client", functools.cache(transform.clients.s3_client)),
         (router.telemetry.metrics, "add_metric", lambda **_: None),
     ]
     originals = [(owner, name, vars(owner).get(name, MISSING)) for owner, name, _ in changes]

@@ -230,7 +230,7 @@ class World:
     def _context(self, run: str) -> ConversionContext:
         spark: Any = InlineSpark(self.random, self.before_tasks)
         services = JobServices(self.clients.s3, self.ledger(), self.resources, self.settings)
-        return ConversionContext(spark, services, run, self.clock, self._has_ended, self.log.append)
+        return ConversionContext(spark, services, run, self.clock, self._has_ended, self.log.append, self._pass_time)
 
     def _has_ended(self, run: str) -> bool:
         return any(runs.get(run) not in (None, "RUNNING") for runs in self.glue.runs.values())

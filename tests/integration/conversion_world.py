@@ -57,6 +57,8 @@ class ConversionWorld:
     dead_runs: set[str] = field(default_factory=set)
     """Job runs that Glue would call terminal."""
     log_lines: list[str] = field(default_factory=list)
+    waits: list[float] = field(default_factory=list)
+    """Seconds of each wait of a run; none of them takes any time."""
 
     @classmethod
     def create(cls, cloud: LocalCloud, *, versions: bool = True) -> ConversionWorld:
@@ -86,10 +88,16 @@ class ConversionWorld:
         settings = replace(settings, **{section: replace(getattr(settings, section), **changes)})
         self.services = replace(self.services, settings=settings)
 
-    def lose_the_quarantine(self) -> None:
-        """From now on a task with rejected lines always dies: they have no bucket to go to."""
-        resources = replace(self.services.resources, quarantine_bucket="no-such-bucket")
-        self.services = replace(self.services, resources=resources)
+    def deny(self, bucket: str, action: str, key: str = "*") -> None:
+        """From now on nobody may do this with objects of the bucket: its policy refuses, as on AWS."""
+        resource = f"arn:aws:s3:::{bucket}/{key}"
+        statement = {"Effect": "Deny", "Principal": "*", "Action": action, "Resource": resource}
+        policy = {"Version": "2012-10-17", "Statement": [statement]}
+        self.services.s3.put_bucket_policy(Bucket=bucket, Policy=json.dumps(policy))
+
+    def allow(self, bucket: str) -> None:
+        """Take every ``deny`` of this bucket back."""
+        self.services.s3.delete_bucket_policy(Bucket=bucket)
 
     def put(self, key: str, body: bytes) -> ObjectVersion:
         answer = self.services.s3.put_object(Bucket=self.services.resources.input_bucket, Key=key, Body=body)
@@ -137,7 +145,8 @@ class ConversionWorld:
     def context(self, spark: SparkSession, run: str, clock: Callable[[], datetime] | None = None) -> ConversionContext:
         """What a run of this name works with; its log goes to ``log_lines``."""
         run_is_terminal, log = self.dead_runs.__contains__, self.log_lines.append
-        return ConversionContext(spark, self.services, run, clock or self.clock, run_is_terminal, log)
+        now = clock or self.clock
+        return ConversionContext(spark, self.services, run, now, run_is_terminal, log, self.waits.append)
 
     def row(self, manifest: str) -> ManifestRow:
         row = self.services.ledger.manifests.get(manifest)

@@ -10,9 +10,15 @@ from typing import TYPE_CHECKING, Any
 import boto3
 
 from lake.ledger import Ledger
+from transform.run_partition import run_partition
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pytest
+
     from transform.context import JobServices
+    from transform.task_model import Task, TaskFault, TaskResult
 
 Fault = Callable[[int, str, Callable[[], Any]], Any]
 
@@ -52,3 +58,15 @@ class _Stepped:
         if name in ("exceptions", "meta", "get_paginator"):
             return attribute
         return lambda **request: self._steps.step(name, lambda: attribute(**request))
+
+
+def crash_the_reader(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    """From now on every task that reads this key dies with an error that no code expects."""
+
+    def crashing(tasks: Iterable[Task]) -> Iterator[TaskResult | TaskFault]:
+        tasks = list(tasks)
+        if any(split.file.key == key for task in tasks for split in task.splits):
+            raise ZeroDivisionError("the reader has a defect")
+        yield from run_partition(tasks)
+
+    monkeypatch.setattr("transform.spark_job.run_partition", crashing)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.integration.faults import Steps
+from tests.integration.faults import Steps, crash_the_reader
 from tests.integration.one_manifest import BODY, ROWS, convert_with, enqueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import pytest
     from pyspark.sql import SparkSession
 
     from tests.integration.conversion_world import ConversionWorld
@@ -61,14 +62,16 @@ def test_a_forced_manifest_gets_a_generation_of_its_own(world: ConversionWorld, 
     assert published.generation == 2
 
 
-def test_a_published_manifest_is_never_superseded(world: ConversionWorld, spark: SparkSession) -> None:
+def test_a_published_manifest_is_never_superseded(
+    world: ConversionWorld, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # Given a published manifest whose reprocess always dies
     manifest = world.enqueue([world.put(f"orders/{name}.json", BODY) for name in "ab"])
     world.convert([manifest], spark)
     before = world.lake()
     assert world.services.ledger.manifests.force(world.row(manifest), world.clock())
     world.configure("batch", max_attempts=1)
-    world.lose_the_quarantine()
+    crash_the_reader(monkeypatch, "orders/a.json")
 
     # When
     (outcome,) = world.convert([manifest], spark)

@@ -13,6 +13,7 @@ from lake.manifest import Lane
 from streaming_job.inbox import has_open_manifests
 from streaming_job.micro_batch import HELD_WAIT_SECONDS, convert_pointers
 from streaming_job.stream import InboxStream
+from tests.integration.faults import crash_the_reader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -108,10 +109,12 @@ def test_the_micro_batch_waits_for_a_held_manifest(world: ConversionWorld, spark
     assert len(world.lake()) == 2
 
 
-def test_a_poisonous_manifest_goes_to_the_batch_lane_with_an_alarm(world: ConversionWorld, spark: SparkSession) -> None:
+def test_a_poisonous_manifest_goes_to_the_batch_lane_with_an_alarm(
+    world: ConversionWorld, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # Given a manifest whose task always dies, and a good one
     world.configure("stream", max_attempts=1)
-    world.lose_the_quarantine()
+    crash_the_reader(monkeypatch, "orders/a.ndjson")
     bad = world.enqueue([world.put("orders/a.ndjson", BODY)], Lane.STREAM)
     good = world.enqueue([world.put("orders/b.ndjson", b'{"a":1}\n')], Lane.STREAM)
 

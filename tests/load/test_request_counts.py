@@ -35,12 +35,13 @@ SETTINGS = Settings(
 )
 ROUTE = {"write units": 4, "PutObject": 2, "GetItem": 2}
 """Without the one write unit of each file: manifest (2 with its index), dataset, partition; document and pointer."""
-CONVERT = {"write units": 9, "PutObject": 2, "GetObject": 3, "GetItem": 4, "HeadObject": 1, "ListMultipartUploads": 2}
+CONVERT = {"write units": 9, "PutObject": 2, "GetObject": 4, "GetItem": 4, "HeadObject": 1, "ListMultipartUploads": 2}
 """For each manifest: claim, commit and finish with their index, dataset; commit document and result document.
 
-The stream reads a manifest's row a second time, for its size.
+The stream reads a manifest's row a second time, for its size. Once per run, the preflight reads one manifest and one
+byte of its first file, and creates and aborts one upload in the lake and one in the quarantine.
 """
-PLAN = {"write units": 10, "PutObject": 5, "GetObject": 5, "GetItem": 7}
+PLAN = {"write units": 10, "PutObject": 5, "GetObject": 6, "GetItem": 7}
 """The same after a plan: the row of the execution, three documents, and the status of the run."""
 
 

@@ -137,7 +137,7 @@ def worker(world: World, actor: Actor | None, name: str, manifests: Sequence[str
 
 def conversion(world: World, services: JobServices, name: str) -> ConversionContext:
     spark: Any = FakeSparkSession(world, services.s3, name)
-    return ConversionContext(spark, services, name, world.clock, world.run_is_terminal, lambda _: None)
+    return ConversionContext(spark, services, name, world.clock, world.run_is_terminal, lambda _: None, lambda _: None)
 
 
 def stream(world: World, actor: Actor | None, name: str) -> None:

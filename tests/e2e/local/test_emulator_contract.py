@@ -36,6 +36,7 @@ PATCH_POINTS = [
     ("services.scheduler", "_tick_schedules", []),
     ("services.scheduler", "_at_time_epoch", ["expr"]),
     ("services.eventbridge", "_parse_cron_fields", ["expr"]),
+    ("services.s3", "_dispatch", ["method", "bucket", "key", "headers", "body", "query_params"]),
     ("services.eventbridge", "_cron_next_fire", ["fields", "after_dt"]),
 ]
 

@@ -6,6 +6,7 @@ import pytest
 from botocore.exceptions import (
     ClientError,
     EndpointConnectionError,
+    IncompleteReadError,
     NoCredentialsError,
     ParamValidationError,
     ReadTimeoutError,
@@ -14,9 +15,18 @@ from botocore.exceptions import (
 from lake.faults import Fault, judge
 
 
-def answer(code: str, status: int, message: str = "") -> ClientError:
+def answer(code: str, status: int, message: str = "", operation: str = "GetObject") -> ClientError:
     response = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": status}}
-    return ClientError(response, "GetObject")  # type: ignore[arg-type]
+    return ClientError(response, operation)  # type: ignore[arg-type]
+
+
+def cancelled(*reasons: str) -> ClientError:
+    response = {
+        "Error": {"Code": "TransactionCanceledException", "Message": ""},
+        "ResponseMetadata": {"HTTPStatusCode": 400},
+        "CancellationReasons": [{"Code": reason} for reason in reasons],
+    }
+    return ClientError(response, "TransactWriteItems")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -28,8 +38,17 @@ def answer(code: str, status: int, message: str = "") -> ClientError:
         (answer("a code of tomorrow", 429), Fault.ENVIRONMENT),
         (answer("NoSuchBucket", 404), Fault.ENVIRONMENT),
         (answer("TransactionConflictException", 400), Fault.ENVIRONMENT),
+        (answer("a code of tomorrow", 403), Fault.ENVIRONMENT),
+        (answer("ExpiredTokenException", 400), Fault.ENVIRONMENT),
+        (answer("ResourceNotFoundException", 400), Fault.ENVIRONMENT),
+        (answer("RequestTimeout", 400), Fault.ENVIRONMENT),
+        (cancelled("None", "TransactionConflict"), Fault.ENVIRONMENT),
+        (cancelled("ThrottlingError", "ConditionalCheckFailed"), Fault.ENVIRONMENT),
+        (cancelled("None", "ConditionalCheckFailed"), Fault.UNKNOWN),
+        (cancelled("TransactionConflict", "ValidationError"), Fault.UNKNOWN),
         (EndpointConnectionError(endpoint_url="https://s3/AccessDenied/InvalidRange"), Fault.ENVIRONMENT),
         (ReadTimeoutError(endpoint_url="https://s3"), Fault.ENVIRONMENT),
+        (IncompleteReadError(actual_bytes=1, expected_bytes=2), Fault.ENVIRONMENT),
         (NoCredentialsError(), Fault.ENVIRONMENT),
         (OSError(errno.ENOSPC, "no space left on device"), Fault.ENVIRONMENT),
         (answer("NoSuchKey", 404), Fault.FILE),
@@ -38,6 +57,8 @@ def answer(code: str, status: int, message: str = "") -> ClientError:
         (answer("InvalidRange", 416), Fault.FILE),
         (answer("InvalidObjectState", 403), Fault.FILE),
         (answer("KMS.DisabledException", 400), Fault.FILE),
+        (answer("InvalidRequest", 400), Fault.FILE),
+        (answer("InvalidRequest", 400, operation="UploadPart"), Fault.UNKNOWN),
         (answer("InvalidArgument", 400, "AccessDenied InvalidRange"), Fault.UNKNOWN),
         (ParamValidationError(report="AccessDenied"), Fault.UNKNOWN),
         (OSError(errno.EIO, "input/output error"), Fault.UNKNOWN),

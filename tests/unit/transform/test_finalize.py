@@ -31,7 +31,7 @@ class FakeManifests:
     applied: bool = False
     """Whether a commit is applied although it has no answer."""
     row: ManifestRow = ROW
-    released: list[str] = field(default_factory=list)
+    released: list[tuple[str, bool]] = field(default_factory=list)
 
     def commit(self, claim: Claim, reference: CommitReference, now: datetime) -> None:
         if self.errors and not self.applied:
@@ -44,7 +44,7 @@ class FakeManifests:
         if self.row.state != State.RUNNING:
             return False
         self.row = replace(self.row, state=State.QUEUED)
-        self.released.append(reason)
+        self.released.append((reason, counted))
         return True
 
     def get(self, manifest: str) -> ManifestRow:
@@ -72,13 +72,23 @@ def test_a_commit_without_an_answer_is_tried_again_and_logged() -> None:
     ]
 
 
-@pytest.mark.parametrize("error", [NO_ANSWER, LeaseLostError("run-2 has taken it over")])
-def test_a_commit_that_the_ledger_does_not_have_is_given_up(error: Exception) -> None:
-    manifests = FakeManifests([error] * 3)
+def test_a_commit_that_the_ledger_refuses_is_given_up_and_uses_up_a_try() -> None:
+    manifests = FakeManifests([LeaseLostError("run-2 has taken it over")])
     committed, _ = commit(manifests)
     assert not committed
     assert manifests.row.state == State.QUEUED
-    assert manifests.released == ["its commit was refused or got no answer"]
+    assert manifests.released == [("its commit was refused or got no answer", True)]
+
+
+@pytest.mark.parametrize("last", [NO_ANSWER, LeaseLostError("the lease has ended meanwhile")])
+def test_a_commit_without_any_answer_uses_up_no_try(last: Exception) -> None:
+    manifests = FakeManifests([NO_ANSWER, NO_ANSWER, last])
+    with pytest.raises(ReadTimeoutError):
+        commit(manifests)
+    assert manifests.row.state == State.QUEUED
+    ((reason, counted),) = manifests.released
+    assert reason.startswith("AWS could not be reached")
+    assert not counted
 
 
 def test_a_commit_that_was_applied_without_an_answer_is_published() -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gzip
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
+from botocore.exceptions import ClientError
+from obstore.store import LocalStore
 
 from bench.input_files import Recipe, generate
 from bench.local_objects import LocalSink, local_source, local_version
@@ -16,6 +18,7 @@ from lake.partition import Partition
 from lake.settings import ConvertSettings
 from transform.output_ratio import SAMPLE_BYTES, output_ratio
 from transform.run_task import run_task
+from transform.source import Source
 from transform.splits import pack_tasks, split_files
 from transform.task_model import Task
 from transform.upload import Uploads
@@ -87,7 +90,14 @@ def test_a_file_that_is_gone_does_not_stop_the_others(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b'{"a":1}\n' * 1000)
     files = [local_version(tmp_path / name) for name in ("a", "b")]
     (tmp_path / "a").unlink()
-    assert output_ratio(local_source(), splits(files), SETTINGS) is not None
+
+    class Gone:
+        def get_object(self, **_: Any) -> Any:
+            raise ClientError({"Error": {"Code": "NoSuchKey", "Message": ""}}, "GetObject")
+
+    gone: Any = Gone()
+    stores: Any = LocalStore
+    assert output_ratio(Source(stores, lambda: gone), splits(files), SETTINGS) is not None
 
 
 def test_a_gzip_bomb_is_not_decompressed_to_its_end(tmp_path: Path) -> None:

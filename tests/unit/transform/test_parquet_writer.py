@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import random
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -15,11 +17,10 @@ from ndjson_arrow import Reader
 from lake.errors import AuditError
 from lake.settings import ConvertSettings
 from tests.unit.native.reader_driver import batch_of
-from transform.parquet_writer import ParquetFiles
+from transform.parquet_writer import OpenFile, ParquetFiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from ndjson_arrow import Batch
 
@@ -130,3 +131,9 @@ def test_a_footer_with_another_row_count_is_an_error(tmp_path: Path, monkeypatch
     with pytest.raises(AuditError, match="counts 2 rows, 1 were written"):
         files.close()
     assert finished.paths == []
+
+
+def test_a_full_disk_is_an_error_with_its_number() -> None:
+    with pytest.raises(OSError, match="No space left on device") as raised:
+        OpenFile(Path("/dev/full"), ConvertSettings())
+    assert raised.value.errno == errno.ENOSPC

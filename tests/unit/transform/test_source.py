@@ -49,9 +49,27 @@ def test_a_key_with_the_name_of_an_error_does_not_make_a_network_error_permanent
         ("InvalidObjectState", "archived: restore it, then run: hybrid-router reprocess '?s3://"),
         ("KMS.DisabledException", "encryption key .* then run: hybrid-router reprocess '?s3://"),
         ("NoSuchVersion", "deleted"),
+        ("NoSuchKey", "deleted"),
+        ("InvalidRequest", "SSE-C"),
     ],
 )
 def test_a_structured_answer_decides(monkeypatch: pytest.MonkeyPatch, code: str, reason: str) -> None:
     error = ClientError({"Error": {"Code": code, "Message": ""}}, "GetObject")
     with pytest.raises(UnreadableFileError, match=reason):
         source_that_fails(monkeypatch, error).fetch(FILE, 0, 8)
+
+
+@pytest.mark.parametrize("code", ["AccessDenied", "NoSuchBucket", "SlowDown"])
+def test_what_is_not_proven_to_belong_to_the_file_does_not_exclude_it(
+    monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    # Given a fast reader that says "not found", which can be the bucket
+    source = source_that_fails(monkeypatch, ClientError({"Error": {"Code": code, "Message": ""}}, "GetObject"))
+
+    def missing(*_: Any, **__: Any) -> Any:
+        raise FileNotFoundError(FILE.key)
+
+    monkeypatch.setattr(source_module.obstore, "get", missing)  # type: ignore[attr-defined]
+    # When / Then
+    with pytest.raises(TransientError):
+        source.fetch(FILE, 0, 8)

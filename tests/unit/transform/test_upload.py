@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ReadTimeoutError
 from moto import mock_aws
 
-from lake.errors import AuditError
+from lake.errors import AuditError, TransientError
 from transform.upload import Uploads, abort_strays
 
 if TYPE_CHECKING:
@@ -90,6 +90,22 @@ def test_a_part_that_is_not_the_file_is_an_audit_error(s3: Any, tmp_path: Path) 
     assert unfinished(s3) == []
 
 
+def test_an_upload_that_is_refused_says_which(tmp_path: Path) -> None:
+    class Refusing:
+        def create_multipart_upload(self, **_: Any) -> Any:
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "CreateMultipartUpload")
+
+    refusing: Any = Refusing()
+
+    def task() -> None:
+        with Uploads(refusing) as uploads:
+            uploads.add(written(tmp_path), "lake", "d/k.parquet", 1)
+            uploads.finish()
+
+    with pytest.raises(TransientError, match=r"s3://lake/d/k\.parquet could not be uploaded"):
+        task()
+
+
 def test_strays_are_aborted_under_the_prefix_only(s3: Any) -> None:
     ids = {
         key: s3.create_multipart_upload(Bucket="lake", Key=key)["UploadId"] for key in ("m-g1-0", "m-g1-1", "m-g2-0")
@@ -100,11 +116,18 @@ def test_strays_are_aborted_under_the_prefix_only(s3: Any) -> None:
     assert lines == []
 
 
-def test_strays_that_cannot_be_aborted_are_logged_with_what_removes_them(s3: Any) -> None:
-    # Given a role that may not list uploads
+@pytest.mark.parametrize(
+    "error",
+    [
+        ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "ListMultipartUploads"),
+        ReadTimeoutError(endpoint_url="https://s3"),
+    ],
+)
+def test_strays_that_cannot_be_aborted_are_logged_with_what_removes_them(s3: Any, error: Exception) -> None:
+    # Given a role that may not list uploads, or an S3 that does not answer
     class Refusing:
         def get_paginator(self, operation: str) -> Any:
-            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "ListMultipartUploads")
+            raise error
 
     s3.create_multipart_upload(Bucket="lake", Key="m-g1-0")
     refusing: Any = Refusing()
@@ -113,6 +136,6 @@ def test_strays_that_cannot_be_aborted_are_logged_with_what_removes_them(s3: Any
     abort_strays(refusing, "lake", "m-g1-", set(), lines.append)
     # Then the publish goes on
     (line,) = lines
-    assert line.startswith("stray uploads under s3://lake/m-g1- were not all aborted: An error occurred (AccessDenied)")
+    assert line.startswith(f"stray uploads under s3://lake/m-g1- were not all aborted: {error}")
     assert line.endswith("the sweep or the bucket's lifecycle rule removes them")
     assert unfinished(s3) == ["m-g1-0"]

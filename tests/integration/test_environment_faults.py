@@ -1,0 +1,191 @@
+"""What the system is not allowed to do, or cannot do now, is no fault of a manifest: it waits, and loses nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.exceptions import ReadTimeoutError
+
+import batch_job.main
+from lake.ledger import State
+from router.settle.verdict import ExecutionOutcome, judge
+from tests.integration.faults import Steps
+from tests.integration.one_manifest import check_published_once, convert_with, enqueue
+from transform.convert import MAX_WAITS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+    from tests.integration.conversion_world import ConversionWorld
+    from transform.outcome import ConversionOutcome
+
+
+def enqueue_three(world: ConversionWorld) -> list[str]:
+    """Three manifests of 16 files, each of which has a row and a rejected line."""
+    return [
+        world.enqueue([world.put(f"orders/{name}{number}.json", b'{"a":1}\nbroken\n') for number in range(16)])
+        for name in "abc"
+    ]
+
+
+def check_nothing_was_used_up(world: ConversionWorld, manifests: list[str], outcomes: list[ConversionOutcome]) -> None:
+    assert [(outcome.manifest, outcome.state) for outcome in outcomes] == [(item, "WAITING") for item in manifests]
+    for manifest in manifests:
+        row = world.row(manifest)
+        assert (row.state, row.tries, row.exclusions) == (State.QUEUED, 0, None)
+    assert world.lake() == []
+    assert world.unfinished_uploads() == []
+
+
+def check_everything_is_published(world: ConversionWorld, outcomes: list[ConversionOutcome], files: int) -> None:
+    assert {outcome.state for outcome in outcomes} == {"DONE"}
+    assert world.lake() == [{"a": "1"}] * files
+    assert [record["kind"] for record in world.quarantine()] == ["line"] * files
+
+
+@pytest.mark.parametrize("kind", ["lake", "quarantine", "input"])
+def test_a_refused_bucket_uses_up_no_attempt(world: ConversionWorld, spark: SparkSession, kind: str) -> None:
+    # Given three manifests, and a bucket that refuses what their tasks need
+    world.configure("batch", max_attempts=1)
+    manifests = enqueue_three(world)
+    bucket = getattr(world.services.resources, f"{kind}_bucket")
+    action = "s3:GetObject*" if kind == "input" else "s3:PutObject"
+    world.deny(bucket, action)
+
+    # When
+    outcomes = world.convert(manifests, spark)
+
+    # Then nothing has changed, and the row names the permission
+    check_nothing_was_used_up(world, manifests, outcomes)
+    assert all(action.removesuffix("*") in str(world.row(manifest).reason) for manifest in manifests)
+
+    # When it is granted, the next run converts everything
+    world.allow(bucket)
+    check_everything_is_published(world, world.convert(manifests, spark, "run-2"), 48)
+
+
+def test_a_denied_object_waits_and_its_neighbours_are_published(world: ConversionWorld, spark: SparkSession) -> None:
+    # Given a manifest with one denied file, whose key has the names of errors, and another manifest
+    world.configure("batch", max_attempts=1)
+    key = "orders/AccessDenied/InvalidRange.json"
+    denied = world.enqueue([world.put(key, b'{"a":"denied"}\n'), world.put("orders/b.json", b'{"a":"b"}\n')])
+    good = world.enqueue([world.put("orders/c.json", b'{"a":"c"}\n')])
+    input_bucket = world.services.resources.input_bucket
+    world.deny(input_bucket, "s3:GetObject*", key)
+
+    # When
+    outcomes = world.convert([denied, good], spark)
+
+    # Then nothing of its manifest is called done, and no file of it is excluded
+    assert [outcome.state for outcome in outcomes] == ["WAITING", "DONE"]
+    assert world.lake() == [{"a": "c"}]
+    assert world.quarantine() == []
+    assert (world.row(denied).tries, world.row(denied).exclusions) == (0, None)
+
+    # When it is allowed / Then the next run publishes the manifest
+    world.allow(input_bucket)
+    assert [outcome.state for outcome in world.convert([denied], spark)] == ["DONE"]
+    assert sorted(str(row["a"]) for row in world.lake()) == ["b", "c", "denied"]
+
+
+def test_a_run_that_may_not_work_claims_nothing_and_says_why_once(world: ConversionWorld, spark: SparkSession) -> None:
+    # Given a denied input bucket
+    manifests = [world.enqueue([world.put(f"orders/{name}.json", b'{"a":1}\n')]) for name in "abc"]
+    input_bucket = world.services.resources.input_bucket
+    world.deny(input_bucket, "s3:GetObject*")
+    arguments = {"run": world.put_run_document(manifests)}
+
+    # When
+    code = batch_job.main.run(world.context(spark, "run-1"), arguments)
+
+    # Then there is one alarm, and the verdict finds the permission in the ledger
+    assert code == 1
+    (alarm,) = [line for line in world.log_lines if line.startswith("ALARM")]
+    assert alarm.startswith("ALARM run run-1 does not begin: s3:GetObject")
+    assert [world.row(manifest).attempt for manifest in manifests] == [0, 0, 0]
+    verdict = judge((world.row(manifest) for manifest in manifests), [], world.clock())
+    assert verdict.outcome == ExecutionOutcome.FAILED
+    assert "s3:GetObject" in verdict.message
+
+    # When it is granted / Then the next run converts everything
+    world.allow(input_bucket)
+    assert batch_job.main.run(world.context(spark, "run-2"), arguments) == 0
+    assert world.lake() == [{"a": "1"}] * 3
+
+
+def test_one_denied_object_does_not_stop_a_run_before_it_begins(world: ConversionWorld, spark: SparkSession) -> None:
+    # Given a run whose first manifest has only a denied file
+    manifests = [world.enqueue([world.put(f"orders/{name}.json", b'{"a":1}\n')]) for name in "ab"]
+    world.deny(world.services.resources.input_bucket, "s3:GetObject*", "orders/a.json")
+
+    # When
+    code = batch_job.main.run(world.context(spark, "run-1"), {"run": world.put_run_document(manifests)})
+
+    # Then
+    assert code == 1
+    assert [world.row(manifest).state for manifest in manifests] == ["QUEUED", "DONE"]
+    (alarm,) = [line for line in world.log_lines if line.startswith("ALARM")]
+    assert alarm.startswith("ALARM 1 manifests wait for the next run, without having used up an attempt: s3:GetObject")
+
+
+def test_a_publish_that_is_refused_is_finished_by_the_next_run(world: ConversionWorld, spark: SparkSession) -> None:
+    # Given a lake whose objects may be written and not read
+    manifest = enqueue(world)
+    lake_bucket = world.services.resources.lake_bucket
+    world.deny(lake_bucket, "s3:GetObject")
+
+    # When
+    (outcome,) = world.convert([manifest], spark)
+
+    # Then the commit stands, and the row names the permission
+    row = world.row(manifest)
+    assert (outcome.state, row.state, row.tries) == ("WAITING", State.PUBLISHING, 1)
+    assert "s3:GetObject is denied" in str(row.reason)
+
+    # When it is granted / Then nothing is converted again
+    world.allow(lake_bucket)
+    assert [item.state for item in world.convert([manifest], spark, "run-2")] == ["DONE"]
+    assert world.row(manifest).attempt == 1
+    check_published_once(world, manifest)
+
+
+@pytest.mark.parametrize("operation", ["get_object", "put_object", "update_item", "complete_multipart_upload"])
+def test_load_is_waited_for_in_the_same_run(world: ConversionWorld, spark: SparkSession, operation: str) -> None:
+    # Given a service that does not answer the driver until the run has waited
+    manifest = enqueue(world)
+
+    def fault(_number: int, name: str, call: Callable[[], Any]) -> Any:
+        if name == operation and not world.waits:
+            raise ReadTimeoutError(endpoint_url="the emulator")
+        return call()
+
+    # When
+    (outcome,) = convert_with(world, Steps(fault), spark, manifest)
+
+    # Then
+    assert outcome.state == "DONE"
+    assert len(world.waits) == 1
+    check_published_once(world, manifest)
+
+
+def test_a_run_waits_a_few_times_only(world: ConversionWorld, spark: SparkSession) -> None:
+    # Given an S3 that never answers the driver
+    world.configure("batch", max_attempts=1)
+    manifest = enqueue(world)
+
+    def fault(_number: int, name: str, call: Callable[[], Any]) -> Any:
+        if name == "get_object":
+            raise ReadTimeoutError(endpoint_url="the emulator")
+        return call()
+
+    # When
+    (outcome,) = convert_with(world, Steps(fault), spark, manifest)
+
+    # Then each wait is longer than the one before
+    assert outcome.state == "WAITING"
+    assert world.waits == sorted(world.waits)
+    assert len(world.waits) == MAX_WAITS
+    assert (world.row(manifest).state, world.row(manifest).tries) == (State.QUEUED, 0)

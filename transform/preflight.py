@@ -1,0 +1,123 @@
+"""Before a run claims anything: may it read the input and write the output?"""
+
+from __future__ import annotations
+
+import random
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from lake.errors import HybridRouterError, TransientError
+from lake.layout import preflight_key
+from lake.ledger import State
+from lake.manifest import read_manifest
+from lake.publish import abort_upload
+from transform.environment_fault import EnvironmentFault, fault_of
+from transform.give_up import record_fault
+from transform.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from lake.manifest import ObjectVersion
+    from transform.context import ConversionContext, JobServices
+
+MAX_SAMPLED = 16
+"""Manifests of which a file is tried until one can be read: one denied object must not stop all others."""
+MAX_OTHERS = 1000
+"""Of the manifests that ``others`` gives, the sample is drawn from this number."""
+KMS = "aws:kms"
+"""Beginning of the encryption modes by KMS keys (Amazon S3 API Reference, CreateMultipartUpload)."""
+
+
+class BlockedRunError(TransientError):
+    """The environment does not let the run work: it has claimed nothing."""
+
+
+def check_environment(context: ConversionContext, manifests: Sequence[str], others: Iterable[str] = ()) -> None:
+    """Try what every conversion needs: 6 requests if all is well. A missing object is not a denial.
+
+    Parameters
+    ----------
+    manifests
+        Those that the run is about to claim.
+    others
+        More manifests of the lane. They are only taken if no file of the first ones can be read: then a file of another
+        manifest shows whether the input as a whole is denied, or single objects of it.
+
+    Raises
+    ------
+    BlockedRunError
+        One sentence: what is refused, and what to do. It is recorded as the reason of a manifest that waits for it, so
+        that the verdict of the execution names it.
+    """
+    fault = _output_fault(context) or _input_fault(context, manifests, others)
+    if fault is None:
+        return
+    if (waiting := _first_waiting(context, manifests)) is not None:
+        record_fault(context, waiting, fault)
+    raise BlockedRunError(f"run {context.run} does not begin: {fault}; the manifests wait, none has used up an attempt")
+
+
+def _output_fault(context: ConversionContext) -> EnvironmentFault | None:
+    s3, key = context.services.s3, preflight_key(context.run)
+    for bucket in context.services.resources.output_buckets:
+        try:
+            upload = s3.create_multipart_upload(Bucket=bucket, Key=key)
+            abort_upload(s3, bucket, key, upload["UploadId"])
+        except (BotoCoreError, ClientError) as error:
+            if (fault := fault_of(error, f"s3://{bucket}")) is None:
+                raise
+            return fault
+        if str(upload.get("ServerSideEncryption", "")).startswith(KMS):
+            cause = f"s3://{bucket} is encrypted by a KMS key, so that uploads have no MD5 and cannot be checked"
+            return EnvironmentFault(cause, "set the encryption of the bucket to SSE-S3", passing=False)
+    return None
+
+
+def _input_fault(
+    context: ConversionContext, manifests: Sequence[str], others: Iterable[str]
+) -> EnvironmentFault | None:
+    """The fault of the first denied file, if no file of the sample could be read; None if there was no file to try."""
+    source = Source()
+    denied: EnvironmentFault | None = None
+    for manifest in _sample(manifests, others):
+        try:
+            file = _first_file(context.services, manifest)
+            if file is not None:
+                source.fetch(file, 0, 1)
+                return None
+        except (HybridRouterError, BotoCoreError, ClientError) as error:
+            fault = fault_of(error, f"manifest {manifest}")
+            # Its attempt reports anything else, and load or network concern every file.
+            if fault is not None and fault.passing:
+                return fault
+            denied = denied or fault
+    return denied
+
+
+def _sample(manifests: Sequence[str], others: Iterable[str]) -> Iterator[str]:
+    yield from manifests[:1]
+    yield from _draw(manifests[1:])
+    known = set(manifests)
+    yield from _draw([manifest for manifest in islice(others, MAX_OTHERS) if manifest not in known])
+
+
+def _draw(manifests: Sequence[str]) -> list[str]:
+    return random.sample(manifests, min(len(manifests), MAX_SAMPLED))
+
+
+def _first_file(services: JobServices, manifest: str) -> ObjectVersion | None:
+    resources = services.resources
+    document = read_manifest(services.s3, resources.control_bucket, manifest, {resources.input_bucket})
+    return next((file for file in document.files if file.size), None)
+
+
+def _first_waiting(context: ConversionContext, manifests: Sequence[str]) -> str | None:
+    try:
+        rows = map(context.services.ledger.manifests.get, manifests[:MAX_SAMPLED])
+        return next((row.id for row in rows if row is not None and row.state == State.QUEUED), None)
+    except (BotoCoreError, ClientError) as error:
+        context.log(f"the ledger could not be read: {error}; this log alone has the reason")
+        return None
