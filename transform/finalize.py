@@ -11,11 +11,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.commit import CommitDocument, write_commit
 from lake.errors import AuditError, LeaseLostError
+from lake.exclusions import write_exclusions
 from lake.layout import commit_key, lake_prefix, quarantine_key
 from lake.ledger import State
 from lake.publish import abort_upload, roll_forward
 from transform.audit import audit
-from transform.exclusions import write_exclusions
 from transform.outcome import ConversionOutcome
 from transform.quarantine_writer import QuarantineFiles, file_record
 from transform.task_model import NUMBERS_PER_TASK
