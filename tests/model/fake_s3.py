@@ -86,8 +86,13 @@ class FakeS3:
         response: Response = {"KeyCount": len(page), "IsTruncated": len(keys) > self.PAGE_SIZE}
         return response | ({"Contents": page} if page else {})
 
-    def list_object_versions(self, *, Bucket: str, Prefix: str, KeyMarker: str = "") -> Response:
+    def list_object_versions(
+        self, *, Bucket: str, Prefix: str, KeyMarker: str = "", Delimiter: str | None = None
+    ) -> Response:
         keys = sorted(key for key in self.buckets[Bucket] if key.startswith(Prefix) and key > KeyMarker)
+        if Delimiter is not None:
+            folders = {Prefix + key.removeprefix(Prefix).partition(Delimiter)[0] + Delimiter for key in keys}
+            return {"CommonPrefixes": [{"Prefix": folder} for folder in sorted(folders)], "IsTruncated": False}
         versions = []
         for key in keys[: self.PAGE_SIZE]:
             item = self.buckets[Bucket][key]
