@@ -51,6 +51,16 @@ class Grants:
         """Write documents under the prefixes."""
         self._allow_in_control(role, ("s3:PutObject",), *prefixes)
 
+    def own_arrivals(self, role: iam.Role) -> None:
+        """Take ownership: write manifests, and write and delete intents.
+
+        The commit document of an earlier manifest says whether it has read a file that was put again, and a list of
+        files that it leaves to others is added.
+        """
+        self.write_control(role, layout.MANIFESTS, layout.INTENTS, layout.EXCLUSIONS)
+        self._allow_in_control(role, ("s3:DeleteObject",), layout.INTENTS)
+        self.read_control(role, layout.MANIFESTS, layout.COMMITS, layout.EXCLUSIONS)
+
     def use_stream_files(self, role: iam.Role) -> None:
         """Inbox and checkpoint, which Spark itself creates, reads, renames and removes.
 
@@ -83,6 +93,11 @@ class Grants:
     def list_input(self, role: iam.Role) -> None:
         """List the input bucket with its versions; no access to the objects."""
         allow(role, ("s3:ListBucketVersions",), [self.storage.input.bucket_arn])
+
+    def look_up_events(self, role: iam.Role) -> None:
+        """Complete an event that lacks size, ETag or version: the bucket's versioning, and the versions of a key."""
+        self.list_input(role)
+        allow(role, ("s3:GetBucketVersioning",), [self.storage.input.bucket_arn])
 
     def find_dataset(self, role: iam.Role) -> None:
         """Find out whether the input bucket has objects of a dataset that a request names and the ledger lacks."""
@@ -136,7 +151,9 @@ def grant_jobs(grants: Grants) -> None:
 
 
 def _route(grants: Grants, role: iam.Role) -> None:
-    grants.write_control(role, layout.MANIFESTS, layout.INBOX)
+    grants.own_arrivals(role)
+    grants.look_up_events(role)
+    grants.write_control(role, layout.INBOX)
     grants.start_stream(role)
 
 
@@ -150,7 +167,7 @@ def _plan(grants: Grants, role: iam.Role) -> None:
 def _backfill(grants: Grants, role: iam.Role) -> None:
     grants.find_dataset(role)
     grants.list_input(role)
-    grants.write_control(role, layout.MANIFESTS)
+    grants.own_arrivals(role)
 
 
 def _run_status(grants: Grants, role: iam.Role) -> None:
@@ -165,8 +182,9 @@ def _settle(grants: Grants, role: iam.Role) -> None:
 
 
 def _sweep(grants: Grants, role: iam.Role) -> None:
-    grants.read_control(role, layout.COMMITS, layout.SWEEP)
-    grants.write_control(role, layout.MANIFESTS, layout.INBOX, layout.RESULTS, layout.SWEEP)
+    grants.own_arrivals(role)
+    grants.read_control(role, layout.INTENTS, layout.SWEEP)
+    grants.write_control(role, layout.INBOX, layout.RESULTS, layout.SWEEP)
     grants.publish(role)
     grants.list_input(role)
     grants.start_stream(role)

@@ -14,6 +14,7 @@ COMMITS = "commits/"
 EXCLUSIONS = "exclusions/"
 RESULTS = "results/"
 PLANS = "plans/"
+INTENTS = "intents/"
 SWEEP = "sweep/"
 CHECKPOINT = "checkpoint/stream/"
 
@@ -78,9 +79,14 @@ def pointer_prefix(manifest: str) -> str:
     return f"{INBOX}{manifest}-"
 
 
-def sweep_key() -> str:
-    """Key of the document that holds the positions of the sweep's listings."""
-    return f"{SWEEP}progress.json"
+def sweep_key(listing: str) -> str:
+    """Key of the document that holds the position of one of the sweep's listings."""
+    return f"{SWEEP}{listing}.json"
+
+
+def intent_key(name: str) -> str:
+    """Key of an intent document; ``name`` was never used before, and begins with its time: they sort by age."""
+    return f"{INTENTS}{name}.json"
 
 
 def commit_key(manifest: str, generation: int, attempt: int, nonce: str) -> str:

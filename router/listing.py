@@ -9,13 +9,14 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from lake.errors import InvalidInputError
+from lake.errors import InvalidInputError, OwnershipError
 from lake.manifest import Lane, ObjectVersion
 from lake.partition import Partition
 from router.dataset_rules import dataset_prefixes, matching_rule
-from router.ownership import ArrivalOutcome, RoutedArrival, take_ownership
+from router.ownership import OWNER_GRACE, ArrivalOutcome, RoutedArrival, take_ownership
 from router.selection import Selection
 from router.services import PARALLEL_REQUESTS
+from router.telemetry import logger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +26,11 @@ if TYPE_CHECKING:
     from router.services import Services
 
 TIME_PER_CALL = timedelta(seconds=45)
-"""No page is requested after it. Shorter than the timeout of each function that lists."""
+"""No page but the first is requested after it. Shorter than the timeout of each function that lists."""
+WAIT_FOR_OWNERS = OWNER_GRACE + timedelta(seconds=10)
+"""After it every owner that was found without a row is presumed dead, and its arrivals are adopted."""
+MAX_VISITS = 5
+"""Visits to one page until each of its arrivals has an owner: a later one means that requests fail again and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,8 @@ class ListingRequest:
     """Count only, write nothing."""
     every_version: bool = False
     """Replaced versions as well; otherwise current ones only."""
+    leave_unsettled: bool = False
+    """Go on although arrivals of a page have no owner yet: their intent is taken up by the sweep."""
 
     def selects(self, partition: Partition) -> bool:
         """Whether the partition is within the range."""
@@ -64,9 +71,13 @@ class ListingProgress:
     recorded: int = 0
     """Those that are new arrivals; in a dry run: those that would be."""
     unsettled: int = 0
-    """Those without a known owner yet: another listing takes them."""
+    """Those without a known owner yet."""
     bytes: int = 0
     """Size of the recorded ones."""
+    visits: int = 0
+    """Visits to the current page after which some of its arrivals had no owner."""
+    recorded_on_page: int = 0
+    """New arrivals of those visits: the next visit finds that they are known."""
 
     def token(self) -> str:
         """Opaque text for the state machine."""
@@ -96,18 +107,38 @@ class ListingProgress:
         return {name: getattr(self, name) for name in names}
 
 
-def find_unrecorded(services: Services, request: ListingRequest, token: str | None) -> dict[str, Any]:
-    """List for ``TIME_PER_CALL`` and record what the ledger does not know; ``token`` is None when all is listed.
+def find_unrecorded(
+    services: Services, request: ListingRequest, token: str | None, time: timedelta | None = None
+) -> dict[str, Any]:
+    """List for ``time`` (default ``TIME_PER_CALL``), at least one page, and record what the ledger does not know.
 
-    Repeating it records nothing twice. Returns ``{"token", "found", "known", "recorded", "unsettled", "bytes"}``.
+    Repeating it records nothing twice. A page with arrivals whose owner may still be alive is visited again after
+    ``waitSeconds``, unless the request leaves them.
+
+    Returns
+    -------
+    ``{"token", "waitSeconds", "found", "known", "recorded", "unsettled", "bytes"}``; ``token`` is None when all is
+    listed.
+
+    Raises
+    ------
+    OwnershipError
+        Arrivals of a page still have no owner after ``MAX_VISITS`` visits.
     """
     progress = ListingProgress.of(token)
     prefixes = dataset_prefixes(request.dataset, services.settings.datasets)
-    stop_at = services.clock() + TIME_PER_CALL
-    while progress.prefix < len(prefixes) and services.clock() < stop_at:
+    stop_at = services.clock() + (TIME_PER_CALL if time is None else time)
+    is_first = True
+    while progress.prefix < len(prefixes) and (is_first or services.clock() < stop_at):
+        visits, is_first = progress.visits, False
         progress = _list_page(services, request, prefixes[progress.prefix], progress)
-    is_complete = progress.prefix == len(prefixes)
-    return {"token": None if is_complete else progress.token(), **progress.totals()}
+        if progress.visits > visits:
+            break
+    return {
+        "token": None if progress.prefix == len(prefixes) else progress.token(),
+        "waitSeconds": int(WAIT_FOR_OWNERS.total_seconds()) if progress.visits else 0,
+        **progress.totals(),
+    }
 
 
 def _list_page(services: Services, request: ListingRequest, prefix: str, progress: ListingProgress) -> ListingProgress:
@@ -116,6 +147,13 @@ def _list_page(services: Services, request: ListingRequest, prefix: str, progres
         markers["VersionIdMarker"] = progress.version_marker
     page = services.s3.list_object_versions(Bucket=services.resources.input_bucket, Prefix=prefix, **markers)
     progress = _record(services, request, _requested(services, request, page), progress)
+    if progress.visits == MAX_VISITS:
+        raise OwnershipError(
+            f"{progress.unsettled} files of dataset {request.dataset} still have no owner after {MAX_VISITS} visits: "
+            "read the errors in the log of this function, then start the backfill again; the sweep takes them as well"
+        )
+    if progress.visits:
+        return progress
     if page["IsTruncated"]:
         return replace(progress, key_marker=page["NextKeyMarker"], version_marker=page.get("NextVersionIdMarker") or "")
     return replace(progress, prefix=progress.prefix + 1, key_marker="", version_marker="")
@@ -144,8 +182,8 @@ def _record(
     if request.dry_run:
         with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
             rows = list(pool.map(services.ledger.arrivals.get, files))
-        unknown = [file for file, row in zip(files, rows, strict=True) if row is None]
-        return _add(progress, len(files), len(unknown), 0, sum(file.size for file in unknown))
+        unknown = [file for file, row in zip(files, rows, strict=True) if row is None or row.manifest is None]
+        return _complete_page(progress, len(files), len(unknown), sum(file.size for file in unknown))
     routed = [
         RoutedArrival(
             file,
@@ -155,22 +193,31 @@ def _record(
         )
         for file in files
     ]
-    ownership = take_ownership(services, routed, {})
-    return _add(
-        progress,
-        len(files),
-        ownership.count(ArrivalOutcome.OWNED),
-        ownership.count(ArrivalOutcome.UNSETTLED),
-        sum(manifest.bytes for manifest in ownership.manifests),
-    )
+    ownership = take_ownership(services, routed, {}, skip_known=True)
+    recorded, unsettled = ownership.count(ArrivalOutcome.OWNED), ownership.count(ArrivalOutcome.UNSETTLED)
+    size = sum(manifest.bytes for manifest in ownership.manifests)
+    if unsettled and not request.leave_unsettled:
+        return replace(
+            progress,
+            recorded=progress.recorded + recorded,
+            bytes=progress.bytes + size,
+            unsettled=unsettled,
+            visits=progress.visits + 1,
+            recorded_on_page=progress.recorded_on_page + recorded,
+        )
+    if unsettled:
+        logger.warning("arrivals left to their intent", dataset=request.dataset, files=unsettled)
+    return _complete_page(progress, len(files), recorded, size)
 
 
-def _add(progress: ListingProgress, found: int, recorded: int, unsettled: int, size: int) -> ListingProgress:
+def _complete_page(progress: ListingProgress, found: int, recorded: int, size: int) -> ListingProgress:
     return replace(
         progress,
         found=progress.found + found,
-        known=progress.known + found - recorded - unsettled,
+        known=progress.known + found - recorded - progress.recorded_on_page,
         recorded=progress.recorded + recorded,
-        unsettled=progress.unsettled + unsettled,
+        unsettled=0,
         bytes=progress.bytes + size,
+        visits=0,
+        recorded_on_page=0,
     )

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from lake.exclusions import write_exclusions
 from lake.ledger import State
 from lake.publish import abort_upload
-from transform.exclusions import write_exclusions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

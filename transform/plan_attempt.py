@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from ndjson_arrow import detect_codec
 
+from lake.exclusions import read_exclusions
 from lake.ledger.column_room import is_full
 from lake.manifest import read_manifest
 from lake.time import iso_utc
-from transform.exclusions import read_exclusions
 from transform.output_ratio import output_ratio
 from transform.source import Source, UnreadableFileError
 from transform.splits import pack_tasks, split_files
@@ -60,7 +60,11 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
     resources, settings = services.resources, services.settings.convert
     started_at = iso_utc(context.clock())
     manifest = read_manifest(services.s3, resources.control_bucket, claim.row.id, {resources.input_bucket})
-    excluded = read_exclusions(services.s3, resources.control_bucket, claim.row.exclusions, manifest)
+    excluded = {
+        file: reason
+        for document in (claim.row.exclusions, claim.row.relinquished)
+        for file, reason in read_exclusions(services.s3, resources.control_bucket, document, manifest).items()
+    }
     files = [file for file in manifest.files if file not in excluded]
     dataset = services.ledger.datasets.get(manifest.partition.dataset)
     known = () if dataset is None else dataset.columns

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from lake.commands import advise_reprocess
 from lake.commit import read_commit
 from lake.errors import InvalidDocumentError
+from lake.exclusions import read_exclusions
 from lake.manifest import read_manifest
-from transform.exclusions import read_exclusions
 
 if TYPE_CHECKING:
     from lake.ledger import ManifestRow

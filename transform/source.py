@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import obstore
@@ -11,6 +12,7 @@ from obstore.exceptions import BaseError, PreconditionError
 from lake.commands import reprocess_file_command
 from lake.errors import TerminalError, TransientError
 from lake.faults import FOREIGN_KEY_CODE, Fault, judge
+from lake.manifest import UNVERSIONED
 from transform.clients import object_store, s3_client
 
 if TYPE_CHECKING:
@@ -55,7 +57,12 @@ class Source:
         TransientError
             Anything else, a denied read included: trying again can succeed.
         """
-        data = self._fetch_by_client(file, start, end) if needs_client(file.key) else self._get(file, start, end)
+        try:
+            data = self._fetch_by_client(file, start, end) if needs_client(file.key) else self._get(file, start, end)
+        except UnreadableFileError as error:
+            if file.version_id is not None:
+                raise
+            data = self._fetch_null_version(file, start, end, error)
         size = len(memoryview(data))
         if size != end - start:
             raise UnreadableFileError(f"it ends at byte {start + size}, but its event names {file.size} bytes")
@@ -77,13 +84,24 @@ class Source:
             # the other client can be judged.
             return self._fetch_by_client(file, start, end)
 
+    def _fetch_null_version(self, file: ObjectVersion, start: int, end: int, error: UnreadableFileError) -> bytes:
+        """The file in a bucket that got versions after it was put: a newer version does not replace the one ``null``.
+
+        ``error`` is raised where S3 does not have that version either.
+        """
+        try:
+            return self._fetch_by_client(replace(file, version_id=UNVERSIONED), start, end)
+        except UnreadableFileError:
+            raise error from None
+
     def _fetch_by_client(self, file: ObjectVersion, start: int, end: int) -> bytes:
         if self._client is None:
             self._client = self._open_client()
         request = {"Bucket": file.bucket, "Key": file.key}
         if file.version_id is not None:
             request["VersionId"] = file.version_id
-        else:
+        if file.version_id in (None, UNVERSIONED):
+            # The version null is replaced by the next one that is put while versions are suspended.
             request["IfMatch"] = f'"{file.etag}"'
         if (start, end) != (0, file.size):
             request["Range"] = f"bytes={start}-{end - 1}"

@@ -56,17 +56,27 @@ class Arrivals:
             return self._current(key)
         return row
 
-    def adopt(self, abandoned: ArrivalRow, row: ArrivalRow) -> ArrivalRow:
-        """Give an arrival whose owner is ABANDONED to the manifest of ``row``; returns the current row."""
+    def adopt(self, current: ArrivalRow, row: ArrivalRow) -> ArrivalRow:
+        """Give an arrival to the manifest of ``row``; returns the row as it is then.
+
+        ``current`` is IGNORED, or its owner can never publish the file. The update is refused when the arrival has got
+        another owner since.
+        """
         key = arrival_key(row.file.bucket, row.file.key, row.file.version)
         changes = {
             "manifest": row.manifest,
+            "arrived_at": row.file.arrived_at,
+            "partition": str(row.partition),
             "lane": row.lane,
             "reason": row.reason,
             "recorded_at": row.recorded_at,
         }
+        if current.manifest is None:
+            unchanged = Condition("state", "=", IGNORED)
+        else:
+            unchanged = Condition("manifest", "=", current.manifest)
         try:
-            self._table.update(key, assign=changes, conditions=[Condition("manifest", "=", abandoned.manifest)])
+            self._table.update(key, assign=changes, remove=("state",), conditions=[unchanged])
         except RefusedError:
             return self._current(key)
         return row

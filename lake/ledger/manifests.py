@@ -25,6 +25,7 @@ from lake.ledger.manifest_row import (
     queued_row,
     row_of,
 )
+from lake.ledger.relinquish import relinquish
 from lake.ledger.supersede import supersede_actions
 from lake.ledger.table import Condition, RefusedError
 from lake.time import epoch_milliseconds, iso_utc
@@ -92,14 +93,9 @@ class Manifests:
             lease_until=epoch_milliseconds(now + lease),
             changed_at=iso_utc(now),
         )
-        changes: dict[str, Any] = {
-            "state": claimed.state,
-            "attempt": claimed.attempt,
-            "owner": owner,
-            "lease_until": claimed.lease_until,
-            "changed_at": claimed.changed_at,
-            **open_attributes(row, claimed.state),
-        }
+        names = ("state", "attempt", "owner", "lease_until", "changed_at")
+        changes: dict[str, Any] = {name: getattr(claimed, name) for name in names}
+        changes |= open_attributes(row, claimed.state)
         if claimed.earlier_owners:
             changes["earlier_owners"] = list(claimed.earlier_owners)
         try:
@@ -203,6 +199,10 @@ class Manifests:
         except RefusedError:
             return is_forced_by(self._current(row.id), row, request)
         return True
+
+    def relinquish(self, row: ManifestRow, document: str) -> bool:
+        """DONE stays DONE, and no later generation reads the files of ``document``; False: the row has changed."""
+        return relinquish(self._table, row, document)
 
     def supersede(
         self, sources: Sequence[ManifestRow], successors: Sequence[Manifest], reason: str, now: datetime

@@ -24,7 +24,7 @@ class SweepSettings:
     listing_hours: float = 6
     """Minimum interval between two such listings."""
     listing_days: float = 2
-    """Window of modification times that a listing covers; ``backfill`` finds older objects."""
+    """Minimum window of modification times that a listing covers; it also reaches back to the last complete one."""
 
     def __post_init__(self) -> None:
         check_range("sweep.publishing_minutes", self.publishing_minutes, 1, 1440)

@@ -2,9 +2,12 @@
 
 ============  ==========================================================================================
 ``take``      the whole protocol, in its order
+``intent``    what an invocation is about to own, for the sweep in case it crashes
+``known``     arrivals that have an owner, found by reading before anything is written
 ``draft``     arrivals to drafts of manifests, pure
 ``record``    arrival rows written, each naming its manifest
-``resolve``   rows that name another owner: duplicates, and arrivals to adopt from an abandoned manifest
+``resolve``   rows that exist already: duplicates, and arrivals to adopt
+``returned``  files that were put again after their manifest could not read them
 ``enqueue``   the manifest's document, its row, its pointer
 ``pointer``   one pointer in the stream's inbox
 ``outcome``   the outcome of each arrival
@@ -12,6 +15,7 @@
 """
 
 from router.ownership.draft import Draft, RoutedArrival, cut_drafts
+from router.ownership.intent import Intent, delete_intent, read_intent
 from router.ownership.outcome import ArrivalOutcome, Ownership
 from router.ownership.pointer import write_pointer
 from router.ownership.resolve import OWNER_GRACE
@@ -21,9 +25,12 @@ __all__ = [
     "OWNER_GRACE",
     "ArrivalOutcome",
     "Draft",
+    "Intent",
     "Ownership",
     "RoutedArrival",
     "cut_drafts",
+    "delete_intent",
+    "read_intent",
     "take_ownership",
     "write_pointer",
 ]

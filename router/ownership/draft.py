@@ -26,8 +26,8 @@ class RoutedArrival:
     lane: Lane
     reason: str
     """Why this lane; a sentence for people."""
-    abandoned_row: ArrivalRow | None = None
-    """The current arrival row, where it names an ABANDONED manifest; None: a new arrival, without a row."""
+    adopted_row: ArrivalRow | None = None
+    """The current arrival row, which has no owner that will convert the file; None: a new arrival, without a row."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,11 +27,14 @@ class ArrivalOutcome(StrEnum):
     OWNED = "owned"
     """A manifest of this invocation has it and is QUEUED."""
     DUPLICATE = "duplicate"
-    """An existing manifest has it already, or it is IGNORED already."""
+    """An existing manifest has it already, or it is IGNORED as before."""
     IGNORED = "ignored"
     """No rule selects it; the ledger has the reason."""
     UNSETTLED = "unsettled"
     """Not known yet: its event must not be acknowledged, so that it is redelivered."""
+    POSTPONED = "postponed"
+    """It was put again while its manifest is being converted. Its event can be acknowledged: its intent is kept, and
+    the sweep takes it up again until the manifest has ended."""
 
 
 @dataclass(slots=True)

@@ -76,12 +76,12 @@ def record_ignored(
 
 def _write_row(ledger: Ledger, draft: Draft, arrival: RoutedArrival, now: datetime) -> ArrivalRow | None:
     row = ArrivalRow(arrival.file, draft.id, draft.partition, draft.lane, arrival.reason, iso_utc(now))
-    abandoned = arrival.abandoned_row
-    if abandoned is None:
+    adopted = arrival.adopted_row
+    if adopted is None:
         return _confirmed(ledger, row, ledger.arrivals.put)
-    current = _confirmed(ledger, row, lambda row: ledger.arrivals.adopt(abandoned, row))
-    # The row still names the old owner: the unanswered update may be applied late.
-    return None if current is not None and current.manifest == abandoned.manifest else current
+    current = _confirmed(ledger, row, lambda row: ledger.arrivals.adopt(adopted, row))
+    # The row still has no other owner: the unanswered update may be applied late.
+    return None if current is not None and current.manifest == adopted.manifest else current
 
 
 def _confirmed(ledger: Ledger, row: ArrivalRow, write: Callable[[ArrivalRow], ArrivalRow]) -> ArrivalRow | None:

@@ -1,4 +1,4 @@
-"""Arrivals whose rows name another owner: a duplicate, or an arrival to adopt because its owner is presumed dead."""
+"""Arrivals whose rows exist already: a duplicate, or an arrival to adopt because nothing will convert it otherwise."""
 
 from __future__ import annotations
 
@@ -7,40 +7,56 @@ from typing import TYPE_CHECKING
 
 from lake.ledger import State
 from lake.manifest import Identity, Lane
+from lake.partition import Partition
 from router.ownership.draft import RoutedArrival
 from router.ownership.outcome import UNANSWERED, ArrivalOutcome
+from router.ownership.returned import by_owner, take_back, was_put_again
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from lake.ledger import ArrivalRow, Ledger, ManifestRow
     from router.ownership.outcome import Ownership
+    from router.ownership.returned import ReturnedFile
+    from router.services import Services
 
 OWNER_GRACE = timedelta(minutes=5)
 """An owner whose manifest has no row after this time is presumed dead.
 
-Longer than a call of ``take_ownership`` lasts: ``route`` and ``backfill`` time out before, and a sweep owns one page of
-a listing per call. Only duplicate work depends on it, not safety: a live owner that was presumed dead is refused its
-QUEUED row.
+Longer than a call of ``take_ownership`` usually lasts: ``route`` and ``backfill`` time out before. A sweep may run
+longer, but each of its calls owns one page of a listing or one intent, and takes the time at its start. Only duplicate
+work depends on this, not safety: a live owner that was presumed dead is refused its QUEUED row, and the arrivals have
+been adopted.
 """
 
 
 def resolve_owners(
-    ledger: Ledger, owned_elsewhere: Iterable[ArrivalRow], ownership: Ownership, now: datetime
+    services: Services,
+    owned_elsewhere: Iterable[ArrivalRow],
+    offered: Mapping[Identity, RoutedArrival],
+    ownership: Ownership,
+    now: datetime,
 ) -> list[RoutedArrival]:
-    """Set the outcome of arrivals whose owner exists; returns those whose owner is ABANDONED, ready for adoption.
+    """Set the outcome of arrivals whose owner exists; returns those that are ready for adoption.
 
-    An arrival whose owner may still be alive keeps its outcome, UNSETTLED.
+    Adopted are arrivals whose owner is ABANDONED, those that were IGNORED and that a rule routes today, and those that
+    were put again after their owner could not read them. ``offered`` are the arrivals that are routed today. An arrival
+    whose owner may still be alive keeps its outcome, UNSETTLED.
     """
     orphans = []
+    returned: list[ReturnedFile] = []
     owners: dict[str, ManifestRow | None] = {}
     for row in owned_elsewhere:
+        arrival = offered.get(Identity.of(row.file))
         if row.manifest is None:
-            ownership.set_outcome([row.file], ArrivalOutcome.DUPLICATE)
+            if arrival is None:
+                ownership.set_outcome([row.file], ArrivalOutcome.DUPLICATE)
+            else:
+                orphans.append(_no_longer_ignored(arrival, row))
             continue
         try:
-            owner = _owner(ledger, owners, row, now)
+            owner = _owner(services.ledger, owners, row, now)
         except UNANSWERED as error:
             logger.warning("no answer about an owner", uri=row.file.uri, manifest_id=row.manifest, error=str(error))
             continue
@@ -49,9 +65,16 @@ def resolve_owners(
         if owner.state == State.ABANDONED:
             orphans.append(_orphan(row))
             continue
+        if arrival is not None and was_put_again(arrival, row):
+            returned.append((arrival, row))
+            continue
         ownership.set_outcome([row.file], ArrivalOutcome.DUPLICATE)
         if owner.state == State.QUEUED and owner.lane == Lane.STREAM:
             ownership.waiting_in_stream.add(Identity.of(row.file))
+    for manifest, files in by_owner(returned).items():
+        current = owners[manifest]
+        assert current is not None
+        orphans += take_back(services, current, files, ownership)
     return orphans
 
 
@@ -63,6 +86,12 @@ def _owner(ledger: Ledger, owners: dict[str, ManifestRow | None], row: ArrivalRo
     if owners[row.manifest] is None and now - datetime.fromisoformat(row.recorded_at) > OWNER_GRACE:
         owners[row.manifest] = ledger.manifests.abandon(row.manifest, now)
     return owners[row.manifest]
+
+
+def _no_longer_ignored(arrival: RoutedArrival, row: ArrivalRow) -> RoutedArrival:
+    """The arrival as it was recorded, in the lane of today: an earlier one had neither a lane nor a partition."""
+    partition = Partition.of(arrival.partition.dataset, datetime.fromisoformat(row.file.arrived_at))
+    return RoutedArrival(row.file, partition, arrival.lane, f"{arrival.reason} (was IGNORED: {row.reason})", row)
 
 
 def _orphan(row: ArrivalRow) -> RoutedArrival:

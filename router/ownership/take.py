@@ -1,8 +1,9 @@
 """The protocol of ownership: every arrival gets exactly one manifest.
 
-Order of the writes: arrival rows, each naming its manifest; the manifest's document with exactly the files whose rows
-name it; its row QUEUED, on condition that it has none; its pointer in the inbox (stream lane). An event may be
-acknowledged after all of them only.
+Order of the writes: the intent, which names all arrivals of the invocation; arrival rows, each naming its manifest; the
+manifest's document with exactly the files whose rows name it; its row QUEUED, on condition that it has none; its
+pointer in the inbox (stream lane). An event may be acknowledged after all of them only. The intent is deleted once
+every arrival has an owner.
 """
 
 from __future__ import annotations
@@ -10,28 +11,47 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from lake.manifest import new_manifest_id
+from lake.manifest import Identity, new_manifest_id
 from router.ownership.draft import cut_drafts
 from router.ownership.enqueue import enqueue_manifest
-from router.ownership.outcome import ArrivalOutcome, Ownership
+from router.ownership.intent import delete_intent, write_intent
+from router.ownership.known import without_known
+from router.ownership.outcome import UNANSWERED, ArrivalOutcome, Ownership
 from router.ownership.record import record_drafts, record_ignored
 from router.ownership.resolve import resolve_owners
 from router.services import PARALLEL_REQUESTS
+from router.telemetry import logger
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from datetime import datetime
 
     from lake.manifest import ObjectVersion
     from router.ownership.draft import Draft, RoutedArrival
     from router.services import Services
 
+NOT_FINAL = (ArrivalOutcome.UNSETTLED, ArrivalOutcome.POSTPONED)
+"""Outcomes of arrivals that another invocation has to look at again: their intent is kept."""
+
 
 def take_ownership(
-    services: Services, routed: Iterable[RoutedArrival], ignored: Mapping[ObjectVersion, str]
+    services: Services,
+    routed: Iterable[RoutedArrival],
+    ignored: Mapping[ObjectVersion, str],
+    *,
+    skip_known: bool = False,
+    intent: str | None = None,
 ) -> Ownership:
     """Own the routed arrivals, and record the reason of each ignored one.
 
     Each object version may be given once. A request that fails does not raise: its arrivals are UNSETTLED.
+
+    Parameters
+    ----------
+    skip_known
+        Read the rows of all arrivals first, because most have an owner: a read costs less than a refused write.
+    intent
+        Key of an intent that names all routed arrivals already; None: one is written.
     """
     ledger, now = services.ledger, services.clock()
     ownership = Ownership()
@@ -40,9 +60,14 @@ def take_ownership(
         return cut_drafts(arrivals, services.settings, lambda: new_manifest_id(now))
 
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        recorded, owned_elsewhere = record_drafts(ledger, pool, new_drafts(routed), ownership, now)
+        arrivals = without_known(ledger, pool, routed, ownership) if skip_known else list(routed)
+        if intent is None and arrivals:
+            intent = _announce(services, arrivals, ownership, now)
+            arrivals = [] if intent is None else arrivals
+        recorded, owned_elsewhere = record_drafts(ledger, pool, new_drafts(arrivals), ownership, now)
         owned_elsewhere += record_ignored(ledger, pool, ignored, ownership, now)
-        orphans = resolve_owners(ledger, owned_elsewhere, ownership, now)
+        offered = {Identity.of(arrival.file): arrival for arrival in arrivals}
+        orphans = resolve_owners(services, owned_elsewhere, offered, ownership, now)
         adopted, _ = record_drafts(ledger, pool, new_drafts(orphans), ownership, now)
         recorded += adopted
         manifests = list(pool.map(lambda draft: enqueue_manifest(services, draft, now), recorded))
@@ -51,4 +76,16 @@ def take_ownership(
             ownership.set_outcome(draft.files, ArrivalOutcome.UNSETTLED)
         else:
             ownership.add_manifest(manifest)
+    if intent is not None and not any(ownership.outcomes[identity] in NOT_FINAL for identity in offered):
+        delete_intent(services, intent)
     return ownership
+
+
+def _announce(services: Services, arrivals: list[RoutedArrival], ownership: Ownership, now: datetime) -> str | None:
+    """Write the intent; None: it has no answer, and all of its arrivals are UNSETTLED."""
+    try:
+        return write_intent(services, arrivals, now)
+    except UNANSWERED as error:
+        logger.warning("no answer to the write of an intent", arrivals=len(arrivals), error=str(error))
+        ownership.set_outcome((arrival.file for arrival in arrivals), ArrivalOutcome.UNSETTLED)
+        return None

@@ -13,7 +13,8 @@ from lake.manifest import Identity, Lane
 from lake.partition import Partition
 from router.ownership import ArrivalOutcome, Ownership, RoutedArrival, take_ownership
 from router.route.decide_lane import decide_lane
-from router.route.parse import parse_arrivals
+from router.route.lookup import VersionLookup
+from router.route.parse import parse_events
 from router.services import Services, container_services
 from router.streaming import ensure_running
 from router.telemetry import count, count_bytes, logger, metrics
@@ -42,15 +43,19 @@ def route(event: SQSEvent, services: Services) -> dict[str, Any]:
     messages: dict[str, list[Identity]] = {}
     arrivals: dict[Identity, ObjectVersion] = {}
     failed = []
+    lookup = VersionLookup(services)
     for message in event.records:
         try:
-            files = parse_arrivals(message)
-        except InvalidInputError as error:
-            logger.error("message refused", message_id=message.message_id, error=str(error))
+            files = [lookup.complete(announced) for announced in parse_events(message)]
+        except (InvalidInputError, BotoCoreError, ClientError) as error:
+            logger.error("message refused: it is redelivered", message_id=message.message_id, error=str(error))
             failed.append(message.message_id)
             continue
         messages[message.message_id] = [Identity.of(file) for file in files]
-        arrivals.update((Identity.of(file), file) for file in files)
+        for file in files:
+            # The later of two events tells that the file was put again.
+            known = arrivals.get(Identity.of(file), file)
+            arrivals[Identity.of(file)] = max(file, known, key=lambda version: version.arrived_at)
     ownership = route_arrivals(services, arrivals.values())
     unsettled = {identity for identity, outcome in ownership.outcomes.items() if outcome == ArrivalOutcome.UNSETTLED}
     if ownership.waiting_in_stream and not _ensure_stream_runs(services):
@@ -91,6 +96,7 @@ def _record_metrics(ownership: Ownership, failed: int) -> None:
     count("Arrivals", len(ownership.outcomes))
     count("Duplicates", ownership.count(ArrivalOutcome.DUPLICATE))
     count("Ignored", ownership.count(ArrivalOutcome.IGNORED))
+    count("Postponed", ownership.count(ArrivalOutcome.POSTPONED))
     count("NotAcknowledged", failed)
     for lane in Lane:
         manifests = [manifest for manifest in ownership.manifests if manifest.lane == lane]

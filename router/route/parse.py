@@ -1,7 +1,8 @@
-"""SQS messages to arrivals."""
+"""SQS messages to the object versions that they announce. Pure."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_plus
@@ -19,7 +20,28 @@ TEST_EVENT = "s3:TestEvent"
 """S3 sends it once when the notification is configured."""
 
 
-def parse_arrivals(message: SQSRecord) -> list[ObjectVersion]:
+@dataclass(frozen=True, slots=True)
+class AnnouncedVersion:
+    """An object version as its event describes it; what the event lacks is None."""
+
+    bucket: str
+    key: str
+    etag: str | None
+    size: int | None
+    """Bytes."""
+    instant: datetime
+    """Time of the event, aware."""
+    version_id: str | None
+    """``null``: the event says that the object was put while the bucket had no versions."""
+
+    def version(self) -> ObjectVersion:
+        """The arrival of a complete event. Raises ``ValueError`` without size or ETag."""
+        if self.size is None or self.etag is None:
+            raise ValueError("the event has no size or no ETag")
+        return ObjectVersion.of(self.bucket, self.key, self.etag, self.size, self.instant, self.version_id)
+
+
+def parse_events(message: SQSRecord) -> list[AnnouncedVersion]:
     """The object versions that a message announces; none for S3's test event and for removals.
 
     Raises
@@ -32,7 +54,7 @@ def parse_arrivals(message: SQSRecord) -> list[ObjectVersion]:
         if body.get("Event") == TEST_EVENT:
             return []
         records = list(S3Event(body).records)
-        return [_arrival(record) for record in records if record.event_name.startswith("ObjectCreated:")]
+        return [_announced(record) for record in records if record.event_name.startswith("ObjectCreated:")]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InvalidInputError(
             f"message {message.message_id} is not a valid S3 event ({error!r}): "
@@ -40,13 +62,14 @@ def parse_arrivals(message: SQSRecord) -> list[ObjectVersion]:
         ) from error
 
 
-def _arrival(record: S3EventRecord) -> ObjectVersion:
+def _announced(record: S3EventRecord) -> AnnouncedVersion:
     item = record.s3.get_object
-    return ObjectVersion.of(
+    size = item.get("size")
+    return AnnouncedVersion(
         record.s3.bucket.name,
         unquote_plus(item["key"], errors="strict"),
-        item["eTag"],
-        int(item.get("size") or 0),
+        item.get("eTag") or None,
+        None if size is None else int(size),
         datetime.fromisoformat(record.event_time),
-        item.get("versionId"),
+        item.get("versionId") or None,
     )

@@ -2,72 +2,131 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from lake.partition import Partition
 from lake.time import iso_utc
-from router.dataset_rules import named_datasets
 from router.listing import ListingProgress, ListingRequest, find_unrecorded
+from router.sweep.datasets import find_datasets
+from router.sweep.progress import read_progress, write_progress
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from router.services import Services
+    from collections.abc import Sequence
 
+    from lake.settings.sweep import SweepSettings
+    from router.sweep.repair import Repair
+
+LISTING = "input"
 ONE_HOUR = timedelta(hours=1)
+HOUR_FORMAT = "%Y-%m-%dT%H"
 
 
 @dataclass(frozen=True, slots=True)
 class InputSearch:
-    """Position of the listing of the input bucket."""
+    """Position of the listing of the input bucket: rounds over all datasets, whose hours join without a gap."""
 
     begun_at: str = ""
     """Start of the current or last round, ISO 8601, UTC; empty: there was none."""
+    first: str = ""
+    """First hour of that round, ``YYYY-MM-DDTHH``, inclusive."""
+    last: str = ""
+    """Its last hour, inclusive."""
+    covered_until: str = ""
+    """Last hour up to which every dataset has been listed; empty: before the first round."""
     dataset: str | None = None
     """The dataset that is being listed; None: the round is complete."""
     token: str | None = None
     """Position within that dataset; None: its beginning."""
+    incomplete: bool = False
+    """A dataset of this round could not be listed: the next round begins where this one did."""
 
 
-def adopt_missed(services: Services, search: InputSearch, stop_at: datetime) -> tuple[InputSearch, dict[str, int]]:
-    """List recent hours of one dataset after another; counts object versions that got an owner as ``adopted``."""
-    adopted = 0
-    search = _begin_round(services, search)
-    while search.dataset is not None and services.clock() < stop_at:
-        request = _request(services, search.dataset, datetime.fromisoformat(search.begun_at))
+def adopt_missed(repair: Repair) -> None:
+    """List recent hours of one dataset after another, and keep the position after each page.
+
+    Counts object versions that got an owner as ``adopted``. A dataset that cannot be listed does not hold back others.
+    """
+    services = repair.services
+    search = _read_search(repair)
+    if search.dataset is None and not _is_due(search, services.clock(), services.settings.sweep):
+        return
+    datasets, all_found = find_datasets(repair)
+    if search.dataset is None:
+        search = begin_round(search, datasets, services.clock(), services.settings.sweep)
+    search = replace(search, incomplete=search.incomplete or not all_found)
+    if search.dataset is None:
+        search = end_round(search, incomplete=search.incomplete)
+        write_progress(services, LISTING, asdict(search))
+    while search.dataset is not None and not repair.expired:
+        search = _list_page(repair, search, datasets)
+        write_progress(services, LISTING, asdict(search))
+
+
+def begin_round(search: InputSearch, datasets: Sequence[str], now: datetime, settings: SweepSettings) -> InputSearch:
+    """The next round. Pure; ``datasets`` are sorted by name.
+
+    It covers whole hours that ended ``sweep.missed_minutes`` before ``now`` (the event of a later object may still be
+    on its way), for ``sweep.listing_days``, and further back to the last complete round, however long ago that was.
+    """
+    end = now.astimezone(UTC) - timedelta(minutes=settings.missed_minutes) - ONE_HOUR
+    window = (end - timedelta(days=settings.listing_days)).strftime(HOUR_FORMAT)
+    covered_until = search.covered_until or window
+    return InputSearch(
+        begun_at=iso_utc(now),
+        first=min(window, covered_until),
+        last=end.strftime(HOUR_FORMAT),
+        covered_until=covered_until,
+        dataset=_following("", datasets),
+    )
+
+
+def _is_due(search: InputSearch, now: datetime, settings: SweepSettings) -> bool:
+    """Whether ``sweep.listing_hours`` have passed since the last round began."""
+    interval = timedelta(hours=settings.listing_hours)
+    return not search.begun_at or now - datetime.fromisoformat(search.begun_at) >= interval
+
+
+def _list_page(repair: Repair, search: InputSearch, datasets: Sequence[str]) -> InputSearch:
+    """List one page; the position after it."""
+    assert search.dataset is not None
+    dataset, token, is_listed = search.dataset, None, False
+    with repair.isolated("dataset", dataset=dataset):
         before = ListingProgress.of(search.token).recorded
-        result = find_unrecorded(services, request, search.token)
-        if result["recorded"] > before:
-            adopted += result["recorded"] - before
-            logger.warning("missed arrivals adopted", dataset=search.dataset, files=result["recorded"] - before)
-        following = search.dataset if result["token"] else _next_dataset(services, search.dataset)
-        search = InputSearch(search.begun_at, following, result["token"])
-    return search, {"adopted": adopted}
-
-
-def _begin_round(services: Services, search: InputSearch) -> InputSearch:
-    """A new round when the last is complete and began ``sweep.listing_hours`` ago; otherwise ``search``."""
-    now = services.clock()
-    interval = timedelta(hours=services.settings.sweep.listing_hours)
-    if search.dataset is not None or (search.begun_at and now - datetime.fromisoformat(search.begun_at) < interval):
+        result = find_unrecorded(repair.services, _request(search), search.token, timedelta(0))
+        adopted = result["recorded"] - before
+        if adopted:
+            repair.counts["adopted"] += adopted
+            logger.warning("missed arrivals adopted", dataset=dataset, files=adopted)
+        token, is_listed = result["token"], True
+    search = replace(search, token=token, incomplete=search.incomplete or not is_listed)
+    if token is not None:
         return search
-    return InputSearch(iso_utc(now), _next_dataset(services, ""))
+    following = _following(dataset, datasets)
+    search = replace(search, dataset=following)
+    return end_round(search, incomplete=search.incomplete) if following is None else search
 
 
-def _next_dataset(services: Services, dataset: str) -> str | None:
-    """The known dataset that follows by name; None: ``dataset`` was the last."""
-    names = named_datasets(services.settings.datasets)
-    names |= {row.name for row in services.ledger.datasets.all()}
-    return min((name for name in names if name > dataset), default=None)
+def end_round(search: InputSearch, *, incomplete: bool) -> InputSearch:
+    """The end of a round: its hours count as covered only if all of its datasets were listed. Pure."""
+    return search if incomplete else replace(search, covered_until=max(search.covered_until, search.last))
 
 
-def _request(services: Services, dataset: str, begun: datetime) -> ListingRequest:
-    """Whole hours that ended ``sweep.missed_minutes`` ago: the event of a later object may still be on its way."""
-    sweep = services.settings.sweep
-    last = begun - timedelta(minutes=sweep.missed_minutes) - ONE_HOUR
-    first = last - timedelta(days=sweep.listing_days)
-    from_hour, to_hour = (Partition.of(dataset, instant).stamp for instant in (first, last))
-    reason = f"found by the sweep, {from_hour} to {to_hour}"
+def _following(dataset: str, datasets: Sequence[str]) -> str | None:
+    return min((name for name in datasets if name > dataset), default=None)
+
+
+def _request(search: InputSearch) -> ListingRequest:
+    assert search.dataset is not None
+    reason = f"found by the sweep, {search.first} to {search.last}"
     # A version whose event was lost is an arrival of its own, even when another version has replaced it since.
-    return ListingRequest(dataset, from_hour, to_hour, reason, every_version=True)
+    return ListingRequest(search.dataset, search.first, search.last, reason, every_version=True, leave_unsettled=True)
+
+
+def _read_search(repair: Repair) -> InputSearch:
+    try:
+        return InputSearch(**read_progress(repair.services, LISTING))
+    except TypeError:
+        # Another version of the code has written it.
+        return InputSearch()

@@ -7,36 +7,40 @@ from typing import TYPE_CHECKING
 
 from lake.layout import parse_generation
 from lake.ledger import State
+from router.sweep.progress import read_progress, write_progress
 from router.telemetry import logger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lake.ledger import ManifestRow
-    from router.services import Services
+    from router.sweep.repair import Repair
 
 
-def delete_objects(services: Services, bucket: str, after: str, stop_at: datetime) -> tuple[str, dict[str, int]]:
-    """Delete unpublished objects of a bucket, from the key ``after`` on until ``stop_at``.
+def delete_objects(repair: Repair, bucket: str, listing: str) -> None:
+    """Delete unpublished objects of a bucket, from where the last sweep stopped; the position is kept after each page.
 
-    Rows are read consistently after the page that lists their objects.
-
-    Returns
-    -------
-    The key to continue after, empty at the end of the bucket; and counts of ``deleted`` and of ``foreign`` objects.
+    Rows are read consistently after the page that lists their objects. Counts ``deleted`` and ``foreign`` objects.
     Foreign objects are kept: this system has not written them, or the ledger does not know their manifest.
+
+    Parameters
+    ----------
+    listing
+        Name under which the position is kept.
     """
-    counts = {"deleted": 0, "foreign": 0}
-    while services.clock() < stop_at:
+    services = repair.services
+    after = str(read_progress(services, listing).get("after", ""))
+    while not repair.expired:
         page = services.s3.list_objects_v2(Bucket=bucket, StartAfter=after)
         keys = [item["Key"] for item in page.get("Contents", [])]
-        deleted, foreign = _delete_from_page(services, bucket, keys)
-        counts["deleted"] += deleted
-        counts["foreign"] += foreign
-        if not page["IsTruncated"]:
-            return "", counts
-        after = keys[-1]
-    return after, counts
+        seen = _delete_from_page(repair, bucket, keys)
+        is_end = seen == len(keys) and not page["IsTruncated"]
+        position = "" if is_end else keys[seen - 1] if seen else after
+        if position != after:
+            write_progress(services, listing, {"after": position})
+        if is_end:
+            return
+        after = position
 
 
 def may_delete(row: ManifestRow, generation: int, now: datetime, grace: timedelta) -> bool:
@@ -52,23 +56,27 @@ def may_delete(row: ManifestRow, generation: int, now: datetime, grace: timedelt
     return generation < row.generation or (generation == row.generation and row.state == State.FAILED)
 
 
-def _delete_from_page(services: Services, bucket: str, keys: Sequence[str]) -> tuple[int, int]:
-    grace = timedelta(minutes=services.settings.sweep.grace_minutes)
+def _delete_from_page(repair: Repair, bucket: str, keys: Sequence[str]) -> int:
+    """Number of keys, from the first one, that were looked at before the time was over."""
+    services = repair.services
     rows: dict[str, ManifestRow | None] = {}
-    deleted = foreign = 0
-    for key in keys:
-        parsed = parse_generation(key)
-        row = None
-        if parsed is not None:
-            manifest, generation = parsed
-            if manifest not in rows:
-                rows[manifest] = services.ledger.manifests.get(manifest)
-            row = rows[manifest]
-        if parsed is None or row is None:
-            foreign += 1
-            continue
-        if may_delete(row, generation, services.clock(), grace):
-            services.s3.delete_object(Bucket=bucket, Key=key)
-            deleted += 1
-            logger.info("object deleted", manifest_id=row.id, key=key, state=row.state, generation=row.generation)
-    return deleted, foreign
+    for number, key in enumerate(keys):
+        # At least one: the position moves on with every page.
+        if number and repair.expired:
+            return number
+        with repair.isolated("object", bucket=bucket, key=key):
+            parsed = parse_generation(key)
+            if parsed is not None and parsed[0] not in rows:
+                rows[parsed[0]] = services.ledger.manifests.get(parsed[0])
+            row = None if parsed is None else rows[parsed[0]]
+            if parsed is None or row is None:
+                repair.counts["foreign"] += 1
+            elif may_delete(row, parsed[1], services.clock(), _grace(repair)):
+                services.s3.delete_object(Bucket=bucket, Key=key)
+                repair.counts["deleted"] += 1
+                logger.info("object deleted", manifest_id=row.id, key=key, state=row.state, generation=row.generation)
+    return len(keys)
+
+
+def _grace(repair: Repair) -> timedelta:
+    return timedelta(minutes=repair.services.settings.sweep.grace_minutes)

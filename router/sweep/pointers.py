@@ -18,27 +18,28 @@ from router.telemetry import logger
 if TYPE_CHECKING:
     from lake.ledger import ManifestRow
     from router.services import Services
+    from router.sweep.repair import Repair
 
 
-def renew_pointers(services: Services, stop_at: datetime) -> dict[str, int]:
+def renew_pointers(repair: Repair) -> None:
     """Write one more pointer to each waiting manifest, and make sure that the streaming job runs.
 
     A pointer in the inbox may have been read already, so its presence proves nothing. But every pointer in the inbox
     doubles the wait for the next one, so that the inbox stays small while no stream runs. Counts ``repointed``.
     """
-    repointed = 0
+    services = repair.services
     for hint in services.ledger.manifests.open(Lane.STREAM, State.QUEUED):
-        if services.clock() >= stop_at:
+        if repair.expired:
             break
-        row = services.ledger.manifests.get(hint.id)
-        if row is None or row.state != State.QUEUED or row.lane != Lane.STREAM or not _is_due(services, row):
-            continue
-        write_pointer(services, row.id)
-        repointed += 1
-        logger.warning("pointer renewed", manifest_id=row.id, queued_since=row.changed_at)
-    if repointed and ensure_running(services):
+        with repair.isolated("pointer", manifest_id=hint.id):
+            row = services.ledger.manifests.get(hint.id)
+            if row is None or row.state != State.QUEUED or row.lane != Lane.STREAM or not _is_due(services, row):
+                continue
+            write_pointer(services, row.id)
+            repair.counts["repointed"] += 1
+            logger.warning("pointer renewed", manifest_id=row.id, queued_since=row.changed_at)
+    if repair.counts["repointed"] and ensure_running(services):
         logger.info("streaming run started")
-    return {"repointed": repointed}
 
 
 def _is_due(services: Services, row: ManifestRow) -> bool:

@@ -1,39 +1,30 @@
-"""Positions of the sweep's listings, kept between sweeps; losing them only repeats work."""
+"""Positions of the sweep's listings, kept after each page: a sweep that is killed loses one page of its work.
+
+Each listing has a document of its own, so that saving one position never overwrites another. Losing one only repeats
+work, unless the sweep was off for longer than ``sweep.listing_days``.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lake.errors import InvalidInputError
 from lake.layout import sweep_key
 from router.documents import read_document, write_document
-from router.sweep.missed import InputSearch
 
 if TYPE_CHECKING:
     from router.services import Services
 
 
-@dataclass(frozen=True, slots=True)
-class SweepProgress:
-    """Where each listing continues."""
-
-    search: InputSearch = field(default_factory=InputSearch)
-    lake_after: str = ""
-    """Key of the last object of the lake that was checked; empty: from the beginning."""
-    quarantine_after: str = ""
-    """The same of the quarantine."""
-
-
-def read_progress(services: Services) -> SweepProgress:
-    """The positions of the last sweep; the beginning when there are none or they cannot be read."""
+def read_progress(services: Services, listing: str) -> dict[str, Any]:
+    """The position that the last sweep has kept; empty: the beginning."""
     try:
-        body = read_document(services, sweep_key())
-        return SweepProgress(InputSearch(**body.pop("search")), **body)
-    except (InvalidInputError, ValueError, TypeError, KeyError, AttributeError):
-        return SweepProgress()
+        body = read_document(services, sweep_key(listing))
+    except (InvalidInputError, ValueError):
+        return {}
+    return body if isinstance(body, dict) else {}
 
 
-def write_progress(services: Services, progress: SweepProgress) -> None:
-    """Keep the positions for the next sweep."""
-    write_document(services, sweep_key(), asdict(progress))
+def write_progress(services: Services, listing: str, position: dict[str, Any]) -> None:
+    """Keep a position for the next sweep."""
+    write_document(services, sweep_key(listing), position)

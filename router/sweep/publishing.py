@@ -12,33 +12,36 @@ from lake.publish import roll_forward
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from router.services import Services
+    from router.sweep.repair import Repair
 
 
-def finish_publishing(services: Services, stop_at: datetime) -> dict[str, int]:
+def finish_publishing(repair: Repair) -> None:
     """Finish publishes that take longer than ``sweep.publishing_minutes``.
 
     Counts ``rolledForward`` manifests, which are DONE, and ``vanished`` ones, FAILED because their uploads are gone.
     """
-    limit = timedelta(minutes=services.settings.sweep.publishing_minutes)
-    counts = {"rolledForward": 0, "vanished": 0}
     for lane in Lane:
-        for hint in services.ledger.manifests.open(lane, State.PUBLISHING):
-            if services.clock() >= stop_at:
-                return counts
-            row = services.ledger.manifests.get(hint.id)
-            if row is None or row.state != State.PUBLISHING:
-                continue
-            if services.clock() - datetime.fromisoformat(row.changed_at) < limit:
-                continue
-            resources = services.resources
-            control, buckets = resources.control_bucket, resources.output_buckets
-            try:
-                state = roll_forward(services.s3, services.ledger, control, row, services.clock, buckets)
-            except NewerDocumentError as error:
-                logger.warning("publish left to a newer version", manifest_id=row.id, reason=str(error))
-                continue
-            counts["rolledForward"] += state == State.DONE
-            counts["vanished"] += state == State.FAILED
-            logger.warning("publish rolled forward", manifest_id=row.id, state=state, publishing_since=row.changed_at)
-    return counts
+        for hint in repair.services.ledger.manifests.open(lane, State.PUBLISHING):
+            if repair.expired:
+                return
+            with repair.isolated("publish", manifest_id=hint.id):
+                _finish(repair, hint.id)
+
+
+def _finish(repair: Repair, manifest: str) -> None:
+    services = repair.services
+    limit = timedelta(minutes=services.settings.sweep.publishing_minutes)
+    row = services.ledger.manifests.get(manifest)
+    if row is None or row.state != State.PUBLISHING:
+        return
+    if services.clock() - datetime.fromisoformat(row.changed_at) < limit:
+        return
+    control, buckets = services.resources.control_bucket, services.resources.output_buckets
+    try:
+        state = roll_forward(services.s3, services.ledger, control, row, services.clock, buckets)
+    except NewerDocumentError as error:
+        logger.warning("publish left to a newer version", manifest_id=row.id, reason=str(error))
+        return
+    repair.counts["rolledForward"] += state == State.DONE
+    repair.counts["vanished"] += state == State.FAILED
+    logger.warning("publish rolled forward", manifest_id=row.id, state=state, publishing_since=row.changed_at)

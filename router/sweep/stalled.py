@@ -10,20 +10,20 @@ from lake.manifest import Lane
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from router.services import Services
+    from router.sweep.repair import Repair
 
 
-def report_stalled(services: Services, stop_at: datetime) -> dict[str, int]:
+def report_stalled(repair: Repair) -> None:
     """Report manifests that are open for longer than ``sweep.stalled_hours``; counts them as ``stalled``."""
+    services = repair.services
     limit = timedelta(hours=services.settings.sweep.stalled_hours)
-    stalled = 0
     for lane in Lane:
         for state in OPEN_STATES:
             for row in services.ledger.manifests.open(lane, state):
                 # Oldest first: the rest of this state is younger.
-                if services.clock() >= stop_at or services.clock() - datetime.fromisoformat(row.created_at) < limit:
+                if repair.expired or services.clock() - datetime.fromisoformat(row.created_at) < limit:
                     break
-                stalled += 1
+                repair.counts["stalled"] += 1
                 logger.warning(
                     "manifest without progress",
                     manifest_id=row.id,
@@ -33,4 +33,3 @@ def report_stalled(services: Services, stop_at: datetime) -> dict[str, int]:
                     attempt=row.attempt,
                     reason=row.reason,
                 )
-    return {"stalled": stalled}

@@ -13,40 +13,43 @@ from router.telemetry import logger
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
-    from datetime import datetime
 
     from mypy_boto3_s3.type_defs import MultipartUploadTypeDef
 
     from lake.ledger import ManifestRow
     from router.services import Services
+    from router.sweep.repair import Repair
 
 UNPUBLISHABLE = frozenset({State.DONE, State.FAILED, State.SUPERSEDED})
 
 
-def abort_uploads(services: Services, stop_at: datetime) -> dict[str, int]:
+def abort_uploads(repair: Repair) -> None:
     """Abort uploads of attempts that can never be published; counts them as ``aborted``.
 
     Rows are read consistently after the page that lists their uploads, so they hold for every listed upload.
     """
-    aborted = 0
-    for bucket in (services.resources.lake_bucket, services.resources.quarantine_bucket):
-        for page in _pages(services, bucket, stop_at):
+    services = repair.services
+    for bucket in services.resources.output_buckets:
+        for page in _pages(repair, bucket):
             rows: dict[str, ManifestRow | None] = {}
             committed: dict[str, frozenset[str] | None] = {}
             for upload in page:
                 parsed = parse_generation(upload["Key"])
                 if parsed is None:
                     continue
+                if repair.expired:
+                    return
                 manifest, generation = parsed
-                if manifest not in rows:
-                    row = rows[manifest] = services.ledger.manifests.get(manifest)
-                    committed[manifest] = None if row is None else _committed_uploads(services, row)
-                row = rows[manifest]
-                if row is not None and may_abort(row, generation, upload["UploadId"], committed[manifest]):
-                    abort_upload(services.s3, bucket, upload["Key"], upload["UploadId"])
-                    aborted += 1
-                    logger.info("upload aborted", manifest_id=manifest, key=upload["Key"], state=row.state)
-    return {"aborted": aborted}
+                with repair.isolated("upload", manifest_id=manifest, key=upload["Key"]):
+                    if manifest not in rows:
+                        row = services.ledger.manifests.get(manifest)
+                        committed[manifest] = None if row is None else _committed_uploads(services, row)
+                        rows[manifest] = row
+                    row = rows[manifest]
+                    if row is not None and may_abort(row, generation, upload["UploadId"], committed[manifest]):
+                        abort_upload(services.s3, bucket, upload["Key"], upload["UploadId"])
+                        repair.counts["aborted"] += 1
+                        logger.info("upload aborted", manifest_id=manifest, key=upload["Key"], state=row.state)
 
 
 def may_abort(row: ManifestRow, generation: int, upload_id: str, committed: Collection[str] | None) -> bool:
@@ -70,10 +73,10 @@ def _committed_uploads(services: Services, row: ManifestRow) -> frozenset[str] |
     return frozenset(item.upload_id for item in (*document.objects, *document.quarantine))
 
 
-def _pages(services: Services, bucket: str, stop_at: datetime) -> Iterator[Sequence[MultipartUploadTypeDef]]:
+def _pages(repair: Repair, bucket: str) -> Iterator[Sequence[MultipartUploadTypeDef]]:
     markers: dict[str, Any] = {}
-    while services.clock() < stop_at:
-        page = services.s3.list_multipart_uploads(Bucket=bucket, **markers)
+    while not repair.expired:
+        page = repair.services.s3.list_multipart_uploads(Bucket=bucket, **markers)
         yield page.get("Uploads", [])
         if not page.get("IsTruncated"):
             return

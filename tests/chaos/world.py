@@ -121,7 +121,8 @@ class World:
         etag = response["ETag"].strip('"')
         version = response.get("VersionId") if self.versions else None
         self.numbers += 1
-        time = self.now.isoformat(timespec="milliseconds")
+        # The emulator stamps the object with the machine's clock: its event is not older.
+        time = max(self.now, datetime.now(UTC)).isoformat(timespec="milliseconds")
         record = s3_record(
             key, size=len(body.data), eTag=etag, versionId=version, bucket=self.resources.input_bucket, time=time
         )

@@ -109,10 +109,15 @@ class FakeS3:
         response: Response = {"KeyCount": len(page), "IsTruncated": len(keys) > size}
         return response | ({"Contents": page} if page else {})
 
-    def list_object_versions(self, *, Bucket: str, Prefix: str, KeyMarker: str = "") -> Response:
+    def list_object_versions(
+        self, *, Bucket: str, Prefix: str, KeyMarker: str = "", Delimiter: str | None = None
+    ) -> Response:
         current = {key: {"null": item} for key, item in self.buckets[Bucket].items()}
         by_key = self.versions.get(Bucket, current)
         keys = sorted(key for key in by_key if key.startswith(Prefix) and key > KeyMarker)
+        if Delimiter is not None:
+            folders = {Prefix + key.removeprefix(Prefix).partition(Delimiter)[0] + Delimiter for key in keys}
+            return {"CommonPrefixes": [{"Prefix": folder} for folder in sorted(folders)], "IsTruncated": False}
         versions = []
         for key in keys[: self.PAGE_SIZE]:
             latest = self.buckets[Bucket].get(key)

@@ -50,7 +50,8 @@ def test_the_order_of_writes_is_documents_then_one_supersede_then_pointers() -> 
     assert writes["hand-over"][-3:] == [DOCUMENT, SUPERSEDE, "delete_object"]
     poison = writes["poison"]
     assert poison[poison.index(SUPERSEDE) - 2 : poison.index(SUPERSEDE)] == [DOCUMENT, DOCUMENT]
-    assert writes["route"][:3] == ["put_item"] * 3
+    assert writes["route"][:4] == [DOCUMENT, *["put_item"] * 3]
+    assert writes["route"][-1] == "delete_object"
 
 
 @contextmanager

@@ -159,8 +159,9 @@ def test_an_execution_with_a_quarantine_succeeds_and_notifies_as_settle_says(
 
 
 def test_backfill_finds_all_objects_and_starts_overnight(stubbed: StubbedMachines) -> None:
-    # Given a listing that takes two calls.
-    first, last = {**TOTALS, "found": 2, "token": "next"}, {**TOTALS, "token": None}
+    # Given a listing that takes two calls, the second one after a wait.
+    first = {**TOTALS, "found": 2, "token": "next", "waitSeconds": 1}
+    last = {**TOTALS, "token": None, "waitSeconds": 0}
     stubbed.set_answers("stub-backfill", REQUEST, first, last)
     # When a person starts it.
     result = output(stubbed.run("backfill", {"dataset": "orders"}))
@@ -182,7 +183,7 @@ def test_backfill_finds_all_objects_and_starts_overnight(stubbed: StubbedMachine
 
 
 def test_a_dry_backfill_only_plans(stubbed: StubbedMachines) -> None:
-    stubbed.set_answers("stub-backfill", {**REQUEST, "dryRun": True}, {**TOTALS, "token": None})
+    stubbed.set_answers("stub-backfill", {**REQUEST, "dryRun": True}, {**TOTALS, "token": None, "waitSeconds": 0})
     stubbed.set_answers("stub-plan", {"runs": 4})
     end = stubbed.run("backfill", {"dataset": "orders", "dryRun": True})
     assert output(end) == {"dryRun": True, "search": TOTALS, "plan": {"runs": 4}}

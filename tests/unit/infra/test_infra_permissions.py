@@ -28,6 +28,7 @@ ACTIONS_BY_CALL = {
     "create_multipart_upload": {"s3:PutObject"},
     "create_table": {"glue:CreateTable"},
     "delete_object": {"s3:DeleteObject"},
+    "get_bucket_versioning": {"s3:GetBucketVersioning"},
     "get_job_run": {"glue:GetJobRun"},
     "get_job_runs": {"glue:GetJobRuns"},
     "get_object": {"s3:GetObject", "s3:GetObjectVersion"},

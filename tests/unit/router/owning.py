@@ -19,8 +19,9 @@ URGENT, ALSO_URGENT, NOT_URGENT = "orders/urgent/a.json", "orders/urgent/b.json"
 IGNORED = "orders/d.csv"
 KEYS = (URGENT, ALSO_URGENT, NOT_URGENT, IGNORED)
 ROUTED = (URGENT, ALSO_URGENT, NOT_URGENT)
-WRITES = 4 + 2 * 4 + 1 + 1
-"""Arrival rows; document, dataset, row and partition of two manifests; a pointer; the start of the stream."""
+WRITES = 1 + 4 + 2 * 4 + 1 + 1 + 1
+"""The intent; arrival rows; document, dataset, row and partition of two manifests; a pointer; the end of the intent;
+the start of the stream."""
 EVERY_WRITE = range(1, WRITES + 1)
 
 

@@ -83,7 +83,8 @@ def test_an_unknown_action_is_refused(deployment: Deployment) -> None:
 def test_objects_without_an_event_become_arrivals_of_the_batch_lane(deployment: Deployment) -> None:
     put(deployment, "orders/a.json", "orders/b ü+\n.JSON", "orders/c.csv", "clicks/d.json")
     result = find(deployment)
-    assert result == {"token": None, "found": 2, "known": 0, "recorded": 2, "unsettled": 0, "bytes": 6}
+    totals = {"found": 2, "known": 0, "recorded": 2, "unsettled": 0, "bytes": 6}
+    assert result == {"token": None, "waitSeconds": 0, **totals}
     assert found_files(deployment) == ["orders/a.json", "orders/b ü+\n.JSON"]
     [row] = deployment.ledger.arrivals.versions("input", "orders/a.json")
     assert (row.lane, row.reason) == ("batch", "backfill 2000-01-01T00 to 2100-01-01T23")

@@ -35,12 +35,12 @@ from tests.unit.router.owning import (
 def test_two_crashes_in_a_row_are_adopted_twice(deployment: Deployment) -> None:
     # Given: the first crashes after the arrival rows, the second after it has adopted them
     outside_peak(deployment)
-    deployment.faults.crash_before = 5
+    deployment.faults.crash_before = 1 + 4 + 1
     with pytest.raises(Crash):
         route(event(), deployment.services)
     deployment.faults.reset()
     deployment.wait(2 * OWNER_GRACE)
-    deployment.faults.crash_before = 4 + 2 + 3 + 1
+    deployment.faults.crash_before = 1 + 4 + 2 + 3 + 1
     with pytest.raises(Crash):
         route(event(), deployment.services)
     assert deployment.faults.writes[-6:-1] == ["put_item", "put_item", "update_item", "update_item", "update_item"]
@@ -71,15 +71,15 @@ def test_an_adopted_arrival_keeps_its_partition_and_time(deployment: Deployment)
 def test_an_adoption_without_an_answer_loses_nothing(
     deployment: Deployment, fault: Callable[[Faults, int], None]
 ) -> None:
-    # Given: two arrivals to adopt; the first one's update is the fourth write, after two puts and the fence
+    # Given: two arrivals to adopt; the first one's update is the fifth write, after the intent, two puts and the fence
     keys = ("orders/a.json", "orders/b.json")
     for key in keys:
         orphan(deployment, key, PARTITION, Lane.BATCH)
     deployment.faults.writes.clear()
-    fault(deployment.faults, 4)
+    fault(deployment.faults, 5)
     # When
     unacknowledged = failures(route(event(keys), deployment.services))
-    assert deployment.faults.writes[2:5] == ["put_item", "update_item", "update_item"]
+    assert deployment.faults.writes[3:6] == ["put_item", "update_item", "update_item"]
     deployment.faults.deliver()
     deployment.faults.reset()
     redeliver(deployment, unacknowledged)
@@ -96,7 +96,7 @@ def test_an_invocation_that_was_presumed_dead_acknowledges_nothing(deployment: D
         assert row.manifest is not None
         deployment.ledger.manifests.abandon(row.manifest, deployment.now)
 
-    deployment.faults.pause = (4, meanwhile)
+    deployment.faults.pause = (5, meanwhile)
     # When, Then
     assert failures(route(event((NOT_URGENT,)), deployment.services)) == [NOT_URGENT]
     assert failures(route(event((NOT_URGENT,)), deployment.services)) == []
@@ -120,19 +120,20 @@ def test_a_recent_owner_without_a_row_may_be_alive(deployment: Deployment) -> No
     assert deployment.row("slow").state == State.ABANDONED
 
 
-def test_an_ignored_arrival_stays_ignored(deployment: Deployment) -> None:
+def test_an_ignored_arrival_stays_ignored_while_no_rule_routes_it(deployment: Deployment) -> None:
     deployment.configure(input={"suffixes": [".csv"]})
-    route(event((NOT_URGENT,)), deployment.services)
-    deployment.configure()
-    assert failures(route(event((NOT_URGENT,)), deployment.services)) == []
+    for _ in range(2):
+        assert failures(route(event((NOT_URGENT,)), deployment.services)) == []
     assert owners(deployment) == Counter()
+    [row] = deployment.ledger.arrivals.versions("input", NOT_URGENT)
+    assert row.manifest is None
 
 
 def test_a_manifest_that_fails_does_not_affect_others(deployment: Deployment) -> None:
     # Given: the arrival row of the first file has no answer
     outside_peak(deployment)
     deployment.configure(batch={"manifest_files": 1})
-    deployment.faults.drop = 1
+    deployment.faults.drop = 2
     keys = ("orders/a.json", "orders/b.json")
     [unacknowledged] = failures(route(event(keys), deployment.services))
     assert owners(deployment) == Counter({*keys} - {unacknowledged})
@@ -141,5 +142,6 @@ def test_a_manifest_that_fails_does_not_affect_others(deployment: Deployment) ->
 def test_one_write_per_file_and_four_or_five_per_manifest(deployment: Deployment) -> None:
     keys = [f"orders/{number}.json" for number in range(50)]
     route(batch(message("m1", *(s3_record(key) for key in keys))), deployment.services)
-    expected: dict[str, Any] = {"put_item": 50 + 1, "put_object": 2, "update_item": 2, "start_job_run": 1}
+    expected: dict[str, Any] = {"put_item": 50 + 1, "update_item": 2, "start_job_run": 1}
+    expected |= {"put_object": 1 + 2, "delete_object": 1}
     assert Counter(deployment.faults.writes) == Counter(expected)

@@ -61,8 +61,9 @@ def test_a_duplicate_changes_nothing(deployment: Deployment) -> None:
     assert failures(answer) == []
     [row] = deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)
     assert row.files == 1
-    assert deployment.faults.writes == ["put_item", "start_job_run"]
+    assert deployment.faults.writes == ["put_object", "put_item", "delete_object", "start_job_run"]
     assert len(deployment.keys("control", "inbox/")) == 1
+    assert deployment.keys("control", "intents/") == []
     assert deployment.ledger.partitions.hours("orders", "2026-11-20T09", "2026-11-20T09")[0]["files"] == 1
 
 
@@ -98,12 +99,12 @@ def test_a_message_that_is_not_an_event_fails_alone(deployment: Deployment) -> N
 
 
 def test_an_event_is_redelivered_when_the_stream_cannot_be_started(deployment: Deployment) -> None:
-    # Given: the fifth write and those after it are fine, but StartJobRun has no answer
+    # Given: a duplicate whose writes (intent, row, end of the intent) are fine, but StartJobRun has no answer
     event = batch(message("m1", s3_record("orders/a.ndjson")))
     route(event, deployment.services)
     deployment.glue.runs.clear()
     deployment.faults.writes.clear()
-    deployment.faults.drop = 2
+    deployment.faults.drop = 4
     # When, Then: also a duplicate makes sure that the stream runs
     assert failures(route(event, deployment.services)) == ["m1"]
     assert failures(route(event, deployment.services)) == []

@@ -8,12 +8,16 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from lake.errors import InvalidInputError
 from lake.manifest import ObjectVersion
-from router.route.parse import parse_arrivals
+from router.route.parse import AnnouncedVersion, parse_events
 from tests.unit.router.events import message, raw_message, s3_record
 
 
 def parsed(*records: dict[str, Any]) -> list[ObjectVersion]:
-    return parse_arrivals(SQSRecord(message("m1", *records)))
+    return [announced.version() for announced in announced_by(*records)]
+
+
+def announced_by(*records: dict[str, Any]) -> list[AnnouncedVersion]:
+    return parse_events(SQSRecord(message("m1", *records)))
 
 
 @pytest.mark.parametrize(
@@ -74,21 +78,30 @@ def test_a_removal_may_lack_size_and_etag() -> None:
 
 def test_the_test_event_announces_nothing() -> None:
     body = {"Service": "Amazon S3", "Event": "s3:TestEvent", "Time": "2026-11-20T09:30:00.000Z", "Bucket": "input"}
-    assert parse_arrivals(SQSRecord(raw_message("m1", json.dumps(body)))) == []
+    assert parse_events(SQSRecord(raw_message("m1", json.dumps(body)))) == []
 
 
 @pytest.mark.parametrize("body", ["", "no JSON", "[]", "{}", '{"Records": [{}]}', '{"Records": [7]}', '"text"'])
 def test_anything_else_names_the_message(body: str) -> None:
     with pytest.raises(InvalidInputError, match="message m1 is not a valid S3 event"):
-        parse_arrivals(SQSRecord(raw_message("m1", body)))
+        parse_events(SQSRecord(raw_message("m1", body)))
 
 
-@pytest.mark.parametrize("name", ["eTag", "key"])
-def test_a_record_that_cannot_be_pinned_is_refused(name: str) -> None:
+def test_a_record_without_a_key_is_refused() -> None:
     record = s3_record("orders/a.json")
-    del record["s3"]["object"][name]
+    del record["s3"]["object"]["key"]
     with pytest.raises(InvalidInputError):
         parsed(record)
+
+
+@pytest.mark.parametrize("name", ["eTag", "size"])
+def test_what_an_event_lacks_is_unknown_and_not_empty(name: str) -> None:
+    record = s3_record("orders/a.json")
+    del record["s3"]["object"][name]
+    [announced] = announced_by(record)
+    assert (announced.etag is None, announced.size is None) == (name == "eTag", name == "size")
+    with pytest.raises(ValueError, match="no size or no ETag"):
+        announced.version()
 
 
 def test_a_key_that_is_not_utf8_is_refused() -> None:

@@ -13,6 +13,7 @@ NOTHING = {
     "vanished": 0,
     "released": 0,
     "repointed": 0,
+    "resumed": 0,
     "adopted": 0,
     "aborted": 0,
     "deleted": 0,

@@ -83,7 +83,7 @@ def test_foreign_objects_are_kept_and_counted(deployment: Deployment) -> None:
 def test_listings_continue_where_the_last_sweep_ran_out_of_time(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given more objects than a page, and a clock that lets one page pass
+    # Given more objects than a page, and a clock that lets each sweep look at one object
     answers = []
     listing = deployment.raw_s3.list_objects_v2
     for number in range(5):
@@ -96,11 +96,11 @@ def test_listings_continue_where_the_last_sweep_ran_out_of_time(
         return listing(**{**request, "MaxKeys": 2})
 
     monkeypatch.setattr(deployment.raw_s3, "list_objects_v2", one_page)
-    # When the sweep runs three times, then once more
-    counts = [sweep(deployment.services)["foreign"] for _ in range(4)]
+    # When the sweep runs as often as there are objects, then once more
+    counts = [sweep(deployment.services)["foreign"] for _ in range(6)]
     # Then each continues after the one before, and the next round starts from the beginning
-    assert counts == [2, 2, 1, 2]
-    assert answers == ["", "orders/1", "orders/3", ""]
+    assert counts == [1] * 6
+    assert answers == ["", *(f"orders/{number}" for number in range(4)), ""]
 
 
 def test_an_object_whose_event_was_lost_gets_an_owner(deployment: Deployment) -> None:

@@ -1,0 +1,65 @@
+"""All datasets that the input bucket may have files of: of the rules, of the ledger, and of the bucket's folders."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lake.settings.checks import DATASET_NAME
+from lake.settings.routing import FOLDER
+from router.dataset_rules import named_datasets
+from router.telemetry import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from router.services import Services
+    from router.sweep.repair import Repair
+
+
+def find_datasets(repair: Repair) -> tuple[list[str], bool]:
+    """Datasets sorted by name; False: not all folders could be listed, so some datasets may be missing.
+
+    A dataset whose events were all lost is not in the ledger: only its folder tells of it, also when all of its
+    current objects have been deleted.
+    """
+    services = repair.services
+    names = named_datasets(services.settings.datasets)
+    names |= {row.name for row in services.ledger.datasets.all()}
+    # The other half of the time is for the listing of what was found.
+    stop_at = services.clock() + (repair.stop_at - services.clock()) / 2
+    all_found = True
+    for rule in services.settings.datasets:
+        if rule.name != FOLDER:
+            continue
+        is_listed = False
+        with repair.isolated("folders", prefix=rule.prefix):
+            for page in _pages(services, rule.prefix, stop_at):
+                names |= _names(page, rule.prefix)
+                is_listed = not page["IsTruncated"]
+            if not is_listed:
+                logger.error(
+                    "too many folders to list: datasets without an event are not found, name them in [[datasets]]",
+                    prefix=rule.prefix,
+                )
+        all_found = all_found and is_listed
+    return sorted(names), all_found
+
+
+def _names(page: Any, prefix: str) -> set[str]:  # noqa: ANN401
+    folders = (item["Prefix"].removeprefix(prefix).rstrip("/") for item in page.get("CommonPrefixes", []))
+    return {folder for folder in folders if DATASET_NAME.fullmatch(folder)}
+
+
+def _pages(services: Services, prefix: str, stop_at: datetime) -> Iterator[Any]:
+    markers: dict[str, Any] = {}
+    while services.clock() < stop_at:
+        page = services.s3.list_object_versions(
+            Bucket=services.resources.input_bucket, Prefix=prefix, Delimiter="/", **markers
+        )
+        yield page
+        if not page["IsTruncated"]:
+            return
+        markers = {"KeyMarker": page["NextKeyMarker"]}
+        if page.get("NextVersionIdMarker"):
+            markers["VersionIdMarker"] = page["NextVersionIdMarker"]

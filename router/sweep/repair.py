@@ -1,0 +1,43 @@
+"""One repair of a sweep: its time, its counts, and the errors of single items, which end neither it nor the others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from router.telemetry import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from router.services import Services
+
+
+@dataclass(slots=True)
+class Repair:
+    """What a repair may use, and what it reports."""
+
+    services: Services
+    stop_at: datetime
+    """No item is begun after it: the next sweep continues. Aware, UTC."""
+    counts: Counter[str] = field(default_factory=Counter)
+    """What was repaired, by kind."""
+    errors: list[Exception] = field(default_factory=list)
+    """Errors of single items. The sweep raises the first one after all repairs, so that an alarm is raised."""
+
+    @property
+    def expired(self) -> bool:
+        """Whether the time is over."""
+        return self.services.clock() >= self.stop_at
+
+    @contextmanager
+    def isolated(self, item: str, **context: object) -> Iterator[None]:
+        """Inside this block an error, whatever it is, is logged with ``context`` and ends the work on ``item`` only."""
+        try:
+            yield
+        except Exception as error:
+            logger.exception("a repair failed: the next sweep tries it again", extra={"item": item, **context})
+            self.errors.append(error)

@@ -1,0 +1,119 @@
+"""Missed events: whatever the dataset, the pause between two sweeps or the version, the object gets an owner."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lake.ledger import State
+from lake.manifest import Lane, read_manifest
+from lake.settings.sweep import SweepSettings
+from router.sweep.handler import sweep
+from router.sweep.missed import InputSearch, begin_round, end_round
+from tests.unit.router.conftest import Deployment
+
+NOW = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
+A_WEEK = timedelta(days=7)
+
+
+def put(deployment: Deployment, *keys: str) -> datetime:
+    for key in keys:
+        deployment.raw_s3.put_object(Bucket="input", Key=key, Body=b"{}\n")
+    modified: datetime = deployment.raw_s3.head_object(Bucket="input", Key=keys[-1])["LastModified"]
+    return modified
+
+
+def owned_keys(deployment: Deployment) -> list[str]:
+    rows = deployment.ledger.manifests.open(Lane.BATCH, State.QUEUED)
+    manifests = [read_manifest(deployment.raw_s3, "control", row.id, ("input",)) for row in rows]
+    return sorted(file.key for manifest in manifests for file in manifest.files)
+
+
+@pytest.mark.parametrize("prefix", ["", "landing/"])
+def test_a_dataset_that_the_ledger_has_never_seen_is_found_by_its_folder(deployment: Deployment, prefix: str) -> None:
+    # Given files of new datasets, next to a folder that is not one and a file in no folder
+    deployment.configure(datasets=[{"name": "{folder}", "prefix": prefix}])
+    wanted = [f"{prefix}{name}/a.json" for name in ("clicks", "orders")]
+    modified = put(deployment, *wanted, f"{prefix}Not-A-Name/a.json", f"{prefix}a.json", "elsewhere.json")
+    deployment.now = modified + timedelta(hours=7)
+    # When
+    counts = sweep(deployment.services)
+    # Then
+    assert counts["adopted"] == 2
+    assert owned_keys(deployment) == wanted
+
+
+def test_versions_that_were_overwritten_or_deleted_since_are_found(deployment: Deployment) -> None:
+    # Given a key that was overwritten twice, and another under a delete marker, in a dataset without current objects
+    deployment.raw_s3.put_bucket_versioning(Bucket="input", VersioningConfiguration={"Status": "Enabled"})
+    put(deployment, "orders/a.json", "orders/a.json", "orders/a.json")
+    modified = put(deployment, "gone/b.json")
+    deployment.raw_s3.delete_object(Bucket="input", Key="gone/b.json")
+    deployment.now = modified + timedelta(hours=7)
+    # When
+    sweep(deployment.services)
+    # Then each version is an arrival
+    assert owned_keys(deployment) == ["gone/b.json", *["orders/a.json"] * 3]
+
+
+def test_a_sweep_that_was_off_for_a_week_looks_back_a_week(deployment: Deployment) -> None:
+    # Given a round before the object was put, and no sweep for a week
+    modified = put(deployment, "orders/a.json")
+    deployment.now = modified - timedelta(hours=1)
+    assert sweep(deployment.services)["adopted"] == 0
+    deployment.wait(A_WEEK)
+    # When
+    counts = sweep(deployment.services)
+    # Then
+    assert counts["adopted"] == 1
+
+
+rounds = st.lists(
+    st.tuples(st.integers(1, 60 * 24 * 30), st.booleans(), st.floats(10, 600), st.integers(1, 10)), min_size=1
+)
+
+
+@given(rounds)
+def test_rounds_join_without_a_gap_whenever_they_begin(plan: list[tuple[int, bool, float, int]]) -> None:
+    # Given rounds at arbitrary times, some of which could not list a dataset, with settings that change
+    search, now, covered = InputSearch(), NOW, ""
+    for minutes, incomplete, missed_minutes, days in plan:
+        now += timedelta(minutes=minutes)
+        settings = SweepSettings(missed_minutes=missed_minutes, listing_days=days)
+        search = begin_round(search, ["orders"], now, settings)
+        # Then each begins no later than the last hour that the complete rounds before have covered
+        assert not covered or search.first <= covered
+        assert search.first <= search.last or search.last < covered
+        search = end_round(search, incomplete=incomplete)
+        if not incomplete:
+            covered = max(covered, search.last)
+        elif not covered:
+            covered = search.first
+
+
+def test_a_dataset_that_cannot_be_listed_holds_back_no_other_and_is_listed_later(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given two datasets, of which S3 refuses to list the first
+    modified = put(deployment, "clicks/a.json", "orders/a.json")
+    deployment.now = modified + timedelta(hours=7)
+    listing = deployment.raw_s3.list_object_versions
+    refused = ["clicks/"]
+
+    def refuse(**request: Any) -> Any:
+        if request["Prefix"] in refused:
+            raise RuntimeError("refused")
+        return listing(**request)
+
+    monkeypatch.setattr(deployment.raw_s3, "list_object_versions", refuse)
+    # When
+    with pytest.raises(RuntimeError, match="refused"):
+        sweep(deployment.services)
+    # Then the second has an owner; and the first has one when it can be listed, however long that takes
+    assert owned_keys(deployment) == ["orders/a.json"]
+    refused.clear()
+    deployment.wait(A_WEEK)
+    sweep(deployment.services)
+    assert owned_keys(deployment) == ["clicks/a.json", "orders/a.json"]
