@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Message, Receive, Send], Awaitable[None]]
+Event = Any
+"""A value of the ASGI protocol, which the servers type each in their own way."""
+App = Callable[[Event, Event, Event], Awaitable[None]]
+"""An ASGI application: ``app(scope, receive, send)``."""
 
 _OPEN_PATHS = ("/_ministack/health", "/_ministack/cfn-response/", "/_ministack/cfn-signal/")
 """Needed without an access key: the start of the cloud, and answers of CloudFormation, whose paths hold a token."""
@@ -23,7 +23,7 @@ def only_own_requests(app: App, port: int) -> App:
     """
     hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
 
-    async def checked(scope: Message, receive: Receive, send: Send) -> None:
+    async def checked(scope: Event, receive: Event, send: Event) -> None:
         reason = _refusal(scope, hosts) if scope["type"] in ("http", "websocket") else None
         if reason is None:
             await app(scope, receive, send)
@@ -38,7 +38,7 @@ def only_own_requests(app: App, port: int) -> App:
     return checked
 
 
-def _refusal(scope: Message, hosts: set[str]) -> str | None:
+def _refusal(scope: Mapping[str, Any], hosts: set[str]) -> str | None:
     headers = [(name.lower(), value.decode("latin-1")) for name, value in scope.get("headers", ())]
     named = [value for name, value in headers if name == b"host"]
     if len(named) != 1 or named[0] not in hosts:

@@ -165,7 +165,7 @@ def test_a_queued_file_is_promoted_and_the_stream_converts_it(two: list[LocalUp]
 def test_a_failed_manifest_is_converted_by_the_command_that_explain_names(two: list[LocalUp]) -> None:
     # Given a manifest that is FAILED, because its document was damaged.
     cloud = two[1]
-    s3, states = (isolation.client(name, cloud.printed("endpoint")) for name in ("s3", "stepfunctions"))
+    s3, states = (cloud.client(name) for name in ("s3", "stepfunctions"))
     uri, place = f"s3://{cloud.printed('InputBucket')}/returns/a.ndjson", ("--local", "--stage", cloud.stage)
     s3.put_object(Bucket=cloud.printed("InputBucket"), Key="returns/a.ndjson", Body=b'{"a":1}\n{"a":2}\n')
 

@@ -47,7 +47,7 @@ def backfill_that_dies(scenario: Scenario, dataset: str, number: int) -> None:
     """A backfill that died ten minutes ago, before its n-th write."""
     faults, deployment = Faults(), scenario.deployment
     faults.crash_before = number
-    dynamodb = isolation.session().resource(
+    dynamodb = isolation.session(scenario.cloud.access_key).resource(
         "dynamodb", endpoint_url=scenario.cloud.endpoint, config=isolation.client_config()
     )
     services = Services(

@@ -11,6 +11,7 @@ import lake.publish
 import router.sweep.objects
 import transform.audit
 import transform.finalize
+import transform.give_up
 from lake.commit import SourceCount
 from lake.ledger.table import Condition, LedgerTable
 from tests.model.changed_source import changed_source
@@ -53,7 +54,7 @@ def commit_after_a_release() -> AbstractContextManager[Any]:
 def abort_before_the_release() -> AbstractContextManager[Any]:
     """The uploads of a commit without an answer are aborted while it may still be applied."""
     commit = changed_source(transform.finalize._commit, "give_up(context, claim, COMMIT_UNSETTLED, ())", "pass")
-    give_up = transform.finalize.give_up
+    give_up = transform.give_up.give_up
 
     def abort_first(context: Any, claim: Any, reason: str, uploaded: Any, *arguments: Any, **options: Any) -> None:
         for item in uploaded:
@@ -73,13 +74,13 @@ def leave_the_quarantine_out_of_the_commit_document() -> AbstractContextManager[
 
 
 def quarantine_no_excluded_file() -> AbstractContextManager[Any]:
-    return patch("transform.finalize._quarantine_excluded", lambda *_: [])
+    return patch("transform.finalize.quarantine_excluded", lambda *_: [])
 
 
 @contextmanager
 def audit_nothing() -> Any:
     with ExitStack() as stack:
-        for check in ("_check_results", "_check_rows"):
+        for check in ("_check_results", "_check_rows", "_check_rejects"):
             stack.enter_context(patch.object(transform.audit, check, lambda *_: None))
         stack.enter_context(patch.object(transform.audit, "_source_count", _unchecked_source))
         yield

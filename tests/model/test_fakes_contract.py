@@ -131,7 +131,7 @@ def listed_versions(s3: Any, bucket: str) -> list[Any]:
 @pytest.mark.parametrize("versioning", [False, True])
 def test_s3_lists_versions_like_the_emulator(cloud: LocalCloud, versioning: bool) -> None:
     s3, bucket, fake = cloud.client("s3"), f"contract-{secrets.token_hex(4)}", FakeS3(START)
-    s3.create_bucket(Bucket=bucket)
+    s3.create_bucket(Bucket=bucket, CreateBucketConfiguration=BUCKET_PLACE)
     fake.create_bucket(Bucket="fake")
     if versioning:
         s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})

@@ -17,6 +17,7 @@ from ndjson_arrow import Reader
 from lake.errors import AuditError
 from lake.settings import ConvertSettings
 from tests.unit.native.reader_driver import batch_of
+from transform.chunk_sample import ChunkSample, Sampling
 from transform.parquet_writer import OpenFile, ParquetFiles
 
 if TYPE_CHECKING:
@@ -135,5 +136,5 @@ def test_a_footer_with_another_row_count_is_an_error(tmp_path: Path, monkeypatch
 
 def test_a_full_disk_is_an_error_with_its_number() -> None:
     with pytest.raises(OSError, match="No space left on device") as raised:
-        OpenFile(Path("/dev/full"), ConvertSettings())
+        OpenFile(Path("/dev/full"), ConvertSettings(), ChunkSample(Sampling(), 0))
     assert raised.value.errno == errno.ENOSPC
