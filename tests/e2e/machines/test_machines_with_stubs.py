@@ -202,7 +202,7 @@ def test_a_wrong_backfill_says_what_to_change(stubbed: StubbedMachines) -> None:
 
 
 def test_a_backfill_fails_if_overnight_fails(stubbed: StubbedMachines) -> None:
-    stubbed.set_answers("stub-backfill", REQUEST, {**TOTALS, "token": None})
+    stubbed.set_answers("stub-backfill", REQUEST, {**TOTALS, "token": None, "waitSeconds": 0})
     stubbed.set_answers("stub-settle", verdict("FAILED", "1 manifests failed", notify=True))
     end = stubbed.run("backfill", {})
     assert (end["status"], end["error"]) == ("FAILED", "BackfillFailed")

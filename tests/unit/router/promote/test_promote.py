@@ -169,7 +169,8 @@ def test_unknown_and_ignored_files_are_reported(deployment: Deployment) -> None:
 
 
 def test_an_arrival_whose_manifest_does_not_exist_yet_is_not_promoted(deployment: Deployment) -> None:
-    deployment.faults.crash_before = 2
+    # Given a process that died after the intent and the arrival row
+    deployment.faults.crash_before = 3
     with pytest.raises(Crash):
         owned(deployment, "a")
     deployment.faults.reset()
