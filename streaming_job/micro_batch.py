@@ -66,10 +66,14 @@ def convert_pointers(
     outcomes: list[ConversionOutcome] = []
     for portion in portions(sizes, context.services.settings.stream.batch_bytes):
         converted = _convert_portion(context, portion, wait)
-        outcomes += converted
         if (alarm := format_faults(converted)) is not None:
             context.log(alarm)
             check_environment(context, ids, _queued(context))
+            # The fault is over, or it concerns single objects only.
+            stopped = [outcome.manifest for outcome in converted if outcome.fault is not None]
+            converted = [outcome for outcome in converted if outcome.fault is None]
+            converted += _convert_portion(context, stopped, wait)
+        outcomes += converted
     unanswered = [outcome for outcome in outcomes if outcome.unanswered]
     if unanswered:
         first = unanswered[0]

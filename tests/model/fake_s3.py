@@ -109,6 +109,9 @@ class FakeS3:
         response: Response = {"KeyCount": len(page), "IsTruncated": len(keys) > size}
         return response | ({"Contents": page} if page else {})
 
+    def get_bucket_versioning(self, *, Bucket: str) -> Response:
+        return {"Status": "Enabled"} if Bucket in self.versions else {}
+
     def list_object_versions(
         self, *, Bucket: str, Prefix: str, KeyMarker: str = "", Delimiter: str | None = None
     ) -> Response:

@@ -51,9 +51,12 @@ def commit_after_a_release() -> AbstractContextManager[Any]:
     )
 
 
-def abort_before_the_release() -> AbstractContextManager[Any]:
+@contextmanager
+def abort_before_the_release() -> Any:
     """The uploads of a commit without an answer are aborted while it may still be applied."""
-    commit = changed_source(transform.finalize._commit, "give_up(context, claim, COMMIT_UNSETTLED, ())", "pass")
+    commit = changed_source(
+        transform.finalize._commit, "give_up(context, claim, reason, (), counted=fault is None)", "pass"
+    )
     give_up = transform.give_up.give_up
 
     def abort_first(context: Any, claim: Any, reason: str, uploaded: Any, *arguments: Any, **options: Any) -> None:
@@ -61,7 +64,11 @@ def abort_before_the_release() -> AbstractContextManager[Any]:
             lake.publish.abort_upload(context.services.s3, item.bucket, item.key, item.upload_id)
         give_up(context, claim, reason, (), *arguments, **options)
 
-    return patch.multiple(transform.finalize, _commit=commit, give_up=abort_first)
+    with (
+        patch.multiple(transform.finalize, _commit=commit, give_up=abort_first),
+        patch("transform.convert.give_up", abort_first),
+    ):
+        yield
 
 
 def leave_the_quarantine_out_of_the_commit_document() -> AbstractContextManager[Any]:

@@ -51,10 +51,10 @@ def play(number: int, interruption: str, meanwhile: Callable[[World], object]) -
         manifests = [world.queued(name) for name in "abc"]
         world.after_write = checker.check
         worker(world, None, "first", manifests[:2])
-        world.poisonous = frozenset({"a cause of FAILED"})
         ledger = world.router(None).ledger
         row = ledger.manifests.get(manifests[2])
         assert row is not None
+        world.causes.add((row.id, row.generation))
         assert ledger.manifests.fail(row, "the cause", world.now)
         world.dynamodb.catch_up()
         scheduler: Any = InterruptingScheduler(checker, number, interruption, lambda: meanwhile(world))
