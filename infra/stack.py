@@ -12,12 +12,13 @@ from infra.arrivals import Arrivals
 from infra.assets import Assets
 from infra.catalog import Catalog
 from infra.functions import router_functions
+from infra.grants import Grants
 from infra.jobs import Jobs
 from infra.log_alarms import count_alarm_lines
 from infra.machines import Machines
 from infra.names import StackNames
 from infra.outputs import StackOutputs
-from infra.permissions import Grants, grant_functions, grant_jobs
+from infra.permissions import grant_functions, grant_jobs
 from infra.schedules import Schedules
 from infra.storage import Storage
 from lake.resource_names import ResourceNames

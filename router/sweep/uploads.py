@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lake.commit import read_commit
 from lake.errors import InvalidDocumentError
-from lake.layout import parse_generation
+from lake.layout import PREFLIGHT, parse_generation
 from lake.ledger import State
 from lake.publish import abort_upload
 from router.telemetry import logger
@@ -34,11 +34,17 @@ def abort_uploads(repair: Repair) -> None:
             rows: dict[str, ManifestRow | None] = {}
             committed: dict[str, frozenset[str] | None] = {}
             for upload in page:
+                if repair.expired:
+                    return
+                if upload["Key"].startswith(PREFLIGHT):
+                    # Never completed, and the run that lost its answer does not know it.
+                    with repair.isolated("upload", key=upload["Key"]):
+                        abort_upload(services.s3, bucket, upload["Key"], upload["UploadId"])
+                        repair.counts["aborted"] += 1
+                    continue
                 parsed = parse_generation(upload["Key"])
                 if parsed is None:
                     continue
-                if repair.expired:
-                    return
                 manifest, generation = parsed
                 with repair.isolated("upload", manifest_id=manifest, key=upload["Key"]):
                     if manifest not in rows:

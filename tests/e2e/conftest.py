@@ -50,3 +50,8 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
             outputs, isolation.session(cloud.access_key), cloud.endpoint, isolation.client_config()
         )
         yield Scenario(cloud, deployment)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What all tests together have used is looked at by the last one."""
+    items.sort(key=lambda item: item.path.name == "test_used_permissions.py")

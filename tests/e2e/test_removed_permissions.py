@@ -1,0 +1,61 @@
+"""A role that lacks one permission: what needs it fails with a sentence that names role and action; nothing is lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lake.ledger import State
+from tests.e2e.removed_permission import logs, role_name, sentences, without
+from tests.e2e.waiting import wait_for
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.e2e.scenario import Scenario
+
+
+@pytest.mark.parametrize("action", ["s3:PutObject", "dynamodb:PutItem", "sqs:ReceiveMessage"])
+def test_route_says_what_it_may_not_do_and_takes_the_file_afterwards(scenario: Scenario, action: str) -> None:
+    # Given a role without a permission
+    iam, folder = scenario.cloud.client("iam"), scenario.cloud.logs_dir
+    role, key = role_name(iam, "RouterrouteRole"), f"lacking/{action.replace(':', '-')}.ndjson"
+    with without(iam, role, action):
+        file = scenario.put(key, ['{"a": 1}'])
+        # Then the log names both; a queue that may not be read shows in its age, so on AWS the event source tells
+        pattern = "emulator.log" if action.startswith("sqs:") else "lambda/*route*.log"
+        wait_for("the refusal", lambda: sentences(logs(folder, pattern), role, action))
+        assert scenario.manifest_of(file) is None
+    # When it has the permission again, then the event is delivered again
+    scenario.wait_state(file, State.QUEUED)
+
+
+@pytest.mark.parametrize(
+    ("part", "action"),
+    [
+        ("MachinesOvernightRole", "lambda:InvokeFunction"),
+        ("MachinesOvernightRole", "glue:StartJobRun"),
+        ("RouterplanRole", "dynamodb:Query"),
+        ("RoutersettleRole", "s3:ListBucket"),
+        ("JobsRole", "s3:PutObject"),
+        ("JobsRole", "dynamodb:UpdateItem"),
+    ],
+)
+def test_a_night_names_the_missing_permission_and_the_next_one_converts(
+    scenario: Scenario, part: str, action: str, tmp_path: Path
+) -> None:
+    # Given a file that waits for the night, and a role without a permission
+    iam, dataset = scenario.cloud.client("iam"), f"{part}{action.replace(':', '')}".lower()
+    file = scenario.put(f"{dataset}/a.ndjson", ['{"a": 1}'])
+    scenario.wait_state(file, State.QUEUED)
+    role, overnight = role_name(iam, part), scenario.deployment.outputs.overnight
+    with without(iam, role, action):
+        refused = scenario.execute(overnight, {"dataset": dataset})
+    # Then the night fails, and its cause is a sentence of role and action
+    assert refused["status"] == "FAILED"
+    assert sentences(refused["cause"].replace("\\n", "\n"), role, action), refused["cause"]
+    # When it has the permission again, then the next night converts the file
+    granted = scenario.execute(overnight, {"dataset": dataset})
+    assert granted["status"] == "SUCCEEDED", granted.get("cause")
+    assert sorted(scenario.lake_rows(dataset, tmp_path)) == ['{"a": "1"}']

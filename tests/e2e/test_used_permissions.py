@@ -1,0 +1,45 @@
+"""Every permission of the template is used by these tests, or docs/security.md says why it is granted.
+
+It has to run after the others: ``tests/e2e/conftest.py`` puts it last.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.e2e import command_line_uses
+from tests.e2e.permission_record import granted, never_used, used
+
+if TYPE_CHECKING:
+    from tests.e2e.scenario import Scenario
+
+E2E = Path(__file__).parent
+PAGE = E2E.parents[1] / "docs/security.md"
+STACK = "hybrid-router-e2e"
+ROW = re.compile(r"^\| ([A-Za-z, ]+) \| ((?:`[a-z0-9]+:[A-Za-z*]+`(?:, )?)+) \| \S.* \|$", re.MULTILINE)
+MODULES = {path.name for path in E2E.glob("test_*.py")}
+
+
+def explained() -> set[tuple[str, str]]:
+    """Role and action of each row of the page's table."""
+    return {
+        (role, action)
+        for roles, actions in ROW.findall(PAGE.read_text(encoding="utf-8"))
+        for role in roles.split(", ")
+        for action in re.findall(r"`([^`]+)`", actions)
+    }
+
+
+def test_every_permission_is_used_or_explained(scenario: Scenario, request: pytest.FixtureRequest) -> None:
+    if missing := MODULES - {item.path.name for item in request.session.items}:
+        pytest.skip(f"only after all end-to-end tests; not selected: {', '.join(sorted(missing))}")
+    # Given everything that the roles used while the end-to-end tests ran
+    uses = used(scenario.cloud.logs_dir / "permissions.jsonl", STACK) | command_line_uses.USES
+    # Then every grant was used or has its reason, and no reason is left over
+    unused = never_used(granted(scenario.cloud.client("iam"), STACK), uses)
+    assert unused - explained() == set(), "granted and never used: remove the grant, or say in docs/security.md why"
+    assert explained() - unused == set(), "docs/security.md calls them unused: they were used, or are not granted"
