@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lake.layout import lake_key, quarantine_key
+from lake.layout import lake_key, preflight_key, quarantine_key
 from lake.ledger import CommitReference, State
 from lake.manifest import Lane
 from router.sweep.handler import sweep
@@ -28,6 +28,13 @@ def test_uploads_are_aborted_only_when_no_publish_can_need_them(deployment: Depl
     assert stray.key not in left
     assert late.key not in left
     assert len(left) == 6
+
+
+def test_uploads_that_a_preflight_left_are_aborted(deployment: Deployment) -> None:
+    for bucket in ("lake", "quarantine"):
+        upload(deployment, bucket, preflight_key("jr_1"))
+    assert changes(sweep(deployment.services)) == {"aborted": 2}
+    assert not unfinished(deployment)
 
 
 def test_uploads_of_a_superseded_manifest_and_of_an_earlier_generation_are_aborted(deployment: Deployment) -> None:
