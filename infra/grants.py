@@ -62,12 +62,12 @@ class Grants:
         self._allow_in_control(role, ("s3:PutObject",), *prefixes)
 
     def own_arrivals(self, role: iam.Role) -> None:
-        """Take ownership: write manifests, and write and delete intents.
+        """Take ownership: write manifests and pointers, and write and delete intents.
 
         The commit document of an earlier manifest says whether it has read a file that was put again, and a list of
         files that it leaves to others is added.
         """
-        self.write_control(role, layout.MANIFESTS, layout.INTENTS, layout.EXCLUSIONS)
+        self.write_control(role, layout.MANIFESTS, layout.INBOX, layout.INTENTS, layout.EXCLUSIONS)
         self._allow_in_control(role, ("s3:DeleteObject",), layout.INTENTS)
         self.read_control(role, layout.MANIFESTS, layout.COMMITS, layout.EXCLUSIONS)
 

@@ -46,7 +46,6 @@ def _route(grants: Grants, role: iam.Role) -> None:
     grants.create_rows(role)
     grants.own_arrivals(role)
     grants.look_up_events(role)
-    grants.write_control(role, layout.INBOX)
     grants.start_stream(role)
 
 
@@ -92,7 +91,7 @@ def _sweep(grants: Grants, role: iam.Role) -> None:
     grants.create_rows(role)
     grants.own_arrivals(role)
     grants.read_control(role, layout.INTENTS, layout.SWEEP)
-    grants.write_control(role, layout.INBOX, layout.RESULTS, layout.SWEEP)
+    grants.write_control(role, layout.RESULTS, layout.SWEEP)
     grants.publish(role)
     grants.list_input(role)
     grants.start_stream(role)

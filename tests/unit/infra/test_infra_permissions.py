@@ -112,6 +112,19 @@ def test_only_jobs_and_functions_with_a_selection_may_list_the_input(assembly: A
     assert allowed == {"Routerplan", "Routerbackfill", "Routerpromote", "Routerreprocess", "Jobs"}
 
 
+def test_what_takes_ownership_may_also_write_pointers(assembly: Assembly) -> None:
+    # Given the roles that may write below each prefix of the control bucket
+    writers: dict[str, set[str]] = {"intents/": set(), "inbox/": set()}
+    for name, statement in assembly.statements():
+        if "s3:PutObject" in listed(statement["Action"]):
+            for prefix, roles in writers.items():
+                if f"/{prefix}*" in str(statement["Resource"]):
+                    roles.add(re.sub(r"RoleDefaultPolicy\w+", "", name))
+    # Then whoever adopts an arrival of the stream lane may write its pointer: a backfill as well
+    assert {"Routerroute", "Routerbackfill", "Routersweep"} == writers["intents/"]
+    assert writers["intents/"] <= writers["inbox/"]
+
+
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
 def test_every_function_has_its_handler_and_its_permissions(assembly: Assembly, spec) -> None:
     function = assembly.one("AWS::Lambda::Function", f"Router{spec.name.replace('_', '')}Function")
