@@ -164,5 +164,13 @@ def _topic(cloud: LocalCloud) -> tuple[str, str]:
     topic = sns.create_topic(Name="stub-notifications")["TopicArn"]
     queue = sqs.create_queue(QueueName="stub-notifications")["QueueUrl"]
     arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    send = {
+        "Effect": "Allow",
+        "Principal": {"Service": "sns.amazonaws.com"},
+        "Action": "sqs:SendMessage",
+        "Resource": arn,
+    }
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [send]})
+    sqs.set_queue_attributes(QueueUrl=queue, Attributes={"Policy": policy})
     sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)
     return topic, queue

@@ -14,7 +14,9 @@ TOTALS = {"found": 3, "known": 2, "recorded": 1, "unsettled": 0, "bytes": 30}
 
 def force(stubbed: StubbedMachines, *, dry_run: bool) -> tuple[str, dict[str, Any]]:
     """Run a backfill with force whose reprocess takes two calls; returns the execution's name and output."""
-    stubbed.set_answers("stub-backfill", {**HOURS, "dryRun": dry_run, "force": True}, {**TOTALS, "token": None})
+    stubbed.set_answers(
+        "stub-backfill", {**HOURS, "dryRun": dry_run, "force": True}, {**TOTALS, "token": None, "waitSeconds": 0}
+    )
     stubbed.set_answers("stub-reprocess", {"queued": 1, "token": "next"}, {"queued": 2, "token": None})
     end = stubbed.run("backfill", {**HOURS, "force": True})
     assert end["status"] == "SUCCEEDED", end
