@@ -9,7 +9,7 @@ OUTPUT ?= demo-output
 STAGE ?= dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-code test-cloud unit integration e2e fuzz chaos mutants load bench check hooks format
+.PHONY: help setup demo test test-modules test-stack unit integration e2e fuzz chaos mutants load bench check hooks format
 .PHONY: check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-machines
 .PHONY: check-workflows check-rust-format check-rust
 .PHONY: wheels install synth local-up clean
@@ -26,17 +26,17 @@ demo: setup ## both lanes on this machine, with proof; DATA=<file or folder> tak
 test: setup ## everything that CI runs: all checks, then all tests
 	@$(MAKE) --no-print-directory check
 	@$(PY) -m coverage erase
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-code test-cloud
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-modules test-stack
 	@$(PY) -m coverage combine --quiet
 	@$(PY) -m coverage report
 
 # Histories of the model and of chaos repeat the same lines a million times: measured, they would take twice as long.
-test-code: setup ## half of the tests: units, and what plays histories and random input
-	@$(PY) -m coverage run -m pytest tests/unit
+test-modules: setup ## half of the tests: units, conversion on a real Spark session, histories and random input
+	@$(PY) -m coverage run -m pytest tests/unit tests/integration
 	@$(PY) -m pytest tests/fuzz tests/model tests/load tests/chaos
 
-test-cloud: setup ## the other half: on a real Spark session and on the whole local cloud
-	@$(PY) -m coverage run -m pytest tests/integration tests/e2e
+test-stack: setup ## the other half: the whole stack, deployed on the local cloud
+	@$(PY) -m coverage run -m pytest tests/e2e
 
 unit: setup ## pure tests and tests of single services
 	@$(PY) -m pytest tests/unit

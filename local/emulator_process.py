@@ -19,7 +19,7 @@ from local import isolation
 from local.glue_launch import GlueSettings
 from local.glue_runs import GlueRuns
 from local.own_requests import only_own_requests
-from local.processes import kill_session
+from local.processes import kill_followers
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,8 @@ def _end_with_owner(runs: GlueRuns) -> None:
     while os.read(0, 1):
         pass
     runs.kill_all()
-    kill_session(os.getpid())
+    kill_followers(os.getpid())
+    os._exit(0)
 
 
 if __name__ == "__main__":

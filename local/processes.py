@@ -15,7 +15,14 @@ _POLL_SECONDS = 0.01
 
 
 def kill_session(leader: int) -> None:
-    """SIGKILL every process of the session that ``leader`` opened, the leader last; does not wait for their end.
+    """SIGKILL every process of the session that ``leader`` opened, the leader last; does not wait for their end."""
+    kill_followers(leader)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+def kill_followers(leader: int) -> None:
+    """SIGKILL every process of the session that ``leader`` opened, but not the leader.
 
     The session holds all descendants that did not open their own, also those whose parent has ended. The process group
     is not enough: Spark's Python workers leave it. There are several rounds, because a process can fork while others
@@ -28,8 +35,6 @@ def kill_session(leader: int) -> None:
                 process.kill()
         if not members:
             break
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(leader, signal.SIGKILL)
 
 
 def end_session(leader: int) -> None:
