@@ -36,7 +36,7 @@ class InvalidDocumentError(TerminalError):
 
 
 class NewerDocumentError(TransientError):
-    """This version cannot read a commit document, which is the committed one: the version that wrote it publishes."""
+    """A newer version has written a document that this one cannot read: it is left to the version that wrote it."""
 
 
 class OwnershipError(TransientError):

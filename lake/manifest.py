@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lake.documents import encode_document, put_document
-from lake.errors import InvalidDocumentError
+from lake.errors import HybridRouterError, InvalidDocumentError, NewerDocumentError
 from lake.layout import manifest_key
 from lake.partition import Partition
 from lake.time import iso_utc
@@ -128,13 +128,13 @@ def decode_manifest(text: bytes, allowed_buckets: Collection[str]) -> Manifest:
     ------
     InvalidDocumentError
         The text is not a manifest, or names a bucket that is not in ``allowed_buckets``.
+    NewerDocumentError
+        A newer version has written it.
     """
     try:
         body: dict[str, Any] = json.loads(text)
         if body["format"] != MANIFEST_FORMAT:
-            raise InvalidDocumentError(
-                f"manifest format {body['format']!r} is unknown: deploy the version that wrote it"
-            )
+            raise _unknown_format(body["format"])
         files = tuple(ObjectVersion(b, k, etag, size, at, version) for b, k, version, etag, size, at in body["files"])
         partition = Partition(body["dataset"], body["date"], body["hour"])
         manifest = Manifest(body["id"], Lane(body["lane"]), partition, body["created_at"], files)
@@ -151,6 +151,15 @@ def decode_manifest(text: bytes, allowed_buckets: Collection[str]) -> Manifest:
     return manifest
 
 
+def _unknown_format(number: object) -> HybridRouterError:
+    if isinstance(number, int) and number > MANIFEST_FORMAT:
+        return NewerDocumentError(
+            f"this version cannot read manifest format {number}: a newer version of hybrid-router will convert it, "
+            "deploy it again"
+        )
+    return InvalidDocumentError(f"manifest format {number!r} is unknown: no version has written it")
+
+
 def write_manifest(s3: S3Client, control_bucket: str, manifest: Manifest) -> None:
     """Put the document; ids are unique, so one invocation only writes it."""
     put_document(s3, control_bucket, manifest_key(manifest.id), encode_manifest(manifest))
@@ -163,6 +172,8 @@ def read_manifest(s3: S3Client, control_bucket: str, manifest_id: str, allowed_b
     ------
     InvalidDocumentError
         It is not the document of this manifest, or names a bucket that is not in ``allowed_buckets``.
+    NewerDocumentError
+        A newer version has written it.
     ClientError
         ``NoSuchKey``, among others.
     """

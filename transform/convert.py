@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.commands import advise_reprocess
-from lake.errors import HybridRouterError, InvalidDocumentError, TransientError
+from lake.errors import HybridRouterError, InvalidDocumentError, NewerDocumentError, TransientError
 from lake.ledger import State
 from transform.claim_manifest import claim_or_finish
 from transform.environment_fault import fault_of
@@ -170,6 +170,9 @@ class _Conversion:
         context, services = self._context, self._context.services
         try:
             return plan_attempt(context, claim)
+        except NewerDocumentError as error:
+            give_up(context, claim, str(error), (), counted=False)
+            return ConversionOutcome(claim.row.id, WAITING, reason=str(error))
         except (InvalidDocumentError, services.s3.exceptions.NoSuchKey) as error:
             reason = f"its documents cannot be used: {error}; {advise_reprocess(claim.row.id)}"
             failed = services.ledger.manifests.fail(claim.row, reason, context.clock())

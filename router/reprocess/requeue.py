@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lake.errors import InvalidDocumentError
+from lake.errors import InvalidDocumentError, NewerDocumentError
 from lake.ledger import State
 from lake.successors import files_by_successor
 from router.reprocess.next_step import NextStep, Step, has_unreadable_files, next_step
@@ -81,7 +81,7 @@ class Reprocessing:
         services = self._services
         try:
             return dict(files_by_successor(services.s3, services.resources, row, files))
-        except (InvalidDocumentError, services.s3.exceptions.NoSuchKey) as error:
+        except (InvalidDocumentError, NewerDocumentError, services.s3.exceptions.NoSuchKey) as error:
             self._report.add("unusable", f"the successors of manifest {row.id} cannot be followed: {error}")
             return {}
 

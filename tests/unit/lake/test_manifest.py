@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lake import layout
-from lake.errors import InvalidDocumentError
+from lake.errors import InvalidDocumentError, NewerDocumentError
 from lake.manifest import decode_manifest, encode_manifest, new_manifest_id, read_manifest, write_manifest
 from lake.settings import parse_settings
 from tests.unit.lake.world import World, file_of
@@ -47,10 +47,15 @@ def test_the_setting_that_a_refused_bucket_advises_exists(world: World) -> None:
     assert settings.input.bucket == "elsewhere"
 
 
-@pytest.mark.parametrize("text", [b"", b"[]", b"{}", b'{"format": 2}', b'{"format": 1, "files": [[1]]}'])
+@pytest.mark.parametrize("text", [b"", b"[]", b"{}", b'{"format": 0}', b'{"format": 1, "files": [[1]]}'])
 def test_what_is_not_a_manifest_is_refused(text: bytes) -> None:
     with pytest.raises(InvalidDocumentError):
         decode_manifest(text, ("input",))
+
+
+def test_a_manifest_of_a_newer_version_is_left_to_it() -> None:
+    with pytest.raises(NewerDocumentError, match="deploy it again"):
+        decode_manifest(b'{"format": 2}', ("input",))
 
 
 def test_a_document_under_another_name_is_refused(world: World) -> None:
