@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
+from lake.dataset_rules import dataset_prefixes, matching_rule
 from lake.errors import HybridRouterError, InvalidInputError
 from lake.settings import Settings, parse_settings
-from router.dataset_rules import dataset_prefixes, matching_rule
 from router.selection import parse_selection
 from router.services import Services
 from verify.hours import HoursCheck
