@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from lake.errors import InvalidDocumentError
 from lake.ledger import State
 from lake.manifest import ObjectVersion
 from lake.partition import Partition
 from lake.successors import files_by_successor
-from verify.report import MAX_DIFFERENCES
+from verify.report import MAX_DIFFERENCES, Difference
 from verify.stack import HOUR_FORMAT
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from lake.ledger import ManifestRow
     from verify.file_index import FileIndex
+    from verify.report import HourReport
     from verify.stack import Hours, Stack
 
 PARALLEL_READS = 8
@@ -67,21 +69,26 @@ def find_files(stack: Stack, hours: Hours, index: FileIndex) -> dict[str, Unknow
     return unknown
 
 
-def current_rows(stack: Stack, index: FileIndex, hour: str) -> dict[str, ManifestRow | None]:
-    """The rows of the manifests that have the hour's files now; ``index`` says the same afterwards.
+def current_rows(stack: Stack, index: FileIndex, report: HourReport) -> dict[str, ManifestRow | None]:
+    """The rows of the manifests that have the files of the report's hour now; ``index`` says the same afterwards.
 
-    A superseded manifest's files go to those that have superseded it.
+    A superseded manifest's files go to those that have superseded it; a file that none of them has is reported.
     """
     rows: dict[str, ManifestRow | None] = {}
-    remaining = index.manifests(hour)
+    remaining = index.manifests(report.hour)
     while remaining:
         manifest = remaining.pop()
         row = stack.ledger.manifests.get(manifest)
         if row is None or row.state != State.SUPERSEDED:
             rows[manifest] = row
             continue
-        for successor, files in files_by_successor(stack.s3, stack.resources, row, index.files_of(manifest)).items():
-            index.add(hour, successor, files)
+        try:
+            successors = files_by_successor(stack.s3, stack.resources, row, index.files_of(manifest))
+        except InvalidDocumentError as error:
+            report.differs(Difference(f"manifest {manifest}", f"is {row.state}, and {error}"))
+            continue
+        for successor, files in successors.items():
+            index.add(report.hour, successor, files)
             remaining.append(successor)
         index.remove(manifest)
     return rows

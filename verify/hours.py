@@ -95,7 +95,7 @@ class HoursCheck:
         date, _, hour = report.hour.partition("T")
         partition = Partition(self._hours.dataset, date, int(hour))
         objects, unnamed = self._list_objects(partition)
-        rows = current_rows(self._stack, index, report.hour)
+        rows = current_rows(self._stack, index, report)
         for manifest in objects.keys() - rows.keys():
             rows[manifest] = self._stack.ledger.manifests.get(manifest)
         ours = [row for _, row in sorted(rows.items()) if row is not None and row.partition == partition]
@@ -103,6 +103,7 @@ class HoursCheck:
         checked = zip(chosen, pool.map(self._compare, chosen), strict=True)
         for row, outcome in checked:
             if outcome is None:
+                report.late += 1
                 report.cannot_be_proven(f"manifest {row.id} {TOO_LATE}")
                 continue
             report.add(outcome.report)

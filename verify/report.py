@@ -88,6 +88,8 @@ class HourReport(ManifestReport):
     manifests: int = 0
     compared: int = 0
     """Manifests that were compared: fewer with a share."""
+    late: int = 0
+    """Manifests of the share that were not compared, because the time was over."""
 
     def add(self, report: ManifestReport) -> None:
         """Add a compared manifest."""
