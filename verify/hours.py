@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
     from lake.ledger import ManifestRow
+    from lake.manifest import ObjectVersion
     from verify.digests import RunTasks, SideDigest
     from verify.stack import Hours, Stack
 
@@ -57,7 +58,8 @@ class Effort:
 class HoursCheck:
     """Compares hours one after another; listings come first, ledger rows afterwards.
 
-    Memory holds the names of one hour's objects and manifests, and the files of those that are compared at the moment.
+    Memory holds what one hour has: the names of its objects, the rows of its manifests, and the files of those that are
+    compared.
 
     Parameters
     ----------
@@ -96,6 +98,12 @@ class HoursCheck:
         partition = Partition(self._hours.dataset, date, int(hour))
         objects, unnamed = self._list_objects(partition)
         rows = current_rows(self._stack, index, report)
+        for manifest, row in sorted(rows.items()):
+            # That of an abandoned owner has no partition.
+            if row is None or row.partition != partition:
+                problem = f"belongs to {manifest}, which the ledger does not have as a manifest of this hour"
+                for file in sorted(index.files_of(manifest)):
+                    _report_unowned(report, file, problem, self._stack.clock())
         for manifest in objects.keys() - rows.keys():
             rows[manifest] = self._stack.ledger.manifests.get(manifest)
         ours = [row for _, row in sorted(rows.items()) if row is not None and row.partition == partition]
@@ -148,10 +156,15 @@ def _report_unknown(report: HourReport, unknown: UnknownFiles, now: datetime) ->
     if unknown.number > len(unknown.first):
         problem = f"is one of {unknown.number:,} files of this hour that the ledger does not know"
     for file in unknown.first:
-        if now - datetime.fromisoformat(file.arrived_at) < ROUTING_TIME:
-            report.cannot_be_proven(f"{file.uri} (version {file.version}) {problem} yet")
-        else:
-            report.differs(Difference(file.uri, f"{problem}: run a backfill of this hour", file.version))
+        _report_unowned(report, file, problem, now)
+
+
+def _report_unowned(report: HourReport, file: ObjectVersion, problem: str, now: datetime) -> None:
+    """A file that no manifest has: a difference, unless it may still be on its way."""
+    if now - datetime.fromisoformat(file.arrived_at) < ROUTING_TIME:
+        report.cannot_be_proven(f"{file.uri} (version {file.version}) {problem} yet")
+    else:
+        report.differs(Difference(file.uri, f"{problem}: run a backfill of this hour", file.version))
 
 
 def _is_counted(report: HourReport, row: ManifestRow) -> bool:
