@@ -84,7 +84,7 @@ class Alarms(Construct):
             "JobLines",
             alarm_lines,
             1,
-            "A manifest was not published, a checkpoint was lost, or a verified hour differs: find ALARM in the jobs' log.",
+            "A manifest was not published, a checkpoint is lost, or a verified hour differs: find ALARM in the log.",
         )
         vanished = cloudwatch.Metric(
             namespace=metrics_namespace,
