@@ -1,4 +1,4 @@
-"""The batch lane's Glue job: load the run document, convert its manifests, report."""
+"""The batch lane's Glue job: load the run document, convert its manifests, report; or verify what was published."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from batch_job.verify_dates import verify_dates
 from lake.errors import InvalidInputError
 from transform.convert import convert
 from transform.job_arguments import read_uri
@@ -21,18 +22,21 @@ if TYPE_CHECKING:
 
 
 def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
-    """Convert the manifests of the run document that ``--run`` names.
+    """Convert the manifests of the run document that ``--run`` names; with ``--verify``, compare past dates instead.
 
     Returns
     -------
     The exit code: 0 when every manifest is terminal or HELD by another run (the state machine tries it again), else 1.
-    Also 1 when the environment does not let the run work: then it has claimed nothing.
+    Also 1 when the environment does not let the run work: then it has claimed nothing. With ``--verify`` it is that of
+    ``verify_dates``.
 
     Raises
     ------
     InvalidInputError
-        ``--run`` is missing or not an S3 URI.
+        ``--run`` is missing or not an S3 URI, or ``--verify`` is not valid.
     """
+    if "verify" in arguments:
+        return verify_dates(context, arguments["verify"])
     uri = arguments.get("run")
     if not uri:
         raise InvalidInputError("the job argument --run is missing: set it to the S3 URI of a run document")

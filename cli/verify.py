@@ -12,10 +12,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import HybridRouterError, InvalidInputError
 from lake.settings import Settings, parse_settings
-from router.dataset_rules import dataset_prefixes, matching_rule
 from router.selection import parse_selection
 from router.services import Services
-from verify.hours import HoursCheck
+from verify.hours import Effort, HoursCheck
 from verify.report import HourOutcome
 from verify.stack import Hours, Stack
 
@@ -49,7 +48,7 @@ def verify(stack: DeployedStack, options: dict[str, str], share: float, *, as_js
         return _not_reachable(error)
     reports: list[HourReport] = []
     try:
-        for report in HoursCheck(_readable(stack, settings, hours), hours, share, _progress).run():
+        for report in HoursCheck(_readable(stack, settings, hours), hours, Effort(share), _progress).run():
             reports.append(report)
             if not as_json:
                 _print(report)
@@ -88,19 +87,7 @@ def _hours(stack: DeployedStack, settings: Settings, options: dict[str, str]) ->
 
 
 def _readable(stack: DeployedStack, settings: Settings, hours: Hours) -> Stack:
-    def belongs(key: str) -> bool:
-        is_input = settings.input.suffix_of(key) is not None
-        return is_input and matching_rule(key, settings.datasets)[1] == hours.dataset
-
-    return Stack(
-        stack.s3,
-        stack.ledger,
-        stack.resources,
-        settings.convert.max_line_bytes,
-        tuple(dataset_prefixes(hours.dataset, settings.datasets)),
-        belongs,
-        lambda: datetime.now(UTC),
-    )
+    return Stack.of(stack.s3, stack.ledger, stack.resources, settings, hours.dataset, lambda: datetime.now(UTC))
 
 
 def _progress(text: str) -> None:
@@ -108,9 +95,6 @@ def _progress(text: str) -> None:
 
 
 def _print(report: HourReport) -> None:
-    partial = f" ({report.compared} of {report.manifests} manifests)" if report.compared < report.manifests else ""
-    counts = f"{report.files:,} files, {report.rows:,} rows, {report.rejects:,} rejected lines"
-    whole = f", {report.whole_files:,} files quarantined as a whole" if report.whole_files else ""
-    typer.echo(f"{report.hour}  {report.outcome}{partial}: {counts}{whole}")
+    typer.echo(str(report))
     for text in (*map(str, report.differences), *report.unproven):
         typer.echo(f"  {text}")

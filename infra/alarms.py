@@ -84,7 +84,7 @@ class Alarms(Construct):
             "JobLines",
             alarm_lines,
             1,
-            "A job did not publish a manifest, or lost its checkpoint: search its log for lines that begin with ALARM.",
+            "A manifest was not published, a checkpoint is lost, or a verified hour differs: find ALARM in the log.",
         )
         vanished = cloudwatch.Metric(
             namespace=metrics_namespace,

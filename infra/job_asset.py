@@ -10,7 +10,7 @@ from infra.lambda_asset import AssetError
 if TYPE_CHECKING:
     from pathlib import Path
 
-JOB_PACKAGES = ("batch_job", "lake", "streaming_job", "transform")
+JOB_PACKAGES = ("batch_job", "lake", "streaming_job", "transform", "verify")
 ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 """The earliest time a zip can hold, for every entry: real times would change the asset's hash at every checkout."""
 

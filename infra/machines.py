@@ -31,6 +31,8 @@ NESTED_EXECUTION_RULE = "StepFunctionsGetEventsForStepFunctionsExecutionRule"
 """The EventBridge rule that tells Step Functions of a nested execution's end; AWS fixes its name
 (https://docs.aws.amazon.com/step-functions/latest/dg/connect-stepfunctions.html).
 """
+RUN_JOB = ("glue:StartJobRun", "glue:GetJobRun", "glue:GetJobRuns", "glue:BatchStopJobRun")
+"""What Step Functions needs to start a run, wait for its end, and stop it with the execution."""
 
 
 class Machine(Construct):
@@ -116,7 +118,7 @@ class Machine(Construct):
 
 
 class Machines(Construct):
-    """The state machines ``overnight``, ``backfill`` and ``stream_window``, with their permissions."""
+    """The state machines ``overnight``, ``backfill``, ``stream_window`` and ``verify``, with their permissions."""
 
     def __init__(
         self,
@@ -164,8 +166,19 @@ class Machines(Construct):
                 ),
             },
         )
-        self.all = (self.overnight, self.backfill, self.stream_window)
+        self.verify = self._create_verify(names, jobs) if settings.verify.share else None
+        """None: nothing is verified by schedule."""
+        self.all = tuple(
+            machine
+            for machine in (self.overnight, self.backfill, self.stream_window, self.verify)
+            if machine is not None
+        )
         self._allow(functions, jobs, control, topic)
+
+    def _create_verify(self, names: StackNames, jobs: Jobs) -> Machine:
+        machine = Machine(self, "Verify", "verify.asl.json", names.verify_machine, {"BatchJob": names.batch_job})
+        allow(machine.role, RUN_JOB, [jobs.batch_arn])
+        return machine
 
     def _allow(
         self, functions: Mapping[str, RouterFunction], jobs: Jobs, control: s3.IBucket, topic: sns.ITopic
@@ -173,8 +186,7 @@ class Machines(Construct):
         overnight = self.overnight
         overnight.allow_invoke(*(functions[name] for name in ("plan", "run_status", "settle", "catalog")))
         overnight.allow_executions(overnight)
-        runs = ("glue:StartJobRun", "glue:GetJobRun", "glue:GetJobRuns", "glue:BatchStopJobRun")
-        allow(overnight.role, runs, [jobs.batch_arn])
+        allow(overnight.role, RUN_JOB, [jobs.batch_arn])
         allow(
             overnight.role,
             ("s3:GetObject",),

@@ -33,6 +33,7 @@ class StackNames:
     overnight_machine: str
     backfill_machine: str
     stream_window_machine: str
+    verify_machine: str
     catalog_database: str
     """With underscores: Athena would ask for quotes around a name with hyphens."""
 
@@ -48,5 +49,6 @@ class StackNames:
             overnight_machine=f"{stack}-overnight",
             backfill_machine=f"{stack}-backfill",
             stream_window_machine=f"{stack}-stream-window",
+            verify_machine=f"{stack}-verify",
             catalog_database=stack.replace("-", "_"),
         )

@@ -41,6 +41,12 @@ def grant_jobs(grants: Grants) -> None:
     grants.watch_runs(role)
 
 
+def grant_verification(grants: Grants) -> None:
+    """Let the jobs' role verify: list the versions of the input, and write what was found."""
+    grants.list_input(grants.jobs.role)
+    grants.write_control(grants.jobs.role, layout.VERIFICATIONS)
+
+
 def _route(grants: Grants, role: iam.Role) -> None:
     grants.read_rows(role)
     grants.create_rows(role)

@@ -28,7 +28,7 @@ MAX_START_AGE_SECONDS = 3600
 
 
 class Schedules(Construct):
-    """Starts the machines ``overnight`` and ``stream_window`` and the functions ``catalog`` and ``sweep``."""
+    """Starts the machines ``overnight``, ``stream_window``, ``verify``, and the functions ``catalog`` and ``sweep``."""
 
     def __init__(
         self,
@@ -55,6 +55,8 @@ class Schedules(Construct):
         # Without peak hours no window is needed: ``route`` starts the streaming job for an urgent file.
         state = "ENABLED" if settings.peak.hours and settings.peak.days else "DISABLED"
         self._start_machine("StreamWindow", settings.schedule.stream_start, machines.stream_window, state)
+        if machines.verify is not None:
+            self._start_machine("Verify", settings.verify.start, machines.verify)
         self._invoke_function("Catalog", CATALOG_RATE, functions["catalog"])
         self._invoke_function("Sweep", SWEEP_RATE, functions["sweep"])
 

@@ -18,7 +18,7 @@ from infra.log_alarms import count_alarm_lines
 from infra.machines import Machines
 from infra.names import StackNames
 from infra.outputs import StackOutputs
-from infra.permissions import grant_functions, grant_jobs
+from infra.permissions import grant_functions, grant_jobs, grant_verification
 from infra.schedules import Schedules
 from infra.storage import Storage
 from lake.resource_names import ResourceNames
@@ -57,6 +57,8 @@ class HybridRouterStack(Stack):
         grants = Grants(storage, jobs, catalog)
         grant_functions(grants, functions)
         grant_jobs(grants)
+        if settings.verify.share:
+            grant_verification(grants)
         functions["route"].function.add_event_source(
             event_sources.SqsEventSource(
                 arrivals.queue,

@@ -16,6 +16,7 @@ RESULTS = "results/"
 PLANS = "plans/"
 INTENTS = "intents/"
 SWEEP = "sweep/"
+VERIFICATIONS = "verify/"
 CHECKPOINT = "checkpoint/stream/"
 
 
@@ -85,6 +86,14 @@ def pointer_prefix(manifest: str) -> str:
 def sweep_key(listing: str) -> str:
     """Key of the document that holds the position of one of the sweep's listings."""
     return f"{SWEEP}{listing}.json"
+
+
+def verification_key(date: str, *, early: bool) -> str:
+    """Key of the document of what the verification of a date has found; ``date`` is ``YYYY-MM-DD``, UTC.
+
+    ``early``: a person had it verified before the night had converted everything of it; it is verified again.
+    """
+    return f"{VERIFICATIONS}{date}{'-early' if early else ''}.json"
 
 
 def intent_key(name: str) -> str:

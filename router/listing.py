@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from lake.dataset_rules import dataset_prefixes, matching_rule
 from lake.errors import InvalidInputError, OwnershipError
 from lake.manifest import Lane, ObjectVersion
 from lake.partition import Partition
-from router.dataset_rules import dataset_prefixes, matching_rule
 from router.ownership import OWNER_GRACE, ArrivalOutcome, RoutedArrival, take_ownership
 from router.selection import Selection
 from router.services import PARALLEL_REQUESTS

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from lake.dataset_rules import named_datasets
 from lake.errors import InvalidInputError
 from lake.settings.checks import DATASET_NAME
 from lake.settings.routing import FOLDER
-from router.dataset_rules import named_datasets
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

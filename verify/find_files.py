@@ -1,4 +1,4 @@
-"""The files of some hours, by listing the input bucket, and the manifests that the ledger names for them."""
+"""The files of some hours: a listing of the input bucket, page by page against the ledger's arrival rows."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from lake.errors import InvalidDocumentError
 from lake.ledger import State
 from lake.manifest import ObjectVersion
 from lake.partition import Partition
 from lake.successors import files_by_successor
+from verify.report import MAX_DIFFERENCES, Difference
 from verify.stack import HOUR_FORMAT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from lake.ledger import ManifestRow
+    from verify.file_index import FileIndex
+    from verify.report import HourReport
     from verify.stack import Hours, Stack
 
 PARALLEL_READS = 8
@@ -25,58 +30,80 @@ WINDOW = timedelta(days=1)
 
 
 @dataclass(slots=True)
-class FoundFiles:
-    """The object versions of the input bucket that belong to the hours."""
+class UnknownFiles:
+    """Object versions of an hour that the ledger does not know."""
 
-    by_manifest: dict[str, set[ObjectVersion]] = field(default_factory=dict)
-    """Under the id of the manifest that has them now: no superseded one."""
-    unknown: list[tuple[str, ObjectVersion]] = field(default_factory=list)
-    """Hour and file of those that the ledger does not know."""
+    number: int = 0
+    first: list[ObjectVersion] = field(default_factory=list)
+    """At most ``MAX_DIFFERENCES`` of them."""
+
+    def add(self, file: ObjectVersion) -> None:
+        """Count one, and keep it unless there are many already."""
+        self.number += 1
+        if len(self.first) < MAX_DIFFERENCES:
+            self.first.append(file)
 
 
-def find_files(stack: Stack, hours: Hours) -> FoundFiles:
-    """List the dataset's prefixes, every version, and look each one up in the ledger."""
-    found = FoundFiles()
-    listed = list(_listed(stack, hours))
-    stamps = set(hours.stamps())
+def find_files(stack: Stack, hours: Hours, index: FileIndex) -> dict[str, UnknownFiles]:
+    """List the dataset's prefixes, every version; the files that the ledger knows are added to ``index``.
+
+    Memory holds one page of the listing.
+
+    Returns
+    -------
+    Those that the ledger does not know, by hour.
+    """
+    unknown: dict[str, UnknownFiles] = {}
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
-        rows = list(pool.map(stack.ledger.arrivals.get, listed))
-    for file, row in zip(listed, rows, strict=True):
-        if row is None:
-            stamp = Partition.of(hours.dataset, datetime.fromisoformat(file.arrived_at)).stamp
-            if stamp in stamps:
-                found.unknown.append((stamp, file))
-        elif row.manifest is not None and row.partition is not None and _is_in(row.partition, hours, stamps):
-            found.by_manifest.setdefault(row.manifest, set()).add(row.file)
-    found.by_manifest = _current(stack, found.by_manifest)
-    return found
+        for page in _pages(stack, hours):
+            known: dict[tuple[str, str], list[ObjectVersion]] = {}
+            for file, row in zip(page, pool.map(stack.ledger.arrivals.get, page), strict=True):
+                if row is None:
+                    partition = Partition.of(hours.dataset, datetime.fromisoformat(file.arrived_at))
+                    if hours.contain(partition):
+                        unknown.setdefault(partition.stamp, UnknownFiles()).add(file)
+                elif row.manifest is not None and row.partition is not None and hours.contain(row.partition):
+                    known.setdefault((row.partition.stamp, row.manifest), []).append(row.file)
+            for (stamp, manifest), files in known.items():
+                index.add(stamp, manifest, files)
+    return unknown
 
 
-def _is_in(partition: Partition, hours: Hours, stamps: set[str]) -> bool:
-    return partition.dataset == hours.dataset and partition.stamp in stamps
+def current_rows(stack: Stack, index: FileIndex, report: HourReport) -> dict[str, ManifestRow | None]:
+    """The rows of the manifests that have the files of the report's hour now; ``index`` says the same afterwards.
+
+    A superseded manifest's files go to those that have superseded it; a file that none of them has is reported.
+    """
+    rows: dict[str, ManifestRow | None] = {}
+    remaining = index.manifests(report.hour)
+    while remaining:
+        manifest = remaining.pop()
+        row = stack.ledger.manifests.get(manifest)
+        if row is None or row.state != State.SUPERSEDED:
+            rows[manifest] = row
+            continue
+        try:
+            successors = files_by_successor(stack.s3, stack.resources, row, index.files_of(manifest))
+        except InvalidDocumentError as error:
+            report.differs(Difference(f"manifest {manifest}", f"is {row.state}, and {error}"))
+            continue
+        for successor, files in successors.items():
+            index.add(report.hour, successor, files)
+            remaining.append(successor)
+        index.remove(manifest)
+    return rows
 
 
-def _listed(stack: Stack, hours: Hours) -> Iterator[ObjectVersion]:
+def _pages(stack: Stack, hours: Hours) -> Iterator[list[ObjectVersion]]:
+    """Versions that may be of these hours."""
     bucket = stack.resources.input_bucket
     first, last = (datetime.strptime(text, HOUR_FORMAT).replace(tzinfo=UTC) for text in (hours.first, hours.last))
     for prefix in stack.prefixes:
         for page in stack.s3.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix):
-            for item in page.get("Versions", []):
-                key, modified = item["Key"], item["LastModified"]
-                if stack.belongs(key) and first - WINDOW <= modified < last + WINDOW:
-                    version = item.get("VersionId")
-                    yield ObjectVersion.of(bucket, key, item["ETag"], item["Size"], modified, version)
-
-
-def _current(stack: Stack, by_manifest: dict[str, set[ObjectVersion]]) -> dict[str, set[ObjectVersion]]:
-    """The same files under the manifests that have superseded the first ones."""
-    current: dict[str, set[ObjectVersion]] = {}
-    remaining = list(by_manifest.items())
-    while remaining:
-        manifest, files = remaining.pop()
-        row = stack.ledger.manifests.get(manifest)
-        if row is not None and row.state == State.SUPERSEDED:
-            remaining += files_by_successor(stack.s3, stack.resources, row, files).items()
-        else:
-            current.setdefault(manifest, set()).update(files)
-    return current
+            yield [
+                ObjectVersion.of(
+                    bucket, item["Key"], item["ETag"], item["Size"], item["LastModified"], item.get("VersionId")
+                )
+                for item in page.get("Versions", [])
+                if stack.belongs(item["Key"]) and first - WINDOW <= item["LastModified"] < last + WINDOW
+            ]

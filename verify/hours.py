@@ -2,46 +2,76 @@
 
 from __future__ import annotations
 
+import tempfile
 import zlib
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from lake.layout import parse_generation, partition_prefix
 from lake.ledger import State
 from lake.manifest import Identity
 from lake.partition import Partition
-from verify.find_files import find_files
+from verify.file_index import FileIndex
+from verify.find_files import UnknownFiles, current_rows, find_files
 from verify.manifest_check import CheckedManifest, check_manifest
 from verify.report import Difference, HourReport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from mypy_boto3_s3 import S3Client
 
     from lake.ledger import ManifestRow
     from lake.manifest import ObjectVersion
+    from verify.digests import RunTasks, SideDigest
     from verify.stack import Hours, Stack
 
 ROUTING_TIME = timedelta(minutes=30)
 """A younger file may still be in the arrivals queue."""
+TOO_LATE = "was not compared: the time of this verification was over"
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much is compared, and by what."""
+
+    share: float = 1.0
+    """Share of the manifests that are compared, chosen by their ids; 1: all."""
+    run_tasks: RunTasks | None = None
+    """Where rows are read; None: in this process."""
+    parallel_manifests: int = 1
+    """Manifests that are compared at the same time."""
+    find_place: bool = True
+    """Whether rows that differ are searched for in a second look."""
+    stop_at: datetime | None = None
+    """No manifest is begun after it: aware."""
+
+    def chooses(self, manifest: str) -> bool:
+        """Whether a manifest is in the share: the same ones each time."""
+        return zlib.crc32(manifest.encode()) < self.share * (1 << 32)
 
 
 class HoursCheck:
     """Compares hours one after another; listings come first, ledger rows afterwards.
 
+    Memory holds what one hour has: the names of its objects, the rows of its manifests, and the files of those that are
+    compared.
+
     Parameters
     ----------
-    share
-        Share of the manifests that are compared, chosen by their ids; 1: all.
     on_progress
-        Called with a line of text for each manifest.
+        Called with a line of text for each manifest; from several threads.
     """
 
-    def __init__(self, stack: Stack, hours: Hours, share: float, on_progress: Callable[[str], None]) -> None:
+    def __init__(self, stack: Stack, hours: Hours, effort: Effort, on_progress: Callable[[str], None]) -> None:
         self._stack = stack
         self._hours = hours
-        self._share = share
+        self._effort = effort
         self._on_progress = on_progress
-        self._owners: dict[Identity, str] = {}
 
     def run(self) -> Iterator[HourReport]:
         """The report of each hour, in order.
@@ -51,96 +81,127 @@ class HoursCheck:
         ClientError, BotoCoreError
             S3 or the ledger refused a request or did not answer.
         """
-        objects = {stamp: list(self._listed(stamp)) for stamp in self._hours.stamps()}
-        found = find_files(self._stack, self._hours)
-        named = {parsed[0] for uris in objects.values() for uri in uris if (parsed := parse_generation(uri))}
-        rows = {
-            manifest: self._stack.ledger.manifests.get(manifest) for manifest in sorted(named | set(found.by_manifest))
-        }
-        for stamp, uris in objects.items():
-            report = HourReport(hour=stamp)
-            for hour, file in found.unknown:
-                if hour == stamp:
-                    self._report_unknown(report, file)
-            partition = self._partition(stamp)
-            ours = {manifest: row for manifest, row in rows.items() if row is not None and row.partition == partition}
-            checked = {}
-            for manifest, row in ours.items():
-                outcome = self._check(report, row)
-                if outcome is not None:
-                    checked[manifest] = outcome
-                    self._check_owners(report, manifest, outcome, found.by_manifest.get(manifest, set()))
-            for uri in uris:
-                self._check_object(report, uri, ours, checked)
-            yield report
+        with (
+            tempfile.TemporaryDirectory(prefix="hybrid-router-verify-") as folder,
+            FileIndex(Path(folder)) as index,
+            ThreadPoolExecutor(self._effort.parallel_manifests) as pool,
+        ):
+            unknown = find_files(self._stack, self._hours, index)
+            for stamp in self._hours.stamps():
+                report = HourReport(hour=stamp)
+                _report_unknown(report, unknown.get(stamp, UnknownFiles()), self._stack.clock())
+                self._check_hour(report, index, pool)
+                yield report
 
-    def _partition(self, stamp: str) -> Partition:
-        date, _, hour = stamp.partition("T")
-        return Partition(self._hours.dataset, date, int(hour))
+    def _check_hour(self, report: HourReport, index: FileIndex, pool: ThreadPoolExecutor) -> None:
+        date, _, hour = report.hour.partition("T")
+        partition = Partition(self._hours.dataset, date, int(hour))
+        objects, unnamed = self._list_objects(partition)
+        rows = current_rows(self._stack, index, report)
+        for manifest, row in sorted(rows.items()):
+            # That of an abandoned owner has no partition.
+            if row is None or row.partition != partition:
+                problem = f"belongs to {manifest}, which the ledger does not have as a manifest of this hour"
+                for file in sorted(index.files_of(manifest)):
+                    _report_unowned(report, file, problem, self._stack.clock())
+        for manifest in objects.keys() - rows.keys():
+            rows[manifest] = self._stack.ledger.manifests.get(manifest)
+        ours = [row for _, row in sorted(rows.items()) if row is not None and row.partition == partition]
+        chosen = [row for row in ours if _is_counted(report, row) and self._effort.chooses(row.id)]
+        checked = zip(chosen, pool.map(self._compare, chosen), strict=True)
+        for row, outcome in checked:
+            if outcome is None:
+                report.late += 1
+                report.cannot_be_proven(f"manifest {row.id} {TOO_LATE}")
+                continue
+            report.add(outcome.report)
+            if outcome.files:
+                _check_files(report, row.id, outcome, index)
+            for uri in objects.pop(row.id, []):
+                _check_object(report, uri, row, outcome)
+        current = {row.id: row for row in ours}
+        for uri in (*unnamed, *(uri for uris in objects.values() for uri in uris)):
+            _check_object(report, uri, current.get((parse_generation(uri) or ("", 0))[0]), None)
 
-    def _listed(self, stamp: str) -> Iterator[str]:
-        """URIs of all objects that readers see of an hour, lake and quarantine."""
+    def _list_objects(self, partition: Partition) -> tuple[dict[str, list[str]], list[str]]:
+        """URIs of all objects that readers see of an hour, by the manifest in their name; those without one."""
+        named: dict[str, list[str]] = defaultdict(list)
+        unnamed = []
         for bucket in self._stack.resources.output_buckets:
             pages = self._stack.s3.get_paginator("list_objects_v2").paginate(
-                Bucket=bucket, Prefix=partition_prefix(self._partition(stamp))
+                Bucket=bucket, Prefix=partition_prefix(partition)
             )
-            for page in pages:
-                for item in page.get("Contents", []):
-                    yield f"s3://{bucket}/{item['Key']}"
+            for item in (item for page in pages for item in page.get("Contents", [])):
+                uri, parsed = f"s3://{bucket}/{item['Key']}", parse_generation(item["Key"])
+                if parsed is None:
+                    unnamed.append(uri)
+                else:
+                    named[parsed[0]].append(uri)
+        return named, unnamed
 
-    def _report_unknown(self, report: HourReport, file: ObjectVersion) -> None:
-        problem = "is in the input bucket, and the ledger does not know it"
-        if self._stack.clock() - datetime.fromisoformat(file.arrived_at) < ROUTING_TIME:
-            report.cannot_be_proven(f"{file.uri} (version {file.version}) {problem} yet")
-        else:
-            report.differs(Difference(file.uri, f"{problem}: run a backfill of this hour", file.version))
-
-    def _check(self, report: HourReport, row: ManifestRow) -> CheckedManifest | None:
-        """The comparison of a manifest; None: it has published nothing, or is not in the share."""
-        if row.state in (State.SUPERSEDED, State.ABANDONED) and row.published is None:
+    def _compare(self, row: ManifestRow) -> CheckedManifest | None:
+        """None: the time is over."""
+        if self._effort.stop_at is not None and self._stack.clock() >= self._effort.stop_at:
             return None
-        report.manifests += 1
-        if row.published is None:
-            reason = f": {row.reason}" if row.reason else ""
-            report.cannot_be_proven(f"manifest {row.id} is {row.state} and has published nothing{reason}")
-            return None
-        if zlib.crc32(row.id.encode()) >= self._share * (1 << 32):
-            return None
-        self._on_progress(f"{report.hour}: manifest {row.id}, {row.files:,} files, {row.bytes / 1e6:,.1f} MB")
-        outcome = check_manifest(self._stack.s3, self._stack.resources, self._stack.max_line_bytes, row)
-        report.add(outcome.report)
-        return outcome
+        self._on_progress(f"{row.partition}: manifest {row.id}, {row.files:,} files, {row.bytes / 1e6:,.1f} MB")
+        run_tasks = self._effort.run_tasks or self._run_here
+        return check_manifest(self._stack, row, run_tasks, find_place=self._effort.find_place)
 
-    def _check_owners(
-        self, report: HourReport, manifest: str, outcome: CheckedManifest, arrived: set[ObjectVersion]
-    ) -> None:
-        """Every file that arrived is in the manifest that the ledger names, and no file is in two."""
-        if not outcome.objects and not outcome.files:
-            return
-        for file in sorted(arrived):
-            if Identity.of(file) not in outcome.files:
-                report.differs(Difference(file.uri, f"is not in manifest {manifest}, its owner", file.version))
-        for identity in sorted(outcome.files):
-            other = self._owners.setdefault(identity, manifest)
-            if other != manifest:
-                uri = f"s3://{identity.bucket}/{identity.key}"
-                problem = f"was published twice, by the manifests {other} and {manifest}"
-                report.differs(Difference(uri, problem, identity.version))
+    def _run_here(self, function: Callable[[S3Client, Any], SideDigest], tasks: Sequence[Any]) -> Iterable[SideDigest]:
+        return (function(self._stack.s3, task) for task in tasks)
 
-    def _check_object(
-        self, report: HourReport, uri: str, rows: dict[str, ManifestRow], checked: dict[str, CheckedManifest]
-    ) -> None:
-        """Readers see every object under the hour's prefix: each must be one that its manifest has published."""
-        manifest, generation = parse_generation(uri) or ("", 0)
-        row = rows.get(manifest)
-        if row is None:
-            report.differs(Difference(uri, "is an object that no manifest of this hour has written: readers see it"))
-            return
-        published = 0 if row.published is None else row.published.generation
-        if generation < published:
-            report.cannot_be_proven(f"{uri} was replaced by generation {published}: the sweep deletes it after a while")
-        elif generation > published:
-            if row.state != State.PUBLISHING:
-                report.differs(Difference(uri, f"is visible, and its generation {generation} was never published"))
-        elif manifest in checked and uri not in checked[manifest].objects:
-            report.differs(Difference(uri, "is not in the commit document of its manifest: readers see it"))
+
+def _report_unknown(report: HourReport, unknown: UnknownFiles, now: datetime) -> None:
+    problem = "is in the input bucket, and the ledger does not know it"
+    if unknown.number > len(unknown.first):
+        problem = f"is one of {unknown.number:,} files of this hour that the ledger does not know"
+    for file in unknown.first:
+        _report_unowned(report, file, problem, now)
+
+
+def _report_unowned(report: HourReport, file: ObjectVersion, problem: str, now: datetime) -> None:
+    """A file that no manifest has: a difference, unless it may still be on its way."""
+    if now - datetime.fromisoformat(file.arrived_at) < ROUTING_TIME:
+        report.cannot_be_proven(f"{file.uri} (version {file.version}) {problem} yet")
+    else:
+        report.differs(Difference(file.uri, f"{problem}: run a backfill of this hour", file.version))
+
+
+def _is_counted(report: HourReport, row: ManifestRow) -> bool:
+    """Whether a manifest has published something; what should have and has not is reported."""
+    if row.published is None and row.state in (State.SUPERSEDED, State.ABANDONED):
+        return False
+    report.manifests += 1
+    if row.published is None:
+        reason = f": {row.reason}" if row.reason else ""
+        report.cannot_be_proven(f"manifest {row.id} is {row.state} and has published nothing{reason}")
+    return row.published is not None
+
+
+def _check_files(report: HourReport, manifest: str, outcome: CheckedManifest, index: FileIndex) -> None:
+    """Every file that arrived is in the manifest that the ledger names, and no file is in two."""
+    for file in sorted(index.files_of(manifest)):
+        if Identity.of(file) not in outcome.files:
+            report.differs(Difference(file.uri, f"is not in manifest {manifest}, its owner", file.version))
+    for identity in sorted(outcome.files):
+        other = index.publisher(identity, manifest)
+        if other != manifest:
+            uri = f"s3://{identity.bucket}/{identity.key}"
+            problem = f"was published twice, by the manifests {other} and {manifest}"
+            report.differs(Difference(uri, problem, identity.version))
+
+
+def _check_object(report: HourReport, uri: str, row: ManifestRow | None, checked: CheckedManifest | None) -> None:
+    """Readers see every object under the hour's prefix: each must be one that its manifest has published."""
+    if row is None:
+        report.differs(Difference(uri, "is an object that no manifest of this hour has written: readers see it"))
+        return
+    generation = (parse_generation(uri) or ("", 0))[1]
+    published = 0 if row.published is None else row.published.generation
+    if generation < published:
+        report.cannot_be_proven(f"{uri} was replaced by generation {published}: the sweep deletes it after a while")
+    elif generation > published:
+        if row.state != State.PUBLISHING:
+            report.differs(Difference(uri, f"is visible, and its generation {generation} was never published"))
+    elif checked is not None and uri not in checked.objects:
+        report.differs(Difference(uri, "is not in the commit document of its manifest: readers see it"))

@@ -69,6 +69,15 @@ class ManifestReport:
         if len(self.unproven) < MAX_DIFFERENCES:
             self.unproven.append(reason)
 
+    def merge(self, report: ManifestReport) -> None:
+        """Add what another part of the same comparison has found."""
+        for name in ("files", "rows", "rejects", "whole_files"):
+            setattr(self, name, getattr(self, name) + getattr(report, name))
+        for difference in report.differences:
+            self.differs(difference)
+        for reason in report.unproven:
+            self.cannot_be_proven(reason)
+
 
 @dataclass(slots=True)
 class HourReport(ManifestReport):
@@ -79,16 +88,13 @@ class HourReport(ManifestReport):
     manifests: int = 0
     compared: int = 0
     """Manifests that were compared: fewer with a share."""
+    late: int = 0
+    """Manifests of the share that were not compared, because the time was over."""
 
     def add(self, report: ManifestReport) -> None:
         """Add a compared manifest."""
         self.compared += 1
-        for name in ("files", "rows", "rejects", "whole_files"):
-            setattr(self, name, getattr(self, name) + getattr(report, name))
-        for difference in report.differences:
-            self.differs(difference)
-        for reason in report.unproven:
-            self.cannot_be_proven(reason)
+        self.merge(report)
 
     @property
     def outcome(self) -> HourOutcome:
@@ -98,6 +104,17 @@ class HourReport(ManifestReport):
         if self.unproven:
             return HourOutcome.UNPROVEN
         return HourOutcome.NOT_COMPARED if self.manifests and not self.compared else HourOutcome.PROVEN
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing has arrived or been published in it."""
+        return not (self.manifests or self.differences or self.unproven)
+
+    def __str__(self) -> str:
+        partial = f" ({self.compared} of {self.manifests} manifests)" if self.compared < self.manifests else ""
+        counts = f"{self.files:,} files, {self.rows:,} rows, {self.rejects:,} rejected lines"
+        whole = f", {self.whole_files:,} files quarantined as a whole" if self.whole_files else ""
+        return f"{self.hour}  {self.outcome}{partial}: {counts}{whole}"
 
     def to_json(self) -> dict[str, Any]:
         """For ``--json``."""

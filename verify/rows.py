@@ -70,6 +70,11 @@ class RowMultiset:
         bucket = digest % BUCKETS
         self.sums[bucket] = (self.sums[bucket] + digest) % MODULUS
 
+    def merge(self, other: RowMultiset) -> None:
+        """Add all rows of another multiset."""
+        self.rows += other.rows
+        self.sums = [(mine + theirs) % MODULUS for mine, theirs in zip(self.sums, other.sums, strict=True)]
+
     def differing_buckets(self, other: RowMultiset) -> list[int]:
         """Buckets that do not hold the same rows; empty: both multisets are equal."""
         return [bucket for bucket in range(BUCKETS) if self.sums[bucket] != other.sums[bucket]]

@@ -6,13 +6,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from lake.dataset_rules import dataset_prefixes, matching_rule
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from mypy_boto3_s3 import S3Client
 
     from lake.ledger import Ledger
+    from lake.partition import Partition
     from lake.resource_names import ResourceNames
+    from lake.settings import Settings
 
 HOUR_FORMAT = "%Y-%m-%dT%H"
 
@@ -33,6 +37,25 @@ class Stack:
     clock: Callable[[], datetime]
     """Returns the current time: aware, UTC."""
 
+    @classmethod
+    def of(
+        cls,
+        s3: S3Client,
+        ledger: Ledger,
+        resources: ResourceNames,
+        settings: Settings,
+        dataset: str,
+        clock: Callable[[], datetime],
+    ) -> Stack:
+        """What the settings say of a dataset, with these clients."""
+
+        def belongs(key: str) -> bool:
+            is_input = settings.input.suffix_of(key) is not None
+            return is_input and matching_rule(key, settings.datasets)[1] == dataset
+
+        prefixes = tuple(dataset_prefixes(dataset, settings.datasets))
+        return cls(s3, ledger, resources, settings.convert.max_line_bytes, prefixes, belongs, clock)
+
 
 @dataclass(frozen=True, slots=True)
 class Hours:
@@ -43,6 +66,10 @@ class Hours:
     """``YYYY-MM-DDTHH``, UTC, inclusive."""
     last: str
     """``YYYY-MM-DDTHH``, UTC, inclusive."""
+
+    def contain(self, partition: Partition) -> bool:
+        """Whether it is one of them."""
+        return partition.dataset == self.dataset and self.first <= partition.stamp <= self.last
 
     def stamps(self) -> Iterator[str]:
         """All hours, in order."""

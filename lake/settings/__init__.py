@@ -12,6 +12,7 @@ from lake.settings.price import PriceSettings
 from lake.settings.routing import DatasetRule, InputSettings, PeakSettings, UrgentSettings
 from lake.settings.schedule import ScheduleSettings
 from lake.settings.sweep import SweepSettings
+from lake.settings.verify import VerifySettings
 
 __all__ = [
     "AlarmSettings",
@@ -27,6 +28,7 @@ __all__ = [
     "StreamSettings",
     "SweepSettings",
     "UrgentSettings",
+    "VerifySettings",
     "dump_settings",
     "load_settings",
     "parse_settings",

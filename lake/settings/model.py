@@ -13,6 +13,7 @@ from lake.settings.price import PriceSettings
 from lake.settings.routing import FOLDER, DatasetRule, InputSettings, PeakSettings, UrgentSettings
 from lake.settings.schedule import ScheduleSettings
 from lake.settings.sweep import SweepSettings
+from lake.settings.verify import VerifySettings
 from lake.settings.workers import check_worker
 
 
@@ -36,6 +37,7 @@ class Settings:
     price: PriceSettings = field(default_factory=PriceSettings)
     sweep: SweepSettings = field(default_factory=SweepSettings)
     alarms: AlarmSettings = field(default_factory=AlarmSettings)
+    verify: VerifySettings = field(default_factory=VerifySettings)
 
     def __post_init__(self) -> None:
         check_pattern("stage", self.stage, DATASET_NAME, "lower case letters, digits and underscore")

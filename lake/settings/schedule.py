@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lake.errors import InvalidSettingsError
-from lake.settings.checks import check_range, minutes_of_day
+from lake.settings.checks import check_range, check_schedule, minutes_of_day
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +26,7 @@ class ScheduleSettings:
 
     def __post_init__(self) -> None:
         for key in ("overnight", "stream_start"):
-            if not getattr(self, key).startswith(("cron(", "rate(", "at(")):
-                raise InvalidSettingsError(
-                    f"schedule.{key}", getattr(self, key), "expected cron(...), rate(...), at(...)"
-                )
+            check_schedule(f"schedule.{key}", getattr(self, key))
         minutes_of_day("schedule.deadline", self.deadline)
         minutes_of_day("schedule.stream_end", self.stream_end)
         check_range("schedule.stop_grace_minutes", self.stop_grace_minutes, 1, 240)

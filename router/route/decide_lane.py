@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from lake.dataset_rules import matching_rule
 from lake.manifest import Lane
 from lake.settings.checks import DATASET_NAME
-from router.dataset_rules import matching_rule
 from router.route.peak import peak_window
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lake.dataset_rules import named_datasets
 from lake.settings.checks import DATASET_NAME
 from lake.settings.routing import FOLDER
-from router.dataset_rules import named_datasets
 from router.telemetry import logger
 
 if TYPE_CHECKING:

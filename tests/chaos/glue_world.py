@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.chaos.injection import Fault
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-PRODUCT = ("lake", "transform", "batch_job", "streaming_job")
+PRODUCT = ("lake", "transform", "batch_job", "streaming_job", "verify")
 INJECTION_MODULES = ("__init__", "injection_points", "injection", "glue_process", "glue_daemon")
 OVER = frozenset({"STOPPED", "SUCCEEDED", "FAILED", "TIMEOUT", "ERROR", "EXPIRED"})
 MAX_WAIT_SECONDS = 240

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cli.verify import DIFFERS, NOT_REACHABLE, PROVEN, WRONG_USE, verify
+from lake.layout import verification_key
 from lake.ledger import State
 from tests.e2e.test_both_lanes import lines_of
 
@@ -63,6 +64,35 @@ def test_a_missing_object_is_found(
     assert code == DIFFERS
     assert f"s3://{name}/{key}" in {item["uri"] for report in reports for item in report["differences"]}
     assert run(scenario, hours, capsys)[0] == PROVEN
+
+
+def verify_date(scenario: Scenario, date: str) -> tuple[str, list[dict[str, Any]], str]:
+    """Status of an execution of the machine ``verify``, what it has found of the dataset, and the id of its job run."""
+    outputs, s3 = scenario.deployment.outputs, scenario.deployment.s3
+    machine = outputs.overnight.removesuffix("overnight") + "verify"
+    status = scenario.execute(machine, {"date": date})["status"]
+    key = verification_key(date, early=True)
+    body = s3.get_object(Bucket=outputs.resources.control_bucket, Key=key)["Body"].read()
+    return status, json.loads(body)["datasets"][DATASET], json.loads(body)["run"]
+
+
+def test_the_deployed_machine_finds_a_missing_object_of_the_date(scenario: Scenario, hours: dict[str, str]) -> None:
+    # Given a date whose hours are proven
+    date = hours["to"].partition("T")[0]
+    _, reports, _ = verify_date(scenario, date)
+    assert {report["outcome"] for report in reports} == {"proven"}, reports
+    # When an object is deleted by hand
+    s3, name = scenario.deployment.s3, scenario.deployment.resources.lake_bucket
+    key = s3.list_objects_v2(Bucket=name, Prefix=f"{DATASET}/date={date}/")["Contents"][0]["Key"]
+    body = s3.get_object(Bucket=name, Key=key)["Body"].read()
+    s3.delete_object(Bucket=name, Key=key)
+    status, reports, run = verify_date(scenario, date)
+    s3.put_object(Bucket=name, Key=key, Body=body)
+    # Then the execution has failed, which raises an alarm
+    assert status == "FAILED"
+    assert f"s3://{name}/{key}" in {item["uri"] for report in reports for item in report["differences"]}
+    log = next(scenario.cloud.logs_dir.rglob(f"{run}.log")).read_text()
+    assert any(line.startswith(f"ALARM verify {DATASET} ") for line in log.splitlines())
 
 
 def test_what_has_not_been_converted_is_not_proven(

@@ -139,6 +139,26 @@ def test_a_file_that_the_ledger_does_not_know_is_found(lake: VerifiedHour, age: 
     assert "the ledger does not know it" in "".join([*map(str, report.differences), *report.unproven])
 
 
+@pytest.mark.parametrize("is_abandoned", [False, True])
+def test_a_file_whose_owner_never_became_a_manifest_is_found(lake: VerifiedHour, is_abandoned: bool) -> None:
+    # Given an arrival row that nobody has completed
+    lake.record(lake.world.put("orders/orphan.json", ROWS), "20260304T120000nobody")
+    if is_abandoned:
+        lake.world.services.ledger.manifests.abandon("20260304T120000nobody", lake.world.clock())
+
+    # When
+    lake.world.clock.advance(minutes=20)
+    early = lake.verify()
+    lake.world.clock.advance(minutes=20)
+    report = lake.verify()
+
+    # Then
+    assert (early.outcome, report.outcome) == (HourOutcome.UNPROVEN, HourOutcome.DIFFERS)
+    (difference,) = report.differences
+    assert difference.uri.endswith("orders/orphan.json")
+    assert "20260304T120000nobody" in difference.problem
+
+
 def test_a_file_in_two_manifests_is_found(lake: VerifiedHour, spark: SparkSession) -> None:
     lake.world.convert([lake.world.enqueue([lake.files["orders/a.json"]])], spark)
     (difference,) = lake.verify().differences

@@ -15,7 +15,7 @@ from lake.ledger import ArrivalRow
 from lake.manifest import Lane
 from lake.partition import Partition
 from tests.integration.conversion_world import NOON
-from verify.hours import HoursCheck
+from verify.hours import Effort, HoursCheck
 from verify.stack import Hours, Stack
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class VerifiedHour:
         s3: Any = NoonS3(services.s3)
         clock = self.world.clock
         stack = Stack(s3, services.ledger, services.resources, limits, ("orders/",), lambda _: True, clock)
-        (report,) = HoursCheck(stack, Hours("orders", HOUR, HOUR), share, lambda _: None).run()
+        (report,) = HoursCheck(stack, Hours("orders", HOUR, HOUR), Effort(share), lambda _: None).run()
         return report
 
     def change(self, bucket: str, change: Callable[[bytes], bytes]) -> str:

@@ -51,7 +51,9 @@ def missing_modules(code: list[str]) -> list[str]:
         for text in code
         if re.fullmatch(r"[a-z_]+(?:\.\w+)+", text) and is_package(text) and not SOURCES.fullmatch(text)
     ]
-    return [name for name in found if not is_module(name)] + [name for name in own if not is_defined(name)]
+    keys = setting_keys()
+    undefined = [name for name in own if name not in keys and not is_defined(name)]
+    return [name for name in found if not is_module(name)] + undefined
 
 
 def is_package(name: str) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from infra.synth import synth
-from lake.settings import BatchSettings, InputSettings, PeakSettings, ScheduleSettings, Settings
+from lake.settings import BatchSettings, InputSettings, PeakSettings, ScheduleSettings, Settings, VerifySettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,11 +78,12 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
 
 @pytest.fixture(scope="session")
 def other_assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """A stage with an existing input bucket, without Flex and without peak hours."""
+    """A stage with an existing input bucket and a scheduled verification, without Flex and without peak hours."""
     settings = Settings(
         stage="other",
         input=InputSettings(bucket="landing-zone-1"),
         peak=PeakSettings(hours=()),
         batch=BatchSettings(flex=False),
+        verify=VerifySettings(share=0.01),
     )
     return Assembly(synth(settings, tmp_path_factory.mktemp("other"), checked=True), settings)

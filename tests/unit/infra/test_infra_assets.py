@@ -115,7 +115,7 @@ def test_a_library_with_compiled_files_is_refused(tmp_path: Path, monkeypatch: p
 
 def _small_checkout(folder: Path) -> Path:
     checkout = folder / "checkout"
-    for package in ("batch_job", "lake", "router", "streaming_job", "transform"):
+    for package in ("batch_job", "lake", "router", "streaming_job", "transform", "verify"):
         (checkout / package).mkdir(parents=True)
         (checkout / package / "__init__.py").write_text("")
     return checkout

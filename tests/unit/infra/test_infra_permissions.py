@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.unit.infra.conftest import Assembly
 
 ROOT = Path(__file__).parents[3]
-CODE = ("batch_job", "lake", "router", "streaming_job", "transform")
+CODE = ("batch_job", "lake", "router", "streaming_job", "transform", "verify")
 CALL = re.compile(r"\b(?:s3|glue)\.([a-z][a-z0-9_]+)\(")
 PAGES = re.compile(r"get_paginator\(\"([a-z0-9_]+)\"")
 NOT_REQUESTS = {"get_paginator"}
@@ -28,6 +28,7 @@ ACTIONS_BY_CALL = {
     "create_multipart_upload": {"s3:PutObject"},
     "create_table": {"glue:CreateTable"},
     "delete_object": {"s3:DeleteObject"},
+    "download_file": {"s3:GetObject"},
     "get_bucket_versioning": {"s3:GetBucketVersioning"},
     "get_job_run": {"glue:GetJobRun"},
     "get_job_runs": {"glue:GetJobRuns"},

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from lake.dataset_rules import dataset_prefixes
 from lake.errors import InvalidInputError
 from lake.ledger import State
 from lake.manifest import Lane, read_manifest
 from router import listing as find_module
 from router.backfill.handler import backfill
-from router.dataset_rules import dataset_prefixes
 from router.route.handler import route
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.events import batch, message, s3_record

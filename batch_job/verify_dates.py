@@ -1,0 +1,173 @@
+"""The batch job's other work: a share of what was published on past dates is proven from its input files."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from batch_job.spark_tasks import SparkTasks
+from lake.dataset_rules import named_datasets
+from lake.documents import encode_document, put_document
+from lake.errors import InvalidInputError
+from lake.layout import VERIFICATIONS, verification_key
+from lake.time import iso_utc
+from transform.outcome import ALARM
+from verify.hours import Effort, HoursCheck
+from verify.report import HourOutcome
+from verify.stack import Hours, Stack
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from transform.context import ConversionContext
+    from verify.report import HourReport
+
+DUE = "due"
+"""Value of ``--verify`` for all dates that are due."""
+MAX_DUE_DATES = 3
+"""Maximum number of dates of one run: after a longer pause older ones are left out."""
+PARALLEL_MANIFESTS = 4
+"""Threads of the driver: the tasks of small manifests fill the workers together."""
+TIME_SHARE = 0.9
+"""Share of ``batch.run_timeout_minutes`` in which manifests are begun: Glue ends a run after it without a report."""
+DATE = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+def verify_dates(context: ConversionContext, which: str) -> int:
+    """Compare the share of the setting ``verify.share`` on the dates that ``--verify`` names.
+
+    The outcome of each date is a document in the control bucket, and a line of the log for each hour with files.
+
+    Parameters
+    ----------
+    which
+        ``due``: the last dates (UTC) that ended ``sweep.stalled_hours`` ago and have no document; or a date.
+
+    Returns
+    -------
+    The exit code: 1 when an hour differs, or when the run's time was over before everything was compared.
+
+    Raises
+    ------
+    InvalidInputError
+        ``which`` is neither, or ``verify.share`` is 0.
+    JobFailedError
+        A Spark job failed.
+    """
+    settings = context.services.settings
+    if not settings.verify.share:
+        raise InvalidInputError("verify.share is 0, so there is nothing to compare: set it and deploy again")
+    now = context.clock()
+    settled = timedelta(hours=settings.sweep.stalled_hours)
+    dates = due_dates(now, settled, _verified_dates(context)) if which == DUE else [_parse_date(which)]
+    last = last_settled_date(now, settled)
+    effort = Effort(
+        share=settings.verify.share,
+        run_tasks=SparkTasks(context.spark).run,
+        parallel_manifests=PARALLEL_MANIFESTS,
+        find_place=False,
+        stop_at=now + timedelta(minutes=settings.batch.run_timeout_minutes) * TIME_SHARE,
+    )
+    found = [DateCheck(context, day, early=day > last, effort=effort).run() for day in dates]
+    context.log(f"verify: {len(dates)} dates compared: {', '.join(dates) or 'none is due'}")
+    return 0 if all(found) else 1
+
+
+def due_dates(now: datetime, settled: timedelta, verified: Collection[str]) -> list[str]:
+    """The last ``MAX_DUE_DATES`` dates that ended ``settled`` before ``now`` or earlier, oldest first. Pure.
+
+    Those in ``verified`` are left out. A manifest that is open for as long as ``settled`` is reported by the sweep.
+    """
+    last = date.fromisoformat(last_settled_date(now, settled))
+    dates = [(last - timedelta(days=days)).isoformat() for days in reversed(range(MAX_DUE_DATES))]
+    return [day for day in dates if day not in verified]
+
+
+def last_settled_date(now: datetime, settled: timedelta) -> str:
+    """The last date (UTC) that ended ``settled`` before ``now`` (aware). Pure."""
+    return ((now.astimezone(UTC) - settled).date() - timedelta(days=1)).isoformat()
+
+
+def _parse_date(text: str) -> str:
+    if DATE.fullmatch(text):
+        try:
+            return datetime.strptime(text, "%Y-%m-%d").date().isoformat()
+        except ValueError:
+            pass
+    raise InvalidInputError(
+        f"--verify = {text!r} is not a valid date: set it to {DUE}, or to a date such as 2026-11-20"
+    )
+
+
+def _verified_dates(context: ConversionContext) -> set[str]:
+    services = context.services
+    pages = services.s3.get_paginator("list_objects_v2").paginate(
+        Bucket=services.resources.control_bucket, Prefix=VERIFICATIONS
+    )
+    keys = (item["Key"] for page in pages for item in page.get("Contents", []))
+    return {key.removeprefix(VERIFICATIONS).removesuffix(".json") for key in keys}
+
+
+@dataclass(frozen=True, slots=True)
+class DateCheck:
+    """The verification of one date."""
+
+    context: ConversionContext
+    date: str
+    """``YYYY-MM-DD``, UTC."""
+    early: bool
+    """The night may not have converted everything of it."""
+    effort: Effort
+
+    @property
+    def key(self) -> str:
+        """Key of its document."""
+        return verification_key(self.date, early=self.early)
+
+    def run(self) -> bool:
+        """Write the document; True: everything in the share was compared, and nothing differs."""
+        services = self.context.services
+        begun_at = self.context.clock()
+        names = named_datasets(services.settings.datasets) | {row.name for row in services.ledger.datasets.all()}
+        reports = {name: self._check_dataset(name) for name in sorted(names)}
+        body = {
+            "date": self.date,
+            "share": self.effort.share,
+            "run": self.context.run,
+            "begun_at": iso_utc(begun_at),
+            "ended_at": iso_utc(self.context.clock()),
+            "datasets": {name: [report.to_json() for report in hours] for name, hours in reports.items() if hours},
+        }
+        put_document(services.s3, services.resources.control_bucket, self.key, encode_document(body))
+        hours = [report for items in reports.values() for report in items]
+        late = sum(report.late for report in hours)
+        if late:
+            self.context.log(
+                f"{ALARM} verify {self.date}: {late} manifests were not compared, because the run's time was over: "
+                "lower verify.share, or raise batch.run_timeout_minutes or batch.workers"
+            )
+        return not late and not any(report.outcome == HourOutcome.DIFFERS for report in hours)
+
+    def _check_dataset(self, dataset: str) -> list[HourReport]:
+        """The hours in which something arrived or was published."""
+        context, services = self.context, self.context.services
+        stack = Stack.of(services.s3, services.ledger, services.resources, services.settings, dataset, context.clock)
+        hours = Hours(dataset, f"{self.date}T00", f"{self.date}T23")
+        reports = []
+        for report in HoursCheck(stack, hours, self.effort, context.log).run():
+            if not report.is_empty:
+                context.log(self._format_hour(dataset, report))
+                reports.append(report)
+        return reports
+
+    def _format_hour(self, dataset: str, report: HourReport) -> str:
+        line = f"verify {dataset} {report}"
+        if report.outcome != HourOutcome.DIFFERS:
+            return line
+        document = f"s3://{self.context.services.resources.control_bucket}/{self.key}"
+        return (
+            f"{ALARM} {line}; {len(report.differences)} differences in {document}, the first: {report.differences[0]}; "
+            f"for the places run: hybrid-router verify --dataset {dataset} --from {report.hour} --to {report.hour}"
+        )

@@ -1,0 +1,70 @@
+"""The scheduled verification exists only where a share of the manifests is verified."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from typing import TYPE_CHECKING
+
+from tests.unit.infra.conftest import listed
+
+if TYPE_CHECKING:
+    from tests.unit.infra.conftest import Assembly
+
+SCHEDULE = "AWS::Scheduler::Schedule"
+MACHINE = "AWS::StepFunctions::StateMachine"
+
+
+def actions_of(assembly: Assembly, role: str, resource: str) -> set[str]:
+    """What a role may do with resources whose ARN contains ``resource``."""
+    return {
+        action
+        for name, statement in assembly.statements()
+        if name.startswith(role) and resource in str(statement.get("Resource"))
+        for action in listed(statement["Action"])
+    }
+
+
+def test_nothing_of_it_is_created_without_a_share(assembly: Assembly) -> None:
+    for kind in (SCHEDULE, MACHINE, "AWS::CloudWatch::Alarm", "AWS::IAM::Role"):
+        assert not [name for name in assembly.resources(kind) if "Verify" in name], kind
+    assert "s3:ListBucketVersions" not in actions_of(assembly, "JobsRole", "StorageInput")
+    assert not actions_of(assembly, "JobsRole", "/verify/*")
+
+
+def test_a_schedule_starts_the_machine(other_assembly: Assembly) -> None:
+    schedule = other_assembly.one(SCHEDULE, "Verify")
+    machine = next(name for name in other_assembly.resources(MACHINE) if "Verify" in name)
+    assert schedule["ScheduleExpression"] == "cron(0 13 * * ? *)"
+    assert machine in str(schedule["Target"]["Arn"])
+    assert actions_of(other_assembly, "SchedulesRole", "-verify") == {"states:StartExecution"}
+
+
+def test_the_machine_may_run_the_batch_job_and_no_other(other_assembly: Assembly) -> None:
+    allowed = actions_of(other_assembly, "MachinesVerifyRole", "job/")
+    assert allowed == {"glue:StartJobRun", "glue:GetJobRun", "glue:GetJobRuns", "glue:BatchStopJobRun"}
+    assert not actions_of(other_assembly, "MachinesVerifyRole", "-stream")
+
+
+def test_the_job_may_list_the_input_and_write_what_was_found(other_assembly: Assembly) -> None:
+    assert "s3:ListBucketVersions" in actions_of(other_assembly, "JobsRole", "landing-zone-1")
+    assert actions_of(other_assembly, "JobsRole", "/verify/*") == {"s3:PutObject"}
+
+
+def test_a_failed_verification_raises_an_alarm(other_assembly: Assembly) -> None:
+    for part in ("FailedVerify", "TimedOutVerify"):
+        assert other_assembly.one("AWS::CloudWatch::Alarm", part)["AlarmActions"]
+
+
+def test_it_takes_no_place_of_the_night(assembly: Assembly, other_assembly: Assembly) -> None:
+    for item, more in ((assembly, 0), (other_assembly, 1)):
+        job = item.one("AWS::Glue::Job", "JobsBatch")
+        assert job["ExecutionProperty"]["MaxConcurrentRuns"] == item.settings.batch.max_runs + more
+
+
+def test_the_jobs_bring_its_code(assembly: Assembly) -> None:
+    uri = str(assembly.one("AWS::Glue::Job", "JobsBatch")["DefaultArguments"]["--extra-py-files"])
+    name = re.search(r"([0-9a-f]{64}\.zip)", uri)
+    assert name
+    with zipfile.ZipFile(assembly.folder / f"asset.{name[1]}") as code:
+        assert {"verify/hours.py", "batch_job/verify_dates.py"} <= set(code.namelist())

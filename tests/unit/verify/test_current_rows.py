@@ -1,0 +1,83 @@
+"""From the manifests that arrivals name to those that have the files now."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lake.layout import manifest_key
+from lake.ledger import ManifestRow, State
+from lake.manifest import Lane, Manifest, ObjectVersion, encode_manifest
+from lake.partition import Partition
+from verify.file_index import FileIndex
+from verify.find_files import current_rows
+from verify.report import HourOutcome, HourReport
+from verify.stack import Stack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+HOUR = "2026-03-04T12"
+NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
+PARTITION = Partition.of("orders", NOON)
+FILES = [ObjectVersion.of("input", f"orders/{number}.json", "e", 1, NOON, f"v{number}") for number in range(3)]
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[FileIndex]:
+    with FileIndex(tmp_path) as index:
+        yield index
+
+
+def row(manifest: str, *successors: str) -> ManifestRow:
+    state = State.SUPERSEDED if successors else State.DONE
+    return ManifestRow(manifest, state, Lane.BATCH, PARTITION, NOON.isoformat(), 1, 1, superseded_by=successors)
+
+
+def stack(rows: list[ManifestRow], documents: dict[str, list[ObjectVersion]]) -> Stack:
+    """A stack with these rows and manifest documents."""
+    bodies = {
+        manifest_key(name): encode_manifest(Manifest(name, Lane.BATCH, PARTITION, NOON.isoformat(), tuple(files)))
+        for name, files in documents.items()
+    }
+    s3: Any = SimpleNamespace(get_object=lambda *, Bucket, Key: {"Body": io.BytesIO(bodies[Key])})  # noqa: N803
+    ledger: Any = SimpleNamespace(manifests=SimpleNamespace(get={item.id: item for item in rows}.get))
+    resources: Any = SimpleNamespace(control_bucket="control", input_bucket="input")
+    return Stack(s3, ledger, resources, 1 << 20, (), lambda _: True, lambda: NOON)
+
+
+def test_files_of_merged_and_then_split_manifests_are_found_with_their_last_owners(index: FileIndex) -> None:
+    # Given a and b, which were merged to c, which was split into d and e
+    index.add(HOUR, "a", FILES[:2])
+    index.add(HOUR, "b", FILES[2:])
+    rows = [row("a", "c"), row("b", "c"), row("c", "d", "e"), row("d"), row("e")]
+    documents = {"c": FILES, "d": FILES[:1], "e": FILES[1:]}
+    report = HourReport(hour=HOUR)
+
+    # When
+    current = current_rows(stack(rows, documents), index, report)
+
+    # Then
+    assert current == {"d": rows[3], "e": rows[4]}
+    assert {name: index.files_of(name) for name in "abcde"} == {
+        "a": set(), "b": set(), "c": set(), "d": set(FILES[:1]), "e": set(FILES[1:])
+    }  # fmt: skip
+    assert report == HourReport(hour=HOUR)
+
+
+def test_a_file_that_no_successor_has_is_a_difference(index: FileIndex) -> None:
+    index.add(HOUR, "a", FILES)
+    report = HourReport(hour=HOUR)
+    current_rows(stack([row("a", "b"), row("b")], {"b": FILES[:2]}), index, report)
+    assert report.outcome == HourOutcome.DIFFERS
+    assert "orders/2.json is in none of the manifests that superseded a" in str(report.differences[0])
+
+
+def test_a_manifest_without_a_row_is_kept_for_the_caller(index: FileIndex) -> None:
+    index.add(HOUR, "a", FILES)
+    assert current_rows(stack([], {}), index, HourReport(hour=HOUR)) == {"a": None}
