@@ -76,7 +76,7 @@ def _show(kind: str, reports: Iterable[Report], replay: str, *, log: bool, per_l
     if number:
         print(table(fired))
     if inputs:
-        print(f"{unpublished} of {inputs} inputs were in FAILED manifests until these were forced")
+        print(f"{unpublished} of {inputs} inputs were in FAILED manifests until these were reprocessed")
     return bad
 
 

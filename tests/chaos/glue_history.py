@@ -13,6 +13,7 @@ from tests.chaos.history import Report
 from tests.chaos.injection import Fault
 from tests.chaos.inputs import Input, random_body
 from tests.chaos.random_settings import random_settings
+from tests.chaos.spark_cluster import CLUSTER_SETTINGS, spark_cluster
 from tests.roles import create_unlimited_role
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ FAULTS: tuple[tuple[str, Fault], ...] = (
     (BATCH, _fault("completion", "before", "stall")),
 )
 """Lane and fault of each history."""
-CONDITIONS = ("two runs at once", "no checkpoint", "no last commit of the checkpoint")
+TWO_RUNS, SECOND_COPY, NO_CHECKPOINT = "two runs at once", "a second copy of a slow task", "no checkpoint"
+CONDITIONS = (TWO_RUNS, SECOND_COPY, NO_CHECKPOINT, "no last commit of the checkpoint")
 """The histories after those of ``FAULTS``, one for each condition."""
 HISTORIES = len(FAULTS) + len(CONDITIONS)
 
@@ -86,10 +88,12 @@ def _play(world: GlueWorld, number: int) -> None:
         lane, fault = FAULTS[number]
         _arrive(world, lane, broken=fault.point in ("exclusions", "release"))
         _run_with_fault(world, lane, fault)
-    elif CONDITIONS[number - len(FAULTS)] == "two runs at once":
+    elif (condition := CONDITIONS[number - len(FAULTS)]) == TWO_RUNS:
         _run_twice(world)
+    elif condition == SECOND_COPY:
+        _run_with_second_copy(world)
     else:
-        _run_without_checkpoint(world, whole=CONDITIONS[number - len(FAULTS)] == "no checkpoint")
+        _run_without_checkpoint(world, whole=condition == NO_CHECKPOINT)
 
 
 class _GlueWithoutStarts:
@@ -185,6 +189,22 @@ def _run_twice(world: GlueWorld) -> None:
     job = world.resources.batch_job
     for run in [world.start(job, None, run=document) for _ in range(2)]:
         world.finish(job, run)
+    _finish_open_manifests(world)
+
+
+def _run_with_second_copy(world: GlueWorld) -> None:
+    """A task stalls after an upload and never goes on; Spark's second copy of it, on another host, ends the run."""
+    fault = _fault("upload part", "after", "stall")
+    _arrive(world, BATCH, broken=False)
+    (document,) = world.plan_runs()
+    job, environment = world.resources.batch_job, world.worker_environment(fault)
+    with spark_cluster(world.marks / "cluster", environment, world.wait) as master:
+        run = world.start(job, fault, run=document, conf=world.spark_conf({**CLUSTER_SETTINGS, "spark.master": master}))
+        state = world.finish(job, run)
+        world.log.append(f"second copy: {world.injected()}")
+        assert world.injected() is not None, f"{fault} was never reached: {state}"
+        assert state == "SUCCEEDED", f"no second copy has ended the run: {state}"
+        world.fired.append(fault)
     _finish_open_manifests(world)
 
 

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import signal
+import sys
 import tempfile
 import time
 import zipfile
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from infra.jobs import SPARK_SETTINGS
 from lake.settings import dump_settings
+from tests.chaos.glue_process import PLAN_VARIABLE
 from tests.chaos.world import EXPECTED_ERRORS, World
 
 if TYPE_CHECKING:
@@ -56,10 +58,6 @@ class GlueWorld(World):
         }
         for key, data in documents.items():
             self.clients.s3.put_object(Bucket=control, Key=key, Body=data)
-        # Speculation as in production; Spark itself never starts a second copy under a master local[n].
-        settings = {**SPARK_SETTINGS, "spark.python.daemon.module": "tests.chaos.glue_daemon"}
-        settings |= {"spark.speculation.minTaskRuntime": "100ms", "spark.driver.memory": "1g"}
-        conf = " --conf ".join(f"{name}={value}" for name, value in settings.items())
         for name, job, command in (
             (self.resources.batch_job, "batch_job", "glueetl"),
             (self.resources.stream_job, "streaming_job", "gluestreaming"),
@@ -73,11 +71,21 @@ class GlueWorld(World):
                     **self.resources.to_arguments(),
                     "--settings": f"s3://{control}/assets/settings.json",
                     "--extra-py-files": f"s3://{control}/assets/product.zip,s3://{control}/assets/chaos.zip",
-                    "--conf": conf,
+                    "--conf": self.spark_conf({}),
                     "--job": job,
                     "--chaos": self._plan(None),
                 },
             )
+
+    def spark_conf(self, changes: dict[str, str]) -> str:
+        """The value of ``--conf``: speculation as in production, which has no effect under a master ``local[n]``."""
+        settings = {**SPARK_SETTINGS, "spark.python.daemon.module": "tests.chaos.glue_daemon"}
+        settings |= {"spark.speculation.minTaskRuntime": "100ms", "spark.driver.memory": "1g", **changes}
+        return " --conf ".join(f"{name}={value}" for name, value in settings.items())
+
+    def worker_environment(self, fault: Fault | None) -> dict[str, str]:
+        """For the Python workers of a cluster of its own: on ``local[n]`` they have it from their driver."""
+        return {PLAN_VARIABLE: self._plan(fault), "PYTHONPATH": str(CHECKOUT), "PYSPARK_PYTHON": sys.executable}
 
     def run(self, kind: str, work: Callable[[str], Any], job: str | None = None) -> Any:
         """Run a Lambda in this process, without faults; its result, or None when it failed."""

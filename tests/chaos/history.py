@@ -39,7 +39,7 @@ class Report:
     inputs: int = 0
     """Number of object versions that arrived."""
     unpublished: int = 0
-    """Those whose manifest was FAILED after the repairs, before it was forced."""
+    """Those whose manifest was FAILED after the repairs, before it was reprocessed."""
 
 
 def run_history(clients: Clients, seed: int) -> Report:
@@ -84,12 +84,12 @@ class _History:
         yield from (f"after the repairs: {text}" for text in checker.violations(world.inputs, self._may_fail))
         self.unpublished = checker.unpublished
         fired = len(world.fired)
-        if self._force_failed():
+        if self._reprocess_failed():
             yield from self._repair()
             # Without another fault nothing may fail a second time: everything is published.
             may_fail = self._may_fail if len(world.fired) > fired else lambda _: False
             found = world.checker.violations(world.inputs, may_fail)
-            yield from (f"after forcing FAILED manifests: {text}" for text in found)
+            yield from (f"after reprocessing FAILED manifests: {text}" for text in found)
 
     def _may_fail(self, row: dict[str, Any]) -> bool:
         """Its uploads were lost, or as many faults as its lane allows attempts have each ended one of its attempts."""
@@ -162,13 +162,14 @@ class _History:
         if "lost uploads" in self._conditions:
             steps.insert(random.randint(2, len(steps)), self._lose_uploads)
         if "force" in self._conditions:
-            steps += [self._force_any, world.execution]
+            steps += [self._reprocess_any, world.execution]
         return steps
 
     def _concurrent_work(self) -> None:
         """Work of other processes while one is stalled."""
         random, world = self._random, self._world
-        work = [lambda: world.stream(4), world.execution, world.sweep, self._route_some, self._force_any, self._promote]
+        work = [lambda: world.stream(4), world.execution, world.sweep, self._route_some]
+        work += [self._reprocess_any, self._promote]
         for _ in range(random.randint(1, 3)):
             random.choice(work)()
 
@@ -201,26 +202,16 @@ class _History:
             for item in world.clients.s3.list_multipart_uploads(Bucket=bucket).get("Uploads", []):
                 world.clients.s3.abort_multipart_upload(Bucket=bucket, Key=item["Key"], UploadId=item["UploadId"])
 
-    def _force_any(self) -> None:
+    def _reprocess_any(self) -> None:
         done = sorted(name for name, state in self._states().items() if state in ("DONE", "FAILED"))
         if done:
-            self._force(self._random.choice(done))
+            self._world.reprocess([self._random.choice(done)])
 
-    def _force_failed(self) -> bool:
+    def _reprocess_failed(self) -> bool:
         failed = sorted(name for name, state in self._states().items() if state == "FAILED")
-        for name in failed:
-            self._force(name)
+        if failed:
+            self._world.reprocess(failed)
         return bool(failed)
-
-    def _force(self, manifest: str) -> None:
-        world = self._world
-
-        def work(_: str) -> None:
-            row = world.ledger().manifests.get(manifest)
-            if row is not None and row.state in ("DONE", "FAILED"):
-                world.ledger().manifests.force(row, world.clock())
-
-        world.run("force", work)
 
     def _repair(self) -> Iterator[str]:
         """Redelivery, sweeps and runs until no work is left, and one sweep after the grace period."""

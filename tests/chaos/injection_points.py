@@ -13,6 +13,7 @@ POINT_BY_PREFIX = {
     "inbox/": "pointer",
     "commits/": "commit document",
     "exclusions/": "exclusions",
+    "intents/": "intent",
     "results/": "result document",
     "plans/": "plan document",
     "sweep/": "sweep progress",
@@ -34,7 +35,7 @@ INJECTION_POINTS = (
     *("arrival put", "adopt", "abandon", "enqueue", "claim", "renew", "release", "commit", "finish", "fail", "force"),
     *("supersede", "dataset row", "partition row", "manifest document", "pointer", "commit document", "exclusions"),
     *("result document", "upload create", "upload part", "completion", "head object", "abort upload"),
-    *("plan document", "delete object", "list uploads", INPUT_READ),
+    *("intent", "plan document", "delete object", "list uploads", INPUT_READ),
 )
 """Points at which histories inject faults: every write, the reads that decide about one, and the input."""
 

@@ -19,6 +19,7 @@ from lake.resource_names import ResourceNames
 from local.isolation import BUCKET_PLACE
 from router.plan.handler import plan
 from router.promote.handler import promote
+from router.reprocess.handler import reprocess
 from router.route.handler import route
 from router.run_status.handler import run_status
 from router.services import Services as RouterServices
@@ -209,6 +210,14 @@ class World:
     def promote(self, uris: Sequence[str]) -> None:
         """One invocation of ``promote``."""
         self.run("promote", lambda _: promote({"files": list(uris)}, self.router()))
+
+    def reprocess(self, manifests: Sequence[str]) -> None:
+        """A request to convert manifests again; a person repeats the same one if it ends with an error."""
+        self.numbers += 1
+        request = {"manifests": list(manifests), "only": "all", "request": f"request-{self.numbers}"}
+        for _ in range(2):
+            if self.run("reprocess", lambda _: reprocess(request, self.router())) is not None:
+                return
 
     def stall_past_the_lease(self, name: str) -> None:
         """Stall a process until its lease expires or Glue reports its run as stopped; others work in between."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
@@ -17,6 +18,7 @@ from router.backfill.handler import backfill
 from router.ownership import ArrivalOutcome, RoutedArrival, take_ownership
 from router.plan.handler import plan
 from router.promote.handler import promote
+from router.reprocess.handler import reprocess
 from router.route.handler import route as route_messages
 from router.stream_control.control import kill, start, stop, watch
 from router.sweep.handler import sweep
@@ -26,7 +28,7 @@ from tests.model.fake_spark import FakeLeaseKeeper, FakeSource, FakeSparkJob, Fa
 from tests.model.inline_pool import MODULES_WITH_POOLS, InlinePool
 from tests.model.scheduler import Violation
 from tests.model.turn_taking_pool import TurnTakingPool
-from tests.model.world import LEASE, PARTITION, is_ignored, name_of
+from tests.model.world import LEASE, LONG_AGO, PARTITION, START, name_of
 from tests.unit.router.events import failures
 from transform.context import ConversionContext
 from transform.convert import convert
@@ -50,7 +52,7 @@ def fake_runtime(world: World, *, threads: bool = False) -> Iterator[None]:
         for module in MODULES_WITH_POOLS:
             stack.enter_context(patch(f"{module}.ThreadPoolExecutor", pool))
         stack.enter_context(patch("transform.convert.SparkJob", FakeSparkJob))
-        stack.enter_context(patch("transform.preflight.Source", FakeSource))
+        stack.enter_context(patch("transform.preflight.Source", partial(FakeSource, world)))
         # The model has no input data from which a ratio could be sampled.
         stack.enter_context(patch("transform.plan_attempt.output_ratio", lambda *_: None))
         stack.enter_context(patch("transform.convert.LeaseKeeper", FakeLeaseKeeper))
@@ -80,7 +82,7 @@ def acknowledge(world: World, file: ObjectVersion) -> None:
     """
     arrival = world.arrival(file)
     row = None if arrival is None else world.rows().get(arrival.get("manifest", ""))
-    if arrival is not None and is_ignored(file) and arrival["state"] == IGNORED:
+    if arrival is not None and not file.key.endswith(".ndjson") and arrival.get("state") == IGNORED:
         return
     if row is None or row["state"] == State.ABANDONED:
         raise Violation(f"{name_of(file)} is acknowledged, but no manifest owns it")
@@ -102,9 +104,9 @@ def receive(world: World, actor: Actor | None) -> None:
 
 def backfiller(world: World, actor: Actor | None) -> None:
     """The state machine ``backfill``: it lists the dataset until the function says that all is listed."""
-    day = {"dataset": "orders", "from": "2026-11-20", "to": "2026-11-22"}
+    days = {"dataset": "orders", "from": f"{START - LONG_AGO:%Y-%m-%d}", "to": "2026-11-22"}
     services, token = world.router(actor), None
-    request = backfill({"action": "validate", "input": day}, services)
+    request = backfill({"action": "validate", "input": days}, services)
     while True:
         token = backfill({"action": "find", "request": request, "token": token}, services)["token"]
         if token is None:
@@ -125,6 +127,17 @@ def forcer(world: World, actor: Actor | None) -> None:
         row = manifests.get(identity)
         if row is not None and row.state in (State.DONE, State.FAILED):
             manifests.force(row, world.clock())
+
+
+def reprocesser(world: World, actor: Actor | None) -> None:
+    """The command ``reprocess`` for every manifest; each actor repeats the same request."""
+    hours = {"from": "2026-11-20", "to": "2026-11-22", "only": "all", "request": "request-1"}
+    token = None
+    while True:
+        answer = reprocess({**hours, "token": token}, world.router(actor))
+        token = answer.get("token")
+        if token is None:
+            return
 
 
 def worker(world: World, actor: Actor | None, name: str, manifests: Sequence[str] | None = None) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from lake.ledger import State
+from tests.model.world import name_of
 
 if TYPE_CHECKING:
     from tests.model.scheduler import Actor
     from tests.model.world import World
+
+
+DENY, ALLOW = "deny-", "allow"
 
 
 def apply_event(world: World, event: str, actor: Actor) -> None:
@@ -29,6 +34,14 @@ def apply_event(world: World, event: str, actor: Actor) -> None:
         _change_documents(world)
     elif event == "lose_upload":
         _lose_upload(world)
+    elif event == "add_rule":
+        _add_rule(world)
+    elif event == "put_again":
+        _put_again(world)
+    elif event.startswith(DENY):
+        world.denied.add(event.removeprefix(DENY))
+    elif event == ALLOW:
+        allow(world)
     elif event == "overwrite_input":
         _overwrite_input(world)
     elif event == "delete_input":
@@ -72,4 +85,27 @@ def _delete_input(world: World) -> None:
     """The last file that is there is deleted; with versions its bytes stay, and its version can be read."""
     file = next((file for file in reversed(world.arrived) if world.s3.has(file)), None)
     if file is not None:
-        world.s3.delete_object(Bucket=file.bucket, Key=file.key)
+        world.remove(file)
+
+
+def allow(world: World) -> None:
+    """Everything that was denied is allowed again."""
+    world.denied.clear()
+    world.blocked_runs.clear()
+
+
+def _add_rule(world: World) -> None:
+    """Files that were ignored so far are routed by every process that starts from now on."""
+    world.suffixes += (".txt",)
+    suffixes = (*world.settings.input.suffixes, ".txt")
+    world.settings = replace(world.settings, input=replace(world.settings.input, suffixes=suffixes))
+
+
+def _put_again(world: World) -> None:
+    """The files that are missing are put again with the same bytes; they are the same arrivals, with new events."""
+    for file in world.arrived:
+        if file.key not in world.s3.buckets["input"]:
+            body = world.bodies[file.key, file.etag]
+            world.s3.put_object(Bucket=file.bucket, Key=file.key, Body=body)
+            world.put_again.add(name_of(file))
+            world.send_events([file])

@@ -8,12 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import BotoCoreError, ClientError
+
+from lake.errors import TransientError
 from lake.layout import lake_key, quarantine_key
+from tests.model.denial import access_denied, may_read
 from tests.model.world import LEASE, name_of
+from transform.columns import new_columns
+from transform.environment_fault import fault_of
 from transform.lease import LeaseKeeper
 from transform.quarantine_content import QuarantineContent
 from transform.spark_job import JobFailedError
-from transform.task_model import NUMBERS_PER_TASK, FileFailure, SplitResult, TaskResult
+from transform.task_model import NUMBERS_PER_TASK, FileFailure, SplitResult, TaskFault, TaskResult
 from transform.upload import Uploads
 
 if TYPE_CHECKING:
@@ -31,6 +37,11 @@ WRONG_COUNTS = (
 )
 WRONG_RESULTS = ("task without a result", "task with two results", *WRONG_COUNTS)
 """How the results of a Spark job can be wrong. With ``WRONG_COUNTS`` its tasks have lost the lines of their files."""
+
+
+WIDE_COLUMNS = 700
+COLUMN_NAME_BYTES = 199
+"""With three files in one dataset, the names need more room than an item has."""
 
 
 @dataclass
@@ -58,13 +69,13 @@ class FakeSparkJob:
     def cancel(self) -> None:
         self.cancelled = True
 
-    def run(self, tasks: Sequence[Task]) -> list[TaskResult]:
+    def run(self, tasks: Sequence[Task]) -> list[TaskResult | TaskFault]:
         wrong_results = self._session.world.wrong_results
         wrong = wrong_results.pop(0) if wrong_results else ""
-        results = []
+        results: list[TaskResult | TaskFault] = []
         for task in tasks:
             self._spend_time()
-            results.append(self._task(task, wrong))
+            results.append(self._run_partition(task, wrong))
             self._spend_time()
         if wrong == "task without a result":
             return results[:-1]
@@ -78,9 +89,21 @@ class FakeSparkJob:
         if self.cancelled:
             raise JobFailedError("cancelled: every lease is lost")
 
+    def _run_partition(self, task: Task, wrong: str) -> TaskResult | TaskFault:
+        """A fault of the environment is a result, as ``transform.run_partition`` makes it."""
+        try:
+            return self._task(task, wrong)
+        except (TransientError, BotoCoreError, ClientError) as error:
+            fault = fault_of(error)
+            if fault is None:
+                raise
+            return TaskFault(task.manifest, fault)
+
     def _task(self, task: Task, wrong: str) -> TaskResult:
         world = self._session.world
         files = [split.file for split in task.splits]
+        if not all(may_read(world.denied, file) for file in files):
+            raise _denied_read()
         failures = tuple(
             FileFailure(file, "truncated") for file in files if file.key in world.unreadable or not world.s3.has(file)
         )
@@ -107,12 +130,20 @@ class FakeSparkJob:
         if wrong == "file that no task has read":
             splits = ()
         contents = tuple(_content(rejected_files, item.size) for item in rejected)
-        return TaskResult(task.manifest, task.number, published, rejected, splits, ("a", "b"), (), 1, contents)
+        columns = _new_columns(task, files) if world.wide else ("a", "b")
+        return TaskResult(task.manifest, task.number, published, rejected, splits, columns, (), 1, contents)
 
 
 def has_reject(file: ObjectVersion) -> bool:
     """Whether a line of the file goes to the quarantine."""
     return file.key.endswith("a.ndjson")
+
+
+def _new_columns(task: Task, files: Sequence[ObjectVersion]) -> tuple[str, ...]:
+    """Columns of the files, as many as the reader's limit lets a task add to the known ones."""
+    names = [f"{file.key}-{number}".rjust(COLUMN_NAME_BYTES, "x") for file in files for number in range(WIDE_COLUMNS)]
+    limit = max(task.settings.column_limit, len(task.known_columns))
+    return tuple(new_columns(names, task.known_columns)[: limit - len(task.known_columns)])
 
 
 def _split_result(split: Split, wrong: str) -> SplitResult:
@@ -138,11 +169,23 @@ def _add(uploads: Uploads, folder: str, bucket: str, key: str, records: list[dic
     return uploads.add(path, bucket, key, len(records))
 
 
+@dataclass(frozen=True)
 class FakeSource:
-    """In place of the source that the preflight reads: nobody is denied anything."""
+    """In place of the source that the preflight reads."""
 
-    def fetch(self, _file: ObjectVersion, start: int, end: int) -> bytes:
+    world: World
+
+    def fetch(self, file: ObjectVersion, start: int, end: int) -> bytes:
+        if not may_read(self.world.denied, file):
+            raise _denied_read()
         return b"x" * (end - start)
+
+
+def _denied_read() -> TransientError:
+    """As ``transform.source`` raises it."""
+    error = TransientError("denied")
+    error.__cause__ = access_denied("GetObject")
+    return error
 
 
 class FakeLeaseKeeper(LeaseKeeper):

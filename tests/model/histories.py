@@ -18,17 +18,18 @@ from tests.model.actors import (
     planner,
     promoter,
     receive,
+    reprocesser,
     route,
     stream,
     sweeper,
     worker,
 )
-from tests.model.environment import apply_event, force_all
+from tests.model.environment import allow, apply_event, force_all
 from tests.model.invariants import InvariantChecker
 from tests.model.overnight import overnight
 from tests.model.scenarios import single_faults, switches
 from tests.model.scheduler import Actor, Scheduler, Violation
-from tests.model.world import OWNER_DIED, World
+from tests.model.world import LONG_AGO, OWNER_DIED, World, with_attempts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -59,7 +60,9 @@ class History:
 def play(scenario: Scenario, fault_at: Callable[[int, Actor, str], str], used_id_succeeds: bool = False) -> History:
     """Run the scenario to its end under the faults; then repair without faults, and check every promise."""
     history = History(scenario)
-    world = World(slow=scenario.slow, versions=scenario.versions)
+    world = World(slow=scenario.slow, versions=scenario.versions, wide=scenario.wide)
+    if scenario.max_attempts is not None:
+        world.settings = with_attempts(scenario.max_attempts)
     world.s3.used_id_succeeds = used_id_succeeds
     checker = InvariantChecker(world)
     world.after_write = checker.check
@@ -96,6 +99,11 @@ def _prepare(world: World, scenario: Scenario) -> None:
         # Some events come twice.
         world.send_events([*arriving, *arriving[:1]])
     world.arrive(*scenario.lost)
+    world.wait(-LONG_AGO)
+    world.arrive(*scenario.old)
+    world.wait(LONG_AGO)
+    for file in [file for file in world.arrived if file.key in {f"orders/{name}.ndjson" for name in scenario.missing}]:
+        world.remove(file)
     if scenario.orphaned:
         world.orphan(*scenario.orphaned)
         world.wait(OWNER_DIED)
@@ -120,6 +128,7 @@ def _actor(world: World, scenario: Scenario, name: str) -> Actor:
         "backfill": lambda: backfiller(world, actor),
         "control": lambda: controller(world, actor),
         "force": lambda: forcer(world, actor),
+        "reprocess": lambda: reprocesser(world, actor),
         "promote": lambda: promoter(world, actor, scenario.urgent),
         "route": lambda: route(world, actor, _announced(world, scenario), scenario.lane),
     }
@@ -131,12 +140,13 @@ def _announced(world: World, scenario: Scenario) -> list[ObjectVersion]:
     """The files whose events are delivered until they are acknowledged, but not by the queue."""
     if any(name.startswith("queue") for name in scenario.actors):
         return []
-    names = {f"orders/{name}.ndjson" for name in scenario.lost}
+    names = {f"orders/{name}.ndjson" for name in (*scenario.lost, *scenario.old)}
     return [file for file in world.arrived if file.key not in names and file not in world.acknowledged]
 
 
 def _repair(world: World, checker: InvariantChecker, scenario: Scenario) -> None:
     """Without faults: events are redelivered, sweep and workers run on their schedules, until all promises hold."""
+    allow(world)
     for number in range(MAX_REPAIR_ROUNDS):
         world.wait(timedelta(hours=2))
         try:

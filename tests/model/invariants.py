@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from tests.model.contents import check_contents, may_be_unreadable
+from lake.time import iso_utc
+from tests.model.contents import INPUT_PREFIX, check_contents, may_be_unreadable
 from tests.model.scheduler import Violation
-from tests.model.world import GRACE, is_ignored, name_of
+from tests.model.world import GRACE, LONG_AGO, START, name_of
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -33,6 +35,9 @@ class InvariantChecker:
         self._completed: set[str] = set()
         self._documents: dict[str, Item] = {}
         self._manifests: dict[str, list[str]] = {}
+        self._relinquished: dict[str, set[str]] = {}
+        self._requests: dict[tuple[str, str], int] = {}
+        """The generation that a request has queued of a manifest."""
         self._replaced: dict[tuple[str, str], datetime] = {}
         """Objects of replaced generations, by bucket and key, and when another generation was published."""
 
@@ -52,13 +57,16 @@ class InvariantChecker:
 
     def _check_row(self, identity: str, row: Item) -> None:
         if "document_key" in row:
-            self._document(row["document_key"])
+            self._check_columns(identity, self._document(row["document_key"]))
+        self._check_request(identity, row)
         if "published_key" in row:
             self._check_published(identity, self._document(row["published_key"]))
         if row["state"] == "DONE" and row["published_generation"] != row["generation"]:
             raise Violation(f"{identity} is DONE in generation {row['generation']}, but another one is published")
         if row["state"] == "FAILED" and not self._may_fail(identity, row):
             raise Violation(f"{identity} is FAILED without a cause: {row['reason']}")
+        if row["state"] == "RUNNING" and row["owner"] in self._world.blocked_runs:
+            raise Violation(f"{identity} is claimed by {row['owner']}, whose preflight was denied")
         before = self._rows.get(identity)
         if before is None:
             return
@@ -67,6 +75,23 @@ class InvariantChecker:
         if before.get("published_key", row.get("published_key")) != row.get("published_key"):
             self._remember_replaced(self._document(before["published_key"]))
         self._check_lease(identity, before, row)
+
+    def _check_columns(self, identity: str, document: Item) -> None:
+        """Every column of a committed attempt was reserved before."""
+        item = self._world.dynamodb.items.get(("dataset", document["partition"]["dataset"]), {})
+        missing = set(document["new_columns"]) - set(item.get("columns", ()))
+        if missing:
+            raise Violation(f"{identity} has committed {len(missing)} columns that its dataset does not have")
+
+    def _check_request(self, identity: str, row: Item) -> None:
+        """A request queues a manifest once, however often it is repeated."""
+        if row.get("request") is None:
+            return
+        queued = self._requests.setdefault((identity, row["request"]), row["generation"])
+        if row["generation"] != queued:
+            raise Violation(
+                f"{row['request']} has queued {identity} twice: generations {queued} and {row['generation']}"
+            )
 
     def _remember_replaced(self, document: Item) -> None:
         for item in (*document["objects"], *document["quarantine"]):
@@ -127,7 +152,7 @@ class InvariantChecker:
         files: Counter[str] = Counter()
         for identity, row in rows.items():
             if row["state"] in LIVE:
-                files.update(self._files(identity))
+                files.update(self._held(identity, row))
         twice = [file for file, number in files.items() if number > 1]
         if twice:
             raise Violation(f"{twice[0]} is in two live manifests")
@@ -141,6 +166,19 @@ class InvariantChecker:
                 f"{key} {version or f'etag:{etag}'}" for _, key, version, etag, *_ in body["files"]
             ]
         return self._manifests[identity]
+
+    def _held(self, identity: str, row: Item) -> list[str]:
+        """Its files without those that it has relinquished, which no later generation of it reads."""
+        if "relinquished" not in row:
+            return self._files(identity)
+        key = row["relinquished"]
+        if key not in self._relinquished:
+            item = self._world.s3.buckets["control"].get(key)
+            if item is None:
+                raise Violation(f"the list {key} of relinquished files does not exist")
+            files = json.loads(item.body)
+            self._relinquished[key] = {f"{file['uri'].removeprefix(INPUT_PREFIX)} {file['version']}" for file in files}
+        return [name for name in self._files(identity) if name not in self._relinquished[key]]
 
     def _document(self, key: str) -> Item:
         if key not in self._documents:
@@ -159,6 +197,8 @@ class InvariantChecker:
             raise Violation(f"not terminal at the end: {stuck}")
         if world.s3.open_uploads():
             raise Violation(f"uploads left over: {[world.s3.uploads[item].key for item in world.s3.open_uploads()]}")
+        if intents := [key for key in world.s3.buckets["control"] if key.startswith("intents/")]:
+            raise Violation(f"intents left over: {intents}")
         self._check_owned(rows)
         named = {}
         for identity, row in rows.items():
@@ -171,18 +211,20 @@ class InvariantChecker:
     def _check_owned(self, rows: dict[str, Item]) -> None:
         """Each file is in one live manifest.
 
-        An ignored one is in none; one whose event was lost may be in none if its bytes were gone before a listing.
+        An ignored one is in none. One whose event was lost may be in none if its bytes were gone before a listing, or
+        if it is older than the listing of the sweep: then only an arrival row promises an owner.
         """
         world = self._world
         owned = Counter(
-            name for identity, row in rows.items() if row["state"] in LIVE for name in self._files(identity)
+            name for identity, row in rows.items() if row["state"] in LIVE for name in self._held(identity, row)
         )
-        expected = {name_of(file): file for file in world.arrived if not is_ignored(file)}
+        expected = {name_of(file): file for file in world.arrived if file.key.endswith(world.suffixes)}
         surplus = [name for name, number in owned.items() if number > 1 or name not in expected]
         if surplus:
             raise Violation(
                 f"{surplus[0]} is in {owned[surplus[0]]} live manifests, its arrival is {expected.get(surplus[0])}"
             )
         for name, file in expected.items():
-            if name not in owned and (world.s3.has(file) or world.arrival(file) is not None):
+            listed = world.s3.has(file) and file.arrived_at > iso_utc(START - LONG_AGO / 2)
+            if name not in owned and (listed or world.arrival(file) is not None):
                 raise Violation(f"{name} arrived, and is in no live manifest")

@@ -10,6 +10,7 @@ from router.plan.handler import plan
 from router.run_status.handler import run_status
 from router.settle.handler import settle
 from tests.model.actors import conversion
+from tests.model.denial import BLOCKING
 from tests.model.scheduler import Violation
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ def overnight(world: World, actor: Actor | None, name: str) -> None:
         for _ in range(MAX_RUNS):
             number += 1
             run = f"{name}/{number}"
+            if world.denied & BLOCKING:
+                world.blocked_runs.add(run)
             try:
                 batch_job.main.run(conversion(world, world.transform(actor), run), {"run": entry["run"]})
             finally:

@@ -139,10 +139,9 @@ def interrupt(change: OwnershipChange, number: int, interruption: str) -> None:
 
 
 def _play(change: OwnershipChange, number: int, interruption: str) -> list[str]:
-    world = World(attempts_without_cause=SMALL.batch.max_attempts)
+    world = World(settings=SMALL, attempts_without_cause=SMALL.batch.max_attempts)
     checker = InvariantChecker(world)
     with ExitStack() as stack:
-        stack.enter_context(patch("tests.model.world.SETTINGS", SMALL))
         # One successor per supersede: the operation needs more than one of them.
         stack.enter_context(patch("router.promote.move.MAX_SUCCESSORS", 1))
         stack.enter_context(fake_runtime(world))

@@ -1,11 +1,18 @@
 """Mutations of ownership: each context manager removes one rule while it is entered."""
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from unittest.mock import patch
 
 import router.ownership.record
+import router.ownership.resolve
+import router.ownership.returned
+import router.ownership.take
 from lake.ledger.arrivals import Arrivals, arrival_key
+from router.ownership import ArrivalOutcome
+from router.ownership.intent import delete_intent, write_intent
+from router.reprocess.next_step import NextStep, next_step
 from tests.model.changed_source import changed_source
 
 
@@ -16,7 +23,7 @@ def enqueue_a_draft_with_an_unconfirmed_row() -> AbstractContextManager[Any]:
 
 
 def find_no_missed_arrivals() -> AbstractContextManager[Any]:
-    return patch("router.sweep.handler.adopt_missed", lambda _, search, *__: (search, {"adopted": 0}))
+    return patch("router.sweep.handler.adopt_missed", lambda _: None)
 
 
 def adopt_unconditionally() -> AbstractContextManager[Any]:
@@ -27,3 +34,57 @@ def adopt_unconditionally() -> AbstractContextManager[Any]:
         return row
 
     return patch.object(Arrivals, "adopt", unfenced)
+
+
+def resume_no_intents() -> AbstractContextManager[Any]:
+    return patch("router.sweep.handler.resume_intents", lambda _: None)
+
+
+def delete_the_intent_before_the_rows() -> AbstractContextManager[Any]:
+    def deleted(services: Any, arrivals: Any, now: Any) -> str:
+        key = write_intent(services, arrivals, now)
+        delete_intent(services, key)
+        return key
+
+    return patch("router.ownership.take.write_intent", deleted)
+
+
+def write_rows_without_an_intent() -> AbstractContextManager[Any]:
+    return patch("router.ownership.take.write_intent", lambda *_: "intents/unwritten.json")
+
+
+def delete_the_intent_of_unsettled_arrivals() -> AbstractContextManager[Any]:
+    return patch("router.ownership.take.NOT_FINAL", ())
+
+
+def ignored_for_ever() -> AbstractContextManager[Any]:
+    """An IGNORED arrival is a duplicate, although a rule routes it today."""
+    resolve = changed_source(router.ownership.resolve.resolve_owners, "if arrival is None:", "if True:")
+    return patch("router.ownership.take.resolve_owners", resolve)
+
+
+def relinquish_without_the_fence() -> AbstractContextManager[Any]:
+    relinquish = "lake.ledger.relinquish"
+    return patch(f"{relinquish}.row_unchanged", lambda _: [])
+
+
+def adopt_a_returned_file_that_is_not_relinquished() -> AbstractContextManager[Any]:
+    return patch("router.ownership.returned._relinquish", lambda *_: True)
+
+
+@contextmanager
+def a_file_that_was_put_again_is_a_duplicate() -> Iterator[None]:
+    """Whatever becomes of the attempt that may have missed it. A listing would find it again, and is left out too."""
+    with find_no_missed_arrivals(), patch("router.ownership.returned._outcome_while_open", _duplicate_unless_done):
+        yield
+
+
+def _duplicate_unless_done(owner: Any) -> ArrivalOutcome | None:
+    return None if owner.state == "DONE" else ArrivalOutcome.DUPLICATE
+
+
+def queue_again_for_the_same_request() -> AbstractContextManager[Any]:
+    def forgetful(row: Any, only: Any, request: str) -> NextStep:
+        return next_step(row, only, f"not {request}")
+
+    return patch("router.reprocess.requeue.next_step", forgetful)

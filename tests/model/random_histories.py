@@ -106,7 +106,8 @@ class _PlannedFaults:
         return "" if name == actor.name else f"{SWITCH}:{name}"
 
     def _fault(self, draw: float, operation: str) -> str:
-        fault = _pick(single_faults(self._scenario, operation), draw)
+        faults = single_faults(self._scenario, operation)
+        fault = _pick(faults, draw) if faults else ""
         return fault if self._take(fault) else ""
 
     def _take(self, fault: str) -> bool:

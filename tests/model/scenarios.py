@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lake.manifest import Lane
+from tests.model.denial import KINDS
+from tests.model.environment import ALLOW, DENY
 from tests.model.fake_spark import WRONG_RESULTS
 from tests.model.scheduler import (
     CRASH,
@@ -38,6 +40,10 @@ class Scenario:
     """Files whose events were lost: only a listing finds them."""
     orphaned: tuple[str, ...] = ()
     """Files whose owner died long ago, before it wrote its manifest; their events are redelivered."""
+    old: tuple[str, ...] = ()
+    """Files older than the listing of the sweep, without events: only a backfill finds them."""
+    missing: tuple[str, ...] = ()
+    """Files that are deleted when the actors start."""
     lane: Lane = Lane.BATCH
     reprocessed: bool = False
     """The manifests are published at the start, and ``force`` has been called on them."""
@@ -46,6 +52,12 @@ class Scenario:
     unreadable: tuple[str, ...] = ()
     wrong_results: tuple[str, ...] = ()
     """How the results of the first Spark jobs are wrong."""
+    wide: bool = False
+    """Every file has many columns of its own."""
+    max_attempts: int | None = None
+    """Of a manifest; None: more than any history needs."""
+    call_faults: bool = True
+    """False: requests meet only the scenario's events."""
     slow: bool = False
     urgent: tuple[str, ...] = ()
     """Files that the promote actors make urgent."""
@@ -76,6 +88,12 @@ SCENARIOS = {
             events=("expire_lease", "advance_hours"),
         ),
         Scenario(
+            "requests",
+            ("worker1", "reprocess1", "worker2", "reprocess2", "sweep1"),
+            (("a",), ("b",)),
+            events=("expire_lease", "lose_upload", "advance_hours"),
+        ),
+        Scenario(
             "ownership",
             ("route1", "route2", "sweep1", "worker1"),
             arriving=("a", "b"),
@@ -96,6 +114,21 @@ SCENARIOS = {
             lost=("b", "notes.txt"),
             versions=True,
             events=("advance_hours", "overwrite_input", "delete_input"),
+        ),
+        # Each of these has no other witness than the intent that the crashed backfill has left.
+        Scenario("intents", ("backfill1", "sweep1", "worker1"), old=("a", "b"), events=("advance_hours",)),
+        Scenario(
+            "new rule",
+            ("queue1", "sweep1", "backfill1", "worker1"),
+            arriving=("a", "notes.txt"),
+            events=("add_rule", "advance_hours"),
+        ),
+        Scenario(
+            "put again",
+            ("worker1", "queue1", "worker2", "sweep1"),
+            (("a", "b"),),
+            missing=("b",),
+            events=("put_again", "force", "expire_lease"),
         ),
         Scenario(
             "stream",
@@ -126,6 +159,25 @@ SCENARIOS = {
         ),
         Scenario("wrong results", ("worker1", "worker2"), (("a", "b"),), wrong_results=WRONG_RESULTS, events=()),
         Scenario("threads", ("route1", "worker1", "worker2"), (("a", "b"),), arriving=("c", "d"), threads=True),
+        # One attempt is enough, because neither a denial nor a full dataset may use one up.
+        Scenario(
+            "denied",
+            ("worker1", "route1", "overnight1", "sweep1"),
+            (("a",), ("b",)),
+            arriving=("c",),
+            events=(*(f"{DENY}{kind}" for kind in KINDS), ALLOW),
+            max_attempts=1,
+            call_faults=False,
+        ),
+        Scenario(
+            "wide",
+            ("worker1", "worker2", "sweep1"),
+            (("a",), ("b",), ("c",)),
+            events=(),
+            wide=True,
+            max_attempts=1,
+            call_faults=False,
+        ),
         Scenario("slow", ("worker1", "sweep1", "worker2"), (("a", "b"),), slow=True, events=("report_stopped",)),
     )
 }
@@ -133,6 +185,8 @@ SCENARIOS = {
 
 def single_faults(scenario: Scenario, operation: str) -> list[str]:
     """Faults of a call and events of the environment, one of which can occur at a request."""
+    if not scenario.call_faults:
+        return list(scenario.events)
     faults = [CRASH, LOSE_REQUEST, REFUSE]
     faults += [] if is_read(operation) else [LOSE_RESPONSE, REPEAT, LATE, REPEAT_LATE]
     faults += [STALE_READ] if operation == "query" else []

@@ -8,11 +8,14 @@ from tests.model.histories import histories_with_one_fault, play, scripted
 from tests.model.random_histories import FaultPlan, explore, play_plan
 from tests.model.scenarios import SCENARIOS
 
-LONG_SCENARIOS = ("arrivals", "force", "overnight", "plan", "reprocess", "stream", "threads", "window", "wrong results")
-EVERY = {**dict.fromkeys(LONG_SCENARIOS, 8), "promote": 13, "poison": 31}
+LONG_SCENARIOS = (
+    *("arrivals", "denied", "force", "overnight", "plan", "put again", "reprocess", "stream", "threads", "window"),
+    *("wide", "wrong results"),
+)
+EVERY = {**dict.fromkeys(LONG_SCENARIOS, 8), "promote": 13, "requests": 16, "poison": 31}
 """Only every n-th single fault is tried here; ``python -m tests.model`` explores further."""
 DEFAULT_EVERY = 4
-MAX_HISTORIES = {"poison": 8, "promote": 40, "reprocess": 60, "wrong results": 20}
+MAX_HISTORIES = {"poison": 8, "wide": 20, "requests": 40, "promote": 40, "reprocess": 60, "wrong results": 20}
 DEFAULT_MAX_HISTORIES = 80
 SEED = 0
 

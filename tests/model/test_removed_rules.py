@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.model import mutations, ownership_mutations, publishing_mutations
+from tests.model import attempt_mutations, mutations, ownership_mutations, publishing_mutations
 from tests.model.fake_spark import WRONG_RESULTS
 from tests.model.histories import History, histories_with_one_fault, play, scripted
 from tests.model.random_histories import explore
@@ -55,6 +55,24 @@ RULES: dict[str, tuple[Mutation, str]] = {
     ),
     "find no missed arrivals": (ownership_mutations.find_no_missed_arrivals, "arrivals"),
     "adopt unconditionally": (ownership_mutations.adopt_unconditionally, "orphans"),
+    "resume no intents": (ownership_mutations.resume_no_intents, "intents"),
+    "delete the intent before the rows": (ownership_mutations.delete_the_intent_before_the_rows, "intents"),
+    "rows without an intent": (ownership_mutations.write_rows_without_an_intent, "intents"),
+    "delete the intent of unsettled arrivals": (ownership_mutations.delete_the_intent_of_unsettled_arrivals, "intents"),
+    "IGNORED for ever": (ownership_mutations.ignored_for_ever, "new rule"),
+    "relinquish without the fence": (ownership_mutations.relinquish_without_the_fence, "put again"),
+    "adopt what is not relinquished": (
+        ownership_mutations.adopt_a_returned_file_that_is_not_relinquished,
+        "put again",
+    ),
+    "read relinquished files": (attempt_mutations.read_relinquished_files, "put again"),
+    "a file put again is a duplicate": (ownership_mutations.a_file_that_was_put_again_is_a_duplicate, "put again"),
+    "queue again for the same request": (ownership_mutations.queue_again_for_the_same_request, "requests"),
+    "count faults of the environment": (attempt_mutations.count_faults_of_the_environment, "denied"),
+    "claim without a preflight": (attempt_mutations.claim_without_a_preflight, "denied"),
+    "reserve no columns": (attempt_mutations.reserve_no_columns, "wide"),
+    "count an attempt without room": (attempt_mutations.count_an_attempt_without_room_for_its_columns, "wide"),
+    "more columns than an item holds": (attempt_mutations.reserve_more_columns_than_an_item_holds, "wide"),
 }
 """Each removed rule, with the scenario that needs it."""
 SCRIPTS = {
@@ -99,6 +117,21 @@ SCRIPTS = {
         ("route1", "put_item", "lose_response"),
         ("route1", "get_item", "lose_request"),
     ],
+    # The event's invocation sleeps before its update; the next generation reads the file; it wakes up.
+    "relinquish without the fence": [
+        ("worker1", "complete_multipart_upload", "put_again"),
+        ("queue1", "update_item", "force:worker2"),
+    ],
+    # The file belongs to another manifest when the next generation is planned.
+    "read relinquished files": [
+        ("worker1", "complete_multipart_upload", "put_again"),
+        ("worker2", "query", "force"),
+    ],
+    # The file comes back while an attempt runs that leaves it out.
+    "a file put again is a duplicate": [
+        ("worker1", "abort_multipart_upload", ""),
+        ("worker1", "create_multipart_upload", "put_again:queue1"),
+    ],
 }
 """Traces that need several switches between actors. They break a promise only without the rule."""
 
@@ -124,8 +157,11 @@ def test_removing_any_rule_is_detected(rule: str) -> None:
     # Given the product without one of its rules
     mutation, _ = RULES[rule]
     with mutation():
-        # When histories are played, Then one of them breaks a promise
-        assert first_violation(rule) is not None
+        # When histories are played
+        history = first_violation(rule)
+    # Then one of them breaks a promise, and not because the mutation does not fit the product any more
+    assert history is not None
+    assert "failed: TypeError" not in str(history.violation), history.describe()
 
 
 @pytest.mark.parametrize("wrong", WRONG_RESULTS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from lake.settings import parse_settings
 from lake.time import iso_utc
 from router.services import Services as RouterServices
 from tests.model.clients import ActorClient
+from tests.model.denial import DenyingClient
 from tests.model.fake_dynamodb import FakeDynamoDB
 from tests.model.fake_glue import FakeGlue
 from tests.model.fake_s3 import FakeS3
@@ -25,6 +26,7 @@ from transform.context import JobServices
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from lake.settings import Settings
     from tests.model.scheduler import Actor, Scheduler
 
 START = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
@@ -47,6 +49,8 @@ GRACE = timedelta(minutes=60)
 OWNER_DIED = timedelta(minutes=10)
 """An owner that has written nothing for so long is presumed dead."""
 FILE_BYTES = 100
+LONG_AGO = timedelta(days=60)
+"""Longer than the window of the listing of the sweep."""
 
 
 @dataclass
@@ -56,6 +60,10 @@ class World:
     s3: FakeS3 = field(default_factory=lambda: FakeS3(START))
     dynamodb: FakeDynamoDB = field(default_factory=FakeDynamoDB)
     now: datetime = START
+    settings: Settings = SETTINGS
+    """Of every process that starts from now on."""
+    suffixes: tuple[str, ...] = (".ndjson",)
+    """Endings of the files that a rule routes, not read from the settings."""
     versions: bool = False
     """Whether the input bucket has versions."""
     scheduler: Scheduler | None = None
@@ -67,9 +75,19 @@ class World:
     """Keys of files that cannot be read completely."""
     wrong_results: list[str] = field(default_factory=list)
     """How the results of the next Spark jobs are wrong; see ``FakeSparkJob``."""
+    wide: bool = False
+    """Every file has many columns of its own."""
+    denied: set[str] = field(default_factory=set)
+    """What is refused until an event allows it again; see ``denial``."""
+    blocked_runs: set[str] = field(default_factory=set)
+    """Runs that began while the input or the output was denied, which it still is."""
     slow: bool = False
     """Every task takes longer than half of a lease."""
     arrived: list[ObjectVersion] = field(default_factory=list)
+    once_missing: set[str] = field(default_factory=set)
+    """Names (``name_of``) of the files that could not be read at some time."""
+    put_again: set[str] = field(default_factory=set)
+    """Names of those that were put again with the same bytes."""
     acknowledged: set[ObjectVersion] = field(default_factory=set)
     queue: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Events that the SQS queue still delivers, by message id."""
@@ -85,6 +103,8 @@ class World:
     """When the request that is being applied was sent; its sender may have stalled since."""
     after_write: Callable[[], None] = lambda: None
     """Called after every write."""
+    bodies: dict[tuple[str, str], bytes] = field(default_factory=dict)
+    """What was put into the input bucket, by key and ETag."""
     numbers: Any = field(default_factory=lambda: itertools.count(1))
     lease: timedelta = LEASE
 
@@ -120,10 +140,17 @@ class World:
             key = f"orders/{name}" if "." in name else f"orders/{name}.ndjson"
             body = f"{name} {len(self.arrived)}".encode().ljust(FILE_BYTES)
             response = self.s3.put_object(Bucket="input", Key=key, Body=body)
+            self.bodies[key, response["ETag"].strip('"')] = body
             version = response.get("VersionId")
             files.append(ObjectVersion.of("input", key, response["ETag"], FILE_BYTES, self.now, version))
         self.arrived += files
         return files
+
+    def remove(self, file: ObjectVersion) -> None:
+        """Delete an object; in a bucket with versions this version of it can be read all the same."""
+        self.s3.delete_object(Bucket=file.bucket, Key=file.key)
+        if not self.s3.has(file):
+            self.once_missing.add(name_of(file))
 
     def send_events(self, files: Iterable[ObjectVersion]) -> None:
         """The queue gets one event for each file."""
@@ -152,12 +179,12 @@ class World:
     def router(self, actor: Actor | None) -> RouterServices:
         """The control plane as an actor sees it; None: its calls meet no faults."""
         s3, dynamodb, glue = (self._client(actor, client) for client in (self.s3, self.dynamodb, FakeGlue(self)))
-        return RouterServices(SETTINGS, RESOURCES, Ledger.over(dynamodb, "ledger"), s3, glue, self.clock)
+        return RouterServices(self.settings, RESOURCES, Ledger.over(dynamodb, "ledger"), s3, glue, self.clock)
 
     def transform(self, actor: Actor | None) -> JobServices:
         """The data plane as an actor sees it."""
         s3, dynamodb = (self._client(actor, client) for client in (self.s3, self.dynamodb))
-        return JobServices(s3, Ledger.over(dynamodb, "ledger"), RESOURCES, SETTINGS)
+        return JobServices(s3, Ledger.over(dynamodb, "ledger"), RESOURCES, self.settings)
 
     def run_is_terminal(self, run: str) -> bool:
         """Whether Glue reports a run as ended. A run has the name of its actor, and a number after ``/`` if the actor
@@ -182,7 +209,7 @@ class World:
         return None if item is None else dict(json.loads(item.body))
 
     def _client(self, actor: Actor | None, client: Any) -> Any:
-        return ActorClient(self, actor, client)
+        return ActorClient(self, actor, DenyingClient(client, self.denied) if client is self.s3 else client)
 
 
 def name_of(file: ObjectVersion) -> str:
@@ -190,6 +217,7 @@ def name_of(file: ObjectVersion) -> str:
     return f"{file.key} {file.version}"
 
 
-def is_ignored(file: ObjectVersion) -> bool:
-    """Whether no rule routes the file: its name ends in no suffix of the input."""
-    return not file.key.endswith(".ndjson")
+def with_attempts(number: int) -> Settings:
+    """The model's settings with so many attempts in each lane."""
+    stream, batch = SETTINGS.stream, SETTINGS.batch
+    return replace(SETTINGS, stream=replace(stream, max_attempts=number), batch=replace(batch, max_attempts=number))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import resource
 import select
 import signal
 import sys
@@ -33,8 +34,11 @@ THIRD_PARTY = (
     "pytest",
 )
 """Imported once, because they take longer than the judges of most mutants."""
-MAX_SECONDS = 240
-"""For one mutant. Many times what one that survives takes; a mutant that takes longer is in an endless loop."""
+MAX_PROCESSOR_SECONDS = 240
+"""For one mutant, however busy the machine is. Many times what one that survives takes: a mutant that takes longer
+is in an endless loop."""
+MAX_SECONDS = 1800
+"""For one mutant by the clock: one that takes longer waits for itself."""
 ERROR, TIMEOUT = "an error", "no end"
 
 
@@ -108,6 +112,7 @@ def _judge(mutant: Mutant | None, pipe: int) -> None:
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(null, descriptor)
+        resource.setrlimit(resource.RLIMIT_CPU, (MAX_PROCESSOR_SECONDS, MAX_PROCESSOR_SECONDS))
         if mutant is not None:
             mutating_import.install(mutant.path.removesuffix(".py").replace("/", "."), mutant.number)
         judges = importlib.import_module("tests.mutants.judges")
