@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 import zlib
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow.compute as pc
@@ -31,6 +32,11 @@ WHOLE_INPUT_BYTES = 4 << 20
 """Of a task with less input every chunk is decoded."""
 MAX_CHUNKS_PER_SAMPLE = 64
 """Of a large task one chunk in so many is decoded: docs/performance.md has the cost."""
+WHOLE_ROW_GROUPS = 4
+LATER_CHUNKS_PER_SAMPLE = 32
+"""Of a small task that expands to more row groups than these, one chunk in so many of the later ones is decoded."""
+DECODED_VALUES = 4 << 20
+"""Values of several columns that are decoded together: Arrow holds four bytes for each, NULL or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +69,13 @@ class ChunkSample:
     def add(self, batch: Batch, columns: int) -> None:
         """Digest the sampled columns of a batch that is about to be written; it has ``columns`` columns."""
         self._columns = columns
+        filled = batch.filled_columns
         if self._first is None:
-            self._first = self._seed % columns
+            self._first = filled[self._seed % len(filled)] if filled else self._seed % columns
         digests, rows = self._digests[-1], self._rows[-1]
-        for index in self._sampled(len(self._rows) - 1):
+        # A column without a digest is all NULL so far: it costs nothing.
+        started = {*filled, *digests}
+        for index in filter(started.__contains__, self._sampled(len(self._rows) - 1)):
             digests[index] = batch.digest(index, digests.get(index) or null_digest(rows))
         self._rows[-1] += batch.rows
 
@@ -76,40 +85,57 @@ class ChunkSample:
         self._rows.append(0)
 
     def check(self, file: pq.ParquetFile, names: Sequence[str]) -> None:
-        """Decode the sampled chunks of the finished file, whose columns must be ``names``.
+        """Decode the sampled chunks of the finished file, whose batches had the columns ``names``.
 
         Raises
         ------
         AuditError
-            A chunk does not hold the values that were given to the writer; or columns or row groups differ.
+            A chunk does not hold the values that were given to the writer; a column with values is not in the file; or
+            columns or row groups differ.
         """
         rows = [count for count in self._rows if count]
         metadata = file.metadata
         written = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
-        if file.schema_arrow.names != list(names) or written != rows:
+        columns = file.schema_arrow.names
+        present = set(columns)
+        if [name for name in names if name in present] != columns or written != rows:
             raise AuditError(
                 "a Parquet file has other columns or row groups than were written: the task is tried again"
             )
         for group, group_rows in enumerate(rows):
             sampled = self._sampled(group)
-            if not sampled:
-                continue
-            table = file.read_row_group(group, columns=[names[index] for index in sampled], use_threads=False)
             for index in sampled:
-                expected = self._digests[group].get(index) or null_digest(group_rows)
-                chunks = cast("list[pa.StringArray]", table.column(names[index]).chunks)
-                if digest(chunks) != expected:
-                    raise AuditError(
-                        f"column {names[index]} of row group {group} does not hold the values that were written to it: "
-                        "the task is tried again"
-                    )
+                if names[index] not in present and index in self._digests[group]:
+                    raise _changed(names[index], group)
+            read = [index for index in sampled if names[index] in present]
+            at_once = max(1, DECODED_VALUES // group_rows)
+            for start in range(0, len(read), at_once):
+                self._check_columns(file, names, group, group_rows, read[start : start + at_once])
+
+    def _check_columns(
+        self, file: pq.ParquetFile, names: Sequence[str], group: int, rows: int, columns: Sequence[int]
+    ) -> None:
+        table = file.read_row_group(group, columns=[names[index] for index in columns], use_threads=False)
+        for index in columns:
+            expected = self._digests[group].get(index) or null_digest(rows)
+            chunks = cast("list[pa.StringArray]", table.column(names[index]).chunks)
+            if digest(chunks) != expected:
+                raise _changed(names[index], group)
 
     def _sampled(self, group: int) -> range:
         """Numbers of the sampled columns of a row group; another one comes first in each."""
         if self._first is None:
             return range(0)
         share = self._sampling.chunks_per_sample
+        if group >= WHOLE_ROW_GROUPS:
+            share = max(share, LATER_CHUNKS_PER_SAMPLE)
         return range((self._first + group) % share if group else self._first % share, self._columns, share)
+
+
+def _changed(name: str, group: int) -> AuditError:
+    return AuditError(
+        f"column {name} of row group {group} does not hold the values that were written to it: the task is tried again"
+    )
 
 
 def digest(chunks: Iterable[pa.StringArray]) -> Digest:
@@ -125,6 +151,7 @@ def digest(chunks: Iterable[pa.StringArray]) -> Digest:
     return nulls, size, lengths_crc, values_crc
 
 
+@lru_cache(maxsize=256)
 def null_digest(rows: int) -> Digest:
     """The digest of ``rows`` NULLs."""
     return (rows, 0, zlib.crc32(NULL_LENGTH * rows), 0)

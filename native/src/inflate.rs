@@ -7,6 +7,11 @@ pub const MAGIC_BYTES: usize = 4;
 /// The ratio is not limited up to this many inflated bytes: repetitive logs can have any ratio, and a file of this size
 /// does no harm.
 const MIN_BYTES_FOR_RATIO: u64 = 256 << 20;
+/// A file inflates to at least half of its size. More compressed bytes without content are members, frames or blocks that
+/// are empty or nearly so, of which each costs as much time as kilobytes of text. They are accepted up to this many bytes.
+const MAX_EMPTY_BYTES: u64 = 4 << 20;
+/// Compressed bytes for each inflated byte, beyond `MAX_EMPTY_BYTES`.
+const MAX_SHRINKING: u64 = 2;
 /// The largest window of DEFLATE, 2^15 bytes.
 const GZIP_WINDOW_BITS: u8 = 15;
 
@@ -96,6 +101,7 @@ impl Inflater {
                     // gzip files can be padded with zeros to a block size; gzip(1) ignores them too.
                     read += 1;
                     self.compressed_bytes += 1;
+                    self.check_limits()?;
                     continue;
                 }
                 self.decompressor = Some(self.new_decompressor()?);
@@ -148,6 +154,12 @@ impl Inflater {
         if inflated > max_inflated_bytes {
             return Err(format!(
                 "expands too far: {codec} inflates to more than {max_inflated_bytes} bytes (at byte {compressed})"
+            ));
+        }
+        if compressed > MAX_EMPTY_BYTES + MAX_SHRINKING * inflated {
+            return Err(format!(
+                "holds too little: {compressed} bytes of {codec} inflate to {inflated} bytes; its members are empty or \
+                 nearly so"
             ));
         }
         if inflated > MIN_BYTES_FOR_RATIO && inflated / compressed.max(1) >= max_expansion {
@@ -250,6 +262,19 @@ mod tests {
     fn zeros_after_gzip_are_padding() {
         let packed = [pack_gzip(b"text"), vec![0; 1000]].concat();
         assert_eq!(inflate_in_chunks(&packed, 10, 10).unwrap(), b"text");
+    }
+
+    #[test]
+    fn a_file_of_empty_members_is_an_error() {
+        let frame = zstd::encode_all(&b""[..], 1).unwrap();
+        let skippable = [&[0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0][..], &frame].concat();
+        let padding = [pack_gzip(b"{}"), vec![0; MAX_EMPTY_BYTES as usize]].concat();
+        for member in [pack_gzip(b""), pack_gzip(b"\n"), pack_bzip2(b""), frame, skippable, padding] {
+            let count = MAX_EMPTY_BYTES as usize / member.len();
+            assert!(inflate_in_chunks(&member.repeat(count / 2), 65536, 65536).is_ok());
+            let error = inflate_in_chunks(&member.repeat(count + count / 4 + 1), 65536, 65536).unwrap_err();
+            assert!(error.starts_with("holds too little"), "{error}");
+        }
     }
 
     #[test]
