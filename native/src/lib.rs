@@ -7,6 +7,7 @@ mod bounds;
 mod column_chunk;
 mod column_values;
 mod columns;
+mod decompressor;
 mod digest;
 mod footer;
 pub mod inflate;
