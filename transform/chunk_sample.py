@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from lake.errors import AuditError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -27,16 +27,18 @@ if TYPE_CHECKING:
 
 Digest = tuple[int, int, int, int]
 """Number of NULLs, bytes of all values, CRC-32 of the lengths (-1 for NULL), CRC-32 of the values."""
+OFFSET_BYTES = 4
+"""Of each row, in Arrow's type utf8."""
 NULL_LENGTH = struct.pack("<i", -1)
 WHOLE_INPUT_BYTES = 4 << 20
 """Of a task with less input every chunk is decoded."""
 MAX_CHUNKS_PER_SAMPLE = 64
 """Of a large task one chunk in so many is decoded: docs/performance.md has the cost."""
-WHOLE_ROW_GROUPS = 4
+WHOLE_ROW_GROUPS = 1
 LATER_CHUNKS_PER_SAMPLE = 32
 """Of a small task that expands to more row groups than these, one chunk in so many of the later ones is decoded."""
-DECODED_VALUES = 4 << 20
-"""Values of several columns that are decoded together: Arrow holds four bytes for each, NULL or not."""
+DECODED_BYTES = 16 << 20
+"""Columns of this size in bytes are decoded together: their values, and Arrow's offsets for every row, NULL or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,20 +99,21 @@ class ChunkSample:
         metadata = file.metadata
         written = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
         columns = file.schema_arrow.names
-        present = set(columns)
-        if [name for name in names if name in present] != columns or written != rows:
+        position = {name: number for number, name in enumerate(columns)}
+        if [name for name in names if name in position] != columns or written != rows:
             raise AuditError(
                 "a Parquet file has other columns or row groups than were written: the task is tried again"
             )
         for group, group_rows in enumerate(rows):
             sampled = self._sampled(group)
             for index in sampled:
-                if names[index] not in present and index in self._digests[group]:
+                if names[index] not in position and index in self._digests[group]:
                     raise _changed(names[index], group)
-            read = [index for index in sampled if names[index] in present]
-            at_once = max(1, DECODED_VALUES // group_rows)
-            for start in range(0, len(read), at_once):
-                self._check_columns(file, names, group, group_rows, read[start : start + at_once])
+            read = [index for index in sampled if names[index] in position]
+            chunks = metadata.row_group(group)
+            sizes = [chunks.column(position[names[index]]).total_uncompressed_size for index in read]
+            for columns in _together(read, [size + OFFSET_BYTES * group_rows for size in sizes]):
+                self._check_columns(file, names, group, group_rows, columns)
 
     def _check_columns(
         self, file: pq.ParquetFile, names: Sequence[str], group: int, rows: int, columns: Sequence[int]
@@ -130,6 +133,20 @@ class ChunkSample:
         if group >= WHOLE_ROW_GROUPS:
             share = max(share, LATER_CHUNKS_PER_SAMPLE)
         return range((self._first + group) % share if group else self._first % share, self._columns, share)
+
+
+def _together(columns: Sequence[int], sizes: Sequence[int]) -> Iterator[list[int]]:
+    """The columns in groups of at most ``DECODED_BYTES``, or of one column."""
+    group: list[int] = []
+    total = 0
+    for column, size in zip(columns, sizes, strict=True):
+        if group and total + size > DECODED_BYTES:
+            yield group
+            group, total = [], 0
+        group.append(column)
+        total += size
+    if group:
+        yield group
 
 
 def _changed(name: str, group: int) -> AuditError:
