@@ -11,6 +11,7 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import HybridRouterError, InvalidInputError
+from lake.printable import printable
 from lake.settings import Settings, parse_settings
 from router.dataset_rules import dataset_prefixes, matching_rule
 from router.selection import parse_selection
@@ -113,4 +114,4 @@ def _print(report: HourReport) -> None:
     whole = f", {report.whole_files:,} files quarantined as a whole" if report.whole_files else ""
     typer.echo(f"{report.hour}  {report.outcome}{partial}: {counts}{whole}")
     for text in (*map(str, report.differences), *report.unproven):
-        typer.echo(f"  {text}")
+        typer.echo(f"  {printable(text)}")
