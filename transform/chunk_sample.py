@@ -112,8 +112,8 @@ class ChunkSample:
             read = [index for index in sampled if names[index] in position]
             chunks = metadata.row_group(group)
             sizes = [chunks.column(position[names[index]]).total_uncompressed_size for index in read]
-            for columns in _together(read, [size + OFFSET_BYTES * group_rows for size in sizes]):
-                self._check_columns(file, names, group, group_rows, columns)
+            for together in _together(read, [size + OFFSET_BYTES * group_rows for size in sizes]):
+                self._check_columns(file, names, group, group_rows, together)
 
     def _check_columns(
         self, file: pq.ParquetFile, names: Sequence[str], group: int, rows: int, columns: Sequence[int]
