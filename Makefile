@@ -9,7 +9,7 @@ OUTPUT ?= demo-output
 STAGE ?= dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-modules test-stack unit integration e2e fuzz chaos mutants load bench check hooks format
+.PHONY: help setup demo test test-modules test-stack unit integration e2e fuzz chaos hostile mutants load bench check hooks format
 .PHONY: check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-machines
 .PHONY: check-workflows check-rust-format check-rust
 .PHONY: wheels install synth local-up clean
@@ -33,7 +33,7 @@ test: setup ## everything that CI runs: all checks, then all tests
 # Histories of the model and of chaos repeat the same lines a million times: measured, they would take twice as long.
 test-modules: setup ## half of the tests: units, conversion on a real Spark session, histories and random input
 	@$(PY) -m coverage run -m pytest tests/unit tests/integration
-	@$(PY) -m pytest tests/fuzz tests/model tests/load tests/chaos
+	@$(PY) -m pytest tests/fuzz tests/hostile tests/model tests/load tests/chaos
 
 test-stack: setup ## the other half: the whole stack, deployed on the local cloud
 	@$(PY) -m coverage run -m pytest tests/e2e
@@ -103,6 +103,9 @@ fuzz: setup ## the native reader against the oracle, the Parquet writer against 
 
 chaos: setup ## kill, stall and repeat everything, then count every line, about 40 minutes; SEED=n: that one history
 	@$(PY) -m tests.chaos --seed $(SEED) $(if $(filter command%,$(origin SEED)),--histories 1 --log,--glue -1)
+
+hostile: setup ## files of a hostile uploader at full size through task and sample, with limits; prints the table
+	@$(PY) -m tests.hostile
 
 mutants: setup ## small changes of the protocol, and the tests that notice them; SECONDS=600 SEED=0 take a sample, ALL=1 all
 	@$(PY) -m tests.mutants --seed $(SEED) $(if $(ALL),--all,$(if $(filter command%,$(origin SECONDS)),--seconds $(SECONDS)))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import HybridRouterError
+from lake.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,14 +27,20 @@ def errors_on_stderr(debug: bool) -> Iterator[None]:
     except (HybridRouterError, BotoCoreError, ClientError) as error:
         if debug:
             raise
-        sys.stderr.write(f"hybrid-router: {error}\n")
+        sys.stderr.write(f"hybrid-router: {_visible(error)}\n")
         raise SystemExit(1) from None
     except Exception as error:
         if debug:
             raise
         sys.stderr.write(
-            f"hybrid-router: internal error ({type(error).__name__}: {error}); --debug shows the stack trace\n"
+            f"hybrid-router: internal error ({type(error).__name__}: {_visible(error)}); "
+            "--debug shows the stack trace\n"
         )
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
+
+
+def _visible(error: Exception) -> str:
+    """The error's text; what the local cloud reports has many lines."""
+    return "\n".join(map(printable, str(error).split("\n")))

@@ -8,6 +8,7 @@ import typer
 
 from cli.trace import trace_arrival
 from lake.errors import InvalidInputError
+from lake.printable import printable
 from router.s3_uri import format_unknown_file, parse_s3_uri
 
 if TYPE_CHECKING:
@@ -33,9 +34,9 @@ def print_explanation(stack: DeployedStack, uri: str) -> None:
 
 def _print(trace: Trace) -> None:
     arrival = trace.arrival
-    typer.echo(f"{arrival.file.uri}  version {arrival.file.version}  {arrival.file.size:,} bytes")
+    typer.echo(f"{printable(arrival.file.uri)}  version {arrival.file.version}  {arrival.file.size:,} bytes")
     typer.echo(f"  arrived   {arrival.file.arrived_at}, recorded {arrival.recorded_at}")
-    typer.echo(f"  lane      {arrival.lane or 'none'}: {arrival.reason}")
+    typer.echo(f"  lane      {arrival.lane or 'none'}: {printable(arrival.reason)}")
     for row in trace.manifests:
         typer.echo(
             f"  manifest  {row.id}  {row.state}  {row.lane} lane  {row.partition}  generation {row.generation}, "
@@ -44,7 +45,7 @@ def _print(trace: Trace) -> None:
         if row.earlier_owners:
             typer.echo(f"            earlier attempts by {', '.join(row.earlier_owners)}")
         if row.reason:
-            typer.echo(f"            {row.reason}")
+            typer.echo(f"            {printable(row.reason)}")
     source = trace.source
     if source is None:
         typer.echo(f"  state     {trace.state}" + (": nothing is published yet" if trace.manifests else ""))
@@ -53,6 +54,6 @@ def _print(trace: Trace) -> None:
     typer.echo(f"  result    {source['rows']:,} rows, {rejects:,} quarantined, {source['blank_lines']:,} blank lines")
     for reason in (source["failed"], source["first_reject"]):
         if reason:
-            typer.echo(f"            {reason}")
+            typer.echo(f"            {printable(reason)}")
     for item in (trace.result or {}).get("files", []):
         typer.echo(f"  parquet   {item['key']}  {item['rows']:,} rows, {item['size']:,} bytes")

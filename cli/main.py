@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from cli.error_output import errors_on_stderr
+from lake.printable import printable
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -145,7 +146,7 @@ def verify(
     try:
         stack = connect_to_stage(stage, local)
     except InvalidInputError as error:
-        typer.echo(f"hybrid-router: {error}", err=True)
+        typer.echo(f"hybrid-router: {printable(str(error))}", err=True)
         raise typer.Exit(NOT_REACHABLE) from None
     options = {"dataset": dataset, "from": first, "to": last}
     raise typer.Exit(verify_hours(stack, options, share, as_json=as_json))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from lake.errors import InvalidInputError
+from lake.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +44,7 @@ def promote_files(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: 
         raise InvalidInputError(f"promote needs either files or a selection of the backlog: {EXAMPLES}")
     response = stack.promote({**fields, "dryRun": dry_run})
     for message in response["messages"]:
-        typer.echo(message)
+        typer.echo(printable(message))
     if response["omitted"]:
         typer.echo(f"... and {response['omitted']:,} more")
     typer.echo(_summary(response))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from lake.errors import InvalidInputError
+from lake.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,7 +79,7 @@ def _invoke_to_the_end(stack: DeployedStack, event: Mapping[str, Any]) -> dict[s
     while True:
         response = stack.reprocess(event if token is None else {**event, "token": token})
         for message in response["messages"]:
-            typer.echo(message)
+            typer.echo(printable(message))
         if response["omitted"]:
             typer.echo(f"... and {response['omitted']:,} more")
         token = response["token"]

@@ -11,6 +11,7 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import HybridRouterError, InvalidInputError
+from lake.printable import printable
 from lake.settings import Settings, parse_settings
 from router.selection import parse_selection
 from router.services import Services
@@ -97,4 +98,4 @@ def _progress(text: str) -> None:
 def _print(report: HourReport) -> None:
     typer.echo(str(report))
     for text in (*map(str, report.differences), *report.unproven):
-        typer.echo(f"  {text}")
+        typer.echo(f"  {printable(text)}")

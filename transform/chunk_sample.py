@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 import zlib
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow.compute as pc
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 from lake.errors import AuditError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -26,11 +27,18 @@ if TYPE_CHECKING:
 
 Digest = tuple[int, int, int, int]
 """Number of NULLs, bytes of all values, CRC-32 of the lengths (-1 for NULL), CRC-32 of the values."""
+OFFSET_BYTES = 4
+"""Of each row, in Arrow's type utf8."""
 NULL_LENGTH = struct.pack("<i", -1)
 WHOLE_INPUT_BYTES = 4 << 20
 """Of a task with less input every chunk is decoded."""
 MAX_CHUNKS_PER_SAMPLE = 64
 """Of a large task one chunk in so many is decoded: docs/performance.md has the cost."""
+WHOLE_ROW_GROUPS = 1
+LATER_CHUNKS_PER_SAMPLE = 32
+"""Of a small task that expands to more row groups than these, one chunk in so many of the later ones is decoded."""
+DECODED_BYTES = 16 << 20
+"""Columns of this size in bytes are decoded together: their values, and Arrow's offsets for every row, NULL or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +71,13 @@ class ChunkSample:
     def add(self, batch: Batch, columns: int) -> None:
         """Digest the sampled columns of a batch that is about to be written; it has ``columns`` columns."""
         self._columns = columns
+        filled = batch.filled_columns
         if self._first is None:
-            self._first = self._seed % columns
+            self._first = filled[self._seed % len(filled)] if filled else self._seed % columns
         digests, rows = self._digests[-1], self._rows[-1]
-        for index in self._sampled(len(self._rows) - 1):
+        # A column without a digest is all NULL so far: it costs nothing.
+        started = {*filled, *digests}
+        for index in filter(started.__contains__, self._sampled(len(self._rows) - 1)):
             digests[index] = batch.digest(index, digests.get(index) or null_digest(rows))
         self._rows[-1] += batch.rows
 
@@ -76,40 +87,72 @@ class ChunkSample:
         self._rows.append(0)
 
     def check(self, file: pq.ParquetFile, names: Sequence[str]) -> None:
-        """Decode the sampled chunks of the finished file, whose columns must be ``names``.
+        """Decode the sampled chunks of the finished file, whose batches had the columns ``names``.
 
         Raises
         ------
         AuditError
-            A chunk does not hold the values that were given to the writer; or columns or row groups differ.
+            A chunk does not hold the values that were given to the writer; a column with values is not in the file; or
+            columns or row groups differ.
         """
         rows = [count for count in self._rows if count]
         metadata = file.metadata
         written = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
-        if file.schema_arrow.names != list(names) or written != rows:
+        columns = file.schema_arrow.names
+        position = {name: number for number, name in enumerate(columns)}
+        if [name for name in names if name in position] != columns or written != rows:
             raise AuditError(
                 "a Parquet file has other columns or row groups than were written: the task is tried again"
             )
         for group, group_rows in enumerate(rows):
             sampled = self._sampled(group)
-            if not sampled:
-                continue
-            table = file.read_row_group(group, columns=[names[index] for index in sampled], use_threads=False)
             for index in sampled:
-                expected = self._digests[group].get(index) or null_digest(group_rows)
-                chunks = cast("list[pa.StringArray]", table.column(names[index]).chunks)
-                if digest(chunks) != expected:
-                    raise AuditError(
-                        f"column {names[index]} of row group {group} does not hold the values that were written to it: "
-                        "the task is tried again"
-                    )
+                if names[index] not in position and index in self._digests[group]:
+                    raise _changed(names[index], group)
+            read = [index for index in sampled if names[index] in position]
+            chunks = metadata.row_group(group)
+            sizes = [chunks.column(position[names[index]]).total_uncompressed_size for index in read]
+            for together in _together(read, [size + OFFSET_BYTES * group_rows for size in sizes]):
+                self._check_columns(file, names, group, group_rows, together)
+
+    def _check_columns(
+        self, file: pq.ParquetFile, names: Sequence[str], group: int, rows: int, columns: Sequence[int]
+    ) -> None:
+        table = file.read_row_group(group, columns=[names[index] for index in columns], use_threads=False)
+        for index in columns:
+            expected = self._digests[group].get(index) or null_digest(rows)
+            chunks = cast("list[pa.StringArray]", table.column(names[index]).chunks)
+            if digest(chunks) != expected:
+                raise _changed(names[index], group)
 
     def _sampled(self, group: int) -> range:
         """Numbers of the sampled columns of a row group; another one comes first in each."""
         if self._first is None:
             return range(0)
         share = self._sampling.chunks_per_sample
+        if group >= WHOLE_ROW_GROUPS:
+            share = max(share, LATER_CHUNKS_PER_SAMPLE)
         return range((self._first + group) % share if group else self._first % share, self._columns, share)
+
+
+def _together(columns: Sequence[int], sizes: Sequence[int]) -> Iterator[list[int]]:
+    """The columns in groups of at most ``DECODED_BYTES``, or of one column."""
+    group: list[int] = []
+    total = 0
+    for column, size in zip(columns, sizes, strict=True):
+        if group and total + size > DECODED_BYTES:
+            yield group
+            group, total = [], 0
+        group.append(column)
+        total += size
+    if group:
+        yield group
+
+
+def _changed(name: str, group: int) -> AuditError:
+    return AuditError(
+        f"column {name} of row group {group} does not hold the values that were written to it: the task is tried again"
+    )
 
 
 def digest(chunks: Iterable[pa.StringArray]) -> Digest:
@@ -125,6 +168,7 @@ def digest(chunks: Iterable[pa.StringArray]) -> Digest:
     return nulls, size, lengths_crc, values_crc
 
 
+@lru_cache(maxsize=256)
 def null_digest(rows: int) -> Digest:
     """The digest of ``rows`` NULLs."""
     return (rows, 0, zlib.crc32(NULL_LENGTH * rows), 0)

@@ -10,6 +10,7 @@ import boto3
 
 from lake.errors import HybridRouterError
 from lake.job_runs import run_is_terminal
+from lake.printable import printable
 from transform.context import ConversionContext
 from transform.job_arguments import open_services, parse_arguments
 
@@ -27,16 +28,16 @@ def run_job(argv: Sequence[str], app_name: str, run: Callable[[ConversionContext
     try:
         return run(_open_context(arguments, app_name), arguments)
     except HybridRouterError as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        print(printable(f"{type(error).__name__}: {error}"), file=sys.stderr, flush=True)
         return 1
 
 
 def print_line(message: str) -> None:
-    """Print the message as one line: a line break in data cannot begin a line that the filter of alarms would find.
+    """Print the message as one line of visible characters: data cannot begin a line that an alarm's filter would find.
 
     The driver's stdout is the run's log; without a flush its last lines are lost when the driver is killed.
     """
-    print(" ".join(message.splitlines()), flush=True)
+    print(printable(" ".join(message.splitlines())), flush=True)
 
 
 def _open_context(arguments: Mapping[str, str], app_name: str) -> ConversionContext:

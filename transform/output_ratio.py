@@ -16,8 +16,6 @@ from transform.source import UnreadableFileError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ndjson_arrow import Batch
-
     from lake.settings import ConvertSettings
     from transform.source import Source
     from transform.task_model import Split
@@ -25,9 +23,13 @@ if TYPE_CHECKING:
 SAMPLED_PLACES = 4
 SAMPLE_BYTES = 8 << 20
 """Read at all places together: enough for several pages of each column of a usual record."""
-PIECE_BYTES = 64 << 10
+PIECE_BYTES = 8 << 10
 """Bytes that the reader is fed at once. Small, because a compressed file may expand a thousand times: the sample ends
-with the piece that fills the reader's first batch."""
+with the piece that fills it."""
+BATCH_BYTES = 4 << 20
+"""Columns of this size are encoded and compressed, as in a task: the driver never holds more of them."""
+MAX_BATCHES = 8
+"""Batches of the whole sample."""
 
 
 def output_ratio(source: Source, splits: Sequence[Split], settings: ConvertSettings) -> float | None:
@@ -38,19 +40,43 @@ def output_ratio(source: Source, splits: Sequence[Split], settings: ConvertSetti
     TransientError
         The input could not be read now.
     """
-    reader = Reader(column_limit=settings.column_limit, max_line_bytes=settings.max_line_bytes)
-    read_bytes = 0
+    with tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder:
+        path = Path(folder) / "sample.parquet"
+        file = OpenFile(path, settings, ChunkSample(Sampling(), 0))
+        read_bytes = _write_sample(file, source, splits, settings)
+        if not file.rows:
+            return None
+        file.close()
+        return path.stat().st_size / read_bytes
+
+
+def _write_sample(file: OpenFile, source: Source, splits: Sequence[Split], settings: ConvertSettings) -> int:
+    """The bytes of the input that were read for the rows of ``file``."""
+    reader = Reader(
+        column_limit=settings.column_limit,
+        max_line_bytes=settings.max_line_bytes,
+        flush_bytes=BATCH_BYTES,
+        reject_sample_count=0,
+    )
+    read_bytes = batches = 0
     sampled = dict.fromkeys(splits[len(splits) * number // SAMPLED_PLACES] for number in range(SAMPLED_PLACES))
     for number, split in enumerate(sampled):
         reader.open(str(number), start=split.start)
         for piece in _pieces(source, split, SAMPLE_BYTES // len(sampled)):
             reader.feed(piece)
             read_bytes += len(piece)
-            if (batch := reader.read()) is not None:
-                return _parquet_bytes(batch, settings) / read_bytes
+            while (batch := reader.read()) is not None:
+                file.write(batch)
+                batches += 1
+                if batches == MAX_BATCHES:
+                    return read_bytes
+            if reader.done:
+                break
         reader.close()
     rest = reader.flush()
-    return None if rest is None else _parquet_bytes(rest, settings) / read_bytes
+    if rest is not None:
+        file.write(rest)
+    return read_bytes
 
 
 def _pieces(source: Source, split: Split, max_bytes: int) -> Iterator[memoryview]:
@@ -64,11 +90,3 @@ def _pieces(source: Source, split: Split, max_bytes: int) -> Iterator[memoryview
     with memoryview(data) as view:
         for start in range(0, len(view), PIECE_BYTES):
             yield view[start : start + PIECE_BYTES]
-
-
-def _parquet_bytes(batch: Batch, settings: ConvertSettings) -> int:
-    with tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder:
-        file = OpenFile(Path(folder) / "sample.parquet", settings, ChunkSample(Sampling(), 0))
-        file.write(batch)
-        file.close()
-        return file.path.stat().st_size

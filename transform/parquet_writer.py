@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
     from lake.settings import ConvertSettings
 
+MAX_ROW_GROUP_ROWS = 1 << 20
+"""Rows of one row group, however few bytes they have: pyarrow's default. What decodes a column chunk holds it whole."""
+MAX_CHUNKS = 1 << 16
+"""Row groups times columns of one file: writer and readers hold about a kilobyte for each in memory."""
 MAX_FILL = 1.5
 """A file ends before it grows beyond this multiple of its target ..."""
 MIN_REST = 0.5
@@ -40,28 +44,42 @@ class OpenFile:
         self._row_group_bytes = settings.row_group_bytes
         self._file = ParquetFile(path, compression=settings.compression)
         self._columns: tuple[list[str], list[str]] = ([], [])
+        self._row_groups = 1
+        self._row_group_rows = 0
         self.path = path
         self.rows = 0
 
     @property
     def size(self) -> int:
-        """Bytes on the disk: those of the finished row groups."""
+        """Bytes of the finished row groups and of their part of the footer."""
         return self._file.size
+
+    def chunks_with(self, batch: Batch) -> int:
+        """Row groups times columns if this batch is appended."""
+        return self._row_groups * len({*self._file.columns, *batch.filled_columns})
 
     def write(self, batch: Batch) -> None:
         """Append the rows; the row group ends when it is large enough."""
         self._columns = (batch.names, batch.keys)
         self.rows += batch.rows
+        self._row_group_rows += batch.rows
         # Writing moves the values out of the batch.
         self._sample.add(batch, len(batch.names))
         self._file.write(batch)
-        if self._file.row_group_bytes >= self._row_group_bytes:
+        if self._file.row_group_bytes >= self._row_group_bytes or self._row_group_rows >= MAX_ROW_GROUP_ROWS:
             self._file.end_row_group()
             self._sample.end_row_group()
+            self._row_groups += 1
+            self._row_group_rows = 0
 
     def close(self) -> None:
-        """Write the last row group and the footer, which holds the original keys for Arrow."""
-        schema = arrow_schema(*self._columns).serialize()
+        """Write the last row group and the footer, which holds the original keys for Arrow.
+
+        The columns of which the file has no value are left out: readers by name see NULL.
+        """
+        names, keys = self._columns
+        columns = self._file.columns
+        schema = arrow_schema([names[index] for index in columns], [keys[index] for index in columns]).serialize()
         self._file.close({"ARROW:schema": base64.b64encode(schema).decode()})
 
     def check(self) -> None:
@@ -113,6 +131,8 @@ class ParquetFiles:
 
         ``read_share`` is the share of the input that has been read so far: it tells how much output will follow.
         """
+        if self._file is not None and self._file.chunks_with(batch) > MAX_CHUNKS:
+            self.close()
         if self._file is None:
             sample = ChunkSample(self._sampling, self._count)
             self._file = OpenFile(self._folder / f"{self._count}.parquet", self._settings, sample)

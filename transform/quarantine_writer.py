@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from lake.manifest import ObjectVersion
     from transform.quarantine_content import QuarantineContent
 
+MAX_EXPANSION = 20
+"""Bytes of records of single lines for each byte of the input ..."""
+FREE_BYTES = 64 << 10
+"""... and so many in addition for each task, for small files."""
+
 
 def line_record(file: ObjectVersion, reject: Reject) -> dict[str, Any]:
     """One rejected line: ``line`` is its text, or ``line_base64`` its bytes when they are not valid UTF-8.
@@ -75,6 +80,29 @@ def file_record(file: ObjectVersion, reason: str) -> dict[str, Any]:
 def encode_record(record: Mapping[str, Any]) -> bytes:
     """One line of UTF-8 JSON with its newline."""
     return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+class QuarantineBudget:
+    """How many bytes the records of single lines may take in one task.
+
+    Each record repeats the URI of its file, so that short lines would take a thousand times their size. What is beyond
+    the budget is only counted, in the record that ``remainder_records`` makes for each reason.
+    """
+
+    def __init__(self) -> None:
+        self._left = FREE_BYTES
+
+    def affordable(self, records: Iterable[Mapping[str, Any]], input_bytes: int) -> list[Mapping[str, Any]]:
+        """The first of the records, as long as they fit; ``input_bytes`` is the stored size of what they come from."""
+        self._left += MAX_EXPANSION * input_bytes
+        kept = []
+        for record in records:
+            size = len(encode_record(record))
+            if size > self._left:
+                break
+            self._left -= size
+            kept.append(record)
+        return kept
 
 
 class QuarantineFiles:

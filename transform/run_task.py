@@ -14,7 +14,7 @@ from transform.chunk_sample import Sampling
 from transform.columns import new_columns
 from transform.format_detection import BYTE_ORDER_MARK, recognise
 from transform.parquet_writer import ParquetFiles
-from transform.quarantine_writer import QuarantineFiles, line_record, remainder_records
+from transform.quarantine_writer import QuarantineBudget, QuarantineFiles, line_record, remainder_records
 from transform.read_ahead import ReadAhead
 from transform.source import UnreadableFileError
 from transform.task_model import FileFailure, ObjectNumbers, SplitResult, TaskResult
@@ -92,6 +92,7 @@ class TaskRun:
         )
         self._parquet = ParquetFiles(folder, settings, self._upload_parquet, Sampling.of(task))
         self._rejects = QuarantineFiles(folder, settings.target_file_bytes, self._upload_quarantine)
+        self._quarantine_budget = QuarantineBudget()
         self._input_bytes = max(1, sum(split.size for split in task.splits))
         self._read_bytes = 0
         self.columns: list[str] = []
@@ -176,8 +177,9 @@ class TaskRun:
     def _write_rejects(self, split: Split, counts: SplitCounts, rejects: list[Reject]) -> None:
         if not counts.rejects or self.failures:
             return
-        kept = Counter(reject.reason for reject in rejects)
-        self._rejects.write(line_record(split.file, reject) for reject in rejects)
+        records = self._quarantine_budget.affordable((line_record(split.file, item) for item in rejects), split.size)
+        kept = Counter(record["reason"] for record in records)
+        self._rejects.write(records)
         self._rejects.write(remainder_records(split.file, split.start, split.end, counts.rejects, kept))
 
     def _upload_parquet(self, path: Path, rows: int) -> None:

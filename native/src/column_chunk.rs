@@ -3,6 +3,7 @@
 //! The `parquet` crate writes the page headers. This module writes what is inside a page (definition levels and values)
 //! and finds the minimum and maximum.
 
+use crate::bounds::Prefix;
 use crate::column_values::{ColumnValues, split_first_value};
 use crate::page_compressor::PageCompressor;
 use parquet::basic::Encoding;
@@ -12,14 +13,12 @@ use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 
 /// A page is full when its values take this many bytes: the default of parquet-mr and Arrow.
 const PAGE_BYTES: usize = 1 << 20;
-/// Maximum number of rows of a page, rounded up to whole words.
-const PAGE_ROWS: usize = 1 << 20;
+/// Maximum number of rows of a page, rounded up to whole words: a page without values holds a bit for each row.
+const PAGE_ROWS: usize = 1 << 17;
 /// Rows that are processed together: one word of the validity bitmap.
 const WORD_ROWS: usize = u64::BITS as usize;
 /// Space before the values for definition levels that are a single run: they take less.
 const LEVELS_SPACE: usize = 16;
-/// Chunks with a longer minimum or maximum have neither in the footer: a footer of many megabytes is expensive to read.
-const MAX_BOUND_BYTES: usize = 4096;
 
 #[derive(Default)]
 pub struct ColumnChunk {
@@ -36,8 +35,8 @@ pub struct ChunkSummary {
     pub nulls: usize,
     pub compressed_bytes: usize,
     pub uncompressed_bytes: usize,
-    /// The minimum and the maximum value; None if there is no value, or if one of them is too long.
-    pub bounds: Option<(Vec<u8>, Vec<u8>)>,
+    /// The first bytes of the minimum and of the maximum value; None if there is no value.
+    pub bounds: Option<(Prefix, Prefix)>,
 }
 
 #[derive(Default)]
@@ -89,7 +88,7 @@ impl ColumnChunk {
         }
         self.page.push_values(uncopied);
         if let Some(Bounds { min, max }) = bounds {
-            self.summary.widen(min.1, max.1);
+            self.summary.widen(Prefix::of(min.1), Prefix::of(max.1));
         }
         Ok(())
     }
@@ -102,7 +101,8 @@ impl ColumnChunk {
         let pages = std::mem::take(&mut self.pages);
         let mut summary = std::mem::take(&mut self.summary);
         summary.compressed_bytes = pages.len();
-        summary.bounds.take_if(|(min, max)| min.len().max(max.len()) > MAX_BOUND_BYTES);
+        // The largest page of each column would otherwise be kept, even if they were full one after the other.
+        self.page = OpenPage::default();
         Ok((pages, summary))
     }
 
@@ -130,14 +130,11 @@ impl ColumnChunk {
 }
 
 impl ChunkSummary {
-    fn widen(&mut self, min: &[u8], max: &[u8]) {
-        let (chunk_min, chunk_max) = self.bounds.get_or_insert_with(|| (min.to_vec(), max.to_vec()));
-        if min < chunk_min.as_slice() {
-            *chunk_min = min.to_vec();
-        }
-        if max > chunk_max.as_slice() {
-            *chunk_max = max.to_vec();
-        }
+    fn widen(&mut self, min: Prefix, max: Prefix) {
+        self.bounds = Some(match self.bounds.take() {
+            None => (min, max),
+            Some((chunk_min, chunk_max)) => (min.min(chunk_min), max.max(chunk_max)),
+        });
     }
 }
 

@@ -68,6 +68,12 @@ impl Columns {
         self.columns.len()
     }
 
+    /// Maximum number of columns, system columns included; all known columns exist, even if they are more.
+    #[inline]
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Column> {
         self.columns.iter_mut()
     }

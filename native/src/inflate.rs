@@ -1,14 +1,21 @@
 //! Decompression of gzip, bzip2 and zstd files with all their members, and limits against decompression bombs.
 
-use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
+use crate::decompressor::{Decompressor, Step};
 
 /// Bytes of the longest magic number.
 pub const MAGIC_BYTES: usize = 4;
 /// The ratio is not limited up to this many inflated bytes: repetitive logs can have any ratio, and a file of this size
 /// does no harm.
 const MIN_BYTES_FOR_RATIO: u64 = 256 << 20;
-/// The largest window of DEFLATE, 2^15 bytes.
-const GZIP_WINDOW_BITS: u8 = 15;
+/// A file inflates to at least half of its size. More compressed bytes without content are members, frames or blocks that
+/// are empty or nearly so, of which each costs as much time as kilobytes of text. They are accepted up to this many bytes.
+const MAX_EMPTY_BYTES: u64 = 4 << 20;
+/// Compressed bytes for each inflated byte, beyond `MAX_EMPTY_BYTES`.
+const MAX_SHRINKING: u64 = 2;
+/// A bzip2 stream begins with 3.6 MB of memory, which costs as much time as kilobytes of text. So many streams may be small,
+/// further ones inflate to `MIN_STREAM_BYTES` on average.
+const MAX_SMALL_STREAMS: u64 = 10_000;
+const MIN_STREAM_BYTES: u64 = 1 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
@@ -48,25 +55,13 @@ pub struct InflateLimits {
     pub max_inflated_bytes: u64,
 }
 
-/// Decompresses one member of a file: a gzip member, a bzip2 stream or a zstd frame.
-enum Decompressor {
-    Gzip(flate2::Decompress),
-    Bzip2(bzip2::Decompress),
-    Zstd(Decoder<'static>),
-}
-
-/// What one call of a decompressor did.
-struct Step {
-    read: usize,
-    written: usize,
-    member_ended: bool,
-}
-
 pub struct Inflater {
     codec: Codec,
     limits: InflateLimits,
     /// None between two members.
     decompressor: Option<Decompressor>,
+    /// That of the last member, if it can begin another one.
+    spare: Option<Decompressor>,
     finished_members: u64,
     compressed_bytes: u64,
     inflated_bytes: u64,
@@ -74,7 +69,15 @@ pub struct Inflater {
 
 impl Inflater {
     pub fn new(codec: Codec, limits: InflateLimits) -> Self {
-        Self { codec, limits, decompressor: None, finished_members: 0, compressed_bytes: 0, inflated_bytes: 0 }
+        Self {
+            codec,
+            limits,
+            decompressor: None,
+            spare: None,
+            finished_members: 0,
+            compressed_bytes: 0,
+            inflated_bytes: 0,
+        }
     }
 
     pub fn codec(&self) -> Codec {
@@ -96,9 +99,10 @@ impl Inflater {
                     // gzip files can be padded with zeros to a block size; gzip(1) ignores them too.
                     read += 1;
                     self.compressed_bytes += 1;
+                    self.check_limits()?;
                     continue;
                 }
-                self.decompressor = Some(self.new_decompressor()?);
+                self.begin_member()?;
             }
             let step = self.step(rest, &mut output[written..])?;
             read += step.read;
@@ -106,8 +110,7 @@ impl Inflater {
             self.compressed_bytes += step.read as u64;
             self.inflated_bytes += step.written as u64;
             if step.member_ended {
-                self.decompressor = None;
-                self.finished_members += 1;
+                self.end_member();
             } else if step.read == 0 && step.written == 0 {
                 break;
             }
@@ -124,19 +127,23 @@ impl Inflater {
         Ok(())
     }
 
-    fn new_decompressor(&self) -> Result<Decompressor, String> {
-        Ok(match self.codec {
-            Codec::Gzip => Decompressor::Gzip(flate2::Decompress::new_gzip(GZIP_WINDOW_BITS)),
-            Codec::Bzip2 => Decompressor::Bzip2(bzip2::Decompress::new(false)),
-            Codec::Zstd => Decompressor::Zstd(Decoder::new().map_err(|error| self.corrupt(&error.to_string()))?),
-        })
+    fn end_member(&mut self) {
+        self.finished_members += 1;
+        self.spare = self.decompressor.take().and_then(Decompressor::renewed);
+    }
+
+    fn begin_member(&mut self) -> Result<(), String> {
+        let decompressor = match self.spare.take() {
+            Some(spare) => spare,
+            None => Decompressor::new(self.codec).map_err(|cause| self.corrupt(&cause))?,
+        };
+        self.decompressor = Some(decompressor);
+        Ok(())
     }
 
     fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, String> {
         let step = match self.decompressor.as_mut() {
-            Some(Decompressor::Gzip(decompressor)) => gzip_step(decompressor, input, output),
-            Some(Decompressor::Bzip2(decompressor)) => bzip2_step(decompressor, input, output),
-            Some(Decompressor::Zstd(decompressor)) => zstd_step(decompressor, input, output),
+            Some(decompressor) => decompressor.step(input, output),
             None => Ok(Step { read: 0, written: 0, member_ended: false }),
         };
         step.map_err(|cause| self.corrupt(&cause))
@@ -148,6 +155,15 @@ impl Inflater {
         if inflated > max_inflated_bytes {
             return Err(format!(
                 "expands too far: {codec} inflates to more than {max_inflated_bytes} bytes (at byte {compressed})"
+            ));
+        }
+        let streams = if self.codec == Codec::Bzip2 { self.finished_members } else { 0 };
+        if compressed > MAX_EMPTY_BYTES + MAX_SHRINKING * inflated
+            || streams > MAX_SMALL_STREAMS + inflated / MIN_STREAM_BYTES
+        {
+            return Err(format!(
+                "holds too little: {compressed} bytes of {codec} inflate to {inflated} bytes; its members are empty or \
+                 nearly so"
             ));
         }
         if inflated > MIN_BYTES_FOR_RATIO && inflated / compressed.max(1) >= max_expansion {
@@ -162,35 +178,6 @@ impl Inflater {
     fn corrupt(&self, cause: &str) -> String {
         format!("corrupt {} at byte {}: {cause}", self.codec.name(), self.compressed_bytes)
     }
-}
-
-fn gzip_step(decompressor: &mut flate2::Decompress, input: &[u8], output: &mut [u8]) -> Result<Step, String> {
-    let (read_before, written_before) = (decompressor.total_in(), decompressor.total_out());
-    let status = decompressor
-        .decompress(input, output, flate2::FlushDecompress::None)
-        .map_err(|error| error.message().unwrap_or("invalid data").to_owned())?;
-    Ok(Step {
-        read: (decompressor.total_in() - read_before) as usize,
-        written: (decompressor.total_out() - written_before) as usize,
-        member_ended: status == flate2::Status::StreamEnd,
-    })
-}
-
-fn bzip2_step(decompressor: &mut bzip2::Decompress, input: &[u8], output: &mut [u8]) -> Result<Step, String> {
-    let (read_before, written_before) = (decompressor.total_in(), decompressor.total_out());
-    let status = decompressor.decompress(input, output).map_err(|error| error.to_string())?;
-    Ok(Step {
-        read: (decompressor.total_in() - read_before) as usize,
-        written: (decompressor.total_out() - written_before) as usize,
-        member_ended: status == bzip2::Status::StreamEnd,
-    })
-}
-
-fn zstd_step(decompressor: &mut Decoder<'static>, input: &[u8], output: &mut [u8]) -> Result<Step, String> {
-    let mut source = InBuffer::around(input);
-    let mut target = OutBuffer::around(output);
-    let hint = decompressor.run(&mut source, &mut target).map_err(|error| error.to_string())?;
-    Ok(Step { read: source.pos(), written: target.pos(), member_ended: hint == 0 })
 }
 
 #[cfg(test)]
@@ -250,6 +237,27 @@ mod tests {
     fn zeros_after_gzip_are_padding() {
         let packed = [pack_gzip(b"text"), vec![0; 1000]].concat();
         assert_eq!(inflate_in_chunks(&packed, 10, 10).unwrap(), b"text");
+    }
+
+    #[test]
+    fn a_file_of_empty_members_is_an_error() {
+        let frame = zstd::encode_all(&b""[..], 1).unwrap();
+        let skippable = [&[0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0][..], &frame].concat();
+        let padding = [pack_gzip(b"{}"), vec![0; MAX_EMPTY_BYTES as usize]].concat();
+        for member in [pack_gzip(b""), pack_gzip(b"\n"), frame, skippable, padding] {
+            let count = MAX_EMPTY_BYTES as usize / member.len();
+            assert!(inflate_in_chunks(&member.repeat(count / 2), 65536, 65536).is_ok());
+            let error = inflate_in_chunks(&member.repeat(count + count / 4 + 1), 65536, 65536).unwrap_err();
+            assert!(error.starts_with("holds too little"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_small_bzip2_streams_is_an_error() {
+        let small = pack_bzip2(b"{\"a\":1}\n").repeat(MAX_SMALL_STREAMS as usize);
+        assert!(inflate_in_chunks(&small, 65536, 65536).is_ok());
+        let error = inflate_in_chunks(&small.repeat(2), 65536, 65536).unwrap_err();
+        assert!(error.starts_with("holds too little"), "{error}");
     }
 
     #[test]

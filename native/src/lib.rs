@@ -3,10 +3,13 @@
 //! It does not depend on S3 or Spark.
 #![forbid(unsafe_code)]
 
+mod bounds;
 mod column_chunk;
 mod column_values;
 mod columns;
+mod decompressor;
 mod digest;
+mod footer;
 pub mod inflate;
 mod input;
 mod names;

@@ -8,6 +8,9 @@ pub const SOURCE: &str = "_source";
 pub const ARRIVED_AT: &str = "_arrived_at";
 pub const OFFSET: &str = "_offset";
 
+/// The columns that a reader adds, in no particular order. No key has one of these names.
+pub const SYSTEM: [&str; 4] = [RESCUED, SOURCE, ARRIVED_AT, OFFSET];
+
 /// Partition columns and system columns: a key whose name would be one of these gets `__` appended.
 const RESERVED: [&str; 6] = ["date", "hour", RESCUED, SOURCE, OFFSET, ARRIVED_AT];
 

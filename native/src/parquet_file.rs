@@ -1,19 +1,19 @@
 //! A Parquet file of optional string columns, to which columns can be added until it is closed.
 //!
-//! A row group that ended before a column was added gets its chunk of this column, all NULL, at the end of the file.
+//! A column without a value in the whole file is left out, but for the system columns: known columns that a file does not
+//! have cost nothing. A row group that ended before the first value of a column gets its chunk of this column, all NULL,
+//! at the end of the file.
 
-use crate::column_chunk::{ChunkSummary, ColumnChunk};
+use crate::column_chunk::ColumnChunk;
 use crate::column_values::ColumnValues;
+use crate::footer::{WrittenChunk, chunk_metadata, footer_bytes, schema};
+use crate::names;
 use crate::page_compressor::PageCompressor;
 use crate::table::Batch;
-use parquet::basic::{Encoding, LogicalType, Repetition, Type as PhysicalType};
-use parquet::data_type::ByteArray;
 use parquet::errors::{ParquetError, Result};
-use parquet::file::metadata::{
-    ColumnChunkMetaData, FileMetaData, KeyValue, ParquetMetaData, ParquetMetaDataWriter, RowGroupMetaData,
-};
-use parquet::file::statistics::{Statistics, ValueStatistics};
-use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor, Type};
+use parquet::file::metadata::{FileMetaData, KeyValue, ParquetMetaData, ParquetMetaDataWriter, RowGroupMetaData};
+use parquet::schema::types::SchemaDescriptor;
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -26,20 +26,23 @@ const CREATED_BY: &str = concat!("ndjson-arrow version ", env!("CARGO_PKG_VERSIO
 pub struct ParquetFile {
     file: File,
     compressor: PageCompressor,
+    /// The columns of the batches.
     names: Vec<String>,
-    /// The open row group: its chunks, rows, and bytes before encoding.
-    open_chunks: Vec<ColumnChunk>,
+    /// The open row group: for each column its chunk, or None as long as the file has no value of it; rows, and bytes
+    /// before encoding.
+    open_chunks: Vec<Option<Box<ColumnChunk>>>,
     open_rows: usize,
     open_bytes: usize,
     row_groups: Vec<WrittenRowGroup>,
+    /// Bytes of the finished row groups, and of their metadata in the footer.
     size: u64,
+    footer_bytes: u64,
 }
 
 struct WrittenRowGroup {
     rows: usize,
     offset: u64,
-    /// The offset of each chunk in the file, and its metadata.
-    chunks: Vec<(u64, ChunkSummary)>,
+    chunks: Vec<WrittenChunk>,
 }
 
 impl ParquetFile {
@@ -56,17 +59,23 @@ impl ParquetFile {
             open_bytes: 0,
             row_groups: Vec::new(),
             size: MAGIC.len() as u64,
+            footer_bytes: 0,
         })
     }
 
-    /// Bytes written to the file so far, without the open row group.
+    /// Bytes of the finished row groups and of their part of the footer.
     pub fn size(&self) -> u64 {
-        self.size
+        self.size + self.footer_bytes
     }
 
-    /// Bytes of the batches in the open row group, before encoding and compression.
+    /// Bytes of the open row group before encoding and compression: values and bitmaps.
     pub fn row_group_bytes(&self) -> usize {
         self.open_bytes
+    }
+
+    /// The numbers of the columns that the file has so far, in order.
+    pub fn columns(&self) -> Vec<usize> {
+        (0..self.names.len()).filter(|&column| self.open_chunks[column].is_some()).collect()
     }
 
     /// Moves the columns out of the batch and appends its rows. It must start with the columns of the previous batch.
@@ -74,17 +83,24 @@ impl ParquetFile {
         if !batch.names.starts_with(&self.names) {
             return Err(ParquetError::General("a batch must start with the columns of the previous batch".into()));
         }
-        self.names.extend_from_slice(&batch.names[self.names.len()..]);
-        self.open_chunks.resize_with(self.names.len(), ColumnChunk::default);
+        for name in &batch.names[self.names.len()..] {
+            let is_system = names::SYSTEM.contains(&name.as_str());
+            self.open_chunks.push(is_system.then(Box::default));
+            self.names.push(name.clone());
+        }
         for (index, (chunk, column)) in self.open_chunks.iter_mut().zip(&mut batch.columns).enumerate() {
             let column = column.take();
             let column = column.ok_or_else(|| ParquetError::General(format!("column {index} was already taken")))?;
+            if chunk.is_none() && column.plain.is_empty() {
+                continue;
+            }
+            let chunk = chunk.get_or_insert_default();
             let missing_rows = self.open_rows - chunk.rows();
             chunk.write(&ColumnValues::default(), missing_rows, &mut self.compressor)?;
             chunk.write(&column, batch.rows, &mut self.compressor)?;
+            self.open_bytes += column.plain.len() + (missing_rows + batch.rows).div_ceil(8);
         }
         self.open_rows += batch.rows;
-        self.open_bytes += batch.bytes;
         Ok(())
     }
 
@@ -94,14 +110,16 @@ impl ParquetFile {
             return Ok(());
         }
         let mut group = WrittenRowGroup { rows: self.open_rows, offset: self.size, chunks: Vec::new() };
-        for chunk in &mut self.open_chunks {
+        for (column, chunk) in self.open_chunks.iter_mut().enumerate() {
+            let Some(chunk) = chunk else { continue };
             let (pages, summary) = chunk.take(&mut self.compressor)?;
             if summary.rows != group.rows {
                 let message = format!("a column has {} rows in a row group of {}", summary.rows, group.rows);
                 return Err(ParquetError::General(message));
             }
             self.file.write_all(&pages)?;
-            group.chunks.push((self.size, summary));
+            self.footer_bytes += footer_bytes(&self.names[column], &summary);
+            group.chunks.push(WrittenChunk { column, offset: self.size, summary });
             self.size += pages.len() as u64;
         }
         self.row_groups.push(group);
@@ -113,18 +131,21 @@ impl ParquetFile {
     pub fn close(mut self, metadata: Vec<(String, String)>) -> Result<()> {
         self.end_row_group()?;
         self.write_missing_chunks()?;
-        let schema = Arc::new(SchemaDescriptor::new(Arc::new(schema(&self.names)?)));
+        let columns = self.columns();
+        let schema =
+            Arc::new(SchemaDescriptor::new(Arc::new(schema(columns.iter().map(|&column| &self.names[column]))?)));
         let mut rows = 0;
         let mut row_groups = Vec::new();
-        for group in &self.row_groups {
+        for mut group in std::mem::take(&mut self.row_groups) {
             rows += group.rows as i64;
             let mut uncompressed_bytes = 0;
             let mut row_group = RowGroupMetaData::builder(Arc::clone(&schema))
                 .set_num_rows(group.rows as i64)
                 .set_file_offset(group.offset as i64);
-            for (column, (offset, summary)) in schema.columns().iter().zip(&group.chunks) {
-                uncompressed_bytes += summary.uncompressed_bytes as i64;
-                row_group = row_group.add_column_metadata(chunk_metadata(column, *offset, summary, &self.compressor)?);
+            group.chunks.sort_unstable_by_key(|chunk| chunk.column);
+            for (column, chunk) in schema.columns().iter().zip(&group.chunks) {
+                uncompressed_bytes += chunk.summary.uncompressed_bytes as i64;
+                row_group = row_group.add_column_metadata(chunk_metadata(column, chunk, &self.compressor)?);
             }
             row_groups.push(row_group.set_total_byte_size(uncompressed_bytes).build()?);
         }
@@ -135,52 +156,20 @@ impl ParquetFile {
     }
 
     fn write_missing_chunks(&mut self) -> Result<()> {
-        let mut bytes = Vec::new();
+        let columns = self.columns();
         for group in &mut self.row_groups {
-            for _ in group.chunks.len()..self.names.len() {
+            let written: HashSet<usize> = group.chunks.iter().map(|chunk| chunk.column).collect();
+            for &column in columns.iter().filter(|column| !written.contains(column)) {
                 let mut chunk = ColumnChunk::default();
                 chunk.write(&ColumnValues::default(), group.rows, &mut self.compressor)?;
                 let (pages, summary) = chunk.take(&mut self.compressor)?;
-                group.chunks.push((self.size + bytes.len() as u64, summary));
-                bytes.extend(pages);
+                self.file.write_all(&pages)?;
+                group.chunks.push(WrittenChunk { column, offset: self.size, summary });
+                self.size += pages.len() as u64;
             }
         }
-        self.file.write_all(&bytes)?;
-        self.size += bytes.len() as u64;
         Ok(())
     }
-}
-
-fn schema(names: &[String]) -> Result<Type> {
-    let field = |name: &String| {
-        Type::primitive_type_builder(name, PhysicalType::BYTE_ARRAY)
-            .with_repetition(Repetition::OPTIONAL)
-            .with_logical_type(Some(LogicalType::String))
-            .build()
-            .map(Arc::new)
-    };
-    let fields = names.iter().map(field).collect::<Result<_>>()?;
-    Type::group_type_builder("schema").with_fields(fields).build()
-}
-
-fn chunk_metadata(
-    column: &ColumnDescPtr,
-    offset: u64,
-    summary: &ChunkSummary,
-    compressor: &PageCompressor,
-) -> Result<ColumnChunkMetaData> {
-    let (min, max) = summary.bounds.clone().unzip();
-    let nulls = Some(summary.nulls as u64);
-    let statistics = ValueStatistics::new(min.map(ByteArray::from), max.map(ByteArray::from), None, nulls, false);
-    ColumnChunkMetaData::builder(Arc::clone(column))
-        .set_encodings(vec![Encoding::PLAIN, Encoding::RLE])
-        .set_compression_codec(compressor.codec())
-        .set_num_values(summary.rows as i64)
-        .set_data_page_offset(offset as i64)
-        .set_total_compressed_size(summary.compressed_bytes as i64)
-        .set_total_uncompressed_size(summary.uncompressed_bytes as i64)
-        .set_statistics(Statistics::ByteArray(statistics))
-        .build()
 }
 
 #[cfg(test)]
@@ -203,7 +192,7 @@ mod tests {
             Some(column)
         });
         let names: Vec<String> = (0..columns.len()).map(|column| format!("c{column}")).collect();
-        Batch { rows, bytes: rows, keys: names.clone(), names, columns: values_of_columns.collect() }
+        Batch { rows, keys: names.clone(), names, columns: values_of_columns.collect() }
     }
 
     fn read_back(path: &Path) -> Vec<Rows> {
@@ -242,7 +231,7 @@ mod tests {
             let mut expected: Vec<Rows> = Vec::new();
             let mut total = 0;
             for (step, count) in [1, 63, 64, 65, 30_000, 1, 200, 7].into_iter().enumerate() {
-                // Column 17 and the later ones are all NULL.
+                // Column 17 and the later ones are all NULL: the file does not have them.
                 let columns: Vec<Rows> = (0..step * 3 + 1).map(|column| rows(column, count)).collect();
                 file.write(&mut batch(&columns)).unwrap();
                 expected.resize(columns.len(), vec![None; total]);
@@ -256,6 +245,7 @@ mod tests {
                 }
             }
             file.close(Vec::new()).unwrap();
+            expected.retain(|rows| rows.iter().any(Option::is_some));
             assert!(read_back(&path) == expected, "{compression}");
         }
         std::fs::remove_file(path).unwrap();

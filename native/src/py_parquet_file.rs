@@ -39,6 +39,11 @@ impl PyParquetFile {
         Ok(self.file.as_ref().ok_or_else(not_open)?.row_group_bytes())
     }
 
+    #[getter]
+    fn columns(&self) -> PyResult<Vec<usize>> {
+        Ok(self.file.as_ref().ok_or_else(not_open)?.columns())
+    }
+
     fn write(&mut self, py: Python<'_>, batch: &mut PyBatch) -> PyResult<()> {
         py.detach(|| self.run(|file| file.write(&mut batch.batch)))
     }

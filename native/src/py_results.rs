@@ -114,6 +114,12 @@ impl PyBatch {
         self.batch.keys.clone()
     }
 
+    #[getter]
+    fn filled_columns(&self) -> Vec<usize> {
+        let has_value = |column: &Option<ColumnValues>| column.as_ref().is_some_and(|values| !values.plain.is_empty());
+        (0..self.batch.columns.len()).filter(|&index| has_value(&self.batch.columns[index])).collect()
+    }
+
     fn column(&mut self, index: usize) -> PyResult<PyStringColumn> {
         let (rows, count) = (self.batch.rows, self.batch.names.len());
         let values = self.batch.columns.get_mut(index);

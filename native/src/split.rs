@@ -89,8 +89,12 @@ impl Split {
     }
 
     /// Whether the next line starts after the range.
+    ///
+    /// While a line of the previous split is skipped, the next one starts after a newline that is not read yet. So a split
+    /// in which no line starts ends with its range: a file without newlines is read twice, however many splits it has.
     pub fn is_past_end(&self) -> bool {
-        !self.skipping && self.end.is_some_and(|end| self.line_start >= end)
+        let next_line = if self.skipping { self.line_start + self.discarded + 1 } else { self.line_start };
+        self.end.is_some_and(|end| next_line >= end)
     }
 
     /// Cuts the next line, or the start of it, off the bytes from `position` on.

@@ -8,11 +8,14 @@ use std::collections::HashSet;
 /// A column reserves the bytes of the last batch, and this part of them in addition: one 32nd.
 const RESERVE_MARGIN_DIVISOR: usize = 32;
 
+/// Bytes that each row counts, with or without values: a file of empty objects fills a batch as well.
+const ROW_BYTES: usize = 8;
+/// Bytes of the length that is kept with each value.
+const LENGTH_BYTES: usize = size_of::<u32>();
+
 /// The rows of a table. Each column can be moved out once.
 pub struct Batch {
     pub rows: usize,
-    /// Bytes as Arrow would hold them: the values, and four for each row of each column.
-    pub bytes: usize,
     pub names: Vec<String>,
     /// The JSON keys of the columns; empty where there is none or it is not found yet.
     pub keys: Vec<String>,
@@ -52,9 +55,10 @@ impl Table {
         Self { columns, rescued, provenance, rows: 0, bytes: 0, row }
     }
 
-    /// Bytes of the committed rows as Arrow would hold them: the values, and four for each row of each column.
+    /// Bytes of the committed rows: the values, and the bitmaps of all columns that the table can get. Any row can be the
+    /// one that brings all of them, each with a bit for every row before it.
     pub fn size(&self) -> usize {
-        self.bytes + self.rows * self.columns.count() * size_of::<i32>()
+        self.bytes + self.rows * ROW_BYTES + self.rows * self.columns.limit() / 8
     }
 
     #[inline]
@@ -80,7 +84,7 @@ impl Table {
         values.push(self.rows, bytes, length);
         self.row.written.push(column);
         self.columns.set_previous(column);
-        self.row.bytes += length;
+        self.row.bytes += length + LENGTH_BYTES;
         true
     }
 
@@ -172,10 +176,9 @@ impl Table {
         if self.rows == 0 {
             return None;
         }
-        let bytes = self.size();
         let rows = std::mem::take(&mut self.rows);
         self.bytes = 0;
-        let mut batch = Batch { rows, bytes, names: Vec::new(), keys: Vec::new(), columns: Vec::new() };
+        let mut batch = Batch { rows, names: Vec::new(), keys: Vec::new(), columns: Vec::new() };
         for column in self.columns.iter_mut() {
             let values = std::mem::take(&mut column.values);
             column.last_batch_bytes = values.plain.len();

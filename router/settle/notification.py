@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lake.printable import printable
 from router.settle.verdict import ExecutionOutcome
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ def format_notification(
     """
     lines = [
         f"Execution {execution} of overnight, stage {stage}: {verdict.outcome}",
-        f"{verdict.message}.",
+        # A manifest's reason can name a file.
+        f"{printable(verdict.message)}.",
         "",
         f"Manifests: {verdict.done} done, {verdict.failed} failed, {verdict.open} open.",
         f"Published: {verdict.rows} rows; in the quarantine: {verdict.rejects} lines, {verdict.failed_files} files.",

@@ -85,7 +85,7 @@ def by_spark(paths: list[str], spark: SparkSession) -> Rows:
 @pytest.fixture
 def lake(world: ConversionWorld, spark: SparkSession, tmp_path: Path) -> list[str]:
     """Three published objects with different columns, one of them with many row groups, as local files."""
-    world.configure("convert", row_group_bytes=1 << 20)
+    world.configure("convert", row_group_bytes=1 << 19)
     for number, body in enumerate((FIRST, SECOND, THIRD)):
         manifest = world.enqueue([world.put(f"orders/{number}.ndjson", body)])
         (outcome,) = world.convert([manifest], spark)
@@ -133,3 +133,19 @@ def test_a_value_is_found_by_the_statistics(lake: list[str], spark: SparkSession
     by_polars = pl.scan_parquet(drifting).filter(pl.col("id") == wanted).collect()
     # Then
     assert len(by_duckdb) == len(by_spark) == by_polars.height == 1
+
+
+def test_rows_with_the_greatest_long_value_are_found_by_its_short_bound(lake: list[str], spark: SparkSession) -> None:
+    # Given values of up to 178 bytes, of which the footer has 64
+    texts = [line["text"] for line in map(json.loads, THIRD.splitlines()) if "text" in line]
+    longest = max(texts)
+    expected = texts.count(longest)
+    (path,) = (path for path in lake if "text" in pq.read_schema(path).names)
+    # When
+    with duckdb.connect() as connection:
+        by_duckdb = len(connection.read_parquet(path).filter(f"text >= '{longest}'").fetchall())
+    by_spark = spark.read.parquet(f"file://{path}").where(f"text >= '{longest}'").count()
+    by_polars = pl.scan_parquet(path).filter(pl.col("text") >= longest).collect().height
+    by_pyarrow = pq.read_table(path, filters=[("text", ">=", longest)]).num_rows
+    # Then
+    assert [by_duckdb, by_spark, by_polars, by_pyarrow] == [expected] * 4

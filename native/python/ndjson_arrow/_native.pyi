@@ -120,6 +120,9 @@ class Batch:
         "" for `_rescued` and the provenance columns, and for a known column with a hashed name whose key is not found
         yet.
         """
+    @property
+    def filled_columns(self) -> list[int]:
+        """The numbers of the columns that have a value in this batch and were not moved out, in order."""
     def column(self, index: int) -> StringColumn:
         """Moves a column out of the batch.
 
@@ -173,7 +176,9 @@ class Reader:
     max_line_bytes
         A line with more bytes, without its newline, is rejected. It is not kept in memory while it is read.
     flush_bytes
-        `read` returns a Batch as soon as the columns take this many bytes in Arrow's format.
+        `read` returns a Batch as soon as the columns can take this many bytes: each value with its length (4 bytes),
+        8 bytes for each row, and one bit in each row for every column that the limit allows, because any row can be
+        the one that brings all of them.
     reject_sample_count
         Maximum number of rejects kept per split for `take_rejects`. All others are only counted.
     reject_sample_bytes
@@ -244,9 +249,13 @@ class Reader:
 class ParquetFile:
     """Writes batches to one Parquet file of optional strings, to which columns can be added until it is closed.
 
-    Pages are compressed as soon as they are full and stay in memory until their row group ends. A column has a chunk in
-    every row group. In the row groups that ended before it was added it is NULL; these chunks are at the end of the
-    file.
+    Pages are compressed as soon as they are full and stay in memory until their row group ends. A column without a
+    value in the whole file is left out, but for `_rescued` and the provenance columns; every other column has a chunk
+    in every row group. In the row groups that ended before its first value it is NULL; these chunks are at the end of
+    the file.
+
+    The footer has the minimum and the maximum of each chunk, cut to 64 bytes. A bound that was cut is marked as not
+    exact and lies outside of the values; a maximum that cannot be cut so is left out.
 
     Parameters
     ----------
@@ -268,10 +277,13 @@ class ParquetFile:
     def __new__(cls, path: PathLike[str] | str, *, compression: str = "zstd") -> ParquetFile: ...
     @property
     def size(self) -> int:
-        """Bytes written to the file so far, without the open row group."""
+        """Bytes of the finished row groups and about those of their part of the footer."""
     @property
     def row_group_bytes(self) -> int:
-        """Bytes of the batches in the open row group in Arrow's format, before encoding and compression."""
+        """Bytes of the open row group before encoding and compression: values with their lengths, and bitmaps."""
+    @property
+    def columns(self) -> list[int]:
+        """The numbers, in the batches, of the columns that the file has so far, in order."""
     def write(self, batch: Batch) -> None:
         """Moves the columns out of `batch` and appends its rows.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -18,18 +19,20 @@ if TYPE_CHECKING:
 
 def test_pages_and_row_groups_hold_every_row(tmp_path: Path) -> None:
     # Given two row groups: one with more bytes than a page holds, one with more rows
+    rows = 9 * ((1 << 17) + 3)
     reader, path = Reader(), tmp_path / "file.parquet"
     long = [{"long": f"{row} " + "x" * 900, "sparse": "y" if row % 1000 == 999 else None} for row in range(5000)]
     file = ParquetFile(path)
     file.write(batch_of(reader, b"".join(json.dumps(row).encode() + b"\n" for row in long)))
     file.end_row_group()
     first_row_group_end = file.size
-    file.write(batch_of(reader, b"{}\n" * ((1 << 20) + 3)))
+    for _ in range(9):
+        file.write(batch_of(reader, b"{}\n" * ((1 << 17) + 3)))
     # When
     file.close({"key": "value"})
     # Then
     metadata = pq.read_metadata(path)
-    assert [metadata.row_group(group).num_rows for group in range(2)] == [5000, (1 << 20) + 3]
+    assert [metadata.row_group(group).num_rows for group in range(2)] == [5000, rows]
     assert metadata.metadata[b"key"] == b"value"
     assert metadata.created_by.startswith("ndjson-arrow version ")
     chunk = metadata.row_group(0).column(1)
@@ -37,17 +40,56 @@ def test_pages_and_row_groups_hold_every_row(tmp_path: Path) -> None:
     table = pq.read_table(path)
     assert table.column("long").to_pylist()[:5000] == [row["long"] for row in long]
     assert table.column("sparse").null_count == table.num_rows - 5
-    assert table.column("long").null_count == (1 << 20) + 3
+    assert table.column("long").null_count == rows
 
 
-def test_a_bound_that_is_too_long_is_not_in_the_footer(tmp_path: Path) -> None:
+@pytest.mark.parametrize("character", ["x", "ü", "😀"])
+def test_bounds_are_short_and_lie_around_the_values(character: str, tmp_path: Path) -> None:
+    # Given a value as long as a bound can be, and a longer one
     path = tmp_path / "file.parquet"
+    size = len(character.encode())
+    short, long = character * (64 // size), character * 5000
     file = ParquetFile(path)
-    file.write(batch_of(Reader(), json.dumps({"long": "x" * 4097, "short": "x" * 4096}).encode()))
+    file.write(batch_of(Reader(), json.dumps({"short": short, "long": long}).encode()))
+
+    # When
     file.close()
-    long, short = (pq.read_metadata(path).row_group(0).column(index).statistics for index in (1, 2))
-    assert not long.has_min_max
-    assert (short.min, short.max) == ("x" * 4096, "x" * 4096)
+
+    # Then the bounds of the longer one lie around it
+    exact, cut = (pq.read_metadata(path).row_group(0).column(index).statistics for index in (1, 2))
+    assert (exact.min, exact.max) == (short, short)
+    assert cut.min == short
+    assert len(cut.max.encode()) <= 64
+    assert cut.min.encode() < long.encode() < cut.max.encode()
+    with duckdb.connect() as connection:
+        query = "SELECT min_is_exact, max_is_exact FROM parquet_metadata(?) WHERE path_in_schema <> '_rescued'"
+        assert connection.execute(query, [str(path)]).fetchall() == [(True, True), (False, False)]
+
+
+def test_a_column_without_values_is_left_out(tmp_path: Path) -> None:
+    # Given known columns: one has a value in the second row group only, one never
+    path = tmp_path / "file.parquet"
+    reader = Reader(known_columns=["never", "late", "early"])
+    file = ParquetFile(path)
+    file.write(batch_of(reader, b'{"early":1,"never":null}'))
+    file.end_row_group()
+    file.write(batch_of(reader, b'{"early":2}'))
+    assert file.columns == [2, 3]
+    batch = batch_of(reader, b'{"late":"","new":"x"}')
+    assert (batch.names, batch.filled_columns) == (["never", "late", "early", "_rescued", "new"], [1, 4])
+    file.write(batch)
+    assert file.columns == [1, 2, 3, 4]
+
+    # When
+    file.close()
+
+    # Then the others keep their order
+    assert pq.read_table(path).to_pydict() == {
+        "late": [None, None, ""],
+        "early": ["1", "2", None],
+        "_rescued": [None, None, None],
+        "new": [None, None, "x"],
+    }
 
 
 def test_a_file_without_rows_can_be_read(tmp_path: Path) -> None:

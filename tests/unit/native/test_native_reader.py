@@ -118,7 +118,7 @@ def test_a_column_can_be_moved_out_once() -> None:
 
 def test_an_exported_column_is_valid_without_its_batch_and_reader() -> None:
     # Given several batches of one reader, which reserves the memory of the last batch for the next
-    reader = Reader(flush_bytes=1000)
+    reader = Reader(flush_bytes=1001, column_limit=1)
     reader.open("file")
     reader.feed(b"".join(b'{"a":"%04d"}\n' % number for number in range(1000)))
     # When

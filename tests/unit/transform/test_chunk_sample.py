@@ -62,6 +62,7 @@ FAULTS: dict[str, Callable[[pa.Table], pa.Table]] = {
     "NULLs are in other rows": lambda t: change_column(t, "b", lambda v: [v[1], v[0], *v[2:]]),
     "columns are swapped": swap_columns,
     "the names of columns are swapped": lambda t: t.rename_columns(["_rescued", "b", "a", "c"]),
+    "a column is left out": lambda t: t.drop_columns(["b"]),
     "a page is repeated": lambda t: pa.concat_tables([t.slice(0, 100), t.slice(0, 100)]),
 }  # fmt: skip
 

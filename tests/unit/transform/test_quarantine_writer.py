@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 from ndjson_arrow import Reader
 
 from lake.manifest import ObjectVersion
-from transform.quarantine_writer import QuarantineFiles, encode_record, file_record, line_record, remainder_records
+from transform.quarantine_writer import (
+    MAX_EXPANSION,
+    QuarantineBudget,
+    QuarantineFiles,
+    encode_record,
+    file_record,
+    line_record,
+    remainder_records,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,3 +65,20 @@ def test_files_are_passed_on_at_their_target_size(tmp_path: Path) -> None:
     files.close()
     assert [records for _, records in finished] == [2, 1]
     assert all(body.count(b"\n") == records for body, records in finished)
+
+
+def test_records_of_single_lines_are_bounded_by_the_input() -> None:
+    # Given a thousand rejected lines of two bytes, whose records are fifty times as large
+    records = rejects_of(b"x\n" * 1000)
+    sizes = [len(encode_record(record)) for record in records]
+    budget = QuarantineBudget()
+
+    # When the budget of small files is used up
+    assert sum(sizes[: len(budget.affordable(records, 2000))]) > 2 * MAX_EXPANSION * 2000
+    for _ in range(9):
+        budget.affordable(records, 2000)
+    later = budget.affordable(records, 2000)
+
+    # Then the first lines of a file are kept, as many as its size allows
+    assert later == records[: len(later)]
+    assert abs(sum(sizes[: len(later)]) - MAX_EXPANSION * 2000) <= max(sizes)

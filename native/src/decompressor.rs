@@ -1,0 +1,75 @@
+//! One member of a compressed file: a gzip member, a bzip2 stream or a zstd frame.
+
+use crate::inflate::Codec;
+use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
+
+/// The largest window of DEFLATE, 2^15 bytes.
+const GZIP_WINDOW_BITS: u8 = 15;
+
+pub enum Decompressor {
+    Gzip(flate2::Decompress),
+    Bzip2(bzip2::Decompress),
+    Zstd(Decoder<'static>),
+}
+
+/// What one call of a decompressor did.
+pub struct Step {
+    pub read: usize,
+    pub written: usize,
+    pub member_ended: bool,
+}
+
+impl Decompressor {
+    pub fn new(codec: Codec) -> Result<Self, String> {
+        Ok(match codec {
+            Codec::Gzip => Self::Gzip(flate2::Decompress::new_gzip(GZIP_WINDOW_BITS)),
+            Codec::Bzip2 => Self::Bzip2(bzip2::Decompress::new(false)),
+            Codec::Zstd => Self::Zstd(Decoder::new().map_err(|error| error.to_string())?),
+        })
+    }
+
+    /// For the next member; None if a new one is needed. A new zstd decoder costs as much time as kilobytes of text.
+    pub fn renewed(self) -> Option<Self> {
+        match self {
+            Self::Zstd(mut decoder) => decoder.reinit().is_ok().then_some(Self::Zstd(decoder)),
+            Self::Gzip(_) | Self::Bzip2(_) => None,
+        }
+    }
+
+    pub fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, String> {
+        match self {
+            Self::Gzip(decompressor) => gzip_step(decompressor, input, output),
+            Self::Bzip2(decompressor) => bzip2_step(decompressor, input, output),
+            Self::Zstd(decompressor) => zstd_step(decompressor, input, output),
+        }
+    }
+}
+
+fn gzip_step(decompressor: &mut flate2::Decompress, input: &[u8], output: &mut [u8]) -> Result<Step, String> {
+    let (read_before, written_before) = (decompressor.total_in(), decompressor.total_out());
+    let status = decompressor
+        .decompress(input, output, flate2::FlushDecompress::None)
+        .map_err(|error| error.message().unwrap_or("invalid data").to_owned())?;
+    Ok(Step {
+        read: (decompressor.total_in() - read_before) as usize,
+        written: (decompressor.total_out() - written_before) as usize,
+        member_ended: status == flate2::Status::StreamEnd,
+    })
+}
+
+fn bzip2_step(decompressor: &mut bzip2::Decompress, input: &[u8], output: &mut [u8]) -> Result<Step, String> {
+    let (read_before, written_before) = (decompressor.total_in(), decompressor.total_out());
+    let status = decompressor.decompress(input, output).map_err(|error| error.to_string())?;
+    Ok(Step {
+        read: (decompressor.total_in() - read_before) as usize,
+        written: (decompressor.total_out() - written_before) as usize,
+        member_ended: status == bzip2::Status::StreamEnd,
+    })
+}
+
+fn zstd_step(decompressor: &mut Decoder<'static>, input: &[u8], output: &mut [u8]) -> Result<Step, String> {
+    let mut source = InBuffer::around(input);
+    let mut target = OutBuffer::around(output);
+    let hint = decompressor.run(&mut source, &mut target).map_err(|error| error.to_string())?;
+    Ok(Step { read: source.pos(), written: target.pos(), member_ended: hint == 0 })
+}

@@ -1,0 +1,155 @@
+"""Hostile files: small to send, and once expensive to convert. The same count gives the same bytes."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import random
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MIB = 1 << 20
+ROWS = 300_000
+"""Of the small files: enough for many batches and, in the columns that they have, for many megabytes of bitmaps."""
+KEYS = tuple(f"key{number}" for number in range(1000))
+EMPTY_OBJECTS = b"{}\n" * 100_000
+HOSTILE_KEY = "orders/\x1b[2J\n" + "\x01" * 1000
+"""An S3 key of 1,013 bytes; JSON writes six characters for each control character."""
+
+
+@dataclass(frozen=True)
+class HostileFile:
+    """One file, how it is converted, and what that may cost at most."""
+
+    name: str
+    write: Callable[[IO[bytes], int], None]
+    """Writes the file for a count, which is its size in rows, members or bytes."""
+    small: int
+    """Count for the tests of each run."""
+    full: int
+    """Count for ``make hostile``."""
+    by: str = "task"
+    """``task`` converts it; ``sample`` takes the driver's sample of it."""
+    compressed: bool = False
+    known_columns: int = 0
+    splits: int = 1
+    key: str = "orders/file.ndjson"
+    peak_bytes: int = 300 * MIB
+    """Maximum resident memory of the process that converts it."""
+    parquet_per_inflated: float = 10
+    """Maximum bytes of Parquet for each byte of its lines."""
+    quarantine_per_stored: float = 20
+    """Maximum bytes of quarantine records for each byte of the file, after the first 128 KiB."""
+    fetched_per_stored: float = 2
+    """Maximum bytes fetched for each byte of the file, after the first MiB."""
+    refused: str | None = None
+    """The start of the reason with which the file is refused; None: it becomes rows and rejected lines."""
+
+
+def _empty_objects(stream: IO[bytes], count: int) -> None:
+    for _ in range(count // 100_000):
+        stream.write(EMPTY_OBJECTS)
+    stream.write(b"{}\n" * (count % 100_000))
+
+
+def _wide_row(value: str) -> bytes:
+    return json.dumps(dict.fromkeys(KEYS, value)).encode() + b"\n"
+
+
+def _wide_row_first(stream: IO[bytes], count: int) -> None:
+    with gzip.GzipFile(fileobj=stream, mode="wb", mtime=0) as packed:
+        packed.write(_wide_row("x"))
+        _empty_objects(packed, count)
+
+
+def _wide_row_last(stream: IO[bytes], count: int) -> None:
+    with gzip.GzipFile(fileobj=stream, mode="wb", mtime=0) as packed:
+        _empty_objects(packed, count)
+        packed.write(_wide_row("x"))
+
+
+def _wide_rows_between(stream: IO[bytes], count: int) -> None:
+    with gzip.GzipFile(fileobj=stream, mode="wb", mtime=0) as packed:
+        for _ in range(count // 100_000):
+            packed.write(_wide_row("x"))
+            packed.write(EMPTY_OBJECTS)
+
+
+def _long_values(stream: IO[bytes], count: int) -> None:
+    with gzip.GzipFile(fileobj=stream, mode="wb", compresslevel=1, mtime=0) as packed:
+        for row in range(count):
+            packed.write(_wide_row(f"{row:06d}" + "v" * 4090))
+
+
+def _one_line(stream: IO[bytes], count: int) -> None:
+    stream.write(b'{"a":"')
+    for _ in range(count // MIB):
+        stream.write(b"x" * MIB)
+
+
+def _members(member: bytes) -> Callable[[IO[bytes], int], None]:
+    def write(stream: IO[bytes], count: int) -> None:
+        many = member * (MIB // len(member))
+        for _ in range(count // MIB):
+            stream.write(many)
+
+    return write
+
+
+def _bad_lines(stream: IO[bytes], count: int) -> None:
+    chance = random.Random(1)
+    for _ in range(count):
+        stream.write(chance.choice([b"x\n", b"[1]\n", b"\x01\x02\x03\n", b'{"a":1,"a":2}\n']))
+
+
+EMPTY_MEMBERS = {
+    "empty gzip members": gzip.compress(b"", mtime=0),
+    "empty bzip2 streams": bz2.compress(b""),
+    "empty zstd frames": pa.compress(b"", codec="zstd", asbytes=True),
+    "skippable zstd frames": b"\x50\x2a\x4d\x18" + bytes(4),
+}
+
+CORPUS = (
+    HostileFile(
+        "a row of 1,000 keys, then empty objects",
+        _wide_row_first,
+        ROWS,
+        83_000_000,
+        compressed=True,
+        parquet_per_inflated=0.5,
+    ),
+    HostileFile(
+        "empty objects, then a row of 1,000 keys",
+        _wide_row_last,
+        ROWS,
+        83_000_000,
+        compressed=True,
+        parquet_per_inflated=0.5,
+    ),
+    HostileFile("a row of 1,000 keys in 100,000", _wide_rows_between, ROWS, 83_000_000, compressed=True),
+    HostileFile("1,000 values of 4,096 bytes in each row", _long_values, 40, 1500, compressed=True),
+    HostileFile("empty objects, 11,000 known columns", _empty_objects, 200_000, 930_000, known_columns=11_000),
+    HostileFile(
+        "driver's sample of a row after empty objects",
+        _wide_row_last,
+        2_000_000,
+        17_000_000,
+        by="sample",
+        compressed=True,
+        peak_bytes=200 * MIB,
+    ),
+    HostileFile("no newline, 4 splits", _one_line, 8 * MIB, 256 * MIB, splits=4),
+    HostileFile("no newline, 64 splits", _one_line, 8 * MIB, 256 * MIB, splits=64),
+    *(
+        HostileFile(name, _members(member), 8 * MIB, 3072 * MIB, compressed=True, refused="holds too little")
+        for name, member in EMPTY_MEMBERS.items()
+    ),
+    HostileFile("short bad lines, key of control characters", _bad_lines, 1000, 1000, key=HOSTILE_KEY),
+    HostileFile("many bad lines, key of control characters", _bad_lines, 100_000, 5_000_000, key=HOSTILE_KEY),
+)

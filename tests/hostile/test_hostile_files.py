@@ -1,0 +1,32 @@
+"""A hostile file costs memory, output and requests in proportion to its size; ``make hostile`` has the full sizes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.hostile.conversion import Cost, cost_of
+from tests.hostile.corpus import CORPUS
+
+if TYPE_CHECKING:
+    from tests.hostile.corpus import HostileFile
+
+
+@pytest.mark.parametrize("file", CORPUS, ids=lambda file: file.name)
+def test_a_hostile_file_costs_little(file: HostileFile) -> None:
+    assert cost_of(file, file.small).problems(file) == []
+
+
+@pytest.mark.parametrize(
+    "change", [{"peak": 1 << 40}, {"parquet": 1001}, {"quarantine": 1 << 20}, {"fetched": 1 << 30}, {"refused": "x"}]
+)
+def test_every_limit_can_fail(change: dict[str, Any]) -> None:
+    # Given a file that costs exactly what it may
+    file = CORPUS[0]
+    cost = Cost(1000, 1000, file.peak_bytes, 1000, 20_000, 2000, 1.0, None)
+    assert cost.problems(file) == []
+
+    # When, Then
+    assert len(replace(cost, **change).problems(file)) == 1

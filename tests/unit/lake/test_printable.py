@@ -1,0 +1,65 @@
+"""Text of others becomes one line of visible characters, wherever a person or an alarm reads it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cli.error_output import errors_on_stderr
+from lake.errors import InvalidInputError
+from lake.printable import printable
+from router.settle.notification import format_notification
+from router.settle.verdict import ExecutionOutcome, Verdict
+from transform.job_main import print_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+KEY = "orders/\x1b[2J\nALARM \u202e\u2028.json"
+VISIBLE = r"orders/\x1b[2J\nALARM \u202e\u2028.json"
+
+
+def test_what_cannot_be_seen_is_escaped() -> None:
+    assert printable(KEY) == VISIBLE
+    assert printable("größe 😀 \\ ~") == "größe 😀 \\ ~"
+    assert printable("\0\x7f\x85\xa0\ud800") == r"\x00\x7f\x85\xa0\ud800"
+
+
+@given(st.text(st.characters()))
+def test_it_is_one_line_that_can_be_written_anywhere(text: str) -> None:
+    assert printable(text).isprintable()
+    printable(text).encode()
+
+
+def _log(key: str) -> None:
+    print_line(f"{key} was rejected")
+
+
+def _fail(key: str) -> None:
+    with pytest.raises(SystemExit), errors_on_stderr(debug=False):
+        raise InvalidInputError(f"{key} was rejected")
+
+
+def _mail(key: str) -> None:
+    verdict = Verdict(ExecutionOutcome.FAILED, 0, 1, 0, 0, 0, 0, 0, message=f"{key} was rejected")
+    sys.stdout.write(format_notification("x", verdict, "s3://c/v", stage="dev", quarantine_bucket="q"))
+
+
+@pytest.mark.parametrize("write", [_log, _fail, _mail])
+def test_a_key_cannot_command_a_terminal(write: Callable[[str], None], capsys: pytest.CaptureFixture[str]) -> None:
+    write(KEY)
+    written = "".join(capsys.readouterr())
+    assert "\x1b" not in written
+    assert "\u202e" not in written
+    assert "orders/\\x1b[2J" in written
+
+
+@pytest.mark.parametrize("write", [_log, _mail])
+def test_a_key_cannot_begin_a_line(write: Callable[[str], None], capsys: pytest.CaptureFixture[str]) -> None:
+    write(KEY)
+    written = "".join(capsys.readouterr())
+    assert not [line for line in written.splitlines() if line.startswith("ALARM")]
