@@ -11,6 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from lake.errors import InvalidInputError
 from lake.manifest import Identity, Lane
 from lake.partition import Partition
+from router.entry import with_product_errors
 from router.ownership import ArrivalOutcome, Ownership, RoutedArrival, take_ownership
 from router.route.decide_lane import decide_lane
 from router.route.lookup import VersionLookup
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from lake.manifest import ObjectVersion
 
 
+@with_product_errors
 @logger.inject_lambda_context
 @metrics.log_metrics
 @event_source(data_class=SQSEvent)
