@@ -34,6 +34,8 @@ FUNCTIONS = {
 """Placeholder -> function. The last one takes the place of Glue in ``OVERNIGHT_WITHOUT_GLUE``."""
 OVERNIGHT_WITHOUT_GLUE = "overnight_without_glue"
 """The machine ``overnight`` with a function that raises the errors of ``startJobRun`` by name."""
+JOB_RETRIES = 5
+"""Of each group of its errors; in the deployed machine there are more."""
 OVERNIGHT_WITHOUT_PLAN = "overnight_without_plan"
 """The machine ``overnight`` with a function that does not exist."""
 NUMBERS = {
@@ -133,6 +135,7 @@ def deployed_machines(cloud: LocalCloud) -> StubbedMachines:
     job = without_glue["States"]["Runs"]["ItemProcessor"]["States"]["RunJob"]
     job["Resource"] = "arn:aws:states:::lambda:invoke"
     job["Arguments"] = {"FunctionName": "${JobFunction}", "Payload": {"run": "{% $run %}"}}
+    job["Retry"] = [{**retrier, "MaxAttempts": JOB_RETRIES} for retrier in job["Retry"]]
     machines[OVERNIGHT_WITHOUT_GLUE] = _create(cloud, OVERNIGHT_WITHOUT_GLUE, without_glue, values, role)
     without_plan = {**values, "PlanFunction": "stub-missing"}
     machines[OVERNIGHT_WITHOUT_PLAN] = _create(
@@ -184,5 +187,14 @@ def _topic(cloud: LocalCloud) -> tuple[str, str]:
     topic = sns.create_topic(Name="stub-notifications")["TopicArn"]
     queue = sqs.create_queue(QueueName="stub-notifications")["QueueUrl"]
     arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    statement = {
+        "Effect": "Allow",
+        "Principal": {"Service": "sns.amazonaws.com"},
+        "Action": "sqs:SendMessage",
+        "Resource": arn,
+        "Condition": {"ArnEquals": {"aws:SourceArn": topic}},
+    }
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    sqs.set_queue_attributes(QueueUrl=queue, Attributes={"Policy": policy})
     sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)
     return topic, queue

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.e2e.machines.conftest import MACHINES, OVERNIGHT_WITHOUT_GLUE, OVERNIGHT_WITHOUT_PLAN
+from tests.e2e.machines.conftest import (
+    JOB_RETRIES,
+    MACHINES,
+    OVERNIGHT_WITHOUT_GLUE,
+    OVERNIGHT_WITHOUT_PLAN,
+)
 
 if TYPE_CHECKING:
     from tests.e2e.machines.conftest import StubbedMachines
@@ -94,13 +99,14 @@ def test_an_error_that_passes_in_every_state_of_the_window_changes_nothing(
     machines: StubbedMachines, names: list[str]
 ) -> None:
     # Given: a run that does not stop, so that it is killed
-    answers = (WATCHING, CLOSING, CLOSING, CLOSING, CLOSING, STOPPED)
-    machines.set_answers("stub-stream-control", *(step for answer in answers for step in (*raising(names), answer)))
+    steps = ((WATCHING,), (CLOSING,), (CLOSING, CLOSING, CLOSING), (STOPPED,))
+    answers = [answer for step in steps for answer in (*raising(names), *step)]
+    machines.set_answers("stub-stream-control", *answers)
     # When, Then
     assert machines.run("stream_window", {})["status"] == "SUCCEEDED"
     actions = [call["action"] for call in machines.calls("stub-stream-control")]
     assert list(dict.fromkeys(actions)) == ["start", "watch", "stop", "kill"]
-    assert len(actions) == len(answers) * (len(names) + 1)
+    assert len(actions) == len(answers)
     assert machines.take_notifications() == []
 
 
@@ -162,7 +168,7 @@ def test_an_error_of_lambda_itself_whose_cause_is_plain_text_is_told(machines: S
 
 
 def test_every_error_of_starting_a_job_is_retried(machines: StubbedMachines) -> None:
-    names = [name for retrier in job_retriers() for name in retrier["ErrorEquals"]]
+    names = [name for group in job_errors() for name in group]
     machines.set_answers("stub-start-job-run", *raising(names), {})
     assert machines.run(OVERNIGHT_WITHOUT_GLUE, {})["status"] == "SUCCEEDED"
     assert len(machines.calls("stub-start-job-run")) == len(names) + 1
@@ -174,9 +180,9 @@ def test_a_storm_while_starting_a_job_ends_its_round_and_the_next_one_converts(
     machines: StubbedMachines, number: int
 ) -> None:
     # Given: one error more than the retries of this group
-    retrier = job_retriers()[number]
-    tries = retrier["MaxAttempts"] + 1
-    names = (retrier["ErrorEquals"] * tries)[:tries]
+    errors = job_errors()[number]
+    tries = JOB_RETRIES + 1
+    names = (errors * tries)[:tries]
     machines.set_answers("stub-start-job-run", *raising(names), {})
     machines.set_answers("stub-run-status", ONE_OPEN, NOTHING_OPEN)
     # When, Then
@@ -184,10 +190,11 @@ def test_a_storm_while_starting_a_job_ends_its_round_and_the_next_one_converts(
     assert len(machines.calls("stub-start-job-run")) == tries + 1
 
 
-def job_retriers() -> list[dict[str, Any]]:
+def job_errors() -> list[list[str]]:
+    """The groups of errors for which the start of a job is retried."""
     machine = json.loads((MACHINES / "overnight.asl.json").read_text(encoding="utf-8"))
-    retriers: list[dict[str, Any]] = machine["States"]["Runs"]["ItemProcessor"]["States"]["RunJob"]["Retry"]
-    return retriers
+    job = machine["States"]["Runs"]["ItemProcessor"]["States"]["RunJob"]
+    return [retrier["ErrorEquals"] for retrier in job["Retry"]]
 
 
 def settled(outcome: str) -> dict[str, Any]:
