@@ -57,7 +57,8 @@ def route(event: SQSEvent, services: Services) -> dict[str, Any]:
         except (InvalidInputError, BotoCoreError, ClientError) as error:
             logger.error("message refused: it is redelivered", message_id=message.message_id, error=str(error))
             failed.append(message.message_id)
-    ownership, not_routed = Ownership(), set()
+    ownership = Ownership()
+    not_routed: set[str] = set()
     for part, outcome in _own_messages(services, messages):
         if outcome is None:
             not_routed.update(part)

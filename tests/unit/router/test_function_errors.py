@@ -3,6 +3,7 @@
 import ast
 from collections import deque
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -97,6 +98,15 @@ def ended(deployment: Deployment) -> dict[str, Any]:
     return {"dataset": "orders", "only": "all", "request": "r1"}
 
 
+def crashed(deployment: Deployment) -> dict[str, Any]:
+    """A manifest with objects whose lease has expired, and one of the stream lane without a pointer."""
+    converted(deployment)
+    deployment.queued("b.json", lane=Lane.STREAM)
+    deployment.claimed(deployment.queued("c.json"))
+    deployment.wait(timedelta(hours=2))
+    return {}
+
+
 CASES = (
     ("backfill", unknown_folder),
     ("backfill", listed),
@@ -107,6 +117,7 @@ CASES = (
     ("reprocess", ended),
     ("run_status", held),
     ("settle", converted),
+    ("sweep", crashed),
     ("stream_control", window),
     ("stream_control", watched),
     ("stream_control", stuck),
