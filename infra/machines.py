@@ -151,7 +151,11 @@ class Machines(Construct):
             "Backfill",
             "backfill.asl.json",
             names.backfill_machine,
-            {**_function_arns(functions, "backfill", "plan", "reprocess"), "OvernightMachine": self.overnight.arn},
+            {
+                **_function_arns(functions, "backfill", "plan", "reprocess"),
+                "OvernightMachine": self.overnight.arn,
+                "Topic": topic.topic_arn,
+            },
         )
         self.stream_window = Machine(
             self,
@@ -160,6 +164,7 @@ class Machines(Construct):
             names.stream_window_machine,
             {
                 **_function_arns(functions, "stream_control"),
+                "Topic": topic.topic_arn,
                 "WatchSeconds": str(settings.schedule.watch_seconds),
                 "StopRounds": str(
                     math.ceil(settings.schedule.stop_grace_minutes * 60 / settings.schedule.watch_seconds)
@@ -193,7 +198,8 @@ class Machines(Construct):
             [control.arn_for_objects(f"{layout.PLANS}*")],
             "The Map reads the index of its own execution, whose key contains the execution's name.",
         )
-        allow(overnight.role, ("sns:Publish",), [topic.topic_arn])
+        for machine in self.all:
+            allow(machine.role, ("sns:Publish",), [topic.topic_arn])
         self.backfill.allow_invoke(*(functions[name] for name in ("backfill", "plan", "reprocess")))
         self.backfill.allow_executions(overnight)
         rule = Stack.of(self).format_arn(service="events", resource="rule", resource_name=NESTED_EXECUTION_RULE)

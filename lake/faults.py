@@ -55,14 +55,20 @@ CONFLICT_CODE = "TransactionConflictException"
 LOAD_CODES = frozenset(
     {
         "BandwidthLimitExceeded",
+        "ConcurrentModificationException",
         "ConditionalRequestConflict",
+        "FederationSourceRetryableException",
         "InternalError",
         "InternalServerError",
+        "InternalServiceException",
         "KMS.ThrottlingException",
         "OperationAborted",
+        "OperationTimeoutException",
         "ProvisionedThroughputExceededException",
+        "ReplicatedWriteConflictException",
         "RequestLimitExceeded",
         "RequestTimeout",
+        "ResourceNotReadyException",
         "ServiceUnavailable",
         "SlowDown",
         "Throttling",
@@ -72,7 +78,8 @@ LOAD_CODES = frozenset(
     }
 )
 ENVIRONMENT_CODES = RIGHTS_CODES | CREDENTIAL_CODES | RESOURCE_CODES | LOAD_CODES
-"""Amazon S3 API Reference, "Error responses"; Amazon DynamoDB Developer Guide, "Error handling"."""
+"""Amazon S3 API Reference, "Error responses"; Amazon DynamoDB Developer Guide, "Error handling"; AWS Glue Web API
+Reference, "Exceptions"."""
 CANCELLED = "TransactionCanceledException"
 CONDITION_REASONS = frozenset({"None", "ConditionalCheckFailed"})
 LOAD_REASONS = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError", "TransactionConflict"})
@@ -112,6 +119,19 @@ def judge(error: BaseException) -> Fault:
     if isinstance(error, OSError) and error.errno in DISK_ERRORS:
         return Fault.ENVIRONMENT
     return Fault.UNKNOWN
+
+
+def can_pass(error: BaseException) -> bool:
+    """Whether the same request can succeed later although nobody changes a permission, a resource or the request. Pure.
+
+    Load, a conflict, the network and credentials pass: another invocation may even have credentials of its own. A
+    missing permission or table is a fault of the environment as well, but it stays until a person acts.
+    """
+    if judge(error) != Fault.ENVIRONMENT:
+        return False
+    if not isinstance(error, ClientError) or error_code(error) in LOAD_CODES | CREDENTIAL_CODES:
+        return True
+    return error_code(error) not in RIGHTS_CODES | RESOURCE_CODES and http_status(error) != FORBIDDEN
 
 
 def error_code(error: ClientError) -> str:

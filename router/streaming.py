@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from lake.errors import TransientError
+
 if TYPE_CHECKING:
     from router.services import Services
 
@@ -18,7 +20,12 @@ MIN_HEARTBEAT_AGE = timedelta(minutes=1)
 def ensure_running(services: Services) -> bool:
     """Make sure that a streaming run will see what is in the inbox; True when this call started one.
 
-    The job's ``MaxConcurrentRuns`` is 1: a refused start means that a run exists. Raises botocore's other errors.
+    Raises
+    ------
+    TransientError
+        The account's quota of job runs or DPUs has no room.
+    BotoCoreError, ClientError
+        Glue or DynamoDB refused a request or did not answer.
     """
     row = services.ledger.stream.get()
     if row.heartbeat_at is not None and not row.stop_requested:
@@ -30,11 +37,21 @@ def ensure_running(services: Services) -> bool:
 
 
 def start_run(services: Services) -> bool:
-    """Start a streaming run; False when one exists already."""
+    """Start a streaming run; False when one exists already. Raises what ``ensure_running`` raises.
+
+    The job's ``MaxConcurrentRuns`` is 1: Glue refuses a second run as a concurrent one. A refusal by the account's
+    quotas (AWS Glue endpoints and quotas) has another name: no run exists then.
+    """
+    job = services.resources.stream_job
     try:
-        services.glue.start_job_run(JobName=services.resources.stream_job)
+        services.glue.start_job_run(JobName=job)
     except services.glue.exceptions.ConcurrentRunsExceededException:
         return False
+    except services.glue.exceptions.ResourceNumberLimitExceededException as error:
+        raise TransientError(
+            f"Glue has no room to start the streaming job {job} ({error}): wait until other job runs end, or raise the "
+            "account's quotas of Glue job runs and DPUs"
+        ) from error
     return True
 
 

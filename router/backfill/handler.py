@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lake.errors import InvalidInputError
 from router.backfill.request import parse_backfill
+from router.entry import with_product_errors
 from router.listing import find_unrecorded
 from router.services import Services, container_services
 from router.telemetry import logger
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 
+@with_product_errors
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
     """``{"action": "validate", "input"}`` -> the request; ``{"action": "find", "request", "token"}`` -> totals."""

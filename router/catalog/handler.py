@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lake.errors import TransientError
 from router.catalog.glue_table import column_names, extended_table, new_table
+from router.entry import with_product_errors
 from router.services import Services, container_services
 from router.telemetry import logger
 
@@ -19,6 +21,7 @@ MAX_TRIES = 5
 """Maximum number of tries per table, because another writer may update it between the read and the write."""
 
 
+@with_product_errors
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
     """``{}`` -> ``{"tables": n, "created": [...], "extended": [...]}``."""
@@ -54,9 +57,11 @@ def _bring_up_to_date(services: Services, dataset: DatasetRow) -> str | None:
                 return None
             version = {"VersionId": table["VersionId"]} if "VersionId" in table else {}
             glue.update_table(DatabaseName=database, TableInput=extended, SkipArchive=True, **version)  # type: ignore[arg-type]
-        except (glue.exceptions.AlreadyExistsException, glue.exceptions.ConcurrentModificationException):
+        except (glue.exceptions.AlreadyExistsException, glue.exceptions.ConcurrentModificationException) as error:
             if number == MAX_TRIES - 1:
-                raise
+                raise TransientError(
+                    f"other writers changed the table {dataset.name} during {MAX_TRIES} tries: invoke catalog again"
+                ) from error
         else:
             return "extended"
     return None

@@ -56,6 +56,12 @@ class Ownership:
         if manifest.lane == Lane.STREAM:
             self.waiting_in_stream.update(map(Identity.of, manifest.files))
 
+    def include(self, other: Ownership) -> None:
+        """Add the outcomes of other arrivals."""
+        self.outcomes.update(other.outcomes)
+        self.manifests += other.manifests
+        self.waiting_in_stream |= other.waiting_in_stream
+
     def count(self, outcome: ArrivalOutcome) -> int:
         """Number of arrivals with this outcome."""
         return sum(value == outcome for value in self.outcomes.values())

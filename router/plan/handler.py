@@ -9,6 +9,7 @@ from lake.errors import InvalidInputError
 from lake.layout import plan_index_key, plan_summary_key, run_key
 from lake.time import iso_utc
 from router.documents import write_document
+from router.entry import with_product_errors
 from router.plan.backlog import backlog
 from router.plan.forecast import forecast
 from router.plan.merge import merge
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 FIELDS = ("dataset", "from", "to", "dryRun")
 
 
+@with_product_errors
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001

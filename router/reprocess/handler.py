@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from router.entry import with_product_errors
 from router.reprocess.find import find_by_file, find_by_selection
 from router.reprocess.report import ReprocessReport
 from router.reprocess.request import parse_reprocess
@@ -22,6 +23,7 @@ TIME_PER_CALL = timedelta(minutes=5)
 """No page of a listing is requested after it; shorter than the function's timeout."""
 
 
+@with_product_errors
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:

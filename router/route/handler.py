@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 from aws_lambda_powertools.utilities.data_classes import SQSEvent, event_source
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.errors import InvalidInputError
+from lake.errors import InvalidInputError, TransientError
+from lake.faults import Fault, can_pass, judge
 from lake.manifest import Identity, Lane
 from lake.partition import Partition
+from router.entry import with_product_errors
 from router.ownership import ArrivalOutcome, Ownership, RoutedArrival, take_ownership
 from router.route.decide_lane import decide_lane
 from router.route.lookup import VersionLookup
@@ -20,13 +22,14 @@ from router.streaming import ensure_running
 from router.telemetry import count, count_bytes, logger, metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
     from lake.manifest import ObjectVersion
 
 
+@with_product_errors
 @logger.inject_lambda_context
 @metrics.log_metrics
 @event_source(data_class=SQSEvent)
@@ -38,31 +41,71 @@ def handler(event: SQSEvent, context: LambdaContext) -> dict[str, Any]:  # noqa:
 def route(event: SQSEvent, services: Services) -> dict[str, Any]:
     """Own every arrival of the batch; returns the messages that SQS has to redeliver.
 
-    A message that is not a valid S3 event fails alone. Idempotent.
+    A message that is not a valid S3 event, or whose arrivals cannot be routed, fails alone. Idempotent.
+
+    Raises
+    ------
+    BotoCoreError, ClientError
+        A permission or a resource is missing for all messages: SQS redelivers them all.
     """
-    messages: dict[str, list[Identity]] = {}
-    arrivals: dict[Identity, ObjectVersion] = {}
+    messages: dict[str, list[ObjectVersion]] = {}
     failed = []
     lookup = VersionLookup(services)
     for message in event.records:
         try:
-            files = [lookup.complete(announced) for announced in parse_events(message)]
+            messages[message.message_id] = [lookup.complete(announced) for announced in parse_events(message)]
         except (InvalidInputError, BotoCoreError, ClientError) as error:
             logger.error("message refused: it is redelivered", message_id=message.message_id, error=str(error))
             failed.append(message.message_id)
-            continue
-        messages[message.message_id] = [Identity.of(file) for file in files]
-        for file in files:
-            # The later of two events tells that the file was put again.
-            known = arrivals.get(Identity.of(file), file)
-            arrivals[Identity.of(file)] = max(file, known, key=lambda version: version.arrived_at)
-    ownership = route_arrivals(services, arrivals.values())
+    ownership = Ownership()
+    not_routed: set[str] = set()
+    for part, outcome in _own_messages(services, messages):
+        if outcome is None:
+            not_routed.update(part)
+        else:
+            ownership.include(outcome)
     unsettled = {identity for identity, outcome in ownership.outcomes.items() if outcome == ArrivalOutcome.UNSETTLED}
     if ownership.waiting_in_stream and not _ensure_stream_runs(services):
         unsettled |= ownership.waiting_in_stream
-    failed += [message for message, identities in messages.items() if not unsettled.isdisjoint(identities)]
+    failed += [
+        message
+        for message, files in messages.items()
+        if message in not_routed or not unsettled.isdisjoint(map(Identity.of, files))
+    ]
     _record_metrics(ownership, len(failed))
     return {"batchItemFailures": [{"itemIdentifier": message} for message in failed]}
+
+
+def _own_messages(
+    services: Services, messages: Mapping[str, list[ObjectVersion]]
+) -> list[tuple[Iterable[str], Ownership | None]]:
+    """Route the arrivals of all messages at once; returns the outcome of each part, None for what has to come again.
+
+    An error that no fault of the environment explains can belong to one message. Then each half is routed by itself, so
+    that this message fails alone. Raises what concerns every message and stays until a person acts.
+    """
+    try:
+        return [(messages, route_arrivals(services, _arrivals(messages)))]
+    except Exception as error:
+        passes = can_pass(error) or isinstance(error, TransientError)
+        if judge(error) == Fault.ENVIRONMENT and not passes:
+            raise
+        if passes or len(messages) <= 1:
+            logger.exception("messages not routed: they are redelivered", extra={"message_ids": list(messages)})
+            return [(messages, None)]
+    names, half = list(messages), len(messages) // 2
+    parts = ({name: messages[name] for name in part} for part in (names[:half], names[half:]))
+    return [result for part in parts for result in _own_messages(services, part)]
+
+
+def _arrivals(messages: Mapping[str, list[ObjectVersion]]) -> Iterable[ObjectVersion]:
+    """Each object version once; the later of two events tells that the file was put again."""
+    arrivals: dict[Identity, ObjectVersion] = {}
+    for files in messages.values():
+        for file in files:
+            known = arrivals.get(Identity.of(file), file)
+            arrivals[Identity.of(file)] = max(file, known, key=lambda version: version.arrived_at)
+    return arrivals.values()
 
 
 def route_arrivals(services: Services, arrivals: Iterable[ObjectVersion]) -> Ownership:
@@ -86,7 +129,7 @@ def _ensure_stream_runs(services: Services) -> bool:
     try:
         if ensure_running(services):
             logger.info("streaming run started")
-    except (BotoCoreError, ClientError) as error:
+    except (BotoCoreError, ClientError, TransientError) as error:
         logger.warning("streaming run not started: its events are redelivered", error=str(error))
         return False
     return True

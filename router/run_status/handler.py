@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lake.errors import InvalidInputError
 from lake.ledger import State
 from router.documents import read_document
+from router.entry import with_product_errors
 from router.job_runs import release_unheld
 from router.plan_rows import current_rows
 from router.services import Services, container_services
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 
+@with_product_errors
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:  # noqa: ARG001
     """``{"run": "s3://..."}`` -> ``{"open": n, "terminal": n, "held": n}``."""

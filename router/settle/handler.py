@@ -10,6 +10,7 @@ from lake.layout import plan_summary_key, verdict_key
 from lake.ledger import State
 from lake.time import iso_utc
 from router.documents import read_document, write_document
+from router.entry import with_product_errors
 from router.plan_rows import current_rows
 from router.services import Services, container_services
 from router.settle.notification import format_notification
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from router.settle.published import DamagedObject
 
 
+@with_product_errors
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lake.errors import InvalidInputError
+from router.entry import with_product_errors
 from router.services import Services, container_services
 from router.stream_control.control import kill, start, stop, watch
 from router.telemetry import count, count_bytes, logger, metrics
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 ACTIONS = {"start": start, "watch": watch, "stop": stop, "kill": kill}
 
 
+@with_product_errors
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001

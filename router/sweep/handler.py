@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from router.entry import with_product_errors
 from router.services import Services, container_services
 from router.sweep.intents import resume_intents
 from router.sweep.leases import release_leases
@@ -43,6 +44,7 @@ COUNTS = (
 )
 
 
+@with_product_errors
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:  # noqa: ARG001

@@ -17,8 +17,13 @@ class ConcurrentRunsExceededException(Exception):  # noqa: N818
     """As boto3 names it."""
 
 
+class ResourceNumberLimitExceededException(Exception):  # noqa: N818
+    """As boto3 names it."""
+
+
 class Exceptions:
     ConcurrentRunsExceededException = ConcurrentRunsExceededException
+    ResourceNumberLimitExceededException = ResourceNumberLimitExceededException
 
 
 class FakeGlue:

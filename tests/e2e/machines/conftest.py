@@ -29,7 +29,15 @@ FUNCTIONS = {
     "BackfillFunction": "stub-backfill",
     "ReprocessFunction": "stub-reprocess",
     "StreamControlFunction": "stub-stream-control",
+    "JobFunction": "stub-start-job-run",
 }
+"""Placeholder -> function. The last one takes the place of Glue in ``OVERNIGHT_WITHOUT_GLUE``."""
+OVERNIGHT_WITHOUT_GLUE = "overnight_without_glue"
+"""The machine ``overnight`` with a function that raises the errors of ``startJobRun`` by name."""
+JOB_RETRIES = 5
+"""Of each group of its errors; in the deployed machine there are more."""
+OVERNIGHT_WITHOUT_PLAN = "overnight_without_plan"
+"""The machine ``overnight`` with a function that does not exist."""
 NUMBERS = {
     "HeldWaitSeconds": "1",
     "HeldRounds": "3",
@@ -122,7 +130,17 @@ def deployed_machines(cloud: LocalCloud) -> StubbedMachines:
     machines: dict[str, str] = {}
     for name in ("overnight", "backfill", "stream_window"):
         values["OvernightMachine"] = machines.get("overnight", "")
-        machines[name] = _create(cloud, name, values, role)
+        machines[name] = _create(cloud, name, _definition(name), values, role)
+    without_glue = _definition("overnight")
+    job = without_glue["States"]["Runs"]["ItemProcessor"]["States"]["RunJob"]
+    job["Resource"] = "arn:aws:states:::lambda:invoke"
+    job["Arguments"] = {"FunctionName": "${JobFunction}", "Payload": {"run": "{% $run %}"}}
+    job["Retry"] = [{**retrier, "MaxAttempts": JOB_RETRIES} for retrier in job["Retry"]]
+    machines[OVERNIGHT_WITHOUT_GLUE] = _create(cloud, OVERNIGHT_WITHOUT_GLUE, without_glue, values, role)
+    without_plan = {**values, "PlanFunction": "stub-missing"}
+    machines[OVERNIGHT_WITHOUT_PLAN] = _create(
+        cloud, OVERNIGHT_WITHOUT_PLAN, _definition("overnight"), without_plan, role
+    )
     return StubbedMachines(cloud, machines, queue)
 
 
@@ -150,8 +168,13 @@ def verdict(outcome: str, message: str, *, notify: bool = False) -> dict[str, An
     }
 
 
-def _create(cloud: LocalCloud, name: str, values: dict[str, str], role: str) -> str:
-    text = (MACHINES / f"{name}.asl.json").read_text()
+def _definition(name: str) -> Any:
+    return json.loads((MACHINES / f"{name}.asl.json").read_text())
+
+
+def _create(cloud: LocalCloud, name: str, machine: Any, values: dict[str, str], role: str) -> str:
+    # Retries without a wait: a storm of errors takes minutes otherwise.
+    text = re.sub(r'"IntervalSeconds": \d+', '"IntervalSeconds": 0', json.dumps(machine))
     definition = re.sub(r"\$\{(\w+)\}", lambda match: values[match[1]], text)
     answer = cloud.client("stepfunctions").create_state_machine(
         name=f"stub-{name}", definition=definition, roleArn=role
@@ -164,13 +187,14 @@ def _topic(cloud: LocalCloud) -> tuple[str, str]:
     topic = sns.create_topic(Name="stub-notifications")["TopicArn"]
     queue = sqs.create_queue(QueueName="stub-notifications")["QueueUrl"]
     arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-    send = {
+    statement = {
         "Effect": "Allow",
         "Principal": {"Service": "sns.amazonaws.com"},
         "Action": "sqs:SendMessage",
         "Resource": arn,
+        "Condition": {"ArnEquals": {"aws:SourceArn": topic}},
     }
-    policy = json.dumps({"Version": "2012-10-17", "Statement": [send]})
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
     sqs.set_queue_attributes(QueueUrl=queue, Attributes={"Policy": policy})
     sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)
     return topic, queue

@@ -12,7 +12,7 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
-from lake.faults import Fault, judge
+from lake.faults import Fault, can_pass, judge
 
 
 def answer(code: str, status: int, message: str = "", operation: str = "GetObject") -> ClientError:
@@ -67,3 +67,29 @@ def cancelled(*reasons: str) -> ClientError:
 )
 def test_an_error_is_judged_by_its_structure(error: Exception, fault: Fault) -> None:
     assert judge(error) == fault
+
+
+@pytest.mark.parametrize(
+    ("error", "passes"),
+    [
+        (answer("SlowDown", 503), True),
+        (answer("a code of tomorrow", 500), True),
+        (answer("a code of tomorrow", 429), True),
+        (answer("a code of tomorrow", 403), False),
+        (answer("RequestTimeTooSkewed", 403), True),
+        (answer("OperationTimeoutException", 400), True),
+        (answer("AccessDeniedException", 400), False),
+        (answer("ResourceNotFoundException", 400), False),
+        (answer("NoSuchBucket", 404), False),
+        (answer("NoSuchKey", 404), False),
+        (answer("ValidationException", 400), False),
+        (cancelled("None", "TransactionConflict"), True),
+        (cancelled("None", "ValidationError"), False),
+        (NoCredentialsError(), True),
+        (ReadTimeoutError(endpoint_url="https://s3"), True),
+        (ParamValidationError(report="AccessDenied"), False),
+        (ValueError("SlowDown"), False),
+    ],
+)
+def test_what_passes_is_told_from_what_stays_until_a_person_acts(error: Exception, passes: bool) -> None:
+    assert can_pass(error) == passes

@@ -10,15 +10,16 @@ LIVE = frozenset({"STARTING", "RUNNING", "STOPPING", "WAITING"})
 
 
 @cache
-def _exceptions() -> Any:
-    return boto3.client("glue", region_name="eu-central-1").exceptions
+def glue_client() -> Any:
+    """A real client, for its exceptions and its model."""
+    return boto3.client("glue", region_name="eu-central-1")
 
 
 class FakeGlue:
     """What the router calls; one run at a time per job, tables with a version."""
 
     def __init__(self) -> None:
-        self.exceptions = _exceptions()
+        self.exceptions = glue_client().exceptions
         self.runs: dict[str, dict[str, str]] = {}
         self.tables: dict[str, dict[str, Any]] = {}
         self.before_update = lambda: None

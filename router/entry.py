@@ -1,0 +1,58 @@
+"""The border of every Lambda function: only a ``TransientError`` or a ``TerminalError`` leaves it.
+
+Lambda reports an exception by its class name, and Retry and Catch of a state machine compare that name. botocore makes
+a class for each error that a service models (``ThrottlingException``, ``TransactionCanceledException``), so the names
+of its errors cannot be listed there. Here they become the product's.
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from lake.errors import TerminalError, TransientError
+from lake.faults import can_pass
+from lake.ledger.table import RefusedError
+from router.telemetry import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def with_product_errors(handler: Callable[P, T]) -> Callable[P, T]:
+    """Decorate a Lambda handler; it is the outermost decorator, so that nothing passes by it.
+
+    Errors of the product keep their class. Every other error is logged with its stack trace, which Lambda's own report
+    would lose, and is raised as what ``to_product_error`` makes of it.
+    """
+
+    @wraps(handler)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return handler(*args, **kwargs)
+        except (TransientError, TerminalError):
+            raise
+        except Exception as error:
+            logger.exception("the invocation failed")
+            raise to_product_error(error) from error
+
+    return guarded
+
+
+def to_product_error(error: Exception) -> TransientError | TerminalError:
+    """The product's error for any other one: transient if a repetition of the invocation can succeed."""
+    if isinstance(error, RefusedError):
+        return TransientError("another process changed the same row of the ledger: invoke the function again")
+    if can_pass(error):
+        return TransientError(f"{error}: this passes; invoke the function again")
+    if isinstance(error, (BotoCoreError, ClientError)):
+        return TerminalError(
+            f"{error}: a repetition would fail in the same way; check that the function's role has the permission and "
+            "that the resource exists, then invoke it again"
+        )
+    return TerminalError(f"{type(error).__name__}: {error}: the function's log has the stack trace")
