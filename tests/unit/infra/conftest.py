@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +14,6 @@ from lake.settings import BatchSettings, InputSettings, PeakSettings, ScheduleSe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Assembly:
     def asset_folder(self, part: str) -> Path:
         """The staged folder of the code of the function whose logical id contains ``part``."""
         code = self.one("AWS::Lambda::Function", part)["Code"]
-        return self.folder / f"asset.{code['S3Key'].removesuffix('.zip')}"
+        return self.folder / f"asset.{Path(code['S3Key']).stem}"
 
 
 def listed(value: Any) -> list[Any]:
