@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from infra.synth import synth
-from lake.settings import BatchSettings, InputSettings, PeakSettings, ScheduleSettings, Settings
+from lake.settings import BatchSettings, InputSettings, PeakSettings, ProtectionSettings, ScheduleSettings, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,11 +78,12 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
 
 @pytest.fixture(scope="session")
 def other_assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """A stage with an existing input bucket, without Flex and without peak hours."""
+    """A stage with an existing input bucket, without Flex and without peak hours, protected from deletions."""
     settings = Settings(
         stage="other",
         input=InputSettings(bucket="landing-zone-1"),
         peak=PeakSettings(hours=()),
         batch=BatchSettings(flex=False),
+        protection=ProtectionSettings(versions=True, version_days=7, deletion=True),
     )
     return Assembly(synth(settings, tmp_path_factory.mktemp("other"), checked=True), settings)
