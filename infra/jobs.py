@@ -10,7 +10,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from infra.allow import acknowledge_finding, acknowledge_wildcards, allow
+from infra.allow import acknowledge_finding, allow
 from infra.assets import glue_code
 
 if TYPE_CHECKING:
@@ -32,6 +32,10 @@ SPARK_SETTINGS = {
     # Spark's own default; set explicitly because an attempt relies on Spark to retry its tasks.
     "spark.task.maxFailures": "4",
 }
+NO_METRICS = {"enable_metrics": False, "enable_observability_metrics": False}
+"""Nothing reads them, each run would make new ones, and Glue sends them only for scripts that create a ``GlueContext``
+(https://docs.aws.amazon.com/glue/latest/dg/monitor-profile-glue-job-cloudwatch-metrics.html).
+"""
 NO_SECURITY_CONFIGURATION = (
     "The buckets encrypt what the job stores (SSE-S3). Its logs hold ids and counts, no data, and are encrypted with "
     "CloudWatch's own key. Job bookmarks are not used: the ledger records what is done."
@@ -80,6 +84,7 @@ class Jobs(Construct):
             max_retries=0,
             timeout=Duration.minutes(STREAM_TIMEOUT_MINUTES),
             continuous_logging=glue.ContinuousLoggingProps(enabled=False),
+            **NO_METRICS,
             default_arguments=arguments,
         )
         kind = glue.PySparkFlexEtlJob if self._settings.batch.flex else glue.PySparkEtlJob
@@ -98,6 +103,7 @@ class Jobs(Construct):
             max_retries=0,
             timeout=Duration.minutes(self._settings.batch.run_timeout_minutes),
             continuous_logging=glue.ContinuousLoggingProps(enabled=False),
+            **NO_METRICS,
             default_arguments=arguments,
         )
         for job in (streaming, batch):
@@ -159,14 +165,6 @@ class Jobs(Construct):
             ],
             "Glue itself names its log groups and streams, after the job and the run.",
         )
-        role.add_to_policy(
-            iam.PolicyStatement(
-                actions=["cloudwatch:PutMetricData"],
-                resources=["*"],
-                conditions={"StringEquals": {"cloudwatch:namespace": ["Glue", self._names.metrics_namespace]}},
-            )
-        )
-        acknowledge_wildcards(role, ["*"], "PutMetricData has no resources; the condition limits the namespaces.")
         return role
 
 
