@@ -18,6 +18,7 @@ from infra.machines import Machines
 from infra.names import StackNames
 from infra.outputs import StackOutputs
 from infra.permissions import Grants, grant_functions, grant_jobs
+from infra.quotas import MAX_ROUTE_CONCURRENCY
 from infra.schedules import Schedules
 from infra.storage import Storage
 from lake.resource_names import ResourceNames
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 MAX_ARRIVALS_PER_INVOCATION = 1000
 ARRIVALS_WINDOW_SECONDS = 20
 """Lambda collects events for this time: more arrivals per invocation of ``route`` make fewer and larger manifests."""
-MAX_ROUTE_CONCURRENCY = 10
 
 
 class HybridRouterStack(Stack):
