@@ -112,7 +112,8 @@ class Jobs(Construct):
 
     def _arguments(self, resources: ResourceNames) -> dict[str, str]:
         wheels = self._assets.wheels
-        # --extra-py-files takes no native libraries. Without an index, pip can install from this zip only.
+        # --extra-py-files takes no native libraries. Without an index, pip can install from this zip only. Why not
+        # --python-virtual-env: docs/deploy.md.
         libraries = (
             {}
             if wheels is None
@@ -126,7 +127,6 @@ class Jobs(Construct):
             **resources.to_arguments(),
             "--settings": self._assets.settings.s3_object_url,
             "--enable-auto-scaling": "true",
-            "--enable-job-insights": "true",
             # From Glue 5.0 on, stdout and stderr go to <prefix>/output and <prefix>/error; --continuous-log-* is of
             # Glue 4.0 and earlier.
             "--custom-logGroup-prefix": self._log_prefix,
