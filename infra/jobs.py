@@ -32,8 +32,8 @@ SPARK_SETTINGS = {
     # Spark's own default; set explicitly because an attempt relies on Spark to retry its tasks.
     "spark.task.maxFailures": "4",
 }
-NO_METRICS = {"enable_metrics": False, "enable_observability_metrics": False}
-"""Nothing reads them, each run would make new ones, and Glue sends them only for scripts that create a ``GlueContext``
+METRICS = False
+"""Glue's own: nothing reads them, each run would make new ones, and only a script with a ``GlueContext`` sends them
 (https://docs.aws.amazon.com/glue/latest/dg/monitor-profile-glue-job-cloudwatch-metrics.html).
 """
 NO_SECURITY_CONFIGURATION = (
@@ -84,7 +84,8 @@ class Jobs(Construct):
             max_retries=0,
             timeout=Duration.minutes(STREAM_TIMEOUT_MINUTES),
             continuous_logging=glue.ContinuousLoggingProps(enabled=False),
-            **NO_METRICS,
+            enable_metrics=METRICS,
+            enable_observability_metrics=METRICS,
             default_arguments=arguments,
         )
         kind = glue.PySparkFlexEtlJob if self._settings.batch.flex else glue.PySparkEtlJob
@@ -103,7 +104,8 @@ class Jobs(Construct):
             max_retries=0,
             timeout=Duration.minutes(self._settings.batch.run_timeout_minutes),
             continuous_logging=glue.ContinuousLoggingProps(enabled=False),
-            **NO_METRICS,
+            enable_metrics=METRICS,
+            enable_observability_metrics=METRICS,
             default_arguments=arguments,
         )
         for job in (streaming, batch):

