@@ -30,7 +30,7 @@ AWS allows to redrive an execution for 14 days; its runs complete uploads that e
 
 KEPT = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
 """CloudFormation retains what holds data, also when the stack is deleted. Only what a failed deployment has itself
-created is deleted with it: it is empty, and would be left over at each further try.
+created is deleted with it: it would be left over, empty, at each further try.
 """
 
 
