@@ -152,6 +152,17 @@ def verify(
     raise typer.Exit(verify_hours(stack, options, share, as_json=as_json))
 
 
+@app.command()
+def quotas(settings: SettingsFile = Path("settings/dev.toml")) -> None:
+    """Compare the AWS account's quotas with what a stage needs: 0 enough, 1 too low; before a deployment."""
+    import boto3
+
+    from cli.quotas import print_quotas
+    from lake.settings import load_settings
+
+    raise typer.Exit(print_quotas(load_settings(settings), boto3.client("service-quotas")))
+
+
 @settings_app.command()
 def check(path: Path) -> None:
     """Print all settings of a file, or the key and the value that is wrong."""

@@ -86,22 +86,26 @@ class Alarms(Construct):
             1,
             "A manifest was not published, a checkpoint is lost, or a verified hour differs: find ALARM in the log.",
         )
-        vanished = cloudwatch.Metric(
-            namespace=metrics_namespace,
-            metric_name="SweepVanished",
-            dimensions_map={"service": "sweep"},
-            statistic="Sum",
-            period=METRIC_PERIOD,
-        )
+        self._namespace = metrics_namespace
         self._add_alarm(
             "SweepVanished",
-            vanished,
+            self._own_metric("sweep", "SweepVanished"),
             1,
             "The sweep could not finish a publish, and the manifest is FAILED: its log names the manifest.",
         )
         for machine in machines.all:
             self._add_machine_alarms(machine)
         self._add_dashboard(title, arrivals, functions, machines)
+
+    def _own_metric(self, function_name: str, metric_name: str, statistic: str = "Sum") -> cloudwatch.Metric:
+        """A metric that a function writes itself; ``router.telemetry`` has its meaning, a test compares the names."""
+        return cloudwatch.Metric(
+            namespace=self._namespace,
+            metric_name=metric_name,
+            dimensions_map={"service": function_name},
+            statistic=statistic,
+            period=METRIC_PERIOD,
+        )
 
     def _add_machine_alarms(self, machine: Machine) -> None:
         failed = machine.state_machine.metric_failed(period=METRIC_PERIOD)
@@ -155,6 +159,29 @@ class Alarms(Construct):
                 title="Executions",
                 left=[machine.state_machine.metric_succeeded(period=METRIC_PERIOD) for machine in machines.all],
                 right=[machine.state_machine.metric_failed(period=METRIC_PERIOD) for machine in machines.all],
+                width=8,
+            ),
+        )
+        dashboard.add_widgets(
+            cloudwatch.GraphWidget(
+                title="Bytes by lane",
+                left=[self._own_metric("route", "StreamBytes"), self._own_metric("route", "BatchBytes")],
+                width=8,
+            ),
+            cloudwatch.GraphWidget(
+                title="Stream lane",
+                left=[self._own_metric("stream_control", "StreamBacklogBytes", "Maximum")],
+                right=[self._own_metric("stream_control", "StreamRunning", "Minimum")],
+                width=8,
+            ),
+            cloudwatch.GraphWidget(
+                title="Not published",
+                left=[
+                    self._own_metric("settle", "FailedManifests"),
+                    self._own_metric("settle", "OpenManifests"),
+                    self._own_metric("sweep", "SweepStalled", "Maximum"),
+                ],
+                right=[self._own_metric("settle", "FailedFiles"), self._own_metric("settle", "RejectedLines")],
                 width=8,
             ),
         )

@@ -71,6 +71,6 @@ def _nag_notation(value: Any) -> str:  # noqa: ANN401
     if "Fn::GetAtt" in value:
         return f"<{'.'.join(value['Fn::GetAtt'])}>"
     if "Fn::Sub" in value:
-        return str(value["Fn::Sub"])
+        return str(value["Fn::Sub"]).replace("${", "<").replace("}", ">")
     separator, parts = value["Fn::Join"]
     return str(separator).join(_nag_notation(part) for part in parts)

@@ -20,7 +20,7 @@ from infra.lambda_asset import build_lambda_asset
 from lake.settings import dump_settings
 
 if TYPE_CHECKING:
-    from aws_cdk import FileAssetLocation
+    from aws_cdk import FileAssetLocation, IStackSynthesizer
     from aws_cdk import aws_iam as iam
     from constructs import Construct
 
@@ -41,9 +41,17 @@ class Assets:
 
     @classmethod
     def build(
-        cls, scope: Construct, checkout: Path, settings: Settings, workspace: Path, wheels: Path | None
+        cls,
+        scope: Construct,
+        checkout: Path,
+        settings: Settings,
+        workspace: Path,
+        wheels: Path | None,
+        synthesizer: IStackSynthesizer,
     ) -> Assets:
         """Build the assets in ``workspace``, an existing folder that must remain until the app is synthesized.
+
+        ``synthesizer`` is that of the stack, bound to it.
 
         Raises
         ------
@@ -58,16 +66,23 @@ class Assets:
             stream_script=_asset(scope, "StreamScript", job_script(checkout, "streaming_job")),
             batch_script=_asset(scope, "BatchScript", job_script(checkout, "batch_job")),
             settings=_asset(scope, "Settings", settings_file),
-            wheels=None if wheels is None else _wheels(scope, check_wheels(wheels, checkout)),
+            wheels=None if wheels is None else _wheels(scope, check_wheels(wheels, checkout), synthesizer),
         )
 
     def grant_read(self, role: iam.Role) -> None:
-        """Let a job's role read the jobs' own assets; they are all it can read in the bootstrap bucket."""
-        assets = (self.job_code, self.stream_script, self.batch_script, self.settings)
-        objects = [item.bucket.arn_for_objects(item.s3_object_key) for item in assets]
-        if self.wheels is not None:
-            objects.append(self.job_code.bucket.arn_for_objects(self.wheels.object_key))
-        allow(role, ("s3:GetObject",), objects)
+        """Let a job's role read the assets of every deployment of this stage, and nothing else in the bootstrap bucket.
+
+        A deployment changes the role at once, but a run goes on with the arguments that it was started with: its
+        executors that start later read the code and wheels of the deployment before.
+        """
+        stack = Stack.of(self.job_code)
+        objects = self.job_code.bucket.arn_for_objects(f"{asset_prefix(stack.stack_name)}*")
+        allow(role, ("s3:GetObject",), [objects], "Each deployment uploads its files under new keys.")
+
+
+def asset_prefix(stack_name: str) -> str:
+    """The folder of a stack's assets in the bootstrap bucket, which all stacks of the account and region share."""
+    return f"{stack_name}/"
 
 
 def glue_code(asset: s3_assets.Asset) -> glue.Code:
@@ -79,7 +94,7 @@ def _asset(scope: Construct, name: str, path: Path) -> s3_assets.Asset:
     return s3_assets.Asset(scope, name, path=str(path))
 
 
-def _wheels(scope: Construct, zip_file: Path) -> FileAssetLocation:
+def _wheels(scope: Construct, zip_file: Path, synthesizer: IStackSynthesizer) -> FileAssetLocation:
     # Glue recognises a zip of wheels by its double suffix. The key of an asset is its hash and the last part of the
     # suffix, so the first part of the suffix goes into the hash.
     stage = Stage.of(scope)
@@ -89,6 +104,6 @@ def _wheels(scope: Construct, zip_file: Path) -> FileAssetLocation:
     name = hashlib.sha256(zip_file.read_bytes()).hexdigest() + middle
     copy = Path(stage.asset_outdir) / f"asset.{name}.{last}"
     shutil.copyfile(zip_file, copy)
-    return Stack.of(scope).synthesizer.add_file_asset(
+    return synthesizer.add_file_asset(
         file_name=copy.name, source_hash=name, packaging=FileAssetPackaging.FILE, display_name="Wheels"
     )

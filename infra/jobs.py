@@ -10,7 +10,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from infra.allow import acknowledge_finding, acknowledge_wildcards, allow
+from infra.allow import acknowledge_finding, allow
 from infra.assets import glue_code
 
 if TYPE_CHECKING:
@@ -32,6 +32,10 @@ SPARK_SETTINGS = {
     # Spark's own default; set explicitly because an attempt relies on Spark to retry its tasks.
     "spark.task.maxFailures": "4",
 }
+METRICS = False
+"""Glue's own: nothing reads them, each run would make new ones, and only a script with a ``GlueContext`` sends them
+(https://docs.aws.amazon.com/glue/latest/dg/monitor-profile-glue-job-cloudwatch-metrics.html).
+"""
 NO_SECURITY_CONFIGURATION = (
     "The buckets encrypt what the job stores (SSE-S3). Its logs hold ids and counts, no data, and are encrypted with "
     "CloudWatch's own key. Job bookmarks are not used: the ledger records what is done."
@@ -80,6 +84,8 @@ class Jobs(Construct):
             max_retries=0,
             timeout=Duration.minutes(STREAM_TIMEOUT_MINUTES),
             continuous_logging=glue.ContinuousLoggingProps(enabled=False),
+            enable_metrics=METRICS,
+            enable_observability_metrics=METRICS,
             default_arguments=arguments,
         )
         kind = glue.PySparkFlexEtlJob if self._settings.batch.flex else glue.PySparkEtlJob
@@ -99,6 +105,8 @@ class Jobs(Construct):
             max_retries=0,
             timeout=Duration.minutes(self._settings.batch.run_timeout_minutes),
             continuous_logging=glue.ContinuousLoggingProps(enabled=False),
+            enable_metrics=METRICS,
+            enable_observability_metrics=METRICS,
             default_arguments=arguments,
         )
         for job in (streaming, batch):
@@ -107,7 +115,8 @@ class Jobs(Construct):
 
     def _arguments(self, resources: ResourceNames) -> dict[str, str]:
         wheels = self._assets.wheels
-        # --extra-py-files takes no native libraries. Without an index, pip can install from this zip only.
+        # --extra-py-files takes no native libraries. Without an index, pip can install from this zip only. Why not
+        # --python-virtual-env: docs/deploy.md.
         libraries = (
             {}
             if wheels is None
@@ -121,7 +130,6 @@ class Jobs(Construct):
             **resources.to_arguments(),
             "--settings": self._assets.settings.s3_object_url,
             "--enable-auto-scaling": "true",
-            "--enable-job-insights": "true",
             # From Glue 5.0 on, stdout and stderr go to <prefix>/output and <prefix>/error; --continuous-log-* is of
             # Glue 4.0 and earlier.
             "--custom-logGroup-prefix": self._log_prefix,
@@ -160,14 +168,6 @@ class Jobs(Construct):
             ],
             "Glue itself names its log groups and streams, after the job and the run.",
         )
-        role.add_to_policy(
-            iam.PolicyStatement(
-                actions=["cloudwatch:PutMetricData"],
-                resources=["*"],
-                conditions={"StringEquals": {"cloudwatch:namespace": ["Glue", self._names.metrics_namespace]}},
-            )
-        )
-        acknowledge_wildcards(role, ["*"], "PutMetricData has no resources; the condition limits the namespaces.")
         return role
 
 

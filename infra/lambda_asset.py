@@ -65,7 +65,7 @@ def _copy_library(name: str, module: str, folder: Path) -> None:
     try:
         files = distribution(name).files or []
     except PackageNotFoundError as error:
-        raise AssetError(f"the library {name} is not installed: run `uv sync`") from error
+        raise AssetError(f"the library {name} is not installed: run `make setup`") from error
     for file in files:
         if file.parts[0] != module or file.suffix == ".pyc":
             continue

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import CfnOutput, Duration, Stack
+from aws_cdk import CfnOutput, DefaultStackSynthesizer, Duration, Stack
 from aws_cdk import aws_lambda_event_sources as event_sources
 
 from infra.alarms import Alarms, AlarmTopic
 from infra.arrivals import Arrivals
-from infra.assets import Assets
+from infra.assets import Assets, asset_prefix
 from infra.catalog import Catalog
 from infra.functions import router_functions
 from infra.grants import Grants
@@ -19,6 +19,7 @@ from infra.machines import Machines
 from infra.names import StackNames
 from infra.outputs import StackOutputs
 from infra.permissions import grant_functions, grant_jobs, grant_verification
+from infra.quotas import MAX_ROUTE_CONCURRENCY
 from infra.schedules import Schedules
 from infra.storage import Storage
 from lake.resource_names import ResourceNames
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 MAX_ARRIVALS_PER_INVOCATION = 1000
 ARRIVALS_WINDOW_SECONDS = 20
 """Lambda collects events for this time: more arrivals per invocation of ``route`` make fewer and larger manifests."""
-MAX_ROUTE_CONCURRENCY = 10
 
 
 class HybridRouterStack(Stack):
@@ -43,10 +43,16 @@ class HybridRouterStack(Stack):
         self, scope: Construct, settings: Settings, checkout: Path, workspace: Path, wheels: Path | None
     ) -> None:
         names = StackNames.of(settings)
+        synthesizer = DefaultStackSynthesizer(bucket_prefix=asset_prefix(names.stack))
         super().__init__(
-            scope, names.stack, description="hybrid-router: NDJSON to Parquet, soon or cheaply, exactly once"
+            scope,
+            names.stack,
+            description="hybrid-router: NDJSON to Parquet, soon or cheaply, exactly once",
+            synthesizer=synthesizer,
         )
-        assets = Assets.build(self, checkout, settings, workspace, wheels)
+        # The stack has bound a copy, which shares its list of assets with this object; Python cannot reach the copy.
+        synthesizer.bind(self)
+        assets = Assets.build(self, checkout, settings, workspace, wheels, synthesizer)
         storage = Storage(self, "Storage", settings)
         arrivals = Arrivals(self, "Arrivals")
         arrivals.listen_to(storage.input)

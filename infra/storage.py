@@ -13,6 +13,8 @@ from infra.allow import acknowledge_finding
 from lake.ledger.table import OPEN_INDEX
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lake.settings import Settings
 
 NO_ACCESS_LOGS = (
@@ -26,15 +28,23 @@ AWS allows to redrive an execution for 14 days; its runs complete uploads that e
 """
 
 
+KEPT = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
+"""CloudFormation retains what holds data, also when the stack is deleted. Only what a failed deployment has itself
+created is deleted with it: it would be left over, empty, at each further try.
+"""
+
+
 class Storage(Construct):
-    """Every resource that holds data. CloudFormation retains all of them when the stack is deleted."""
+    """Every resource that holds data; see ``KEPT``."""
 
     def __init__(self, scope: Construct, name: str, settings: Settings) -> None:
         super().__init__(scope, name)
         self.input = self._input(settings)
-        self.lake = self._bucket("Lake")
-        self.quarantine = self._bucket("Quarantine")
-        self.control = self._bucket("Control")
+        protection = settings.protection
+        rules = [_old_versions(protection.version_days)] if protection.versions else []
+        self.lake = self._bucket("Lake", versioned=protection.versions, rules=rules)
+        self.quarantine = self._bucket("Quarantine", versioned=protection.versions, rules=rules)
+        self.control = self._bucket("Control", versioned=protection.versions, rules=rules)
         self.ledger = dynamodb.TableV2(
             self,
             "Ledger",
@@ -52,7 +62,8 @@ class Storage(Construct):
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=True
             ),
-            removal_policy=RemovalPolicy.RETAIN,
+            deletion_protection=protection.deletion,
+            removal_policy=KEPT,
         )
 
     def _input(self, settings: Settings) -> s3.IBucket:
@@ -60,7 +71,7 @@ class Storage(Construct):
             return s3.Bucket.from_bucket_name(self, "Input", settings.input.bucket)
         return self._bucket("Input", versioned=True)
 
-    def _bucket(self, name: str, *, versioned: bool = False) -> s3.Bucket:
+    def _bucket(self, name: str, *, versioned: bool, rules: Sequence[s3.LifecycleRule] = ()) -> s3.Bucket:
         bucket = s3.Bucket(
             self,
             name,
@@ -73,9 +84,19 @@ class Storage(Construct):
                 s3.LifecycleRule(
                     id="unfinished-uploads",
                     abort_incomplete_multipart_upload_after=Duration.days(UNFINISHED_UPLOAD_DAYS),
-                )
+                ),
+                *rules,
             ],
-            removal_policy=RemovalPolicy.RETAIN,
+            removal_policy=KEPT,
         )
         acknowledge_finding(bucket, "AwsSolutions-S1", NO_ACCESS_LOGS)
         return bucket
+
+
+def _old_versions(days: int) -> s3.LifecycleRule:
+    return s3.LifecycleRule(
+        id="old-versions",
+        noncurrent_version_expiration=Duration.days(days),
+        # A marker that hides no version any more only slows listings down.
+        expired_object_delete_marker=True,
+    )

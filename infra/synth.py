@@ -32,7 +32,7 @@ def synth(
         The folder with the code of functions and jobs.
     wheels
         The zip of wheels that the jobs install on Glue; None for the local cloud, whose jobs use this environment's
-        libraries. The jobs' arguments and their permission to read the zip are the only difference in the template.
+        libraries. The jobs' arguments are the only difference in the template.
 
     Raises
     ------

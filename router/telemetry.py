@@ -1,6 +1,12 @@
-"""Structured logs and EMF metrics of the control plane; service and namespace come from the environment."""
+"""Structured logs and EMF metrics of the control plane; service and namespace come from the environment.
+
+CloudWatch bills each metric by the month, so only those exist that an alarm or the dashboard reads; every other count
+is a field of a log line.
+"""
 
 from __future__ import annotations
+
+from enum import StrEnum
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
@@ -9,11 +15,36 @@ logger = Logger()
 metrics = Metrics()
 
 
-def count(name: str, value: float) -> None:
+class Metric(StrEnum):
+    """Name of a metric; its dimension is the function that writes it."""
+
+    STREAM_BYTES = "StreamBytes"
+    """Bytes of the arrivals that ``route`` has put into the stream lane."""
+    BATCH_BYTES = "BatchBytes"
+    """Bytes of the arrivals that ``route`` has put into the batch lane."""
+    STREAM_RUNNING = "StreamRunning"
+    """1 while ``stream_control`` finds a run of the streaming job, else 0."""
+    STREAM_BACKLOG_BYTES = "StreamBacklogBytes"
+    """Bytes of the open manifests of the stream lane."""
+    FAILED_MANIFESTS = "FailedManifests"
+    """Manifests of an execution that ended FAILED."""
+    OPEN_MANIFESTS = "OpenManifests"
+    """Manifests of an execution that are open at its end."""
+    FAILED_FILES = "FailedFiles"
+    """Files of an execution that could not be read as a whole."""
+    REJECTED_LINES = "RejectedLines"
+    """Lines of an execution that could not become a row."""
+    SWEEP_VANISHED = "SweepVanished"
+    """Manifests whose publish the sweep could not finish."""
+    SWEEP_STALLED = "SweepStalled"
+    """Manifests that are open for longer than ``sweep.stalled_hours``."""
+
+
+def count(metric: Metric, value: float) -> None:
     """Add a count to the metrics of this invocation."""
-    metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
+    metrics.add_metric(name=metric.value, unit=MetricUnit.Count, value=value)
 
 
-def count_bytes(name: str, value: float) -> None:
+def count_bytes(metric: Metric, value: float) -> None:
     """Add a number of bytes to the metrics of this invocation."""
-    metrics.add_metric(name=name, unit=MetricUnit.Bytes, value=value)
+    metrics.add_metric(name=metric.value, unit=MetricUnit.Bytes, value=value)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     """S3 and DynamoDB over HTTP on loopback. The environment of this process leads to it, and nowhere else."""
     from local.cloud import LocalCloud
+    from transform.clients import session
 
     before = dict(os.environ)
     with LocalCloud.start(tmp_path_factory.mktemp("cloud")) as cloud:
@@ -28,7 +29,10 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
         os.environ.update(cloud.environment)
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+        # A session keeps the credentials that it has found before.
+        session.cache_clear()
         yield cloud
+    session.cache_clear()
     os.environ.clear()
     os.environ.update(before)
 

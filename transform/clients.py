@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import os
+import threading
+from datetime import timedelta
+from functools import cache
 from typing import TYPE_CHECKING
 
 import boto3
+import botocore.session
 from botocore.config import Config
+from botocore.exceptions import NoCredentialsError
 from obstore.auth.boto3 import Boto3CredentialProvider
 from obstore.store import S3Store
 
 if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_glue import GlueClient
     from mypy_boto3_s3 import S3Client
 
 MAX_CONNECTIONS = 128
@@ -22,19 +29,65 @@ JOB_CLIENT_CONFIG = Config(
     request_checksum_calculation="when_required",
     response_checksum_validation="when_required",
 )
+METADATA_SETTINGS = {
+    "AWS_METADATA_SERVICE_TIMEOUT": ("metadata_service_timeout", 2),
+    "AWS_METADATA_SERVICE_NUM_ATTEMPTS": ("metadata_service_num_attempts", 5),
+}
+"""Environment variable that wins -> botocore's setting, and its value: seconds, tries.
+
+botocore's defaults are one try of one second. All tasks of a worker ask the service at the same time when they start.
+"""
+CREDENTIALS_KEPT = timedelta(minutes=8)
+"""How long a reader uses credentials before it asks the session again.
+
+botocore gives out credentials that are valid for at least 10 minutes (its mandatory refresh); obstore's own 30 minutes
+would go on after their end.
+"""
+_SESSION_LOCK = threading.Lock()
+"""Sessions are not safe to create clients in several threads
+(https://boto3.amazonaws.com/v1/documentation/api/latest/guide/session.html)."""
+
+
+@cache
+def session() -> boto3.Session:
+    """The session of this process: its clients and readers share credentials, and one of them renews these for all."""
+    core = botocore.session.get_session()
+    for variable, (setting, value) in METADATA_SETTINGS.items():
+        if variable not in os.environ:
+            core.set_config_variable(setting, value)
+    return boto3.Session(botocore_session=core)
 
 
 def s3_client() -> S3Client:
     """A thread-safe boto3 client."""
-    return boto3.Session().client("s3", config=JOB_CLIENT_CONFIG)
+    with _SESSION_LOCK:
+        return session().client("s3", config=JOB_CLIENT_CONFIG)
+
+
+def dynamodb_client() -> DynamoDBClient:
+    """A thread-safe boto3 client that takes and returns plain Python values, as that of a resource does."""
+    with _SESSION_LOCK:
+        return session().resource("dynamodb", config=JOB_CLIENT_CONFIG).meta.client
+
+
+def glue_client() -> GlueClient:
+    """A thread-safe boto3 client."""
+    with _SESSION_LOCK:
+        return session().client("glue", config=JOB_CLIENT_CONFIG)
 
 
 def object_store(bucket: str) -> S3Store:
-    """A reader of one bucket that releases the interpreter's lock; the same endpoint and credentials as boto3."""
-    session = boto3.Session()
+    """A reader of one bucket that releases the interpreter's lock; the same endpoint and credentials as boto3.
+
+    Raises
+    ------
+    NoCredentialsError
+        No credentials were found; a later call looks for them again.
+    """
+    with _SESSION_LOCK:
+        credentials = credential_provider(session())
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    region = session.region_name or "us-east-1"
-    credentials = Boto3CredentialProvider(session)
+    region = session().region_name or "us-east-1"
     if endpoint is None:
         return S3Store(bucket, region=region, credential_provider=credentials)
     return S3Store(
@@ -45,3 +98,10 @@ def object_store(bucket: str) -> S3Store:
         virtual_hosted_style_request=False,
         client_options={"allow_http": endpoint.startswith("http://")},
     )
+
+
+def credential_provider(current: boto3.Session) -> Boto3CredentialProvider:
+    """Gives a reader the credentials of a session; raises ``NoCredentialsError`` if it finds none."""
+    if current.get_credentials() is None:
+        raise NoCredentialsError
+    return Boto3CredentialProvider(current, ttl=CREDENTIALS_KEPT)

@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import boto3
-
 from lake.errors import InvalidInputError
 from lake.ledger import Ledger
 from lake.resource_names import ResourceNames
 from lake.settings import load_settings, parse_settings
-from transform.clients import JOB_CLIENT_CONFIG, s3_client
+from transform.clients import dynamodb_client, s3_client
 from transform.context import JobServices
 
 if TYPE_CHECKING:
@@ -55,9 +53,7 @@ def open_services(arguments: Mapping[str, str]) -> JobServices:
     """
     s3 = s3_client()
     resources = ResourceNames.from_arguments(arguments)
-    # The client of a resource takes and returns plain Python values.
-    dynamodb = boto3.Session().resource("dynamodb", config=JOB_CLIENT_CONFIG).meta.client
-    return JobServices(s3, Ledger.over(dynamodb, resources.ledger_table), resources, _settings(s3, arguments))
+    return JobServices(s3, Ledger.over(dynamodb_client(), resources.ledger_table), resources, _settings(s3, arguments))
 
 
 def read_uri(s3: S3Client, uri: str) -> bytes:

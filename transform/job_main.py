@@ -6,11 +6,10 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-import boto3
-
 from lake.errors import HybridRouterError
 from lake.job_runs import run_is_terminal
 from lake.printable import printable
+from transform.clients import glue_client
 from transform.context import ConversionContext
 from transform.job_arguments import open_services, parse_arguments
 
@@ -45,7 +44,7 @@ def _open_context(arguments: Mapping[str, str], app_name: str) -> ConversionCont
     # Imported and started only after the arguments are known to be valid: a wrong one is reported at once.
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
-    glue = boto3.Session().client("glue")
+    glue = glue_client()
     jobs = (services.resources.batch_job, services.resources.stream_job)
     return ConversionContext(
         spark=SparkSession.builder.appName(app_name).getOrCreate(),

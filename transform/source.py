@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import obstore
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 from obstore.exceptions import BaseError, PreconditionError
 
 from lake.commands import reprocess_file_command
@@ -79,7 +79,7 @@ class Source:
             return obstore.get(self._store(file.bucket), file.key, options=options).bytes()  # type: ignore[arg-type]
         except PreconditionError as error:
             raise UnreadableFileError(_overwritten()) from error
-        except (BaseError, FileNotFoundError):
+        except (BaseError, FileNotFoundError, NoCredentialsError):
             # Its text holds the URL, and so the key, and "not found" can be the bucket: only the structured answer of
             # the other client can be judged.
             return self._fetch_by_client(file, start, end)

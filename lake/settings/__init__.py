@@ -9,6 +9,7 @@ from lake.settings.lanes import BatchSettings, StreamSettings
 from lake.settings.model import Settings
 from lake.settings.parse import dump_settings, load_settings, parse_settings
 from lake.settings.price import PriceSettings
+from lake.settings.protection import ProtectionSettings
 from lake.settings.routing import DatasetRule, InputSettings, PeakSettings, UrgentSettings
 from lake.settings.schedule import ScheduleSettings
 from lake.settings.sweep import SweepSettings
@@ -23,6 +24,7 @@ __all__ = [
     "NotifyQuarantine",
     "PeakSettings",
     "PriceSettings",
+    "ProtectionSettings",
     "ScheduleSettings",
     "Settings",
     "StreamSettings",

@@ -10,6 +10,7 @@ from lake.settings.checks import DATASET_NAME, check_pattern, check_time_zone
 from lake.settings.conversion import ConvertSettings
 from lake.settings.lanes import BatchSettings, StreamSettings
 from lake.settings.price import PriceSettings
+from lake.settings.protection import ProtectionSettings
 from lake.settings.routing import FOLDER, DatasetRule, InputSettings, PeakSettings, UrgentSettings
 from lake.settings.schedule import ScheduleSettings
 from lake.settings.sweep import SweepSettings
@@ -38,6 +39,7 @@ class Settings:
     sweep: SweepSettings = field(default_factory=SweepSettings)
     alarms: AlarmSettings = field(default_factory=AlarmSettings)
     verify: VerifySettings = field(default_factory=VerifySettings)
+    protection: ProtectionSettings = field(default_factory=ProtectionSettings)
 
     def __post_init__(self) -> None:
         check_pattern("stage", self.stage, DATASET_NAME, "lower case letters, digits and underscore")

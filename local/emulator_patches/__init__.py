@@ -41,7 +41,7 @@ def install(runs: GlueRuns, *, logs: Path, runtime_dir: Path) -> None:
     """
     version = metadata.version("ministack")
     if version != PINNED_VERSION:
-        raise LocalCloudError(f"ministack {version} is installed, {PINNED_VERSION} is required: run uv sync.")
+        raise LocalCloudError(f"ministack {version} is installed, {PINNED_VERSION} is required: run `make setup`.")
     from local.emulator_patches import (  # noqa: PLC0415
         bucket_policies,
         glue_jobs,

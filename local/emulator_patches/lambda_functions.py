@@ -43,7 +43,9 @@ def _patch_isolation(runtime_dir: Path) -> None:
     for package in _RUNTIME_PACKAGES:
         spec = find_spec(package)
         if spec is None or spec.origin is None:
-            raise LocalCloudError(f"The package {package}, which Lambda functions can import, is missing: run uv sync.")
+            raise LocalCloudError(
+                f"The package {package}, which Lambda functions can import, is missing: run `make setup`."
+            )
         source = Path(spec.origin)
         source = source.parent if source.name == "__init__.py" else source
         (runtime_dir / source.name).symlink_to(source)

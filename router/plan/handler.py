@@ -16,7 +16,7 @@ from router.plan.merge import merge
 from router.plan.pack import PlannedRun, pack_runs
 from router.selection import Selection, check_fields, parse_flag, parse_selection
 from router.services import Services, container_services
-from router.telemetry import count, count_bytes, logger, metrics
+from router.telemetry import logger
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +28,6 @@ FIELDS = ("dataset", "from", "to", "dryRun")
 
 @with_product_errors
 @logger.inject_lambda_context
-@metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
     """``{"execution", "dataset"?, "from"?, "to"?, "dryRun"?}`` -> counts, the index for the Map, and a forecast."""
     return plan(event, container_services())
@@ -58,10 +57,8 @@ def plan(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     if not dry_run:
         _write_runs(services, execution, runs)
     _write_summary(services, execution, selection, dry_run, runs, result)
-    count("PlannedRuns", len(runs))
-    count("PlannedManifests", len(rows))
-    count_bytes("PlannedBytes", result["bytes"])
-    logger.info("planned", execution=execution, dry_run=dry_run, runs=len(runs), manifests=len(rows))
+    counts = {"runs": len(runs), "manifests": len(rows), "bytes": result["bytes"]}
+    logger.info("planned", execution=execution, dry_run=dry_run, **counts)
     return result
 
 

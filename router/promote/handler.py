@@ -11,7 +11,7 @@ from router.promote.move import Promotion
 from router.promote.report import PromotionReport
 from router.promote.request import parse_promotion
 from router.services import PARALLEL_REQUESTS, Services, container_services
-from router.telemetry import count, logger, metrics
+from router.telemetry import logger
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 @with_product_errors
 @logger.inject_lambda_context
-@metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
     """``{"files": ["s3://...", ...]}`` or ``{"dataset"?, "from"?, "to"?}``, ``"dryRun"?`` -> counts and messages."""
     return promote(event, container_services())
@@ -48,7 +47,5 @@ def promote(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
             files = find_by_selection(services, pool, request.selection, report)
         Promotion(services, pool, report, dry_run=request.dry_run).move(files)
     answer = report.answer(dry_run=request.dry_run)
-    count("PromotedFiles", 0 if request.dry_run else answer["promoted"])
-    count("PromotedManifests", 0 if request.dry_run else answer["manifests"])
     logger.info("promoted", dry_run=request.dry_run, counts=report.counts)
     return answer

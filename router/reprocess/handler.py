@@ -12,7 +12,7 @@ from router.reprocess.report import ReprocessReport
 from router.reprocess.request import parse_reprocess
 from router.reprocess.requeue import Reprocessing
 from router.services import PARALLEL_REQUESTS, Services, container_services
-from router.telemetry import count, logger, metrics
+from router.telemetry import logger
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +25,6 @@ TIME_PER_CALL = timedelta(minutes=5)
 
 @with_product_errors
 @logger.inject_lambda_context
-@metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """``{"manifests": [...]}``, ``{"files": [...]}`` or ``{"dataset"?, "from"?, "to"?}``; ``"only"?``, ``"dryRun"?``,
     ``"request"?``, ``"token"?`` -> totals, messages, and a token while the selection has not been visited to its end.
@@ -48,7 +47,7 @@ def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     """
     request = parse_reprocess(event, services)
     report = ReprocessReport.continuing(request.token)
-    before, is_complete = report.totals["queued"], True
+    is_complete = True
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
         work = Reprocessing(services, pool, request, report)
         if request.selection is not None:
@@ -60,7 +59,5 @@ def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
             work.queue_named({**find_by_file(services, pool, request.files, report)})
         else:
             work.queue_named(dict.fromkeys(request.manifests))
-    queued = 0 if request.dry_run else report.totals["queued"] - before
-    count("ReprocessedManifests", queued)
     logger.info("reprocessed", request=request.id, dry_run=request.dry_run, totals=report.totals)
     return report.answer(dry_run=request.dry_run, request=request.id, complete=is_complete)

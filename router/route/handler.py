@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from router.route.lookup import VersionLookup
 from router.route.parse import parse_events
 from router.services import Services, container_services
 from router.streaming import ensure_running
-from router.telemetry import count, count_bytes, logger, metrics
+from router.telemetry import Metric, count_bytes, logger, metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -72,7 +73,7 @@ def route(event: SQSEvent, services: Services) -> dict[str, Any]:
         for message, files in messages.items()
         if message in not_routed or not unsettled.isdisjoint(map(Identity.of, files))
     ]
-    _record_metrics(ownership, len(failed))
+    _record(ownership, len(failed))
     return {"batchItemFailures": [{"itemIdentifier": message} for message in failed]}
 
 
@@ -135,13 +136,11 @@ def _ensure_stream_runs(services: Services) -> bool:
     return True
 
 
-def _record_metrics(ownership: Ownership, failed: int) -> None:
-    count("Arrivals", len(ownership.outcomes))
-    count("Duplicates", ownership.count(ArrivalOutcome.DUPLICATE))
-    count("Ignored", ownership.count(ArrivalOutcome.IGNORED))
-    count("Postponed", ownership.count(ArrivalOutcome.POSTPONED))
-    count("NotAcknowledged", failed)
-    for lane in Lane:
-        manifests = [manifest for manifest in ownership.manifests if manifest.lane == lane]
-        count(f"{lane.capitalize()}Manifests", len(manifests))
-        count_bytes(f"{lane.capitalize()}Bytes", sum(manifest.bytes for manifest in manifests))
+def _record(ownership: Ownership, failed: int) -> None:
+    counts = Counter(str(outcome) for outcome in ownership.outcomes.values())
+    manifests = Counter(str(manifest.lane) for manifest in ownership.manifests)
+    logger.info(
+        "routed", arrivals=len(ownership.outcomes), outcomes=counts, manifests=manifests, not_acknowledged=failed
+    )
+    for lane, metric in ((Lane.STREAM, Metric.STREAM_BYTES), (Lane.BATCH, Metric.BATCH_BYTES)):
+        count_bytes(metric, sum(manifest.bytes for manifest in ownership.manifests if manifest.lane == lane))

@@ -16,7 +16,7 @@ from router.services import Services, container_services
 from router.settle.notification import format_notification
 from router.settle.published import MAX_NAMED_OBJECTS, read_published
 from router.settle.verdict import Verdict, is_worked_on, judge, should_notify
-from router.telemetry import count, logger, metrics
+from router.telemetry import Metric, count, logger, metrics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,12 +79,10 @@ def _record(
     services.ledger.executions.record(
         execution, "verdict", {"outcome": verdict.outcome, "settled_at": settled_at, **counts}
     )
-    for name in ("done", "failed", "open"):
-        count(f"{name.capitalize()}Manifests", getattr(verdict, name))
-    count("PublishedRows", verdict.rows)
-    count("RejectedLines", verdict.rejects)
-    count("FailedFiles", verdict.failed_files)
-    count("DamagedObjects", verdict.damaged_objects)
+    count(Metric.FAILED_MANIFESTS, verdict.failed)
+    count(Metric.OPEN_MANIFESTS, verdict.open)
+    count(Metric.FAILED_FILES, verdict.failed_files)
+    count(Metric.REJECTED_LINES, verdict.rejects)
     logger.info("settled", execution=execution, verdict=verdict.outcome, message_text=verdict.message)
     notify = should_notify(verdict, services.settings.alarms.notify_quarantine)
     text = format_notification(

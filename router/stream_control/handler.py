@@ -8,7 +8,7 @@ from lake.errors import InvalidInputError
 from router.entry import with_product_errors
 from router.services import Services, container_services
 from router.stream_control.control import kill, start, stop, watch
-from router.telemetry import count, count_bytes, logger, metrics
+from router.telemetry import Metric, count, count_bytes, logger, metrics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,9 +32,8 @@ def stream_control(event: Mapping[str, Any], services: Services) -> dict[str, An
     if action not in ACTIONS:
         raise InvalidInputError(f"action = {action!r} is unknown: expected one of {', '.join(ACTIONS)}")
     result = ACTIONS[action](services)
-    count("StreamRunning", result["running"])
+    count(Metric.STREAM_RUNNING, result["running"])
     if "backlogBytes" in result:
-        count_bytes("StreamBacklogBytes", result["backlogBytes"])
-        count("Spilling", result["spilling"])
+        count_bytes(Metric.STREAM_BACKLOG_BYTES, result["backlogBytes"])
     logger.info("stream control", action=action, result=result)
     return result

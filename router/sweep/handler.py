@@ -16,7 +16,7 @@ from router.sweep.publishing import finish_publishing
 from router.sweep.repair import Repair
 from router.sweep.stalled import report_stalled
 from router.sweep.uploads import abort_uploads
-from router.telemetry import count, logger, metrics
+from router.telemetry import Metric, count, logger, metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,9 +83,8 @@ def sweep(services: Services) -> dict[str, int]:
     attempt("stalled", report_stalled)
     attempt("lake", lambda repair: delete_objects(repair, lake, "lake"))
     attempt("quarantine", lambda repair: delete_objects(repair, quarantine, "quarantine"))
-    for kind, number in done.items():
-        count(f"Sweep{kind[0].upper()}{kind[1:]}", number)
-    count("SweepErrors", len(errors))
+    count(Metric.SWEEP_VANISHED, done["vanished"])
+    count(Metric.SWEEP_STALLED, done["stalled"])
     logger.info("swept", errors=len(errors), counts=done)
     if errors:
         raise errors[0]

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from infra.synth import synth
-from lake.settings import BatchSettings, InputSettings, PeakSettings, ScheduleSettings, Settings, VerifySettings
+from lake.settings import (
+    BatchSettings,
+    InputSettings,
+    PeakSettings,
+    ProtectionSettings,
+    ScheduleSettings,
+    Settings,
+    VerifySettings,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -56,7 +64,7 @@ class Assembly:
     def asset_folder(self, part: str) -> Path:
         """The staged folder of the code of the function whose logical id contains ``part``."""
         code = self.one("AWS::Lambda::Function", part)["Code"]
-        return self.folder / f"asset.{code['S3Key'].removesuffix('.zip')}"
+        return self.folder / f"asset.{Path(code['S3Key']).stem}"
 
 
 def listed(value: Any) -> list[Any]:
@@ -78,12 +86,13 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
 
 @pytest.fixture(scope="session")
 def other_assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """A stage with an existing input bucket and a scheduled verification, without Flex and without peak hours."""
+    """A stage with an existing input bucket and a scheduled verification, without Flex and peak hours, protected."""
     settings = Settings(
         stage="other",
         input=InputSettings(bucket="landing-zone-1"),
         peak=PeakSettings(hours=()),
         batch=BatchSettings(flex=False),
         verify=VerifySettings(share=0.01),
+        protection=ProtectionSettings(versions=True, version_days=7, deletion=True),
     )
     return Assembly(synth(settings, tmp_path_factory.mktemp("other"), checked=True), settings)

@@ -67,7 +67,7 @@ def test_all_resources_are_allowed_only_for_actions_without_resources(assembly: 
         if statement["Effect"] == "Allow" and "*" in listed(statement.get("Resource", []))
         for action in listed(statement["Action"])
     }
-    assert {action.split(":")[0] for action in actions} == {"logs", "xray", "cloudwatch"}
+    assert {action.split(":")[0] for action in actions} == {"logs", "xray"}
     assert not actions & {"logs:PutLogEvents", "logs:CreateLogGroup"}
 
 

@@ -29,13 +29,7 @@ def test_buckets_are_private_encrypted_and_kept(assembly: Assembly, part: str) -
     assert lifecycle["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 14}
     assert lifecycle["Status"] == "Enabled"
     kept = [body for name, body in assembly.template["Resources"].items() if name.startswith(part)]
-    assert {body["DeletionPolicy"] for body in kept if body["Type"] == "AWS::S3::Bucket"} == {"Retain"}
-
-
-def test_only_the_input_bucket_keeps_versions(assembly: Assembly) -> None:
-    buckets = assembly.resources("AWS::S3::Bucket")
-    versioned = {name[: len("StorageInput")] for name, body in buckets.items() if "VersioningConfiguration" in body}
-    assert versioned == {"StorageInput"}
+    assert {body["DeletionPolicy"] for body in kept if body["Type"] == "AWS::S3::Bucket"} == {"RetainExceptOnCreate"}
 
 
 def test_every_bucket_queue_and_topic_refuses_plain_http(assembly: Assembly) -> None:

@@ -126,7 +126,10 @@ def test_a_run_that_is_late_or_stopping_does_not(deployment: Deployment, state: 
 
 
 def test_the_lambda_handler_prints_its_metrics(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    deployment: Deployment,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     # Given: the handler as Lambda calls it
     monkeypatch.setattr(route_module, "container_services", lambda: deployment.services)
@@ -140,8 +143,11 @@ def test_the_lambda_handler_prints_its_metrics(
     assert answer == {"batchItemFailures": []}
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     [metrics] = [line for line in lines if "_aws" in line]
-    names = ("Arrivals", "Duplicates", "Ignored", "StreamManifests", "StreamBytes", "BatchManifests")
-    assert [metrics[name] for name in names] == [[2.0], [0.0], [1.0], [1.0], [100.0], [0.0]]
+    assert (metrics["StreamBytes"], metrics["BatchBytes"]) == ([100.0], [0.0])
+    # And its log has every other count.
+    [counts] = [vars(record) for record in caplog.records if record.message == "routed"]
+    assert (counts["arrivals"], counts["not_acknowledged"]) == (2, 0)
+    assert (counts["outcomes"], counts["manifests"]) == ({"owned": 1, "ignored": 1}, {"stream": 1})
 
 
 def test_file_of_is_the_arrival_of_the_event(deployment: Deployment) -> None:

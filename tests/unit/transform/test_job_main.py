@@ -36,7 +36,7 @@ def applications(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(pyspark.sql, "SparkSession", SimpleNamespace(builder=Builder()))
     monkeypatch.setattr(job_main, "open_services", lambda _: SimpleNamespace(resources=RESOURCES))
-    monkeypatch.setattr(job_main.boto3, "Session", lambda: SimpleNamespace(client=lambda _: None))  # type: ignore[attr-defined]
+    monkeypatch.setattr(job_main, "glue_client", lambda: None)
     return started
 
 

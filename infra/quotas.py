@@ -1,0 +1,66 @@
+"""What a stage needs of the account's quotas. Needs no CDK."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lake.settings.workers import WORKERS
+
+if TYPE_CHECKING:
+    from lake.settings import Settings
+
+MAX_ROUTE_CONCURRENCY = 10
+"""Invocations of ``route`` at the same time: the event source's limit."""
+OTHER_FUNCTIONS = 9
+"""The stage's functions besides ``route``, each with at least one invocation at the same time."""
+VCPUS_PER_DPU = 4
+"""A DPU is 4 vCPUs and 16 GB (https://aws.amazon.com/glue/pricing/)."""
+
+
+@dataclass(frozen=True, slots=True)
+class NeededQuota:
+    """One quota of the account and region, as Service Quotas names it."""
+
+    service: str
+    code: str
+    name: str
+    needed: int
+    reason: str
+    """Where the number comes from."""
+    without: str
+    """What happens with less."""
+
+
+def needed_quotas(settings: Settings) -> tuple[NeededQuota, ...]:
+    """What this stage alone needs, when everything that its settings allow runs at the same time."""
+    stream, batch = settings.stream, settings.batch
+    units = (
+        stream.max_workers * WORKERS[stream.worker_type] + batch.max_runs * batch.workers * WORKERS[batch.worker_type]
+    )
+    return (
+        NeededQuota(
+            "lambda",
+            "L-B99A9384",
+            "Concurrent executions",
+            MAX_ROUTE_CONCURRENCY + OTHER_FUNCTIONS,
+            f"{MAX_ROUTE_CONCURRENCY} of route, one of each other function",
+            "Lambda throttles: an event that is refused 5 times goes to the dead letters, and the sweep finds its file",
+        ),
+        NeededQuota(
+            "glue",
+            "L-5E4153CA",
+            "Max concurrent job runs per account",
+            batch.max_runs + 1,
+            "batch.max_runs, and the streaming job",
+            "runs wait for a retry, and the streaming job may not start",
+        ),
+        NeededQuota(
+            "glue",
+            "L-08F3B322",
+            "Max task DPUs per account",
+            -(-units // VCPUS_PER_DPU),
+            "batch.max_runs x batch.workers and stream.max_workers, each with its worker_type",
+            "runs wait for a retry or get fewer workers, and the streaming job may not start",
+        ),
+    )

@@ -1,0 +1,48 @@
+"""Programs of npm that tests run: installed once in .cache by the bundled Node's npm, from a lock in this folder."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import ssl
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from infra.node import node_binary, node_folder
+
+CACHE = Path(__file__).parents[3] / ".cache"
+
+
+def install(package: Path, program: str) -> Path:
+    """The path of ``program`` below node_modules.
+
+    ``package`` holds package.json and its lock: the program and all it needs, by exact version and hash. The test fails
+    if there is no access to an npm registry and nothing in the cache.
+    """
+    lock = (package / "package-lock.json").read_bytes()
+    name = package.name.replace("_", "-")
+    folder = CACHE / f"{name}-{hashlib.sha256(lock).hexdigest()[:12]}"
+    if not (folder / "node_modules" / program).is_file():
+        unfinished = folder.with_suffix(f".{os.getpid()}")
+        shutil.copytree(package, unfinished)
+        npm = node_folder() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+        command = [str(node_binary()), str(npm), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+        # Node has its own certificate authorities; a company's network needs those that the machine trusts.
+        trusted = os.environ.get("NODE_EXTRA_CA_CERTS") or ssl.get_default_verify_paths().cafile or ""
+        environment = {**os.environ, "NODE_EXTRA_CA_CERTS": trusted}
+        result = subprocess.run(command, cwd=unfinished, capture_output=True, text=True, check=False, env=environment)
+        if result.returncode:
+            shutil.rmtree(unfinished)
+            pytest.fail(
+                f"{name} could not be installed: give this machine access to an npm registry once "
+                f"(npm config get registry), then run the test again; npm's error: {result.stderr[-600:]}"
+            )
+        try:
+            unfinished.rename(folder)
+        except OSError:
+            # Another test run has installed it meanwhile; it may be using it.
+            shutil.rmtree(unfinished)
+    return folder / "node_modules" / program

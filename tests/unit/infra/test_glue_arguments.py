@@ -1,0 +1,75 @@
+"""The arguments of the jobs are those that their version of Glue knows."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+import pytest
+
+from infra.glue_wheels import GlueRuntime
+from infra.synth import CHECKOUT
+from lake.resource_names import ResourceNames
+
+if TYPE_CHECKING:
+    from tests.unit.infra.conftest import Assembly
+
+OWN = {"--settings", *(f"--{item.name}" for item in fields(ResourceNames))}
+"""Arguments that only our own code reads."""
+PARAMETERS = "https://docs.aws.amazon.com/glue/latest/dg/aws-glue-programming-etl-glue-arguments.html"
+LIBRARIES = "https://docs.aws.amazon.com/glue/latest/dg/aws-glue-programming-python-libraries.html"
+ENVIRONMENTS = "https://docs.aws.amazon.com/glue/latest/dg/aws-glue-programming-python-virtual-environments.html"
+LOGGING = "https://docs.aws.amazon.com/glue/latest/dg/monitor-continuous-logging.html"
+SCALING = "https://docs.aws.amazon.com/glue/latest/dg/auto-scaling.html"
+LAST = 6.0
+"""The latest version of Glue that the sources speak of."""
+KNOWN = {
+    "--additional-python-modules": (2.0, LAST, LIBRARIES),
+    "--conf": (0.9, LAST, PARAMETERS),
+    "--continuous-log-logGroup": (0.9, 4.0, LOGGING),
+    "--custom-logGroup-prefix": (5.0, LAST, LOGGING),
+    "--enable-auto-scaling": (3.0, LAST, SCALING),
+    "--enable-continuous-cloudwatch-log": (0.9, 4.0, LOGGING),
+    "--enable-job-insights": (2.0, 3.0, PARAMETERS),
+    "--extra-py-files": (0.9, LAST, PARAMETERS),
+    "--job-language": (0.9, LAST, PARAMETERS),
+    "--python-modules-installer-option": (2.0, LAST, LIBRARIES),
+    "--python-virtual-env": (5.0, LAST, ENVIRONMENTS),
+    "--python-virtual-env-storage-prefix": (6.0, LAST, ENVIRONMENTS),
+}
+"""Argument -> first and last version of Glue that documents it, and where."""
+
+
+def refused(arguments: set[str], version: float) -> set[str]:
+    """Arguments that this version of Glue does not document; own ones are never refused."""
+    return {name for name in arguments - OWN if not _documented(name, version)}
+
+
+def _documented(name: str, version: float) -> bool:
+    first, last, _ = KNOWN.get(name, (LAST, 0, ""))
+    return first <= version <= last
+
+
+@pytest.mark.parametrize("part", ["JobsStream", "JobsBatch"])
+def test_the_jobs_pass_only_arguments_of_their_version(assembly: Assembly, part: str) -> None:
+    job = assembly.one("AWS::Glue::Job", part)
+    assert job["GlueVersion"] == GlueRuntime.load().glue
+    assert refused(set(job["DefaultArguments"]), float(job["GlueVersion"])) == set()
+
+
+def test_an_argument_of_another_version_is_refused() -> None:
+    assert refused({"--enable-continuous-cloudwatch-log", "--conf", "--lake_bucket"}, 6.0) == {
+        "--enable-continuous-cloudwatch-log"
+    }
+    assert refused({"--custom-logGroup-prefix", "--never-heard-of"}, 4.0) == {
+        "--custom-logGroup-prefix",
+        "--never-heard-of",
+    }
+
+
+def test_the_page_has_the_arguments_of_the_jobs(assembly: Assembly) -> None:
+    page = (CHECKOUT / "docs" / "deploy.md").read_text()
+    arguments = {*assembly.one("AWS::Glue::Job", "JobsBatch")["DefaultArguments"]} - OWN
+    for name in (*arguments, "--additional-python-modules", "--python-modules-installer-option"):
+        first, _, source = KNOWN[name]
+        assert f"| `{name}` | {first:.1f} | {source} |" in page

@@ -1,0 +1,49 @@
+"""What becomes of stored data: when a deployment fails, the stack is deleted, or a person deletes objects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.unit.infra.conftest import Assembly
+
+LEDGER = "AWS::DynamoDB::GlobalTable"
+
+
+@pytest.mark.parametrize("stage", ["assembly", "other_assembly"])
+def test_a_failed_first_deployment_leaves_nothing_and_a_deleted_stack_all_data(
+    request: pytest.FixtureRequest, stage: str
+) -> None:
+    assembly: Assembly = request.getfixturevalue(stage)
+    stored = [body for body in assembly.template["Resources"].values() if body["Type"] in ("AWS::S3::Bucket", LEDGER)]
+    assert len(stored) >= 4
+    # Then CloudFormation deletes only what it has created in the same, failed deployment.
+    assert {(body["DeletionPolicy"], body["UpdateReplacePolicy"]) for body in stored} == {
+        ("RetainExceptOnCreate", "Retain")
+    }
+
+
+def test_only_the_input_bucket_keeps_versions_by_default(assembly: Assembly) -> None:
+    buckets = assembly.resources("AWS::S3::Bucket")
+    versioned = {name[: len("StorageInput")] for name, body in buckets.items() if "VersioningConfiguration" in body}
+    assert versioned == {"StorageInput"}
+    assert not assembly.one(LEDGER, "Ledger")["Replicas"][0]["DeletionProtectionEnabled"]
+
+
+def test_protected_buckets_keep_old_versions_for_a_time(other_assembly: Assembly) -> None:
+    # Given a stage with protection; its input bucket is not the stack's.
+    buckets = other_assembly.resources("AWS::S3::Bucket")
+    assert len(buckets) == 3
+    for bucket in buckets.values():
+        assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
+        (_, old) = bucket["LifecycleConfiguration"]["Rules"]
+        # Then old versions expire, and so do the markers that hide none any more.
+        assert old["NoncurrentVersionExpiration"] == {"NoncurrentDays": 7}
+        assert old["ExpiredObjectDeleteMarker"] is True
+        assert old["Status"] == "Enabled"
+
+
+def test_a_protected_ledger_cannot_be_deleted(other_assembly: Assembly) -> None:
+    assert other_assembly.one(LEDGER, "Ledger")["Replicas"][0]["DeletionProtectionEnabled"] is True

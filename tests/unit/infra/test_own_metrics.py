@@ -1,0 +1,70 @@
+"""Every metric that the stage writes is read by an alarm or the dashboard, and has its price on the page."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from infra.log_alarms import METRIC_NAME
+from router.telemetry import Metric
+from tests.unit.infra.resolved_template import ResolvedTemplate
+
+if TYPE_CHECKING:
+    from tests.unit.infra.conftest import Assembly
+
+ROOT = Path(__file__).parents[3]
+WRITTEN = re.compile(r"count(?:_bytes)?\(\s*Metric\.([A-Z_]+)|Metric\.([A-Z_]+)\)[,)]")
+PRICE = 0.30
+"""Dollars a month: CloudWatch's list price of a custom metric (https://aws.amazon.com/cloudwatch/pricing/)."""
+
+
+def written() -> set[tuple[str, str]]:
+    """(function, metric) of every metric that the code of a function writes."""
+    return {
+        (handler.parent.name, Metric[first or second].value)
+        for handler in (ROOT / "router").glob("*/handler.py")
+        for first, second in WRITTEN.findall(handler.read_text())
+    }
+
+
+def read(assembly: Assembly) -> set[tuple[str, str]]:
+    """(function, metric) of the own namespace, in alarms and on the dashboard."""
+    template = ResolvedTemplate(assembly.template)
+    namespace = assembly.one("AWS::Lambda::Function", "Routersweep")["Environment"]["Variables"]
+    own = namespace["POWERTOOLS_METRICS_NAMESPACE"]
+    alarms = template.of_kind("AWS::CloudWatch::Alarm").values()
+    found = {(body["Dimensions"][0]["Value"], body["MetricName"]) for body in alarms if _is_own(body, own)}
+    (dashboard,) = template.of_kind("AWS::CloudWatch::Dashboard").values()
+    for widget in json.loads(dashboard["DashboardBody"])["widgets"]:
+        for metric in widget["properties"].get("metrics", []):
+            if metric[0] == own:
+                found.add((metric[3], metric[1]))
+    return found
+
+
+def _is_own(alarm: dict, namespace: str) -> bool:
+    return alarm.get("Namespace") == namespace and alarm["MetricName"] != METRIC_NAME
+
+
+def test_every_metric_is_written_and_read(assembly: Assembly) -> None:
+    assert {metric for _, metric in written()} == {metric.value for metric in Metric}
+    assert read(assembly) == written()
+
+
+def test_glue_writes_no_metrics(assembly: Assembly) -> None:
+    for job in assembly.resources("AWS::Glue::Job").values():
+        assert not job["DefaultArguments"].keys() & {"--enable-metrics", "--enable-observability-metrics"}
+
+
+def test_the_page_names_and_prices_every_metric() -> None:
+    page = (ROOT / "docs" / "deploy.md").read_text()
+    rows = re.findall(r"^\| ((?:`[A-Z]\w+`(?:, )?)+) \| (.+?) \| (?:alarm|dashboard) \|$", page, re.MULTILINE)
+    listed = {(name, writer.strip("`")) for names, writer in rows for name in re.findall(r"`(\w+)`", names)}
+    assert {(name, writer) for name, writer in listed if name != METRIC_NAME} == {
+        (metric, function) for function, metric in written()
+    }
+    assert METRIC_NAME in {name for name, _ in listed}
+    (number, price) = re.findall(r"^\| (\d+) own metrics \| \$(\d+\.\d\d) a month", page, re.MULTILINE)[0]
+    assert (int(number), price) == (len(listed), f"{len(listed) * PRICE:.2f}")

@@ -1,0 +1,91 @@
+"""Each service of the stack may make the requests that the template has it make, and no grant is left over."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.unit.infra.resolved_template import ResolvedTemplate
+from tests.unit.infra.service_edges import EDGES, Policies, edges
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.unit.infra.conftest import Assembly
+
+NO_REQUESTS = {
+    "AWS::CloudWatch::Dashboard",
+    "AWS::DynamoDB::GlobalTable",
+    "AWS::Glue::Database",
+    "AWS::IAM::Policy",
+    "AWS::IAM::Role",
+    "AWS::Logs::LogGroup",
+    "AWS::Logs::MetricFilter",
+    "AWS::S3::Bucket",
+    "AWS::S3::BucketPolicy",
+    "AWS::SNS::Topic",
+    "AWS::SNS::TopicPolicy",
+    "AWS::SQS::Queue",
+    "AWS::SQS::QueuePolicy",
+}
+"""Types of resources that make no request for which a policy of this template is asked."""
+
+
+@pytest.fixture(scope="module", params=["assembly", "other_assembly"])
+def template(request: pytest.FixtureRequest) -> ResolvedTemplate:
+    synthesized: Assembly = request.getfixturevalue(request.param)
+    return ResolvedTemplate(synthesized.template)
+
+
+def test_every_type_of_resource_has_its_edges_or_has_none(template: ResolvedTemplate) -> None:
+    kinds = {template.kind(name) for name in template.resources}
+    assert kinds - NO_REQUESTS == EDGES.keys()
+
+
+def test_every_edge_is_allowed(template: ResolvedTemplate) -> None:
+    policies = Policies.of(template)
+    walked = list(edges(template))
+    # Given alarms to the topic, the bucket to its queue, schedules, the queue to route, machines, and the jobs' code.
+    services = {edge.service.partition(".")[0] for edge in walked}
+    assert services == {"cloudwatch", "s3", "scheduler", "lambda", "states", "glue"}
+    # Then the policies of the template allow each of them.
+    refused = [f"{edge.source}: {edge.action} on {edge.resource}" for edge in walked if not policies.allow(edge)]
+    assert not refused
+
+
+def test_without_any_one_allowing_statement_an_edge_is_refused(template: ResolvedTemplate) -> None:
+    walked = list(edges(template))
+    policies = Policies.of(template)
+    for where, changed in _without_one_statement(policies):
+        assert not all(changed.allow(edge) for edge in walked), f"no edge needs the statement {where}"
+
+
+def test_without_trust_no_role_acts(template: ResolvedTemplate) -> None:
+    policies = Policies.of(template)
+    for role in {edge.role for edge in edges(template)} - {""}:
+        changed = replace(policies, trust={**policies.trust, role: {"Statement": []}})
+        assert not all(changed.allow(edge) for edge in edges(template) if edge.role == role)
+
+
+def _without_one_statement(policies: Policies) -> Iterator[tuple[str, Policies]]:
+    """The policies of services without one of their statements, one after the other.
+
+    Functions and jobs are left out: most of their statements serve their own code, which other tests compare.
+    """
+    for arn, statements in policies.identity.items():
+        if "Machines" in arn or "Schedules" in arn:
+            for number, statement in _allowing(statements):
+                left = [item for index, item in enumerate(statements) if index != number]
+                yield f"{arn} {statement}", replace(policies, identity={**policies.identity, arn: left})
+    for arn, document in policies.resource.items():
+        for number, statement in _allowing(document["Statement"]):
+            changed = copy.deepcopy(document)
+            del changed["Statement"][number]
+            yield f"{arn} {statement}", replace(policies, resource={**policies.resource, arn: changed})
+
+
+def _allowing(statements: list[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:
+    return ((number, item) for number, item in enumerate(statements) if item["Effect"] == "Allow")

@@ -1,0 +1,102 @@
+"""Clients of a process: one session, whose credentials are asked for patiently and used only while they are valid."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import botocore.credentials
+import pytest
+from botocore.exceptions import NoCredentialsError
+
+from lake.errors import TransientError
+from lake.faults import Fault, judge
+from lake.manifest import ObjectVersion
+from transform import clients
+from transform.environment_fault import fault_of
+from transform.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FILE = ObjectVersion("input", "orders/a.ndjson", "e", 10, "2026-11-22T10:00:00Z")
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A process on Glue: its credentials come from a service, none are in the environment."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    clients.session.cache_clear()
+    yield
+    clients.session.cache_clear()
+
+
+def test_all_clients_of_a_process_share_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given credentials of a role.
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    asked: list[object] = []
+    resolve = botocore.credentials.CredentialResolver.load_credentials
+
+    def counted(resolver: botocore.credentials.CredentialResolver) -> object:
+        asked.append(resolver)
+        return resolve(resolver)
+
+    monkeypatch.setattr(botocore.credentials.CredentialResolver, "load_credentials", counted)
+    # When two tasks open their clients and readers, one after the other.
+    for _ in range(2):
+        clients.s3_client()
+        clients.object_store("input")
+    # Then the credentials were looked for once.
+    assert len(asked) == 1
+
+
+def test_the_metadata_service_may_be_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    core = clients.session()._session
+    assert core.get_config_variable("metadata_service_num_attempts") == 5
+    assert core.get_config_variable("metadata_service_timeout") == 2
+    # And who sets the environment decides.
+    monkeypatch.setenv("AWS_METADATA_SERVICE_NUM_ATTEMPTS", "7")
+    clients.session.cache_clear()
+    assert clients.session()._session.get_config_variable("metadata_service_num_attempts") == 7
+
+
+def test_missing_credentials_are_a_fault_of_the_environment() -> None:
+    with pytest.raises(NoCredentialsError) as error:
+        clients.object_store("input")
+    assert judge(error.value) == Fault.ENVIRONMENT
+
+
+def test_a_read_without_credentials_is_tried_again() -> None:
+    with pytest.raises(TransientError, match="Unable to locate credentials") as error:
+        Source().fetch(FILE, 0, 10)
+    fault = fault_of(error.value)
+    assert fault is not None
+    assert "there are no valid credentials" in fault.cause
+
+
+def test_a_process_that_once_had_no_credentials_looks_for_them_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(NoCredentialsError):
+        clients.object_store("input")
+    # When the service answers later.
+    found = botocore.credentials.Credentials("key", "secret")
+    monkeypatch.setattr(botocore.credentials.CredentialResolver, "load_credentials", lambda _: found)
+    assert clients.object_store("input")
+
+
+def test_readers_ask_again_before_botocores_credentials_end() -> None:
+    # Given credentials that botocore gives out for the last time: later it waits for new ones.
+    left = timedelta(seconds=vars(botocore.credentials)["_DEFAULT_MANDATORY_REFRESH_TIMEOUT"])
+    credentials = botocore.credentials.Credentials("key", "secret", "token")
+    provider = clients.credential_provider(SimpleNamespace(get_credentials=lambda: credentials, region_name="x"))  # type: ignore[arg-type]
+    # When a reader takes them.
+    used_until = provider()["expires_at"]
+    # Then it asks again while they are valid.
+    assert used_until is not None
+    assert used_until < datetime.now(UTC) + left
