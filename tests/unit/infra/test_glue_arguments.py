@@ -37,7 +37,10 @@ KNOWN = {
     "--python-virtual-env": (5.0, LAST, ENVIRONMENTS),
     "--python-virtual-env-storage-prefix": (6.0, LAST, ENVIRONMENTS),
 }
-"""Argument -> first and last version of Glue that documents it, and where."""
+"""Argument -> first and last version of Glue that documents it, and where.
+
+Looked up were the pages on libraries, virtual environments and logging; what the other two pages say is assumed.
+"""
 
 
 def refused(arguments: set[str], version: float) -> set[str]:
