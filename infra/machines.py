@@ -171,7 +171,7 @@ class Machines(Construct):
                 ),
             },
         )
-        self.verify = self._create_verify(names, jobs) if settings.verify.share else None
+        self.verify = self._create_verify(names, jobs, topic) if settings.verify.share else None
         """None: nothing is verified by schedule."""
         self.all = tuple(
             machine
@@ -180,8 +180,9 @@ class Machines(Construct):
         )
         self._allow(functions, jobs, control, topic)
 
-    def _create_verify(self, names: StackNames, jobs: Jobs) -> Machine:
-        machine = Machine(self, "Verify", "verify.asl.json", names.verify_machine, {"BatchJob": names.batch_job})
+    def _create_verify(self, names: StackNames, jobs: Jobs, topic: sns.ITopic) -> Machine:
+        substitutions = {"BatchJob": names.batch_job, "Topic": topic.topic_arn}
+        machine = Machine(self, "Verify", "verify.asl.json", names.verify_machine, substitutions)
         allow(machine.role, RUN_JOB, [jobs.batch_arn])
         return machine
 

@@ -49,12 +49,12 @@ def parse_generation(key: str) -> tuple[str, int] | None:
     return manifest, int(generation)
 
 
-PREFLIGHT = "_preflight/"
+PREFLIGHT = "_preflight"
 
 
 def preflight_key(run: str) -> str:
     """Key of the upload by which a run finds out whether it may write to a bucket; it is never completed."""
-    return f"{PREFLIGHT}{run}"
+    return f"{PREFLIGHT}/{run}"
 
 
 def manifest_key(manifest: str) -> str:

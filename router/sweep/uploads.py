@@ -36,7 +36,7 @@ def abort_uploads(repair: Repair) -> None:
             for upload in page:
                 if repair.expired:
                     return
-                if upload["Key"].startswith(PREFLIGHT):
+                if upload["Key"].startswith(f"{PREFLIGHT}/"):
                     # Never completed, and the run that lost its answer does not know it.
                     with repair.isolated("upload", key=upload["Key"]):
                         abort_upload(services.s3, bucket, upload["Key"], upload["UploadId"])
