@@ -1,10 +1,39 @@
-//! One member of a compressed file: a gzip member, a bzip2 stream or a zstd frame.
+//! The compressions of a file, and one member of it: a gzip member, a bzip2 stream or a zstd frame.
 
-use crate::inflate::Codec;
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
 /// The largest window of DEFLATE, 2^15 bytes.
 const GZIP_WINDOW_BITS: u8 = 15;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Codec {
+    Gzip,
+    Bzip2,
+    Zstd,
+}
+
+impl Codec {
+    /// The codec by the first bytes of a file (`MAGIC_BYTES` are enough); None if it is not compressed.
+    ///
+    /// No row starts with one of these magic numbers.
+    pub fn detect(head: &[u8]) -> Option<Codec> {
+        match head {
+            [0x1f, 0x8b, ..] => Some(Codec::Gzip),
+            [b'B', b'Z', b'h', b'1'..=b'9', ..] => Some(Codec::Bzip2),
+            // A zstd frame, or a skippable frame before it.
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Codec::Zstd),
+            _ => None,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Codec::Gzip => "gzip",
+            Codec::Bzip2 => "bzip2",
+            Codec::Zstd => "zstd",
+        }
+    }
+}
 
 pub enum Decompressor {
     Gzip(flate2::Decompress),

@@ -1,6 +1,6 @@
 //! Decompression of gzip, bzip2 and zstd files with all their members, and limits against decompression bombs.
 
-use crate::decompressor::{Decompressor, Step};
+use crate::decompressor::{Codec, Decompressor, Step};
 
 /// Bytes of the longest magic number.
 pub const MAGIC_BYTES: usize = 4;
@@ -16,36 +16,6 @@ const MAX_SHRINKING: u64 = 2;
 /// further ones inflate to `MIN_STREAM_BYTES` on average.
 const MAX_SMALL_STREAMS: u64 = 10_000;
 const MIN_STREAM_BYTES: u64 = 1 << 10;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Codec {
-    Gzip,
-    Bzip2,
-    Zstd,
-}
-
-impl Codec {
-    /// The codec by the first bytes of a file (`MAGIC_BYTES` are enough); None if it is not compressed.
-    ///
-    /// No row starts with one of these magic numbers.
-    pub fn detect(head: &[u8]) -> Option<Codec> {
-        match head {
-            [0x1f, 0x8b, ..] => Some(Codec::Gzip),
-            [b'B', b'Z', b'h', b'1'..=b'9', ..] => Some(Codec::Bzip2),
-            // A zstd frame, or a skippable frame before it.
-            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Codec::Zstd),
-            _ => None,
-        }
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Codec::Gzip => "gzip",
-            Codec::Bzip2 => "bzip2",
-            Codec::Zstd => "zstd",
-        }
-    }
-}
 
 #[derive(Clone, Copy)]
 pub struct InflateLimits {

@@ -1,6 +1,7 @@
 //! The bytes of one file as uncompressed blocks: as they were fed, or inflated.
 
-use crate::inflate::{Codec, InflateLimits, Inflater, MAGIC_BYTES};
+use crate::decompressor::Codec;
+use crate::inflate::{InflateLimits, Inflater, MAGIC_BYTES};
 
 const INFLATED_BLOCK_BYTES: usize = 256 << 10;
 

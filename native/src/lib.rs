@@ -37,7 +37,7 @@ mod _native {
     use crate::py_reader::PyReader;
     #[pymodule_export]
     use crate::py_results::{PyBatch, PyReject, PySplitCounts, PyStringColumn};
-    use crate::{inflate::Codec, names, panic_guard::guarded, reason::Reason};
+    use crate::{decompressor::Codec, names, panic_guard::guarded, reason::Reason};
     use pyo3::{prelude::*, types::PyTuple};
 
     /// The column name of a JSON key.

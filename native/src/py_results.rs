@@ -1,8 +1,8 @@
 //! The Python classes of what a reader returns: counts, rejects, batches and their columns.
 
 use crate::column_values::ColumnValues;
+use crate::decompressor::Codec;
 use crate::digest::ColumnDigest;
-use crate::inflate::Codec;
 use crate::panic_guard::guarded;
 use crate::reject::Reject;
 use crate::split::{Counts, Split};
