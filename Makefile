@@ -9,7 +9,7 @@ OUTPUT ?= demo-output
 STAGE ?= dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-modules test-stack unit integration e2e fuzz chaos hostile mutants load bench check hooks format
+.PHONY: help setup demo test test-modules test-stack unit integration e2e storms permissions fuzz chaos hostile mutants load bench check hooks format
 .PHONY: check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-machines
 .PHONY: check-workflows check-rust-format check-rust
 .PHONY: wheels install synth local-up clean
@@ -96,6 +96,12 @@ hooks: setup ## run the checks before each commit and push in this clone
 format: setup ## rewrite the code in the project's format
 	@.venv/bin/ruff check --fix . && .venv/bin/ruff format .
 	@if cargo fmt --version >/dev/null 2>&1; then cd native && cargo fmt; fi
+
+storms: setup ## every error of AWS in every state of the machines, once and in storms
+	@$(PY) -m pytest tests/e2e/machines -m "long or not long"
+
+permissions: setup ## the deployed stack without one permission after the other
+	@$(PY) -m pytest tests/e2e/test_removed_permissions.py tests/e2e/test_refused_access.py -m "long or not long"
 
 fuzz: setup ## the native reader against the oracle, the Parquet writer against Arrow's; each SECONDS=60 SEED=0
 	@$(PY) -m tests.fuzz.fuzz_reader --seconds $(SECONDS) --seed $(SEED) --keep build/fuzz

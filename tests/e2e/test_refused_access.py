@@ -33,7 +33,9 @@ def denied(scenario: Scenario, bucket: str, action: str) -> Iterator[None]:
         s3.put_bucket_policy(Bucket=bucket, Policy=own)
 
 
-@pytest.mark.parametrize(("kind", "action"), [("input", "s3:GetObject*"), ("lake", "s3:PutObject")])
+@pytest.mark.parametrize(
+    ("kind", "action"), [("input", "s3:GetObject*"), pytest.param("lake", "s3:PutObject", marks=pytest.mark.long)]
+)
 def test_a_refused_bucket_fails_the_night_and_the_next_one_converts_everything(
     scenario: Scenario, kind: str, action: str, tmp_path: Path
 ) -> None:

@@ -16,7 +16,14 @@ if TYPE_CHECKING:
     from tests.e2e.scenario import Scenario
 
 
-@pytest.mark.parametrize("action", ["s3:PutObject", "dynamodb:PutItem", "sqs:ReceiveMessage"])
+LONG = pytest.mark.long
+"""``make permissions`` plays them; ``make test`` plays a sample."""
+
+
+@pytest.mark.parametrize(
+    "action",
+    ["s3:PutObject", pytest.param("dynamodb:PutItem", marks=LONG), pytest.param("sqs:ReceiveMessage", marks=LONG)],
+)
 def test_route_says_what_it_may_not_do_and_takes_the_file_afterwards(scenario: Scenario, action: str) -> None:
     # Given a role without a permission
     iam, folder = scenario.cloud.client("iam"), scenario.cloud.logs_dir
@@ -34,11 +41,11 @@ def test_route_says_what_it_may_not_do_and_takes_the_file_afterwards(scenario: S
 @pytest.mark.parametrize(
     ("part", "action"),
     [
-        ("MachinesOvernightRole", "lambda:InvokeFunction"),
-        ("MachinesOvernightRole", "glue:StartJobRun"),
+        pytest.param("MachinesOvernightRole", "lambda:InvokeFunction", marks=LONG),
+        pytest.param("MachinesOvernightRole", "glue:StartJobRun", marks=LONG),
         ("RouterplanRole", "dynamodb:Query"),
-        ("RoutersettleRole", "s3:ListBucket"),
-        ("JobsRole", "s3:PutObject"),
+        pytest.param("RoutersettleRole", "s3:ListBucket", marks=LONG),
+        pytest.param("JobsRole", "s3:PutObject", marks=LONG),
         ("JobsRole", "dynamodb:UpdateItem"),
     ],
 )

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 (RETRIER,) = json.loads((MACHINES / "lambda_retry.json").read_text(encoding="utf-8"))
 PASSING: list[str] = RETRIER["ErrorEquals"]
 RETRIES: int = RETRIER["MaxAttempts"]
-ONCE = [PASSING[first : first + RETRIES] for first in range(0, len(PASSING), RETRIES)]
+LONG = pytest.mark.long
+"""``make storms`` plays them; ``make test`` plays one of each kind."""
+GROUPS = [PASSING[first : first + RETRIES] for first in range(0, len(PASSING), RETRIES)]
+ONCE = [pytest.param(group, id=group[0], marks=[LONG] if number else []) for number, group in enumerate(GROUPS)]
 """One execution carries as many errors in a state as the state is retried."""
 STORMS = [(PASSING * 2)[first : first + RETRIES + 1] for first in range(0, len(PASSING), RETRIES + 1)]
 """All states have the same retrier, so the states share the storms."""
@@ -63,7 +66,7 @@ def raising(names: list[str]) -> list[dict[str, str]]:
     return [{"raise": name, "message": f"{name} of a test"} for name in names]
 
 
-@pytest.mark.parametrize("names", ONCE, ids=lambda names: names[0])
+@pytest.mark.parametrize("names", ONCE)
 def test_an_error_that_passes_in_every_state_of_overnight_changes_nothing(
     machines: StubbedMachines, names: list[str]
 ) -> None:
@@ -79,7 +82,7 @@ def test_an_error_that_passes_in_every_state_of_overnight_changes_nothing(
     assert machines.take_notifications() == []
 
 
-@pytest.mark.parametrize("names", ONCE, ids=lambda names: names[0])
+@pytest.mark.parametrize("names", ONCE)
 def test_an_error_that_passes_in_every_state_of_backfill_changes_nothing(
     machines: StubbedMachines, names: list[str]
 ) -> None:
@@ -94,7 +97,7 @@ def test_an_error_that_passes_in_every_state_of_backfill_changes_nothing(
     assert machines.take_notifications() == []
 
 
-@pytest.mark.parametrize("names", ONCE, ids=lambda names: names[0])
+@pytest.mark.parametrize("names", ONCE)
 def test_an_error_that_passes_in_every_state_of_the_window_changes_nothing(
     machines: StubbedMachines, names: list[str]
 ) -> None:
@@ -113,11 +116,10 @@ def test_an_error_that_passes_in_every_state_of_the_window_changes_nothing(
 @pytest.mark.parametrize(
     ("state", "names"),
     [
-        (state, names)
+        pytest.param(state, names, id=f"{state}-{names[0]}", marks=[LONG] if number and len(names) > 1 else [])
         for number, state in enumerate(ENDING)
         for names in (STORMS[number % len(STORMS)], [LASTING[number % len(LASTING)]])
     ],
-    ids=lambda value: value if isinstance(value, str) else value[0],
 )
 def test_an_error_that_does_not_pass_ends_the_execution_and_is_told(
     machines: StubbedMachines, state: str, names: list[str]
@@ -134,7 +136,9 @@ def test_an_error_that_does_not_pass_ends_the_execution_and_is_told(
     assert f"The execution {end['name']} ended with {names[-1]}: {names[-1]} of a test" in notification
 
 
-@pytest.mark.parametrize("names", [STORMS[0], [LASTING[0]]], ids=lambda names: names[0])
+@pytest.mark.parametrize(
+    "names", [pytest.param(STORMS[0], id=STORMS[0][0], marks=LONG), pytest.param([LASTING[0]], id=LASTING[0])]
+)
 def test_a_run_that_cannot_be_counted_gets_another_round_and_a_catalog_that_fails_changes_nothing(
     machines: StubbedMachines, names: list[str]
 ) -> None:
@@ -147,7 +151,9 @@ def test_a_run_that_cannot_be_counted_gets_another_round_and_a_catalog_that_fail
     assert len(machines.calls("stub-catalog")) == len(names)
 
 
-@pytest.mark.parametrize("names", [STORMS[1], [LASTING[1]]], ids=lambda names: names[0])
+@pytest.mark.parametrize(
+    "names", [pytest.param(STORMS[1], id=STORMS[1][0], marks=LONG), pytest.param([LASTING[1]], id=LASTING[1])]
+)
 def test_a_watch_that_fails_is_told_once_and_the_window_goes_on(machines: StubbedMachines, names: list[str]) -> None:
     # Given: two checks in succession that fail
     answers = [WATCHING, *raising(names), *raising(names), WATCHING, CLOSING, STOPPED]
@@ -175,7 +181,7 @@ def test_every_error_of_starting_a_job_is_retried(machines: StubbedMachines) -> 
     assert len(machines.calls("stub-run-status")) == 1
 
 
-@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("number", [0, pytest.param(1, marks=LONG)])
 def test_a_storm_while_starting_a_job_ends_its_round_and_the_next_one_converts(
     machines: StubbedMachines, number: int
 ) -> None:
