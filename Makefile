@@ -31,12 +31,13 @@ test: setup ## everything that CI runs: all checks, then all tests
 	@$(PY) -m coverage report
 
 # Histories of the model and of chaos repeat the same lines a million times: measured, they would take twice as long.
-test-modules: setup ## half of the tests: units, conversion on a real Spark session, histories and random input
+test-modules: setup ## half of the tests: units, conversion on a real Spark session, the model, random and hostile input
 	@$(PY) -m coverage run -m pytest tests/unit tests/integration
-	@$(PY) -m pytest tests/fuzz tests/hostile tests/model tests/load tests/chaos
+	@$(PY) -m pytest tests/fuzz tests/hostile tests/model
 
-test-stack: setup ## the other half: the whole stack, deployed on the local cloud
+test-stack: setup ## the other half: the whole stack, deployed on the local cloud; request counts and chaos
 	@$(PY) -m coverage run -m pytest tests/e2e
+	@$(PY) -m pytest tests/load tests/chaos
 
 unit: setup ## pure tests and tests of single services
 	@$(PY) -m pytest tests/unit
