@@ -34,6 +34,7 @@ def explained() -> set[tuple[str, str]]:
     }
 
 
+@pytest.mark.long
 def test_every_permission_is_used_or_explained(scenario: Scenario, request: pytest.FixtureRequest) -> None:
     if missing := MODULES - {item.path.name for item in request.session.items}:
         pytest.skip(f"only after all end-to-end tests; not selected: {', '.join(sorted(missing))}")
