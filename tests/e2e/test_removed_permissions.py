@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 LONG = pytest.mark.long
-"""``make permissions`` plays them; ``make test`` plays a sample."""
+pytestmark = LONG
+"""``make permissions`` plays them."""
 
 
 @pytest.mark.parametrize(
