@@ -8,6 +8,8 @@ SEED ?= 0
 OUTPUT ?= demo-output
 STAGE ?= dev
 
+PROPERTIES = $(shell grep -rl "import given" tests/unit)
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-modules test-stack unit integration e2e storms permissions fuzz chaos hostile mutants load bench check hooks format
 .PHONY: check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-machines
@@ -104,7 +106,8 @@ storms: setup ## every error of AWS in every state of the machines, once and in 
 permissions: setup ## the deployed stack without one permission after the other
 	@$(PY) -m pytest tests/e2e/test_removed_permissions.py tests/e2e/test_refused_access.py -m "long or not long"
 
-fuzz: setup ## the native reader against the oracle, the Parquet writer against Arrow's; each SECONDS=60 SEED=0
+fuzz: setup ## new examples for every property; the reader and the Parquet writer, each SECONDS=60 SEED=0
+	@$(PY) -m pytest --quiet $(PROPERTIES) --hypothesis-profile=random --hypothesis-seed=$(SEED)
 	@$(PY) -m tests.fuzz.fuzz_reader --seconds $(SECONDS) --seed $(SEED) --keep build/fuzz
 	@$(PY) -m tests.fuzz.fuzz_parquet --seconds $(SECONDS) --seed $(SEED) --keep build/fuzz
 

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 
 # A shell that runs the tests in the background lets them and their children ignore Ctrl-C, which some tests send.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# The same code gives the same result in every run of the tests; `make fuzz` searches for new examples.
+settings.register_profile("repeatable", derandomize=True)
+settings.register_profile("random", print_blob=True)
+settings.load_profile("repeatable")
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 import json
 
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from ndjson_arrow import column_name, detect_codec, original_key
 
@@ -50,7 +50,12 @@ def mutated(draw: st.DrawFn) -> bytes:
 LINE = st.tuples(st.one_of(ROW, ROW, ROW, mutated(), NOISE), st.sampled_from([b"\n", b"\n", b"\r\n"])).map(b"".join)
 START = st.sampled_from([b"", b"", b"\xef\xbb\xbf"])
 LAST_LINE = st.one_of(st.just(b""), ROW, NOISE)
-FILE = st.tuples(START, st.lists(LINE, max_size=8), LAST_LINE).map(lambda t: t[0] + b"".join(t[1]) + t[2])
+# Noise that begins like a gzip or zstd file is a damaged compressed file (test_native_codecs.py): it has no lines.
+FILE = (
+    st.tuples(START, st.lists(LINE, max_size=8), LAST_LINE)
+    .map(lambda t: t[0] + b"".join(t[1]) + t[2])
+    .filter(lambda data: detect_codec(data[:4]) is None)
+)
 POSITIONS = st.lists(st.integers(1, 400), max_size=8)
 
 
@@ -66,7 +71,6 @@ def test_any_chunks_splits_and_flushes_give_the_same_result(
 @settings(max_examples=60, deadline=None)
 @given(FILE, st.integers(1, 5))
 def test_splits_of_a_few_bytes_give_every_line_once(data: bytes, size: int) -> None:
-    assume(detect_codec(data[:4]) is None)  # a compressed file can only be read whole
     splits = range(size, len(data) + 3, size)
     assert_same(read_file(data, splits=splits, cuts=range(len(data))), oracle.read(data))
 
