@@ -8,9 +8,9 @@ import time
 from typing import TYPE_CHECKING
 
 from batch_job.verify_dates import verify_dates
+from lake.documents import read_uri
 from lake.errors import InvalidInputError
 from transform.convert import convert
-from transform.job_arguments import read_uri
 from transform.job_main import run_job
 from transform.outcome import ALARM, HELD, format_faults, format_with_alarm
 from transform.preflight import BlockedRunError, check_environment

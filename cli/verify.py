@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
+from lake.documents import read_uri
 from lake.errors import HybridRouterError, InvalidInputError
 from lake.printable import printable
 from lake.settings import Settings, parse_settings
@@ -74,8 +74,7 @@ def _not_reachable(error: Exception) -> int:
 def _settings(stack: DeployedStack) -> Settings:
     """The settings that the jobs were deployed with."""
     job = stack.glue.get_job(JobName=stack.resources.batch_job)["Job"]
-    parts = urlsplit(job["DefaultArguments"]["--settings"])
-    return parse_settings(json.loads(stack.s3.get_object(Bucket=parts.netloc, Key=parts.path[1:])["Body"].read()))
+    return parse_settings(json.loads(read_uri(stack.s3, job["DefaultArguments"]["--settings"])))
 
 
 def _hours(stack: DeployedStack, settings: Settings, options: dict[str, str]) -> Hours:

@@ -100,7 +100,7 @@ class Jobs(Construct):
             glue_version=glue.GlueVersion.V6_0,
             worker_configuration=_workers(self._settings.batch.worker_type, self._settings.batch.workers),
             # A verification is a run of this job, and takes none of the night's places.
-            max_concurrent_runs=self._settings.batch.max_runs + int(self._settings.verify.share > 0),
+            max_concurrent_runs=self._settings.max_batch_runs,
             # The state machine retries a run, after it has asked the ledger which manifests are open.
             max_retries=0,
             timeout=Duration.minutes(self._settings.batch.run_timeout_minutes),

@@ -35,9 +35,8 @@ class NeededQuota:
 def needed_quotas(settings: Settings) -> tuple[NeededQuota, ...]:
     """What this stage alone needs, when everything that its settings allow runs at the same time."""
     stream, batch = settings.stream, settings.batch
-    units = (
-        stream.max_workers * WORKERS[stream.worker_type] + batch.max_runs * batch.workers * WORKERS[batch.worker_type]
-    )
+    batch_runs = settings.max_batch_runs
+    units = stream.max_workers * WORKERS[stream.worker_type] + batch_runs * batch.workers * WORKERS[batch.worker_type]
     return (
         NeededQuota(
             "lambda",
@@ -51,8 +50,8 @@ def needed_quotas(settings: Settings) -> tuple[NeededQuota, ...]:
             "glue",
             "L-5E4153CA",
             "Max concurrent job runs per account",
-            batch.max_runs + 1,
-            "batch.max_runs, and the streaming job",
+            batch_runs + 1,
+            "batch.max_runs, a verification (verify.share above 0), and the streaming job",
             "runs wait for a retry, and the streaming job may not start",
         ),
         NeededQuota(
@@ -60,7 +59,7 @@ def needed_quotas(settings: Settings) -> tuple[NeededQuota, ...]:
             "L-08F3B322",
             "Max task DPUs per account",
             -(-units // VCPUS_PER_DPU),
-            "batch.max_runs x batch.workers and stream.max_workers, each with its worker_type",
+            "these runs x batch.workers and stream.max_workers, each with its worker_type",
             "runs wait for a retry or get fewer workers, and the streaming job may not start",
         ),
     )

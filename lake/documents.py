@@ -1,9 +1,12 @@
-"""JSON documents on S3: one encoding, one way to put them."""
+"""JSON documents on S3: one encoding, one way to put them, one way to read what a URI names."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from lake.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -17,3 +20,11 @@ def encode_document(body: object) -> bytes:
 def put_document(s3: S3Client, bucket: str, key: str, body: bytes) -> None:
     """Put an encoded document under ``key``. Raises botocore's errors."""
     s3.put_object(Bucket=bucket, Key=key, Body=body, ContentType="application/json")
+
+
+def read_uri(s3: S3Client, uri: str) -> bytes:
+    """The body of the object at ``s3://bucket/key``; raises ``InvalidInputError`` when the URI is not valid."""
+    parts = urlsplit(uri, allow_fragments=False)
+    if parts.scheme not in ("s3", "s3a") or not parts.path.strip("/"):
+        raise InvalidInputError(f"{uri!r} is not a valid S3 URI: set it to s3://bucket/key")
+    return s3.get_object(Bucket=parts.netloc, Key=parts.path.removeprefix("/"))["Body"].read()

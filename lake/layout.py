@@ -18,6 +18,8 @@ INTENTS = "intents/"
 SWEEP = "sweep/"
 VERIFICATIONS = "verify/"
 CHECKPOINT = "checkpoint/stream/"
+PREFLIGHT = "_preflight"
+"""Not of the control bucket: of each bucket that the jobs write to."""
 
 
 def partition_prefix(partition: Partition) -> str:
@@ -47,9 +49,6 @@ def parse_generation(key: str) -> tuple[str, int] | None:
     if not manifest or not tail or not generation.isdigit():
         return None
     return manifest, int(generation)
-
-
-PREFLIGHT = "_preflight"
 
 
 def preflight_key(run: str) -> str:

@@ -119,14 +119,14 @@ def _commit(
         A fault of the environment was the cause, and the ledger does not have the commit: nothing was aborted yet.
     """
     manifests = context.services.ledger.manifests
-    fault, refusal = None, None
+    refusal: Exception | None = None
     for number in range(1, MAX_COMMIT_TRIES + 1):
         try:
             manifests.commit(claim, reference, context.clock())
         except LeaseLostError:
             break
         except (BotoCoreError, ClientError) as error:
-            fault, refusal = fault_of(error), error
+            refusal = error
             tries = f"try {number} of {MAX_COMMIT_TRIES}"
             context.log(
                 f"the commit of manifest {claim.row.id} got no answer in {tries}: {error}; "
@@ -134,6 +134,7 @@ def _commit(
             )
         else:
             return True
+    fault = None if refusal is None else fault_of(refusal)
     reason = COMMIT_UNSETTLED if fault is None else str(fault)
     # An update without an answer may still be applied: only a row that has left this attempt settles it.
     give_up(context, claim, reason, (), counted=fault is None)

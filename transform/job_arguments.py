@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
+from lake.documents import read_uri
 from lake.errors import InvalidInputError
 from lake.ledger import Ledger
 from lake.resource_names import ResourceNames
@@ -54,14 +54,6 @@ def open_services(arguments: Mapping[str, str]) -> JobServices:
     s3 = s3_client()
     resources = ResourceNames.from_arguments(arguments)
     return JobServices(s3, Ledger.over(dynamodb_client(), resources.ledger_table), resources, _settings(s3, arguments))
-
-
-def read_uri(s3: S3Client, uri: str) -> bytes:
-    """The body of the object at ``s3://bucket/key``; raises ``InvalidInputError`` when the URI is not valid."""
-    parts = urlsplit(uri, allow_fragments=False)
-    if parts.scheme not in ("s3", "s3a") or not parts.path.strip("/"):
-        raise InvalidInputError(f"{uri!r} is not a valid S3 URI: set it to s3://bucket/key")
-    return s3.get_object(Bucket=parts.netloc, Key=parts.path.removeprefix("/"))["Body"].read()
 
 
 def _settings(s3: S3Client, arguments: Mapping[str, str]) -> Settings:

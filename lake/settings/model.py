@@ -48,3 +48,8 @@ class Settings:
         check_worker("batch.worker_type", self.batch.worker_type, self.convert.row_group_bytes)
         if not self.datasets:
             raise InvalidSettingsError("datasets", [], "expected at least one [[datasets]] with a name")
+
+    @property
+    def max_batch_runs(self) -> int:
+        """Runs of the batch job at the same time: those of a night, and a scheduled verification."""
+        return self.batch.max_runs + int(self.verify.share > 0)

@@ -1,4 +1,4 @@
-"""S3: the explicit denies of a bucket policy hold for everyone; the emulator would only store the policy."""
+"""S3: the explicit denies of a bucket policy hold for the account's root too, whom the emulator lets pass."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from lake.manifest import Identity, Lane, Manifest, new_manifest_id, read_manife
 from lake.successors import files_by_successor
 from lake.time import iso_utc
 from router.ownership import RoutedArrival, cut_drafts, write_pointer
-from router.promote.next_step import Step, next_step
+from router.promote.next_step import PromoteStep, next_promote_step
 from router.promote.report import format_files
 from router.streaming import ensure_running
 from router.telemetry import logger
@@ -61,13 +61,13 @@ class Promotion:
     def _take_step(self, manifest: str, files: set[ObjectVersion]) -> dict[str, set[ObjectVersion]]:
         """Take the step that the manifest's row needs; returns the files to continue with, by manifest."""
         row = self._services.ledger.manifests.get(manifest)
-        following = next_step(row)
-        if row is None or following.step == Step.LEAVE:
+        following = next_promote_step(row)
+        if row is None or following.step == PromoteStep.LEAVE:
             self._report.add(following.count, len(files), f"{format_files(files)} {following.why}")
             return {}
-        if following.step == Step.FOLLOW:
+        if following.step == PromoteStep.FOLLOW:
             return files_by_successor(self._services.s3, self._services.resources, row, files)
-        if following.step == Step.MOVE:
+        if following.step == PromoteStep.MOVE:
             return self._move(row, files)
         if not self._dry_run:
             write_pointer(self._services, row.id)

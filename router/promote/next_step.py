@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lake.ledger import ManifestRow
 
 
-class Step(StrEnum):
+class PromoteStep(StrEnum):
     """What to do with the requested files of a manifest."""
 
     MOVE = "move"
@@ -28,32 +28,34 @@ class Step(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class NextStep:
+class NextPromoteStep:
     """The step; for LEAVE also how the files are counted, and a message that says why and what to do next."""
 
-    step: Step
+    step: PromoteStep
     count: str = ""
     """One of ``router.promote.report.COUNTS``."""
     why: str = ""
 
 
-def next_step(row: ManifestRow | None) -> NextStep:
+def next_promote_step(row: ManifestRow | None) -> NextPromoteStep:
     """The next step for a manifest, by a consistent read of its row; None: it has no row.
 
     A manifest that was tried before is promoted like any other: all attempts are left to its successors, files that
     cannot be read are detected again, and what the stream lane cannot convert goes back to the batch lane.
     """
     if row is None or row.state == State.ABANDONED:
-        return NextStep(Step.LEAVE, "notRouted", "being routed right now: promote again in some minutes")
+        return NextPromoteStep(PromoteStep.LEAVE, "notRouted", "being routed right now: promote again in some minutes")
     if row.state == State.SUPERSEDED:
-        return NextStep(Step.FOLLOW)
+        return NextPromoteStep(PromoteStep.FOLLOW)
     if row.state == State.QUEUED and row.lane == Lane.STREAM:
-        return NextStep(Step.POINT)
+        return NextPromoteStep(PromoteStep.POINT)
     if row.state == State.QUEUED and row.published is None:
-        return NextStep(Step.MOVE)
+        return NextPromoteStep(PromoteStep.MOVE)
     if row.state == State.QUEUED:
-        return NextStep(Step.LEAVE, "notMoved", "to be reprocessed by the batch lane: start overnight to do it now")
-    return NextStep(Step.LEAVE, "tooLate", _why_too_late(row))
+        return NextPromoteStep(
+            PromoteStep.LEAVE, "notMoved", "to be reprocessed by the batch lane: start overnight to do it now"
+        )
+    return NextPromoteStep(PromoteStep.LEAVE, "tooLate", _why_too_late(row))
 
 
 def _why_too_late(row: ManifestRow) -> str:

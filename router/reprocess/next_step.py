@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lake.ledger import ManifestRow
 
 
-class Step(StrEnum):
+class ReprocessStep(StrEnum):
     """What to do with a manifest."""
 
     QUEUE = "queue"
@@ -24,31 +24,37 @@ class Step(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class NextStep:
+class NextReprocessStep:
     """The step; for LEAVE also how the manifest is counted, and a message that says why and what to do next."""
 
-    step: Step
+    step: ReprocessStep
     count: str = ""
     """One of ``router.reprocess.report.COUNTS``."""
     why: str = ""
 
 
-def next_step(row: ManifestRow | None, only: Only, request: str) -> NextStep:
+def next_reprocess_step(row: ManifestRow | None, only: Only, request: str) -> NextReprocessStep:
     """The next step for a manifest, by a consistent read of its row; None: it has no row.
 
     Only a manifest that has ended is queued, and once for each request: a repetition finds its id in the row.
     """
     if row is None or row.state == State.ABANDONED:
-        return NextStep(Step.LEAVE, "unknown", "is not in the ledger: check the id; explain shows those of a file")
+        return NextReprocessStep(
+            ReprocessStep.LEAVE, "unknown", "is not in the ledger: check the id; explain shows those of a file"
+        )
     if row.state == State.SUPERSEDED:
-        return NextStep(Step.FOLLOW)
+        return NextReprocessStep(ReprocessStep.FOLLOW)
     if row.request == request:
-        return NextStep(Step.LEAVE, "repeated", f"was queued by this request before and is {row.state} now")
+        return NextReprocessStep(
+            ReprocessStep.LEAVE, "repeated", f"was queued by this request before and is {row.state} now"
+        )
     if row.open:
-        return NextStep(Step.LEAVE, "open", _why_open(row))
+        return NextReprocessStep(ReprocessStep.LEAVE, "open", _why_open(row))
     if row.state == State.FAILED or only == Only.ALL or has_unreadable_files(row):
-        return NextStep(Step.QUEUE)
-    return NextStep(Step.LEAVE, "converted", "is DONE and all of its files were read: pass all to convert it again")
+        return NextReprocessStep(ReprocessStep.QUEUE)
+    return NextReprocessStep(
+        ReprocessStep.LEAVE, "converted", "is DONE and all of its files were read: pass all to convert it again"
+    )
 
 
 def has_unreadable_files(row: ManifestRow) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lake.errors import InvalidDocumentError, NewerDocumentError
 from lake.ledger import State
 from lake.successors import files_by_successor
-from router.reprocess.next_step import NextStep, Step, has_unreadable_files, next_step
+from router.reprocess.next_step import NextReprocessStep, ReprocessStep, has_unreadable_files, next_reprocess_step
 from router.telemetry import logger
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Reprocessing:
             results = list(self._pool.map(self._queue, remaining))
             following: dict[str, set[ObjectVersion] | None] = {}
             for (manifest, part), (row, step) in zip(remaining.items(), results, strict=True):
-                if row is not None and step.step == Step.FOLLOW:
+                if row is not None and step.step == ReprocessStep.FOLLOW:
                     for successor, held in self._successors(row, part).items():
                         following[successor] = _union(following.get(successor, set()), held)
                 else:
@@ -56,22 +56,24 @@ class Reprocessing:
         candidates = [row for row in rows if row.state not in (State.SUPERSEDED, State.ABANDONED)]
         results = self._pool.map(lambda row: self._queue(row.id, row), candidates)
         for row, (current, step) in zip(candidates, results, strict=True):
-            if step.step != Step.FOLLOW:
+            if step.step != ReprocessStep.FOLLOW:
                 self._add(row.id, current, step, named=False)
 
-    def _queue(self, manifest: str, row: ManifestRow | None = None) -> tuple[ManifestRow | None, NextStep]:
+    def _queue(self, manifest: str, row: ManifestRow | None = None) -> tuple[ManifestRow | None, NextReprocessStep]:
         """The row that the step was decided by, and the step, which was taken. ``row`` is a consistent read."""
         manifests, request = self._services.ledger.manifests, self._request
         for _ in range(MAX_CHANGES):
             current = row or manifests.get(manifest)
-            step = next_step(current, request.only, request.id)
-            if current is None or step.step != Step.QUEUE or request.dry_run:
+            step = next_reprocess_step(current, request.only, request.id)
+            if current is None or step.step != ReprocessStep.QUEUE or request.dry_run:
                 return current, step
             if manifests.force(current, self._services.clock(), request.id):
                 logger.info("manifest reprocessed", manifest_id=manifest, generation=current.generation + 1)
                 return current, step
             row = None
-        return current, NextStep(Step.LEAVE, "open", f"changed {MAX_CHANGES} times meanwhile: reprocess it again")
+        return current, NextReprocessStep(
+            ReprocessStep.LEAVE, "open", f"changed {MAX_CHANGES} times meanwhile: reprocess it again"
+        )
 
     def _successors(
         self, row: ManifestRow, files: set[ObjectVersion] | None
@@ -85,8 +87,8 @@ class Reprocessing:
             self._report.add("unusable", f"the successors of manifest {row.id} cannot be followed: {error}")
             return {}
 
-    def _add(self, manifest: str, row: ManifestRow | None, step: NextStep, *, named: bool) -> None:
-        if row is not None and step.step == Step.QUEUE:
+    def _add(self, manifest: str, row: ManifestRow | None, step: NextReprocessStep, *, named: bool) -> None:
+        if row is not None and step.step == ReprocessStep.QUEUE:
             self._report.add_queued(row, _format_queued(row, dry_run=self._request.dry_run))
         else:
             self._report.add(step.count, f"manifest {manifest} {step.why}" if named else None)

@@ -16,14 +16,13 @@ if TYPE_CHECKING:
     from tests.e2e.scenario import Scenario
 
 
-LONG = pytest.mark.long
-pytestmark = LONG
+pytestmark = pytest.mark.long
 """``make permissions`` plays them."""
 
 
 @pytest.mark.parametrize(
     "action",
-    ["s3:PutObject", pytest.param("dynamodb:PutItem", marks=LONG), pytest.param("sqs:ReceiveMessage", marks=LONG)],
+    ["s3:PutObject", "dynamodb:PutItem", "sqs:ReceiveMessage"],
 )
 def test_route_says_what_it_may_not_do_and_takes_the_file_afterwards(scenario: Scenario, action: str) -> None:
     # Given a role without a permission
@@ -42,11 +41,11 @@ def test_route_says_what_it_may_not_do_and_takes_the_file_afterwards(scenario: S
 @pytest.mark.parametrize(
     ("part", "action"),
     [
-        pytest.param("MachinesOvernightRole", "lambda:InvokeFunction", marks=LONG),
-        pytest.param("MachinesOvernightRole", "glue:StartJobRun", marks=LONG),
+        ("MachinesOvernightRole", "lambda:InvokeFunction"),
+        ("MachinesOvernightRole", "glue:StartJobRun"),
         ("RouterplanRole", "dynamodb:Query"),
-        pytest.param("RoutersettleRole", "s3:ListBucket", marks=LONG),
-        pytest.param("JobsRole", "s3:PutObject", marks=LONG),
+        ("RoutersettleRole", "s3:ListBucket"),
+        ("JobsRole", "s3:PutObject"),
         ("JobsRole", "dynamodb:UpdateItem"),
     ],
 )

@@ -14,10 +14,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lake.commit import CommitDocument, write_commit
+from lake.documents import read_uri
 from lake.layout import commit_key
 from lake.ledger import State
 from lake.publish import roll_forward
-from transform.job_arguments import open_services, parse_arguments, read_uri
+from transform.job_arguments import open_services, parse_arguments
 
 if TYPE_CHECKING:
     from transform.context import JobServices

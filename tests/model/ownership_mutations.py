@@ -12,7 +12,7 @@ import router.ownership.take
 from lake.ledger.arrivals import Arrivals, arrival_key
 from router.ownership import ArrivalOutcome
 from router.ownership.intent import delete_intent, write_intent
-from router.reprocess.next_step import NextStep, next_step
+from router.reprocess.next_step import NextReprocessStep, next_reprocess_step
 from tests.model.changed_source import changed_source
 
 
@@ -84,7 +84,7 @@ def _duplicate_unless_done(owner: Any) -> ArrivalOutcome | None:
 
 
 def queue_again_for_the_same_request() -> AbstractContextManager[Any]:
-    def forgetful(row: Any, only: Any, request: str) -> NextStep:
-        return next_step(row, only, f"not {request}")
+    def forgetful(row: Any, only: Any, request: str) -> NextReprocessStep:
+        return next_reprocess_step(row, only, f"not {request}")
 
-    return patch("router.reprocess.requeue.next_step", forgetful)
+    return patch("router.reprocess.requeue.next_reprocess_step", forgetful)

@@ -105,13 +105,15 @@ def sources_before_successors() -> AbstractContextManager[Any]:
 
 def promote_writes_no_second_pointer() -> AbstractContextManager[Any]:
     """A manifest that is in the stream lane counts as promoted, even if its pointer was never written."""
-    from router.promote.next_step import NextStep, Step, next_step
+    from router.promote.next_step import NextPromoteStep, PromoteStep, next_promote_step
 
-    def careless(row: ManifestRow | None) -> NextStep:
-        decision = next_step(row)
-        return NextStep(Step.LEAVE, "inStream", "there") if decision.step == Step.POINT else decision
+    def careless(row: ManifestRow | None) -> NextPromoteStep:
+        decision = next_promote_step(row)
+        return (
+            NextPromoteStep(PromoteStep.LEAVE, "inStream", "there") if decision.step == PromoteStep.POINT else decision
+        )
 
-    return patch("router.promote.move.next_step", careless)
+    return patch("router.promote.move.next_promote_step", careless)
 
 
 def promote_forgets_the_remaining_files() -> AbstractContextManager[Any]:

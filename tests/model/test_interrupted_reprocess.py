@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.ledger.manifests import Manifests
 from router.reprocess.handler import reprocess
-from router.reprocess.next_step import NextStep, next_step
+from router.reprocess.next_step import NextReprocessStep, next_reprocess_step
 from tests.model.actors import fake_runtime, sweeper, worker
 from tests.model.invariants import InvariantChecker
 from tests.model.ownership_changes import INTERRUPTIONS, InterruptingScheduler
@@ -107,8 +107,8 @@ def _forget_the_request(self: Manifests, row: ManifestRow, now: Any, request: st
 FORCE = Manifests.force
 
 
-def _ignore_the_request(row: ManifestRow | None, only: Only, request: str) -> NextStep:
-    return next_step(row, only, f"not {request}")
+def _ignore_the_request(row: ManifestRow | None, only: Only, request: str) -> NextReprocessStep:
+    return next_reprocess_step(row, only, f"not {request}")
 
 
 def _force_unfenced(self: Manifests, row: ManifestRow, now: Any, request: str | None = None) -> bool:
@@ -120,7 +120,7 @@ def _force_unfenced(self: Manifests, row: ManifestRow, now: Any, request: str | 
     "mutation",
     [
         lambda: patch.object(Manifests, "force", _forget_the_request),
-        lambda: patch("router.reprocess.requeue.next_step", _ignore_the_request),
+        lambda: patch("router.reprocess.requeue.next_reprocess_step", _ignore_the_request),
         lambda: patch.object(Manifests, "force", _force_unfenced),
     ],
     ids=["the row forgets the request", "the decision ignores the request", "no fence"],

@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from lake.errors import InvalidInputError
-from transform.job_arguments import parse_arguments, read_uri
+from transform.job_arguments import parse_arguments
 from transform.source import needs_client
 
 
@@ -37,13 +34,6 @@ def test_glue_arguments_are_pairs_of_words() -> None:
 )
 def test_every_word_with_two_dashes_is_a_key_and_no_value_is_lost(argv: list[str], expected: dict[str, str]) -> None:
     assert parse_arguments(argv) == expected
-
-
-@pytest.mark.parametrize("uri", ["", "s3://", "s3://bucket", "s3://bucket/", "bucket/key", "https://bucket/key"])
-def test_an_invalid_uri_is_refused_before_any_request(uri: str) -> None:
-    s3: Any = None
-    with pytest.raises(InvalidInputError, match="is not a valid S3 URI"):
-        read_uri(s3, uri)
 
 
 @pytest.mark.parametrize(
