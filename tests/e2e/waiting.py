@@ -14,7 +14,7 @@ PATIENCE_SECONDS = 180.0
 """Far more than any wait takes on an idle machine: a busy one must not fail a test."""
 
 
-def wait_for(what: str, condition: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:
+def wait_for(what: str, condition: Callable[[], T | None], seconds: float = PATIENCE_SECONDS) -> T:
     """Poll until ``condition`` returns a true value, and return it; fails the test when there is none in time."""
     deadline = time.monotonic() + seconds
     while True:

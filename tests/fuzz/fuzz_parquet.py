@@ -121,7 +121,8 @@ def _bounds(path: Path) -> list[tuple[Any, Any, int]]:
     metadata = pq.read_metadata(path)
     columns = []
     for index in range(metadata.num_columns):
-        chunks = [metadata.row_group(group).column(index).statistics for group in range(metadata.num_row_groups)]
+        groups = range(metadata.num_row_groups)
+        chunks: list[Any] = [metadata.row_group(group).column(index).statistics for group in groups]
         minimum = min((chunk.min for chunk in chunks if chunk.has_min_max), default=None)
         maximum = max((chunk.max for chunk in chunks if chunk.has_min_max), default=None)
         columns.append((minimum, maximum, sum(chunk.null_count for chunk in chunks)))

@@ -55,7 +55,7 @@ def test_a_live_lease_is_held_and_a_dead_run_is_taken_over_at_once(world: Conver
 def convert_as_a_zombie(world: ConversionWorld, spark: SparkSession, wakes_before: Callable[[str], bool]) -> str:
     """A run stalls before a step for longer than its lease, and another run converts the manifest meanwhile."""
     manifest = enqueue(world)
-    stalled = []
+    stalled: list[object] = []
 
     def fault(_number: int, name: str, call: Callable[[], Any]) -> Any:
         if not stalled and world.row(manifest).attempt and wakes_before(name):

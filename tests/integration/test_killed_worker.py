@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from local.cloud import LocalCloud
-    from transform.task_model import Task, TaskResult
+    from transform.task_model import Task, TaskFault, TaskResult
 
 BODY = b'{"a":1}\nbroken\n{"a":2}\n'
 
@@ -29,7 +29,7 @@ def test_a_killed_worker_leaves_nothing_and_loses_nothing(
     # Given workers, each of which is killed by SIGKILL in the first attempt of its task
     killed = str(tmp_path)
 
-    def dying(tasks: Iterable[Task]) -> Iterator[TaskResult]:
+    def dying(tasks: Iterable[Task]) -> Iterator[TaskResult | TaskFault]:
         import os
         import signal
         from pathlib import Path

@@ -97,8 +97,8 @@ def receive(world: World, actor: Actor | None) -> None:
     failed = failures(route_messages(SQSEvent({"Records": list(received.values())}), world.router(actor)))
     for name in received.keys() - set(failed):
         message = world.queue.pop(name, None)
-        for file in world.arrived if message is not None else ():
-            if file.key in message["body"] and file.etag in message["body"]:
+        for file in world.arrived:
+            if message is not None and file.key in message["body"] and file.etag in message["body"]:
                 acknowledge(world, file)
 
 

@@ -57,11 +57,9 @@ class FakeDynamoDB:
             holds = self._holds(request["Item" if kind == "Put" else "Key"], request)
             reasons.append({"Code": "None" if holds else "ConditionalCheckFailed"})
         if any(reason["Code"] != "None" for reason in reasons):
-            error: Any = {"Code": "TransactionCanceledException", "Message": "cancelled"}
-            raise TransactionCanceledException(
-                {"Error": error, "CancellationReasons": reasons},
-                "TransactWriteItems",  # type: ignore[typeddict-unknown-key]
-            )
+            error = {"Code": "TransactionCanceledException", "Message": "cancelled"}
+            response: Any = {"Error": error, "CancellationReasons": reasons}
+            raise TransactionCanceledException(response, "TransactWriteItems")
         for action in TransactItems:
             ((kind, request),) = action.items()
             self._put(request) if kind == "Put" else self._update(request)

@@ -221,7 +221,12 @@ def test_the_index_of_open_manifests_shows_the_same_rows_in_the_same_order(cloud
 
     def answers(client: Any) -> list[Any]:
         for number in (3, 1, 2):
-            row = {"id": f"m{number}", "state": "QUEUED", "partition": str(PARTITION), "open": f"{lane}#QUEUED"}
+            row: dict[str, Any] = {
+                "id": f"m{number}",
+                "state": "QUEUED",
+                "partition": str(PARTITION),
+                "open": f"{lane}#QUEUED",
+            }
             row |= {"open_order": f"{number}", "attempt": number}
             LedgerTable(client, RESOURCES.ledger_table).put(Key(f"manifest#{lane}{number}", "manifest"), row, [])
         LedgerTable(client, RESOURCES.ledger_table).update(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -59,7 +59,7 @@ def mutated_tree(source: str, number: int) -> ast.Module:
     tree = ast.parse(source)
     for index, (_, old, new) in enumerate(_changes(tree)):
         if index == number:
-            mutated = _Replacing(old, new).visit(tree)
+            mutated = cast("ast.Module", _Replacing(old, new).visit(tree))
             return ast.fix_missing_locations(mutated)
     raise IndexError(f"the module has no mutation {number}")
 

@@ -38,7 +38,7 @@ ONE_OPEN = {"open": 1, "terminal": 0, "held": 0}
 WATCHING, CLOSING = ({"running": True, "windowOver": over, "stopped": False} for over in (False, True))
 STOPPED = {"running": False, "windowOver": True, "stopped": True}
 
-ENDING = {
+ENDING: dict[str, tuple[str, str, list[dict[str, Any]]]] = {
     "Plan": ("overnight", "stub-plan", []),
     "Settle": ("overnight", "stub-settle", []),
     "Validate": ("backfill", "stub-backfill", []),

@@ -34,7 +34,7 @@ class Faults:
         self.lose_answer_of: int | None = None
         self.drop: int | None = None
         self.delay: int | None = None
-        self.pause: tuple[int, Callable[[], None]] | None = None
+        self.pause: tuple[int, Callable[[], object]] | None = None
         """(n, what another process does before write n)."""
         self._delayed: list[Callable[[], Any]] = []
         self._crashed = False

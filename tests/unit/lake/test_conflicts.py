@@ -58,7 +58,8 @@ def write(table: LedgerTable, operation: str) -> None:
 @pytest.mark.parametrize("operation", ["put_item", "update_item", "transact_write_items"])
 def test_a_conflict_is_repeated_after_a_wait(operation: str) -> None:
     error = cancelled("None", "TransactionConflict") if operation.startswith("transact") else conflict(operation)
-    client, waits = FakeClient(error, error), []
+    client = FakeClient(error, error)
+    waits: list[float] = []
     write(table_over(client, waits), operation)
     assert client.calls == [operation] * 3
     assert len(waits) == 2
@@ -71,7 +72,8 @@ def test_a_conflict_beside_a_condition_that_failed_is_decided_by_the_next_try() 
 
 
 def test_conflicts_are_repeated_a_bounded_number_of_times() -> None:
-    client, waits = FakeClient(*[conflict("PutItem")] * 100), []
+    client = FakeClient(*[conflict("PutItem")] * 100)
+    waits: list[float] = []
     with pytest.raises(ClientError, match="TransactionConflictException"):
         write(table_over(client, waits), "put_item")
     assert len(client.calls) == MAX_TRIES

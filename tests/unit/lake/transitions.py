@@ -89,7 +89,7 @@ LEGAL: dict[Transition, tuple[str, ...]] = {
     force: ("DONE", "FAILED", "FAILED PUBLISH"),
     supersede: ("QUEUED", "RUNNING", "EXPIRED"),
 }
-AFTERWARDS = {
+AFTERWARDS: dict[Transition, State] = {
     claim: State.RUNNING,
     renew: State.RUNNING,
     release: State.QUEUED,

@@ -33,6 +33,7 @@ def test_pages_and_row_groups_hold_every_row(tmp_path: Path) -> None:
     # Then
     metadata = pq.read_metadata(path)
     assert [metadata.row_group(group).num_rows for group in range(2)] == [5000, rows]
+    assert metadata.metadata is not None
     assert metadata.metadata[b"key"] == b"value"
     assert metadata.created_by.startswith("ndjson-arrow version ")
     chunk = metadata.row_group(0).column(1)
