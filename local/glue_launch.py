@@ -121,7 +121,8 @@ def _write_spark_conf(settings: GlueSettings, folder: Path, job_conf: str, key: 
         "spark.driver.memory": "1500m",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Duser.timezone=UTC",
+        # A short run pays more for the second compiler than it gets back: a demo took 137 s of processor time, now 104.
+        "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -Duser.timezone=UTC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",

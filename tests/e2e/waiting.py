@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PATIENCE_SECONDS = 180.0
+PATIENCE_SECONDS = 600.0
 """Far more than any wait takes on an idle machine: a busy one must not fail a test."""
 
 

@@ -25,7 +25,7 @@ def test_a_hostile_file_costs_little(file: HostileFile) -> None:
 def test_every_limit_can_fail(change: dict[str, Any]) -> None:
     # Given a file that costs exactly what it may
     file = CORPUS[0]
-    cost = Cost(1000, 1000, file.peak_bytes, 1000, 20_000, 2000, 1.0, None)
+    cost = Cost(1000, 1000, file.peak_bytes, int(file.parquet_per_inflated * 1000), 20_000, 2000, 1.0, None)
     assert cost.problems(file) == []
 
     # When, Then

@@ -15,10 +15,11 @@ from tests.unit.docs.pages import CHECKOUT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CODE = ("batch_job", "cli", "infra", "lake", "local", "router", "streaming_job", "transform")
+CODE = ("batch_job", "cli", "infra", "lake", "local", "router", "streaming_job", "transform", "verify")
 ADVICE = re.compile(r"(?:^|run |: |or |['`])hybrid-router ([a-z]+)(?: ([a-z]+)\b)?([^'`;,]*)")
 """A command, its subcommand, and the rest up to the end of the quotation or of the clause."""
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+COMMANDS: Any = typer.main.get_command(app)
 
 
 def texts(source: str) -> Iterator[str]:
@@ -34,10 +35,9 @@ def texts(source: str) -> Iterator[str]:
 
 def unknown_advice(text: str) -> list[str]:
     """Commands and options of the text that the command line does not have."""
-    commands: Any = typer.main.get_command(app)
     unknown = []
     for first, second, rest in ADVICE.findall(text):
-        command = commands.commands.get(first)
+        command = COMMANDS.commands.get(first)
         if hasattr(command, "commands"):
             command = command.commands.get(second)
         if command is None:
