@@ -83,6 +83,13 @@ def test_failed_run_has_its_reason_in_one_line(glue, script, message):
     assert run["ErrorMessage"].startswith(message)
 
 
+def test_script_is_not_told_its_region_by_the_environment(glue):
+    # Given a cloud whose other processes have it in theirs
+    job = glue.job("import os; print([name for name in os.environ if 'REGION' in name])")
+    run = glue.run_to_end(job)
+    assert (glue.settings.logs / "job" / f"{run['Id']}.log").read_text() == "[]\n"
+
+
 def test_missing_script_fails_the_run_with_the_reason(glue):
     job = glue.job("")
     (glue.folder / "code" / "job.py").unlink()
