@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lake.settings.workers import WORKERS
+from lake.settings.workers import DPUS
 
 if TYPE_CHECKING:
     from lake.settings import Settings
@@ -14,8 +15,6 @@ MAX_ROUTE_CONCURRENCY = 10
 """Invocations of ``route`` at the same time: the event source's limit."""
 OTHER_FUNCTIONS = 9
 """The stage's functions besides ``route``, each with at least one invocation at the same time."""
-VCPUS_PER_DPU = 4
-"""A DPU is 4 vCPUs and 16 GB (https://aws.amazon.com/glue/pricing/)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +34,7 @@ class NeededQuota:
 def needed_quotas(settings: Settings) -> tuple[NeededQuota, ...]:
     """What this stage alone needs, when everything that its settings allow runs at the same time."""
     stream, batch = settings.stream, settings.batch
-    units = (
-        stream.max_workers * WORKERS[stream.worker_type] + batch.max_runs * batch.workers * WORKERS[batch.worker_type]
-    )
+    dpus = stream.max_workers * DPUS[stream.worker_type] + batch.max_runs * batch.workers * DPUS[batch.worker_type]
     return (
         NeededQuota(
             "lambda",
@@ -59,7 +56,7 @@ def needed_quotas(settings: Settings) -> tuple[NeededQuota, ...]:
             "glue",
             "L-08F3B322",
             "Max task DPUs per account",
-            -(-units // VCPUS_PER_DPU),
+            math.ceil(dpus),
             "batch.max_runs x batch.workers and stream.max_workers, each with its worker_type",
             "runs wait for a retry or get fewer workers, and the streaming job may not start",
         ),

@@ -18,6 +18,7 @@ from pathlib import Path
 from local import isolation
 from local.glue_launch import GlueSettings
 from local.glue_runs import GlueRuns
+from local.limits import Limits
 from local.own_requests import only_own_requests
 from local.processes import kill_followers
 
@@ -33,6 +34,8 @@ class EmulatorSettings:
     """The folder for all files of the cloud."""
     jars: tuple[str, ...]
     """Paths of Spark's S3 jars."""
+    limits: str
+    """Path of the file with the account's limits, which the owner may replace."""
     glue_minute_seconds: float
     """Seconds that a minute of a Glue job's timeout lasts."""
 
@@ -77,6 +80,7 @@ def main(settings_file: Path) -> None:
             runs=state / "runs",
             logs=state / "logs",
             jars=tuple(Path(jar) for jar in settings.jars),
+            limits=lambda: Limits.read(Path(settings.limits)),
             minute_seconds=settings.glue_minute_seconds,
         ),
         _assume_role,

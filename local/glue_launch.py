@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from local.isolation import AccessKey, environment_without_region
+from local.limits import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,6 +49,8 @@ class GlueSettings:
     """Each run has its log in it: ``<job>/<run id>.log``."""
     jars: tuple[Path, ...]
     """Spark's S3 jars."""
+    limits: Callable[[], Limits] = Limits
+    """The account's quotas of Glue, asked for each new run."""
     minute_seconds: float = 60.0
     """Seconds that a minute of a job's timeout lasts; tests make it shorter."""
 

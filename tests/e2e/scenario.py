@@ -54,8 +54,16 @@ class Scenario:
 
     def execute(self, machine: str, request: dict[str, Any]) -> dict[str, Any]:
         """Start an execution and wait for its end; returns its description."""
+        return self.ended(self.start(machine, request))
+
+    def start(self, machine: str, request: dict[str, Any]) -> str:
+        """Start an execution; returns its ARN."""
+        answer = self.deployment.sfn.start_execution(stateMachineArn=machine, input=json.dumps(request))
+        return str(answer["executionArn"])
+
+    def ended(self, arn: str) -> dict[str, Any]:
+        """Wait for the end of an execution; returns its description."""
         sfn = self.deployment.sfn
-        arn = sfn.start_execution(stateMachineArn=machine, input=json.dumps(request))["executionArn"]
 
         def ended() -> dict[str, Any] | None:
             execution: dict[str, Any] = sfn.describe_execution(executionArn=arn)
