@@ -50,7 +50,7 @@ def needed_quotas(settings: Settings) -> tuple[NeededQuota, ...]:
             "Max concurrent job runs per account",
             batch.max_runs + 1,
             "batch.max_runs, and the streaming job",
-            "runs wait for a retry, and the streaming job may not start",
+            "runs wait for a retry, and the streaming job starts later",
         ),
         NeededQuota(
             "glue",
@@ -58,6 +58,6 @@ def needed_quotas(settings: Settings) -> tuple[NeededQuota, ...]:
             "Max task DPUs per account",
             math.ceil(dpus),
             "batch.max_runs x batch.workers and stream.max_workers, each with its worker_type",
-            "runs wait for a retry or get fewer workers, and the streaming job may not start",
+            "runs wait for a retry or get fewer workers, and the streaming job starts later",
         ),
     )

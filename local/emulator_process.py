@@ -74,13 +74,17 @@ def main(settings_file: Path) -> None:
     raw = json.loads(settings_file.read_text())
     settings = EmulatorSettings(**{**raw, "jars": tuple(raw["jars"])})
     state = Path(settings.state)
+
+    def limits() -> Limits:
+        return Limits.read(Path(settings.limits))
+
     runs = GlueRuns(
         GlueSettings(
             endpoint=settings.endpoint,
             runs=state / "runs",
             logs=state / "logs",
             jars=tuple(Path(jar) for jar in settings.jars),
-            limits=lambda: Limits.read(Path(settings.limits)),
+            limits=limits,
             minute_seconds=settings.glue_minute_seconds,
         ),
         _assume_role,
@@ -92,7 +96,7 @@ def main(settings_file: Path) -> None:
 
     from local import emulator_patches  # noqa: PLC0415  (the emulator reads the environment when it is imported)
 
-    emulator_patches.install(runs, logs=state / "logs", runtime_dir=state / "lambda-runtime")
+    emulator_patches.install(runs, logs=state / "logs", runtime_dir=state / "lambda-runtime", limits=limits)
     asyncio.run(_serve(settings.socket, settings.port))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,11 @@ import duckdb
 
 from lake.ledger import State
 from lake.manifest import ObjectVersion
+from local.limits import Limits
 from tests.e2e.waiting import wait_for
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from cli.deployed_stack import DeployedStack
@@ -27,6 +30,15 @@ class Scenario:
 
     cloud: LocalCloud
     deployment: DeployedStack
+
+    @contextmanager
+    def limited(self, limits: Limits) -> Iterator[None]:
+        """The cloud has these limits until the block is left."""
+        self.cloud.limit(limits)
+        try:
+            yield
+        finally:
+            self.cloud.limit(Limits())
 
     def put(self, key: str, lines: list[str]) -> ObjectVersion:
         """Put an NDJSON file into the input bucket."""

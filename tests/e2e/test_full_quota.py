@@ -50,23 +50,19 @@ def test_without_room_for_a_run_both_lanes_wait(scenario: Scenario, tmp_path: Pa
     wait_for("the end of the streaming job", lambda: stream_has_ended(scenario))
     with fast_redelivery(scenario):
         # Given an account without room for any run
-        scenario.cloud.limit(Limits(glue_runs=0))
-        try:
+        with scenario.limited(Limits(glue_runs=0)):
             # When an urgent file arrives, and when the night begins with another one
             urgent = scenario.put(f"{DATASET}/urgent/a.ndjson", ['{"n": 1}'])
             waiting = scenario.put(f"{DATASET}/b.ndjson", ['{"n": 2}'])
             for file in (urgent, waiting):
                 scenario.wait_state(file, State.QUEUED)
             overnight = scenario.start(scenario.deployment.outputs.overnight, {"dataset": DATASET})
-            # Then both jobs are refused
+            # Then both jobs are refused, and the files wait
             for job in (resources.stream_job, resources.batch_job):
                 wait_for_refusal(scenario, job)
             for file in (urgent, waiting):
                 scenario.wait_state(file, State.QUEUED)
-        finally:
-            # When there is room again
-            scenario.cloud.limit(Limits())
-        # Then both files are converted, each in its lane
+        # When there is room again, then both files are converted, each in its lane
         assert scenario.wait_state(urgent, State.DONE).lane == "stream"
         execution = scenario.ended(overnight)
     assert execution["status"] == "SUCCEEDED", execution.get("cause")

@@ -42,6 +42,7 @@ NUMBERS = {
     "HeldWaitSeconds": "1",
     "HeldRounds": "3",
     "MaxAttempts": "2",
+    "IndexWaitSeconds": "0",
     "WatchSeconds": "1",
     "StopRounds": "2",
 }
