@@ -23,10 +23,14 @@ if TYPE_CHECKING:
 
 
 class SparkTasks:
-    """Each task is a partition of a Spark job; several threads may run jobs at the same time."""
+    """Each task is a partition of a Spark job; several threads may run jobs at the same time.
 
-    def __init__(self, spark: SparkSession) -> None:
+    ``region`` is that of the buckets.
+    """
+
+    def __init__(self, spark: SparkSession, region: str) -> None:
         self._context = spark.sparkContext
+        self._region = region
 
     def run(self, function: Digest, tasks: Sequence[Any]) -> Iterable[SideDigest]:
         """The function's result for each task.
@@ -39,12 +43,16 @@ class SparkTasks:
         if not tasks:
             return []
         try:
-            return self._context.parallelize(tasks, len(tasks)).mapPartitions(partial(_run, function)).collect()
+            return (
+                self._context.parallelize(tasks, len(tasks))
+                .mapPartitions(partial(_run, self._region, function))
+                .collect()
+            )
         except (Py4JError, PySparkException) as error:
             raise JobFailedError(failure_reason(str(error))) from error
 
 
-def _run(function: Digest, tasks: Iterable[Any]) -> Iterator[SideDigest]:
-    s3 = s3_client()
+def _run(region: str, function: Digest, tasks: Iterable[Any]) -> Iterator[SideDigest]:
+    s3 = s3_client(region)
     for task in tasks:
         yield function(s3, task)

@@ -65,7 +65,7 @@ def verify_dates(context: ConversionContext, which: str) -> int:
     last = last_settled_date(now, settled)
     effort = Effort(
         share=settings.verify.share,
-        run_tasks=SparkTasks(context.spark).run,
+        run_tasks=SparkTasks(context.spark, context.services.region).run,
         parallel_manifests=PARALLEL_MANIFESTS,
         find_place=False,
         stop_at=now + timedelta(minutes=settings.batch.run_timeout_minutes) * TIME_SHARE,

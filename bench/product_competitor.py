@@ -36,7 +36,18 @@ def plan_tasks(files: InputFiles, settings: ConvertSettings) -> list[Task]:
     splits = split_files(versions, compressed, settings.split_bytes)
     ratio = min(TASKS, len(versions)) * settings.target_file_bytes / sum(split.size for split in splits)
     return [
-        Task("bench", 1, Partition("bench", "2026-03-17", 0), number, task, (), "lake", "quarantine", settings)
+        Task(
+            "bench",
+            1,
+            Partition("bench", "2026-03-17", 0),
+            number,
+            task,
+            (),
+            "lake",
+            "quarantine",
+            "eu-central-1",
+            settings,
+        )
         for number, task in enumerate(pack_tasks(splits, settings.target_file_bytes, ratio))
     ]
 

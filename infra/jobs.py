@@ -129,6 +129,8 @@ class Jobs(Construct):
             **libraries,
             **resources.to_arguments(),
             "--settings": self._assets.settings.s3_object_url,
+            # Neither the driver nor a worker finds it in its environment (transform/clients.py).
+            "--region": Stack.of(self).region,
             "--enable-auto-scaling": "true",
             # From Glue 5.0 on, stdout and stderr go to <prefix>/output and <prefix>/error; --continuous-log-* is of
             # Glue 4.0 and earlier.

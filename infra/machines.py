@@ -31,6 +31,12 @@ NESTED_EXECUTION_RULE = "StepFunctionsGetEventsForStepFunctionsExecutionRule"
 """The EventBridge rule that tells Step Functions of a nested execution's end; AWS fixes its name
 (https://docs.aws.amazon.com/step-functions/latest/dg/connect-stepfunctions.html).
 """
+INDEX_WAIT_SECONDS = 5
+"""``overnight`` lets the index of open manifests catch up for this time before it plans.
+
+Usually it lags by less than a second, but AWS promises no bound (Amazon DynamoDB Developer Guide, "Using global
+secondary indexes"). What it still lacks then stays QUEUED for the next execution.
+"""
 RUN_JOB = ("glue:StartJobRun", "glue:GetJobRun", "glue:GetJobRuns", "glue:BatchStopJobRun")
 """What Step Functions needs to start a run, wait for its end, and stop it with the execution."""
 
@@ -141,6 +147,7 @@ class Machines(Construct):
                 **_function_arns(functions, "plan", "run_status", "settle", "catalog"),
                 "BatchJob": names.batch_job,
                 "Topic": topic.topic_arn,
+                "IndexWaitSeconds": str(INDEX_WAIT_SECONDS),
                 "HeldWaitSeconds": str(settings.batch.held_wait_seconds),
                 "HeldRounds": str(settings.batch.held_rounds),
                 "MaxAttempts": str(settings.batch.max_attempts),

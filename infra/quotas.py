@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lake.settings.workers import WORKERS
+from lake.settings.workers import DPUS
 
 if TYPE_CHECKING:
     from lake.settings import Settings
@@ -14,8 +15,6 @@ MAX_ROUTE_CONCURRENCY = 10
 """Invocations of ``route`` at the same time: the event source's limit."""
 OTHER_FUNCTIONS = 9
 """The stage's functions besides ``route``, each with at least one invocation at the same time."""
-VCPUS_PER_DPU = 4
-"""A DPU is 4 vCPUs and 16 GB (https://aws.amazon.com/glue/pricing/)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ def needed_quotas(settings: Settings) -> tuple[NeededQuota, ...]:
     """What this stage alone needs, when everything that its settings allow runs at the same time."""
     stream, batch = settings.stream, settings.batch
     batch_runs = settings.max_batch_runs
-    units = stream.max_workers * WORKERS[stream.worker_type] + batch_runs * batch.workers * WORKERS[batch.worker_type]
+    dpus = stream.max_workers * DPUS[stream.worker_type] + batch_runs * batch.workers * DPUS[batch.worker_type]
     return (
         NeededQuota(
             "lambda",
@@ -52,14 +51,14 @@ def needed_quotas(settings: Settings) -> tuple[NeededQuota, ...]:
             "Max concurrent job runs per account",
             batch_runs + 1,
             "batch.max_runs, a verification (verify.share above 0), and the streaming job",
-            "runs wait for a retry, and the streaming job may not start",
+            "runs wait for a retry, and the streaming job starts later",
         ),
         NeededQuota(
             "glue",
             "L-08F3B322",
             "Max task DPUs per account",
-            -(-units // VCPUS_PER_DPU),
+            math.ceil(dpus),
             "these runs x batch.workers and stream.max_workers, each with its worker_type",
-            "runs wait for a retry or get fewer workers, and the streaming job may not start",
+            "runs wait for a retry or get fewer workers, and the streaming job starts later",
         ),
     )

@@ -20,6 +20,7 @@ from local import isolation, spark_jars
 from local.deploy import deploy_assembly
 from local.emulator_process import EmulatorSettings, emulator_environment
 from local.errors import LocalCloudError
+from local.limits import Limits
 from local.processes import end_session
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
 _STATE_FOLDERS = ("s3", "runs", "tmp", "emulator", "lambda-runtime")
+_LIMITS = "emulator/limits.json"
 _MAX_START_SECONDS = 60
 _MAX_STOP_SECONDS = 10
 _MAX_LOG_CHARACTERS = 4000
@@ -96,8 +98,10 @@ class LocalCloud:
             listener = resources.enter_context(closing(_loopback_listener()))
             port = int(listener.getsockname()[1])
             log(f"starting the local cloud on 127.0.0.1:{port}")
+            limits = state_dir / _LIMITS
+            Limits().write(limits)
             settings = EmulatorSettings(
-                listener.fileno(), port, str(state_dir), tuple(map(str, jars)), glue_minute_seconds
+                listener.fileno(), port, str(state_dir), tuple(map(str, jars)), str(limits), glue_minute_seconds
             )
             key = isolation.AccessKey.random()
             cloud = cls(state_dir, port, key, _spawn(settings, key, state_dir, lock), resources.pop_all())
@@ -118,6 +122,10 @@ class LocalCloud:
             if service not in self._clients:
                 self._clients[service] = isolation.client(service, self.endpoint, self.access_key)
             return self._clients[service]
+
+    def limit(self, limits: Limits) -> None:
+        """Set the account's limits; they hold from the next request on."""
+        limits.write(self.state_dir / _LIMITS)
 
     def deploy(self, cdk_out: Path) -> dict[str, str]:
         """Deploy the cloud assembly in ``cdk_out`` unchanged; returns the outputs of its stacks by key.

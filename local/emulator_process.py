@@ -18,6 +18,7 @@ from pathlib import Path
 from local import isolation
 from local.glue_launch import GlueSettings
 from local.glue_runs import GlueRuns
+from local.limits import Limits
 from local.own_requests import only_own_requests
 from local.processes import kill_followers
 
@@ -33,6 +34,8 @@ class EmulatorSettings:
     """The folder for all files of the cloud."""
     jars: tuple[str, ...]
     """Paths of Spark's S3 jars."""
+    limits: str
+    """Path of the file with the account's limits, which the owner may replace."""
     glue_minute_seconds: float
     """Seconds that a minute of a Glue job's timeout lasts."""
 
@@ -71,12 +74,17 @@ def main(settings_file: Path) -> None:
     raw = json.loads(settings_file.read_text())
     settings = EmulatorSettings(**{**raw, "jars": tuple(raw["jars"])})
     state = Path(settings.state)
+
+    def limits() -> Limits:
+        return Limits.read(Path(settings.limits))
+
     runs = GlueRuns(
         GlueSettings(
             endpoint=settings.endpoint,
             runs=state / "runs",
             logs=state / "logs",
             jars=tuple(Path(jar) for jar in settings.jars),
+            limits=limits,
             minute_seconds=settings.glue_minute_seconds,
         ),
         _assume_role,
@@ -88,7 +96,7 @@ def main(settings_file: Path) -> None:
 
     from local import emulator_patches  # noqa: PLC0415  (the emulator reads the environment when it is imported)
 
-    emulator_patches.install(runs, logs=state / "logs", runtime_dir=state / "lambda-runtime")
+    emulator_patches.install(runs, logs=state / "logs", runtime_dir=state / "lambda-runtime", limits=limits)
     asyncio.run(_serve(settings.socket, settings.port))
 
 

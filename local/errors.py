@@ -13,5 +13,9 @@ class ConcurrentRunsExceededError(TerminalError):
     """A Glue job has as many live runs as its MaxConcurrentRuns allows."""
 
 
+class ResourceNumberLimitExceededError(TerminalError):
+    """The Glue runs of the account have used up one of its quotas."""
+
+
 class RefusedError(LocalCloudError):
     """A role or a service may not do what it tried; the message is AWS's sentence."""

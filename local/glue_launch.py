@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from local.isolation import REGION, AccessKey, isolated_environment
+from local.isolation import AccessKey, environment_without_region
+from local.limits import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,6 +49,8 @@ class GlueSettings:
     """Each run has its log in it: ``<job>/<run id>.log``."""
     jars: tuple[Path, ...]
     """Spark's S3 jars."""
+    limits: Callable[[], Limits] = Limits
+    """The account's quotas of Glue, asked for each new run."""
     minute_seconds: float = 60.0
     """Seconds that a minute of a job's timeout lasts; tests make it shorter."""
 
@@ -86,7 +89,7 @@ def prepare(
     start_module.write_text(_HIDE_CHECKOUT_SCRIPT.format(checkout=str(_CHECKOUT)))
     conf = _write_spark_conf(settings, folder, arguments.get("--conf", ""), key)
     python_path = [start_module.parent, *(module.parent if module.suffix == ".py" else module for module in modules)]
-    environment = isolated_environment(settings.endpoint, key) | {
+    environment = environment_without_region(settings.endpoint, key) | {
         "PYTHONPATH": ":".join(str(entry) for entry in python_path),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
@@ -129,7 +132,6 @@ def _write_spark_conf(settings: GlueSettings, folder: Path, job_conf: str, key: 
         "spark.sql.warehouse.dir": str(folder / "scratch" / "warehouse"),
         "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
         "spark.hadoop.fs.s3a.endpoint": settings.endpoint,
-        "spark.hadoop.fs.s3a.endpoint.region": REGION,
         "spark.hadoop.fs.s3a.path.style.access": "true",
         "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
         "spark.hadoop.fs.s3a.access.key": key.id,

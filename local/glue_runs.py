@@ -16,7 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from local.errors import ConcurrentRunsExceededError
+from lake.settings.workers import DPUS
+from local.errors import ConcurrentRunsExceededError, ResourceNumberLimitExceededError
 from local.glue_launch import Fetch, GlueSettings, merged_arguments, prepare
 from local.isolation import AccessKey
 from local.processes import end_session, kill_session
@@ -49,6 +50,8 @@ class GlueRuns:
         self._fetch = fetch
         self._lock = threading.Lock()
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._live: dict[str, dict[str, Any]] = {}
+        """Records of all jobs' runs that have not ended."""
 
     def start(self, job: Mapping[str, Any], request: Mapping[str, Any], runs: list[dict[str, Any]]) -> dict[str, Any]:
         """Add a run to ``runs`` and start it; returns its record in state STARTING.
@@ -57,15 +60,27 @@ class GlueRuns:
         ------
         ConcurrentRunsExceededError
             The job already has MaxConcurrentRuns live runs (a STOPPING one is live); nothing was started.
+        ResourceNumberLimitExceededError
+            With this run the account would have more live runs, or more DPUs, than its quotas allow.
         """
         limit = int((job.get("ExecutionProperty") or {}).get("MaxConcurrentRuns") or 1)
+        run = _new_record(job, request)
         with self._lock:
             if sum(run["JobRunState"] in LIVE_STATES for run in runs) >= limit:
                 raise ConcurrentRunsExceededError(f"Concurrent runs exceeded for {job['Name']}")
-            run = _new_record(job, request)
+            self._check_quotas(run)
             runs.insert(0, run)
+            self._live[run["Id"]] = run
         threading.Thread(target=self._run, args=(dict(job), run), daemon=True, name=run["Id"]).start()
         return run
+
+    def _check_quotas(self, new: Mapping[str, Any]) -> None:
+        limits, runs = self._settings.limits(), [*self._live.values(), new]
+        if len(runs) > limits.glue_runs:
+            message = f"Max concurrent job runs per account exceeded: {limits.glue_runs}"
+            raise ResourceNumberLimitExceededError(message)
+        if sum(map(_dpus, runs)) > limits.glue_dpus:
+            raise ResourceNumberLimitExceededError(f"Max task DPUs per account exceeded: {limits.glue_dpus:g}")
 
     def stop(self, run: dict[str, Any]) -> bool:
         """Kill the run: it becomes STOPPING, and STOPPED when its processes have ended.
@@ -141,6 +156,7 @@ class GlueRuns:
         now = time.time()
         with self._lock:
             self._processes.pop(run["Id"], None)
+            self._live.pop(run["Id"], None)
             stopped = run["JobRunState"] == "STOPPING"
             run["CompletedOn"] = run["LastModifiedOn"] = round(now, 3)
             run["ExecutionTime"] = int(now - run["StartedOn"])
@@ -152,6 +168,12 @@ class GlueRuns:
 def find_run(runs: Sequence[dict[str, Any]], run_id: str) -> dict[str, Any] | None:
     """The record of the run with this id, or None."""
     return next((run for run in runs if run["Id"] == run_id), None)
+
+
+def _dpus(run: Mapping[str, Any]) -> float:
+    if run.get("MaxCapacity"):
+        return float(run["MaxCapacity"])
+    return DPUS[str(run["WorkerType"])] * int(run["NumberOfWorkers"])
 
 
 def _max_minutes(run: Mapping[str, Any]) -> tuple[int, str]:

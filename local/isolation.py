@@ -71,11 +71,14 @@ def isolated_environment(endpoint: str, key: AccessKey, base: Mapping[str, str] 
 
     From ``base`` (default: the environment of this process) it keeps only what programs need to start.
     """
+    return environment_without_region(endpoint, key, base) | {"AWS_REGION": REGION, "AWS_DEFAULT_REGION": REGION}
+
+
+def environment_without_region(endpoint: str, key: AccessKey, base: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The same for a process that is not told its region: Glue documents no variable for it."""
     source = os.environ if base is None else base
     return {name: source[name] for name in _KEPT_VARIABLES if name in source} | {
         **key.environment,
-        "AWS_REGION": REGION,
-        "AWS_DEFAULT_REGION": REGION,
         "AWS_ENDPOINT_URL": endpoint,
         "AWS_CONFIG_FILE": _NOWHERE,
         "AWS_SHARED_CREDENTIALS_FILE": _NOWHERE,

@@ -31,10 +31,13 @@ settings.load_profile("repeatable")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     """S3 and DynamoDB over HTTP on loopback. The environment of this process leads to it, and nowhere else."""
     from local.cloud import LocalCloud
+    from local.limits import Limits
     from transform.clients import session
 
     before = dict(os.environ)
     with LocalCloud.start(tmp_path_factory.mktemp("cloud")) as cloud:
+        # These tests read in one process what they have written: `tests/e2e` has an index that lags.
+        cloud.limit(Limits(index_lag_seconds=0))
         for name in [name for name in os.environ if name.startswith("AWS_")]:
             del os.environ[name]
         os.environ.update(cloud.environment)

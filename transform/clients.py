@@ -1,4 +1,8 @@
-"""AWS clients of drivers and tasks: endpoint, region and credentials come from the environment."""
+"""AWS clients of drivers and tasks: credentials and endpoint come from the environment, the region from the caller.
+
+Glue documents no variable with the region for a job's processes, and S3 clients without one take us-east-1: boto3 then
+follows a redirect for each bucket, obstore fails. So every client here is opened for the job argument ``--region``.
+"""
 
 from __future__ import annotations
 
@@ -49,34 +53,40 @@ _SESSION_LOCK = threading.Lock()
 
 
 @cache
-def session() -> boto3.Session:
-    """The session of this process: its clients and readers share credentials, and one of them renews these for all."""
+def session(region: str) -> boto3.Session:
+    """The session of this process: its clients and readers share credentials, and one of them renews these for all.
+
+    Parameters
+    ----------
+    region
+        Of the deployment, which is the only one that a process uses.
+    """
     core = botocore.session.get_session()
     for variable, (setting, value) in METADATA_SETTINGS.items():
         if variable not in os.environ:
             core.set_config_variable(setting, value)
-    return boto3.Session(botocore_session=core)
+    return boto3.Session(botocore_session=core, region_name=region)
 
 
-def s3_client() -> S3Client:
+def s3_client(region: str) -> S3Client:
     """A thread-safe boto3 client."""
     with _SESSION_LOCK:
-        return session().client("s3", config=JOB_CLIENT_CONFIG)
+        return session(region).client("s3", config=JOB_CLIENT_CONFIG)
 
 
-def dynamodb_client() -> DynamoDBClient:
+def dynamodb_client(region: str) -> DynamoDBClient:
     """A thread-safe boto3 client that takes and returns plain Python values, as that of a resource does."""
     with _SESSION_LOCK:
-        return session().resource("dynamodb", config=JOB_CLIENT_CONFIG).meta.client
+        return session(region).resource("dynamodb", config=JOB_CLIENT_CONFIG).meta.client
 
 
-def glue_client() -> GlueClient:
+def glue_client(region: str) -> GlueClient:
     """A thread-safe boto3 client."""
     with _SESSION_LOCK:
-        return session().client("glue", config=JOB_CLIENT_CONFIG)
+        return session(region).client("glue", config=JOB_CLIENT_CONFIG)
 
 
-def object_store(bucket: str) -> S3Store:
+def object_store(region: str, bucket: str) -> S3Store:
     """A reader of one bucket that releases the interpreter's lock; the same endpoint and credentials as boto3.
 
     Raises
@@ -85,9 +95,8 @@ def object_store(bucket: str) -> S3Store:
         No credentials were found; a later call looks for them again.
     """
     with _SESSION_LOCK:
-        credentials = credential_provider(session())
+        credentials = credential_provider(session(region))
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    region = session().region_name or "us-east-1"
     if endpoint is None:
         return S3Store(bucket, region=region, credential_provider=credentials)
     return S3Store(

@@ -27,6 +27,8 @@ class JobServices:
     ledger: Ledger
     resources: ResourceNames
     settings: Settings
+    region: str
+    """The region of AWS of all resources."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def parse_arguments(argv: Iterable[str]) -> dict[str, str]:
 
 
 def open_services(arguments: Mapping[str, str]) -> JobServices:
-    """Clients from the environment, names and settings from the arguments.
+    """Clients of the region, names and settings: all from the arguments.
 
     Raises
     ------
@@ -51,15 +51,21 @@ def open_services(arguments: Mapping[str, str]) -> JobServices:
     InvalidSettingsError
         A setting is wrong; the error names its key and value.
     """
-    s3 = s3_client()
     resources = ResourceNames.from_arguments(arguments)
-    return JobServices(s3, Ledger.over(dynamodb_client(), resources.ledger_table), resources, _settings(s3, arguments))
+    region = _required(arguments, "region")
+    s3 = s3_client(region)
+    ledger = Ledger.over(dynamodb_client(region), resources.ledger_table)
+    return JobServices(s3, ledger, resources, _settings(s3, arguments), region)
 
 
 def _settings(s3: S3Client, arguments: Mapping[str, str]) -> Settings:
-    uri = arguments.get("settings")
-    if not uri:
-        raise InvalidInputError("the job argument --settings is missing: deploy the stack again, it sets all arguments")
+    uri = _required(arguments, "settings")
     if uri.startswith(("s3://", "s3a://")):
         return parse_settings(json.loads(read_uri(s3, uri)))
     return load_settings(Path(uri))
+
+
+def _required(arguments: Mapping[str, str], name: str) -> str:
+    if value := arguments.get(name):
+        return value
+    raise InvalidInputError(f"the job argument --{name} is missing: deploy the stack again, it sets all arguments")

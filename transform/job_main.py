@@ -16,6 +16,9 @@ from transform.job_arguments import open_services, parse_arguments
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+S3A_REGION = "spark.hadoop.fs.s3a.endpoint.region"
+"""Spark's own S3 client, which reads the inbox and writes the checkpoint of the stream lane."""
+
 
 def run_job(argv: Sequence[str], app_name: str, run: Callable[[ConversionContext, Mapping[str, str]], int]) -> int:
     """Parse the arguments, connect, open a Spark session and call ``run``; the exit code.
@@ -44,10 +47,10 @@ def _open_context(arguments: Mapping[str, str], app_name: str) -> ConversionCont
     # Imported and started only after the arguments are known to be valid: a wrong one is reported at once.
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
-    glue = glue_client()
+    glue = glue_client(services.region)
     jobs = (services.resources.batch_job, services.resources.stream_job)
     return ConversionContext(
-        spark=SparkSession.builder.appName(app_name).getOrCreate(),
+        spark=SparkSession.builder.appName(app_name).config(S3A_REGION, services.region).getOrCreate(),
         services=services,
         # Glue passes the id; a run that a person starts has none.
         run=arguments.get("JOB_RUN_ID") or f"manual-{datetime.now(UTC):%Y%m%dT%H%M%S%f}",

@@ -71,7 +71,7 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
     full = is_full(known, settings.column_limit)
     if full:
         settings = replace(settings, column_limit=min(settings.column_limit, len(known)))
-    source = Source()
+    source = Source.in_region(services.region)
     splits = split_files(files, _large_compressed(source, files, settings.split_bytes), settings.split_bytes)
     packed = _pack(source, splits, settings, None if dataset is None else dataset.output_ratio)
     tasks = tuple(
@@ -84,6 +84,7 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
             known,
             resources.lake_bucket,
             resources.quarantine_bucket,
+            services.region,
             settings,
         )
         for number, task_splits in enumerate(packed)

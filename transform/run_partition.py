@@ -29,8 +29,11 @@ def run_partition(tasks: Iterable[Task]) -> Iterator[TaskResult | TaskFault]:
     """
     for task in tasks:
         try:
-            with Uploads(s3_client()) as uploads, tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder:
-                yield run_task(task, Source(), uploads, Path(folder))
+            with (
+                Uploads(s3_client(task.region)) as uploads,
+                tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder,
+            ):
+                yield run_task(task, Source.in_region(task.region), uploads, Path(folder))
         except Exception as error:
             fault = fault_of(error)
             if fault is None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Self
 
 import obstore
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
@@ -36,15 +37,16 @@ class UnreadableFileError(TerminalError):
 class Source:
     """Reads ranges of object versions; thread-safe."""
 
-    def __init__(
-        self,
-        open_store: Callable[[str], S3Store] = object_store,
-        open_client: Callable[[], S3Client] = s3_client,
-    ) -> None:
+    def __init__(self, open_store: Callable[[str], S3Store], open_client: Callable[[], S3Client]) -> None:
         self._open_store = open_store
         self._open_client = open_client
         self._stores: dict[str, S3Store] = {}
         self._client: S3Client | None = None
+
+    @classmethod
+    def in_region(cls, region: str) -> Self:
+        """Reads buckets of this region of AWS."""
+        return cls(partial(object_store, region), partial(s3_client, region))
 
     def fetch(self, file: ObjectVersion, start: int, end: int) -> Buffer:
         """The bytes [start, end) of this version and of no other.

@@ -52,6 +52,8 @@ class Task:
     """Frozen per attempt: the same in every task of it."""
     lake_bucket: str
     quarantine_bucket: str
+    region: str
+    """Of all buckets: a Python worker finds it nowhere else."""
     settings: ConvertSettings
 
 

@@ -65,7 +65,7 @@ def send_duplicate_event(stack: DeployedStack, sent_file: SentFile) -> None:
     record = {
         "eventVersion": "2.1",
         "eventSource": "aws:s3",
-        "awsRegion": "us-east-1",
+        "awsRegion": stack.s3.meta.region_name,
         "eventTime": now,
         "eventName": "ObjectCreated:Put",
         "s3": {

@@ -8,6 +8,8 @@ MIB = 1 << 20
 GIB = 1 << 30
 WORKERS = {"G.025X": 2, "G.1X": 4, "G.2X": 8, "G.4X": 16, "G.8X": 32}
 """vCPUs of each worker type (AWS Glue, "Worker types"); each runs one task at a time."""
+DPUS = {"G.025X": 0.25, "G.1X": 1, "G.2X": 2, "G.4X": 4, "G.8X": 8}
+"""DPUs of each worker type (the same page): what Glue bills, and counts for the account's quota."""
 _MEMORY = {"G.025X": 4 * GIB, "G.1X": 16 * GIB, "G.2X": 32 * GIB, "G.4X": 64 * GIB, "G.8X": 128 * GIB}
 _OUTSIDE_HEAP = 5 / 16
 """Assumed share of memory outside the JVM: of a G.1X's 16 GB, the heap takes about 10 and its overhead 1.

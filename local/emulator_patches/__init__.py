@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from local.errors import LocalCloudError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from local.glue_runs import GlueRuns
+    from local.limits import Limits
 
 PINNED_VERSION = "1.5.33"
 
@@ -22,7 +24,7 @@ EmulatorValue = Any
 """A record, request or response of the emulator, which has no types."""
 
 
-def install(runs: GlueRuns, *, logs: Path, runtime_dir: Path) -> None:
+def install(runs: GlueRuns, *, logs: Path, runtime_dir: Path, limits: Callable[[], Limits]) -> None:
     """Apply all patches; call it before the emulator serves, and after its environment is set, which its import reads.
 
     Parameters
@@ -33,6 +35,8 @@ def install(runs: GlueRuns, *, logs: Path, runtime_dir: Path) -> None:
         The folder for the functions' logs and for the record of used permissions.
     runtime_dir
         An existing, empty folder for the packages that functions may import.
+    limits
+        The account's limits, asked for whenever one is needed.
 
     Raises
     ------
@@ -46,6 +50,7 @@ def install(runs: GlueRuns, *, logs: Path, runtime_dir: Path) -> None:
         bucket_policies,
         glue_jobs,
         identities,
+        index_lag,
         lambda_functions,
         objects,
         schedules,
@@ -58,5 +63,6 @@ def install(runs: GlueRuns, *, logs: Path, runtime_dir: Path) -> None:
     schedules.patch()
     objects.patch()
     bucket_policies.patch()
+    index_lag.patch(lambda: limits().index_lag_seconds)
     # Last: it wraps what the others replace.
     identities.patch(logs / "permissions.jsonl")

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from ministack.services import glue  # type: ignore[import-untyped]
 from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
 
-from local.errors import ConcurrentRunsExceededError
+from local.errors import ConcurrentRunsExceededError, ResourceNumberLimitExceededError
 from local.glue_runs import GlueRuns, find_run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from local.emulator_patches import EmulatorValue
+
+_CODES = {
+    ConcurrentRunsExceededError: "ConcurrentRunsExceededException",
+    ResourceNumberLimitExceededError: "ResourceNumberLimitExceededException",
+}
+"""AWS Glue Web API Reference, StartJobRun."""
 
 
 def patch(runs: GlueRuns) -> None:
@@ -53,8 +60,9 @@ def patch(runs: GlueRuns) -> None:
             return glue.error_response_json("EntityNotFoundException", f"Job {name} not found", 400)
         try:
             run = runs.start(glue._jobs[name], data, glue._job_runs[name])
-        except ConcurrentRunsExceededError as error:
-            return glue.error_response_json("ConcurrentRunsExceededException", str(error), 400)
+        except (ConcurrentRunsExceededError, ResourceNumberLimitExceededError) as error:
+            print(f"refused: a run of {name}: {error}", file=sys.stderr, flush=True)
+            return glue.error_response_json(_CODES[type(error)], str(error), 400)
         return glue.json_response({"JobRunId": run["Id"]})
 
     def batch_stop_job_run(data: dict[str, Any]) -> EmulatorValue:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from lake.errors import TransientError
 from lake.ledger import State
 from lake.manifest import Lane
 from lake.time import iso_utc, next_local_time
 from router.streaming import live_runs, start_run
+from router.telemetry import logger
 
 if TYPE_CHECKING:
     from lake.settings import StreamSettings
@@ -16,12 +18,14 @@ if TYPE_CHECKING:
 
 
 def start(services: Services) -> dict[str, Any]:
-    """Open a window until the next ``schedule.stream_end`` and make sure that a run exists."""
+    """Open a window until the next ``schedule.stream_end`` and make sure that a run exists, if quotas have room for it.
+
+    Without room the window is open all the same: ``watch`` tries again, and raises what keeps the run from starting.
+    """
     settings = services.settings
     until = next_local_time(settings.schedule.stream_end, settings.time_zone, services.clock())
     services.ledger.stream.open_window(iso_utc(until))
-    start_run(services)
-    return _status(services, running=True)
+    return _status(services, running=_start_if_possible(services))
 
 
 def watch(services: Services) -> dict[str, Any]:
@@ -43,16 +47,15 @@ def stop(services: Services) -> dict[str, Any]:
     """Request the run to end between two micro-batches; ``stopped`` once no run exists.
 
     Then the request is cleared, or the next run would end at once. Manifests that are still queued get a new run, which
-    ends when it has been idle.
+    ends when it has been idle; the sweep starts it if quotas have no room now.
     """
     if live_runs(services):
         services.ledger.stream.request_stop(True)
         return _status(services, running=True)
     services.ledger.stream.request_stop(False)
     queued, _ = _backlog(services)
-    if queued:
-        start_run(services)
-    return {**_status(services, running=bool(queued)), "stopped": True}
+    running = bool(queued) and _start_if_possible(services)
+    return {**_status(services, running=running), "stopped": True}
 
 
 def kill(services: Services) -> dict[str, Any]:
@@ -69,6 +72,16 @@ def is_spilling(settings: StreamSettings, backlog_bytes: int, before: bool) -> b
     if backlog_bytes > settings.high_mark_bytes:
         return True
     return before and backlog_bytes >= settings.low_mark_bytes
+
+
+def _start_if_possible(services: Services) -> bool:
+    """Whether a run exists now: not if the account's quotas have no room for it."""
+    try:
+        start_run(services)
+    except TransientError as error:
+        logger.warning("streaming run not started: it is tried again", error=str(error))
+        return False
+    return True
 
 
 def _backlog(services: Services) -> tuple[int, int]:

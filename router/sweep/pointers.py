@@ -25,28 +25,34 @@ def renew_pointers(repair: Repair) -> None:
     """Write one more pointer to each waiting manifest, and make sure that the streaming job runs.
 
     A pointer in the inbox may have been read already, so its presence proves nothing. But every pointer in the inbox
-    doubles the wait for the next one, so that the inbox stays small while no stream runs. Counts ``repointed``.
+    doubles the wait for the next one, so that the inbox stays small while no stream runs. The job is started by every
+    sweep that finds a waiting manifest: an account's quota can have room again long before the next pointer is due.
+    Counts ``repointed``.
     """
     services = repair.services
+    limit = timedelta(minutes=services.settings.sweep.pointer_minutes)
+    any_waiting = False
     for hint in services.ledger.manifests.open(Lane.STREAM, State.QUEUED):
         if repair.expired:
             break
         with repair.isolated("pointer", manifest_id=hint.id):
             row = services.ledger.manifests.get(hint.id)
-            if row is None or row.state != State.QUEUED or row.lane != Lane.STREAM or not _is_due(services, row):
+            if row is None or row.state != State.QUEUED or row.lane != Lane.STREAM:
+                continue
+            waited = services.clock() - datetime.fromisoformat(row.changed_at)
+            if waited < limit:
+                continue
+            any_waiting = True
+            if waited < limit * _wait_factor(services, row):
                 continue
             write_pointer(services, row.id)
             repair.counts["repointed"] += 1
             logger.warning("pointer renewed", manifest_id=row.id, queued_since=row.changed_at)
-    if repair.counts["repointed"] and ensure_running(services):
+    if any_waiting and ensure_running(services):
         logger.info("streaming run started")
 
 
-def _is_due(services: Services, row: ManifestRow) -> bool:
-    limit = timedelta(minutes=services.settings.sweep.pointer_minutes)
-    waiting = services.clock() - datetime.fromisoformat(row.changed_at)
-    if waiting < limit:
-        return False
+def _wait_factor(services: Services, row: ManifestRow) -> int:
+    """1 for one pointer in the inbox or none, then twice as much for each further one."""
     inbox = services.s3.list_objects_v2(Bucket=services.resources.control_bucket, Prefix=pointer_prefix(row.id))
-    doublings = max(inbox["KeyCount"] - 1, 0)
-    return waiting >= limit * (1 << doublings)
+    return 1 << max(inbox["KeyCount"] - 1, 0)

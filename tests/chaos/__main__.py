@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from local.cloud import LocalCloud
+from local.limits import Limits
 from tests.chaos.glue_history import HISTORIES, run_glue_history
 from tests.chaos.pool_worker import connect_to, play
 from tests.chaos.processes import clients
@@ -38,6 +39,7 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     end = HISTORIES if options.glue < 0 else min(options.first + options.glue, HISTORIES)
     with tempfile.TemporaryDirectory(prefix="chaos-") as folder, LocalCloud.start(Path(folder)) as cloud:
+        cloud.limit(Limits(index_lag_seconds=0))
         connect_to(cloud.environment)
         bad = _histories(options.histories, options.seed, cloud.environment, log=options.log)
         shared = clients()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from infra.jobs import SPARK_SETTINGS
 from lake.settings import dump_settings
+from local.isolation import REGION
 from tests.chaos.glue_process import PLAN_VARIABLE
 from tests.chaos.world import EXPECTED_ERRORS, World
 
@@ -70,6 +71,7 @@ class GlueWorld(World):
                 DefaultArguments={
                     **self.resources.to_arguments(),
                     "--settings": f"s3://{control}/assets/settings.json",
+                    "--region": REGION,
                     "--extra-py-files": f"s3://{control}/assets/product.zip,s3://{control}/assets/chaos.zip",
                     "--conf": self.spark_conf({}),
                     "--job": job,

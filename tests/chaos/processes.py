@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import boto3
-
+from local.isolation import REGION
 from tests.chaos.injection import Fault, Injector, Killed
-from transform.clients import JOB_CLIENT_CONFIG, s3_client
+from transform.clients import dynamodb_client, s3_client
 
 if TYPE_CHECKING:
     from tests.chaos.world import World
@@ -45,5 +44,5 @@ class Process:
 
 @cache
 def clients() -> Clients:
-    """Configured by the environment, like those of every process of the product."""
-    return Clients(s3_client(), boto3.Session().resource("dynamodb", config=JOB_CLIENT_CONFIG).meta.client)
+    """Configured like those of every process of the product."""
+    return Clients(s3_client(REGION), dynamodb_client(REGION))

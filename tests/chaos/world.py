@@ -16,7 +16,7 @@ import batch_job.main
 from lake.errors import HybridRouterError
 from lake.ledger import Ledger
 from lake.resource_names import ResourceNames
-from local.isolation import BUCKET_PLACE
+from local.isolation import BUCKET_PLACE, REGION
 from router.plan.handler import plan
 from router.promote.handler import promote
 from router.reprocess.handler import reprocess
@@ -239,7 +239,7 @@ class World:
 
     def _context(self, run: str) -> ConversionContext:
         spark: Any = InlineSpark(self.random, self.before_tasks)
-        services = JobServices(self.clients.s3, self.ledger(), self.resources, self.settings)
+        services = JobServices(self.clients.s3, self.ledger(), self.resources, self.settings, REGION)
         return ConversionContext(spark, services, run, self.clock, self._has_ended, self.log.append, self._pass_time)
 
     def _has_ended(self, run: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,11 @@ import duckdb
 
 from lake.ledger import State
 from lake.manifest import ObjectVersion
+from local.limits import Limits
 from tests.e2e.waiting import wait_for
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from cli.deployed_stack import DeployedStack
@@ -27,6 +30,15 @@ class Scenario:
 
     cloud: LocalCloud
     deployment: DeployedStack
+
+    @contextmanager
+    def limited(self, limits: Limits) -> Iterator[None]:
+        """The cloud has these limits until the block is left."""
+        self.cloud.limit(limits)
+        try:
+            yield
+        finally:
+            self.cloud.limit(Limits())
 
     def put(self, key: str, lines: list[str]) -> ObjectVersion:
         """Put an NDJSON file into the input bucket."""
@@ -54,8 +66,16 @@ class Scenario:
 
     def execute(self, machine: str, request: dict[str, Any]) -> dict[str, Any]:
         """Start an execution and wait for its end; returns its description."""
+        return self.ended(self.start(machine, request))
+
+    def start(self, machine: str, request: dict[str, Any]) -> str:
+        """Start an execution; returns its ARN."""
+        answer = self.deployment.sfn.start_execution(stateMachineArn=machine, input=json.dumps(request))
+        return str(answer["executionArn"])
+
+    def ended(self, arn: str) -> dict[str, Any]:
+        """Wait for the end of an execution; returns its description."""
         sfn = self.deployment.sfn
-        arn = sfn.start_execution(stateMachineArn=machine, input=json.dumps(request))["executionArn"]
 
         def ended() -> dict[str, Any] | None:
             execution: dict[str, Any] = sfn.describe_execution(executionArn=arn)

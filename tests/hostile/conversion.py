@@ -114,7 +114,7 @@ def _convert(file: HostileFile, count: int, folder: Path) -> Cost:
     else:
         known = tuple(f"known{number}" for number in range(file.known_columns))
         partition = Partition("orders", "2026-11-01", 0)
-        task = Task("m", 1, partition, 0, splits, known, "lake", "quarantine", ConvertSettings())
+        task = Task("m", 1, partition, 0, splits, known, "lake", "quarantine", "eu-central-1", ConvertSettings())
         with Uploads(LocalSink(outputs).as_client()) as uploads:
             result = run_task(task, source, uploads, folder)
         inflated = sum(split.bytes for split in result.splits)

@@ -18,7 +18,7 @@ from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id, write_
 from lake.partition import Partition
 from lake.resource_names import ResourceNames
 from lake.settings import Settings
-from local.isolation import BUCKET_PLACE
+from local.isolation import BUCKET_PLACE, REGION
 from transform.clients import s3_client
 from transform.context import ConversionContext, JobServices
 from transform.convert import convert
@@ -73,14 +73,15 @@ class ConversionWorld:
             f"{name}-batch",
             f"{name}_lake",
         )
-        s3 = s3_client()
+        s3 = s3_client(REGION)
         for bucket in (resources.input_bucket, *resources.output_buckets, resources.control_bucket):
             s3.create_bucket(Bucket=bucket, CreateBucketConfiguration=BUCKET_PLACE)
         if versions:
             s3.put_bucket_versioning(Bucket=resources.input_bucket, VersioningConfiguration={"Status": "Enabled"})
         dynamodb = boto3.resource("dynamodb").meta.client
         create_ledger_table(dynamodb, resources.ledger_table)
-        return cls(JobServices(s3, Ledger.over(dynamodb, resources.ledger_table), resources, Settings("test")))
+        ledger = Ledger.over(dynamodb, resources.ledger_table)
+        return cls(JobServices(s3, ledger, resources, Settings("test"), REGION))
 
     def configure(self, section: str, **changes: Any) -> None:
         """Change settings of one section: ``convert``, ``stream``, ``batch``, ..."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from local.cloud import LocalCloud
+from local.limits import Limits
 from tests.chaos.pool_worker import connect_to
 from tests.load.control_plane import compare_with_old_manifests
 from tests.load.lanes import batch_load, stream_load
@@ -47,6 +48,7 @@ def main(argv: list[str]) -> int:
     if unknown := set(options.names) - set(LOAD_TESTS):
         parser.error(f"unknown load tests: {', '.join(sorted(unknown))}; choose from {', '.join(LOAD_TESTS)}")
     with tempfile.TemporaryDirectory(prefix="load-") as folder, LocalCloud.start(Path(folder) / "cloud") as cloud:
+        cloud.limit(Limits(index_lag_seconds=0))
         connect_to(cloud.environment)
         passed = [LOAD_TESTS[name](options, cloud, Path(folder)) for name in options.names or LOAD_TESTS]
     return 0 if all(passed) else 1

@@ -50,7 +50,6 @@ class _FolderSource(Source):
 
     def __init__(self, folder: Path) -> None:
         self._folder_store = LocalStore(str(folder))
-        super().__init__()
 
     def fetch(self, file: ObjectVersion, start: int, end: int) -> Buffer:
         return self._folder_store.get_range(file.key, start=start, end=end)
@@ -85,7 +84,18 @@ def large_file_load(folder: Path, size: int) -> LargeFileConversion:
     started = time.monotonic()
     for number, part in enumerate(tasks):
         reset_peak_bytes()
-        task = Task("m", 1, Partition("orders", "2026-01-01", 0), number, part, (), "lake", "quarantine", settings)
+        task = Task(
+            "m",
+            1,
+            Partition("orders", "2026-01-01", 0),
+            number,
+            part,
+            (),
+            "lake",
+            "quarantine",
+            "eu-central-1",
+            settings,
+        )
         scratch = folder / f"task-{number}"
         scratch.mkdir()
         with Uploads(_DiscardingS3()) as uploads:  # type: ignore[arg-type]

@@ -184,7 +184,7 @@ class World:
     def transform(self, actor: Actor | None) -> JobServices:
         """The data plane as an actor sees it."""
         s3, dynamodb = (self._client(actor, client) for client in (self.s3, self.dynamodb))
-        return JobServices(s3, Ledger.over(dynamodb, "ledger"), RESOURCES, self.settings)
+        return JobServices(s3, Ledger.over(dynamodb, "ledger"), RESOURCES, self.settings, "eu-central-1")
 
     def run_is_terminal(self, run: str) -> bool:
         """Whether Glue reports a run as ended. A run has the name of its actor, and a number after ``/`` if the actor

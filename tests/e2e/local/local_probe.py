@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from local.isolation import REGION
 from tests.e2e.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ class Probe:
         return self.cloud.client(service)
 
     def start_run(self, job: str, timeout: int | None = None, **arguments: str) -> str:
-        given = {f"--{name.replace('_', '-')}": value for name, value in arguments.items()}
+        given = {f"--{name.replace('_', '-')}": value for name, value in {"region": REGION, **arguments}.items()}
         limit = {"Timeout": timeout} if timeout else {}
         return str(self.client("glue").start_job_run(JobName=job, Arguments=given, **limit)["JobRunId"])
 

@@ -19,14 +19,16 @@ if task == "hang":
         os.setpgid(0, 0)
         while True:
             time.sleep(1)
-    boto3.client("s3").put_object(Bucket=bucket, Key=key, Body=json.dumps([os.getpid(), child]).encode())
+    boto3.client("s3", region_name=arguments["--region"]).put_object(
+        Bucket=bucket, Key=key, Body=json.dumps([os.getpid(), child]).encode()
+    )
     while True:
         time.sleep(1)
 if task == "look":
     import boto3
 
     bucket, key = arguments["--started"].split("/", 1)
-    s3 = boto3.client("s3")
+    s3 = boto3.client("s3", region_name=arguments["--region"])
     seen = {
         "endpoint": s3.meta.endpoint_url,
         "access_key": boto3.Session().get_credentials().access_key,
@@ -38,6 +40,7 @@ if task == "spark":
     import extra_module
     from pyspark.sql import SparkSession
 
-    spark = SparkSession.builder.getOrCreate()
+    s3a_region = "spark.hadoop.fs.s3a.endpoint.region"
+    spark = SparkSession.builder.config(s3a_region, arguments["--region"]).getOrCreate()
     lines = spark.read.text(arguments["--source"])
     lines.selectExpr(f"upper(value) || '{extra_module.SUFFIX}' as line").write.parquet(arguments["--target"])

@@ -38,6 +38,10 @@ PATCH_POINTS = [
     ("services.eventbridge", "_parse_cron_fields", ["expr"]),
     ("services.s3", "_dispatch", ["method", "bucket", "key", "headers", "body", "query_params"]),
     ("services.eventbridge", "_cron_next_fire", ["fields", "after_dt"]),
+    ("services.dynamodb", "_set_item", ["table", "pk_val", "sk_val", "item"]),
+    ("services.dynamodb", "_remove_item", ["table", "pk_val", "sk_val"]),
+    ("services.dynamodb", "_query", ["data"]),
+    ("services.dynamodb", "_scan", ["data"]),
 ]
 
 

@@ -12,7 +12,7 @@ from local.processes import has_ended
 from tests.e2e.waiting import wait_for
 
 
-def test_spark_job_reads_and_writes_s3_without_any_setting_of_its_own(probe):
+def test_spark_job_reads_and_writes_s3_with_no_setting_of_its_own_but_the_region(probe):
     # Given a file, and a zip with a module for the job
     s3, bucket = probe.client("s3"), probe.outputs["Bucket"]
     archive = io.BytesIO()

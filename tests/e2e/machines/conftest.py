@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from local.isolation import BUCKET_PLACE
+from local.isolation import BUCKET_PLACE, REGION
 from tests.e2e.waiting import wait_for
 from tests.roles import create_unlimited_role
 
@@ -42,6 +42,7 @@ NUMBERS = {
     "HeldWaitSeconds": "1",
     "HeldRounds": "3",
     "MaxAttempts": "2",
+    "IndexWaitSeconds": "0",
     "WatchSeconds": "1",
     "StopRounds": "2",
 }
@@ -121,7 +122,7 @@ def deployed_machines(cloud: LocalCloud) -> StubbedMachines:
         Name=JOB,
         Role=role,
         Command={"Name": "glueetl", "ScriptLocation": f"s3://{BUCKET}/job.py"},
-        DefaultArguments={"--stubs": BUCKET},
+        DefaultArguments={"--stubs": BUCKET, "--region": REGION},
         ExecutionProperty={"MaxConcurrentRuns": 2},
         Timeout=5,
     )

@@ -7,7 +7,7 @@ import boto3
 
 arguments = dict(zip(sys.argv[1::2], sys.argv[2::2], strict=False))
 bucket = arguments["--stubs"]
-s3 = boto3.client("s3")
+s3 = boto3.client("s3", region_name=arguments["--region"])
 runs = s3.list_objects_v2(Bucket=bucket, Prefix="job/calls/")["KeyCount"]
 s3.put_object(
     Bucket=bucket,

@@ -52,7 +52,7 @@ def test_a_wrong_input_ends_with_one_sentence(stubbed: StubbedMachines, request_
     # Given a plan that rejects its input.
     stubbed.set_answers("stub-plan", {"raise": "InvalidInputError", "message": "datset is unknown: set dataset"})
     end = stubbed.run("overnight", request_)
-    # Then the execution fails in its first state with exactly this sentence.
+    # Then the execution fails in its first task with exactly this sentence.
     assert (end["status"], end["error"]) == ("FAILED", "InvalidInputError")
     assert end["cause"] == "datset is unknown: set dataset"
     # And an input that is not an object reaches the plan as an unknown field.

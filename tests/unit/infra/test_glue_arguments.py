@@ -14,7 +14,7 @@ from lake.resource_names import ResourceNames
 if TYPE_CHECKING:
     from tests.unit.infra.conftest import Assembly
 
-OWN = {"--settings", *(f"--{item.name}" for item in fields(ResourceNames))}
+OWN = {"--region", "--settings", *(f"--{item.name}" for item in fields(ResourceNames))}
 """Arguments that only our own code reads."""
 PARAMETERS = "https://docs.aws.amazon.com/glue/latest/dg/aws-glue-programming-etl-glue-arguments.html"
 LIBRARIES = "https://docs.aws.amazon.com/glue/latest/dg/aws-glue-programming-python-libraries.html"

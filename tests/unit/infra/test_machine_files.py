@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from infra.machines import INDEX_WAIT_SECONDS
 from lake import errors
 
 if TYPE_CHECKING:
@@ -149,9 +150,11 @@ def test_every_lambda_call_has_the_retry_of_the_one_source(file: Path) -> None:
 
 
 @machine_files
-def test_the_first_state_tells_a_person_what_was_wrong_with_the_input(file: Path) -> None:
+def test_the_first_task_tells_a_person_what_was_wrong_with_the_input(file: Path) -> None:
     machine = read(file)
     first = machine["States"][machine["StartAt"]]
+    if first["Type"] == "Wait":
+        first = machine["States"][first["Next"]]
     if file.name == "stream_window.asl.json":
         # It ignores its input.
         assert "$states.input" not in json.dumps(first)
@@ -187,6 +190,7 @@ def test_the_stack_fills_in_every_placeholder_and_no_other(file: Path, other_ass
 
 def test_numbers_come_from_the_settings(assembly: Assembly) -> None:
     overnight = assembly.one("AWS::StepFunctions::StateMachine", "MachinesOvernight")["DefinitionSubstitutions"]
+    assert overnight["IndexWaitSeconds"] == str(INDEX_WAIT_SECONDS)
     assert overnight["HeldRounds"] == str(assembly.settings.batch.held_rounds)
     assert overnight["HeldWaitSeconds"] == str(assembly.settings.batch.held_wait_seconds)
     window = assembly.one("AWS::StepFunctions::StateMachine", "MachinesStreamWindow")["DefinitionSubstitutions"]

@@ -3,48 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
-import time
-from typing import TYPE_CHECKING
 
 import pytest
 
 from local.errors import ConcurrentRunsExceededError
-from local.glue_launch import GlueSettings, merged_arguments
-from local.glue_runs import LIVE_STATES, GlueRuns, find_run
-from local.isolation import AccessKey
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-
-class GlueHarness:
-    """Glue runs with scripts from a folder that takes the place of a bucket."""
-
-    def __init__(self, folder: Path, minute_seconds: float = 60.0) -> None:
-        self.folder = folder
-        self.records: list[dict] = []
-        self.settings = GlueSettings("http://127.0.0.1:9", folder / "runs", folder / "logs", (), minute_seconds)
-        self.runs = GlueRuns(self.settings, lambda *_: AccessKey("ASIAJOB", "secret", "token"), self._fetch)
-
-    def _fetch(self, _access_key: AccessKey, bucket: str, key: str, target: Path) -> None:
-        shutil.copy(self.folder / bucket / key, target)
-
-    def job(self, script: str, **properties) -> dict:
-        (self.folder / "code").mkdir(exist_ok=True)
-        (self.folder / "code" / "job.py").write_text(script)
-        command = {"Name": properties.pop("kind", "glueetl"), "ScriptLocation": "s3://code/job.py"}
-        return {"Name": "job", "Role": "role", "Command": command, **properties}
-
-    def run_to_end(self, job: dict, **request) -> dict:
-        return self.wait_for_end(self.runs.start(job, request, self.records))
-
-    def wait_for_end(self, run: dict) -> dict:
-        deadline = time.monotonic() + 180
-        while run["JobRunState"] in LIVE_STATES:
-            assert time.monotonic() < deadline, run
-            time.sleep(0.02)
-        return run
+from local.glue_launch import merged_arguments
+from local.glue_runs import LIVE_STATES, find_run
+from tests.unit.local.glue_harness import GlueHarness
 
 
 @pytest.fixture
@@ -81,6 +46,13 @@ def test_failed_run_has_its_reason_in_one_line(glue, script, message):
     run = glue.run_to_end(glue.job(script))
     assert run["JobRunState"] == "FAILED"
     assert run["ErrorMessage"].startswith(message)
+
+
+def test_script_is_not_told_its_region_by_the_environment(glue):
+    # Given a cloud whose other processes have it in theirs
+    job = glue.job("import os; print([name for name in os.environ if 'REGION' in name])")
+    run = glue.run_to_end(job)
+    assert (glue.settings.logs / "job" / f"{run['Id']}.log").read_text() == "[]\n"
 
 
 def test_missing_script_fails_the_run_with_the_reason(glue):

@@ -23,12 +23,16 @@ class FakeGlue:
         self.runs: dict[str, dict[str, str]] = {}
         self.tables: dict[str, dict[str, Any]] = {}
         self.before_update = lambda: None
+        self.quota_is_full = False
+        """Other jobs of the account use up its quota of runs or DPUs."""
         self._numbers = itertools.count(1)
 
     def start_job_run(self, JobName: str) -> dict[str, str]:  # noqa: N803
         runs = self.runs.setdefault(JobName, {})
         if LIVE & set(runs.values()):
             raise self._error("ConcurrentRunsExceededException", "StartJobRun")
+        if self.quota_is_full:
+            raise self._error("ResourceNumberLimitExceededException", "StartJobRun")
         run = f"jr_{next(self._numbers)}"
         runs[run] = "RUNNING"
         return {"JobRunId": run}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lake.errors import InvalidInputError
+from lake.errors import InvalidInputError, TransientError
 from lake.manifest import Lane
 from lake.settings import parse_settings
 from router.stream_control.control import is_spilling
@@ -39,6 +39,21 @@ def test_a_window_opens_until_its_local_end(deployment: Deployment) -> None:
 def test_starting_twice_starts_one_run(deployment: Deployment) -> None:
     act(deployment, "start")
     act(deployment, "start")
+    assert runs(deployment) == ["RUNNING"]
+
+
+def test_a_window_without_room_for_a_run_is_open_and_watched(deployment: Deployment) -> None:
+    # Given: the night's runs still use up the account's quota
+    deployment.glue.quota_is_full = True
+    # When the window begins, then it is open
+    assert act(deployment, "start") == {"running": False, "windowOver": False, "stopped": True}
+    assert deployment.ledger.stream.get().window_until == "2026-11-20T19:15:00.000+00:00"
+    # When it is watched, then people learn of it
+    with pytest.raises(TransientError, match="Glue has no room to start the streaming job"):
+        act(deployment, "watch")
+    # When there is room again, then the run starts
+    deployment.glue.quota_is_full = False
+    assert act(deployment, "watch")["running"]
     assert runs(deployment) == ["RUNNING"]
 
 
@@ -83,6 +98,17 @@ def test_work_that_is_left_after_the_stop_gets_a_run_without_a_stop_request(depl
     deployment.queued("urgent.json", lane=Lane.STREAM)
     assert act(deployment, "stop")["stopped"]
     assert runs(deployment) == ["FAILED", "RUNNING"]
+    assert not deployment.ledger.stream.get().stop_requested
+
+
+def test_a_stop_without_room_for_the_work_that_is_left_ends_the_window(deployment: Deployment) -> None:
+    act(deployment, "start")
+    act(deployment, "stop")
+    fail_runs(deployment)
+    deployment.queued("urgent.json", lane=Lane.STREAM)
+    deployment.glue.quota_is_full = True
+    # The sweep starts a run when there is room.
+    assert act(deployment, "stop") == {"running": False, "windowOver": False, "stopped": True}
     assert not deployment.ledger.stream.get().stop_requested
 
 

@@ -27,7 +27,7 @@ NOT_TILED = "do not cover it exactly once"
 
 
 def task(number: int, *splits: Split) -> Task:
-    return Task("m", 1, PARTITION, number, splits, (), "lake", "quarantine", ConvertSettings())
+    return Task("m", 1, PARTITION, number, splits, (), "lake", "quarantine", "eu-central-1", ConvertSettings())
 
 
 def counted(split: Split, rows: int, **changes: object) -> SplitResult:

@@ -20,21 +20,34 @@ from transform.source import Source
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+REGION = "eu-central-1"
 FILE = ObjectVersion("input", "orders/a.ndjson", "e", 10, "2026-11-22T10:00:00Z")
 
 
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A process on Glue: its credentials come from a service, none are in the environment."""
+    """A process on Glue: its credentials come from a service, and no region is in the environment."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
     monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
     clients.session.cache_clear()
     yield
     clients.session.cache_clear()
+
+
+def test_every_client_and_reader_uses_the_region_of_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a process without a region in its environment, as on Glue.
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    # When it opens each kind of client.
+    opened = (clients.s3_client(REGION), clients.dynamodb_client(REGION), clients.glue_client(REGION))
+    # Then all of them, and the reader, which follows no redirect to another region, are of the job's region.
+    assert [client.meta.region_name for client in opened] == [REGION] * 3
+    assert clients.object_store(REGION, "input").config["region"] == REGION
 
 
 def test_all_clients_of_a_process_share_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,31 +64,31 @@ def test_all_clients_of_a_process_share_its_session(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(botocore.credentials.CredentialResolver, "load_credentials", counted)
     # When two tasks open their clients and readers, one after the other.
     for _ in range(2):
-        clients.s3_client()
-        clients.object_store("input")
+        clients.s3_client(REGION)
+        clients.object_store(REGION, "input")
     # Then the credentials were looked for once.
     assert len(asked) == 1
 
 
 def test_the_metadata_service_may_be_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    core = clients.session()._session
+    core = clients.session(REGION)._session
     assert core.get_config_variable("metadata_service_num_attempts") == 5
     assert core.get_config_variable("metadata_service_timeout") == 2
     # And who sets the environment decides.
     monkeypatch.setenv("AWS_METADATA_SERVICE_NUM_ATTEMPTS", "7")
     clients.session.cache_clear()
-    assert clients.session()._session.get_config_variable("metadata_service_num_attempts") == 7
+    assert clients.session(REGION)._session.get_config_variable("metadata_service_num_attempts") == 7
 
 
 def test_missing_credentials_are_a_fault_of_the_environment() -> None:
     with pytest.raises(NoCredentialsError) as error:
-        clients.object_store("input")
+        clients.object_store(REGION, "input")
     assert judge(error.value) == Fault.ENVIRONMENT
 
 
 def test_a_read_without_credentials_is_tried_again() -> None:
     with pytest.raises(TransientError, match="Unable to locate credentials") as error:
-        Source().fetch(FILE, 0, 10)
+        Source.in_region(REGION).fetch(FILE, 0, 10)
     fault = fault_of(error.value)
     assert fault is not None
     assert "there are no valid credentials" in fault.cause
@@ -83,11 +96,11 @@ def test_a_read_without_credentials_is_tried_again() -> None:
 
 def test_a_process_that_once_had_no_credentials_looks_for_them_again(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NoCredentialsError):
-        clients.object_store("input")
+        clients.object_store(REGION, "input")
     # When the service answers later.
     found = botocore.credentials.Credentials("key", "secret")
     monkeypatch.setattr(botocore.credentials.CredentialResolver, "load_credentials", lambda _: found)
-    assert clients.object_store("input")
+    assert clients.object_store(REGION, "input")
 
 
 def test_readers_ask_again_before_botocores_credentials_end() -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from transform.context import ConversionContext
 
+REGION = "eu-central-1"
 RESOURCES = ResourceNames("input", "lake", "quarantine", "control", "ledger", "stream-job", "batch-job", "catalog")
 
 
@@ -31,12 +32,16 @@ def applications(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             started.append(name)
             return self
 
+        def config(self, key: str, value: str) -> Builder:
+            assert (key, value) == ("spark.hadoop.fs.s3a.endpoint.region", REGION)
+            return self
+
         def getOrCreate(self) -> str:  # noqa: N802
             return "session"
 
     monkeypatch.setattr(pyspark.sql, "SparkSession", SimpleNamespace(builder=Builder()))
-    monkeypatch.setattr(job_main, "open_services", lambda _: SimpleNamespace(resources=RESOURCES))
-    monkeypatch.setattr(job_main, "glue_client", lambda: None)
+    monkeypatch.setattr(job_main, "open_services", lambda _: SimpleNamespace(resources=RESOURCES, region=REGION))
+    monkeypatch.setattr(job_main, "glue_client", lambda _: None)
     return started
 
 
@@ -94,8 +99,22 @@ def test_a_missing_argument_is_reported_before_spark_is_started(
     from transform.job_arguments import open_services
 
     monkeypatch.setattr(job_main, "open_services", open_services)
-    monkeypatch.setattr("transform.job_arguments.s3_client", lambda: None)
     # When / Then
     assert job_main.run_job(["--lake_bucket", "lake"], "app", lambda *_: 0) == 1
     assert "the job argument --input_bucket is missing" in capsys.readouterr().err
+    assert applications == []
+
+
+def test_a_job_without_a_region_is_refused(
+    applications: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given the real services, and the arguments of a deployment before --region
+    from transform.job_arguments import open_services
+
+    monkeypatch.setattr(job_main, "open_services", open_services)
+    monkeypatch.setenv("AWS_REGION", REGION)
+    names = [word for pair in RESOURCES.to_arguments().items() for word in pair]
+    # When / Then
+    assert job_main.run_job(names, "app", lambda *_: 0) == 1
+    assert "the job argument --region is missing: deploy the stack again" in capsys.readouterr().err
     assert applications == []

@@ -41,7 +41,9 @@ def converted_ratio(files: Sequence[ObjectVersion], folder: Path) -> float:
     lake = folder / "lake"
     lake.mkdir()
     whole = tuple(splits(files, files))
-    task = Task("m", 1, Partition("orders", "2026-11-01", 0), 0, whole, (), "lake", "quarantine", SETTINGS)
+    task = Task(
+        "m", 1, Partition("orders", "2026-11-01", 0), 0, whole, (), "lake", "quarantine", "eu-central-1", SETTINGS
+    )
     with Uploads(LocalSink(lake).as_client()) as uploads:
         result = run_task(task, local_source(), uploads, folder)
     assert sum(pq.read_metadata(path).num_rows for path in lake.iterdir()) == sum(item.rows for item in result.splits)

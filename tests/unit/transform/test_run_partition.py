@@ -14,7 +14,9 @@ from transform import run_partition as module
 from transform.run_partition import run_partition
 from transform.task_model import Task, TaskFault
 
-TASK = Task("m", 1, Partition("orders", "2026-11-01", 0), 0, (), (), "lake", "quarantine", ConvertSettings())
+TASK = Task(
+    "m", 1, Partition("orders", "2026-11-01", 0), 0, (), (), "lake", "quarantine", "eu-central-1", ConvertSettings()
+)
 
 
 def fail_with(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
@@ -22,8 +24,7 @@ def fail_with(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
         raise error
 
     monkeypatch.setattr(module, "run_task", failing)
-    monkeypatch.setattr(module, "s3_client", lambda: None)
-    monkeypatch.setattr(module, "Source", lambda: None)
+    monkeypatch.setattr(module, "s3_client", lambda _: None)
 
 
 def test_a_full_disk_is_a_result_that_spark_can_carry(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,7 +95,7 @@ def run(
     packed = {item for item in versions if item.key.endswith(".gz")}
     splits = split_files(versions, packed, split_bytes)
     tasks = [
-        Task("m", 1, PARTITION, number, part, ("c",), "lake", "quarantine", options)
+        Task("m", 1, PARTITION, number, part, ("c",), "lake", "quarantine", "eu-central-1", options)
         for number, part in enumerate(pack_tasks(splits, target, 1.0))
     ]
     source: Any = Bodies(files)

@@ -1,10 +1,12 @@
 """Repairs of the sweep on manifests: publishes, leases, pointers, stalled ones."""
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from lake.errors import TransientError
 from lake.layout import lake_key
 from lake.ledger import State
 from lake.manifest import Lane
@@ -62,6 +64,24 @@ def test_a_lost_pointer_is_written_again_under_new_names_at_growing_intervals(de
     keys = deployment.keys("control", f"inbox/{row.id}-")
     assert len(keys) == len(set(keys)) == len(minutes_of_new_pointers)
     assert deployment.glue.runs["stream-job"]
+
+
+def test_the_stream_starts_with_the_first_sweep_after_the_quota_has_room(deployment: Deployment) -> None:
+    # Given a manifest of the stream, and a night in which the account's quota has no room for the streaming job
+    row = deployment.queued("a", lane=Lane.STREAM)
+    deployment.glue.quota_is_full = True
+    for _ in range(20):
+        deployment.wait(timedelta(minutes=15))
+        with suppress(TransientError):
+            sweep(deployment.services)
+    pointers = deployment.keys("control", f"inbox/{row.id}-")
+    # When there is room, hours before the next pointer is due
+    deployment.glue.quota_is_full = False
+    deployment.wait(timedelta(minutes=15))
+    assert sweep(deployment.services)["repointed"] == 0
+    # Then the stream is started, for the pointers that it has
+    assert deployment.glue.runs == {"stream-job": {"jr_1": "RUNNING"}}
+    assert deployment.keys("control", f"inbox/{row.id}-") == pointers
 
 
 def test_a_young_manifest_of_the_stream_gets_no_pointer(deployment: Deployment) -> None:

@@ -1,0 +1,95 @@
+"""DynamoDB: a global secondary index is a replica that applies the writes of its table some time later.
+
+AWS promises no bound: "eventually consistent", usually well under a second (Amazon DynamoDB Developer Guide, "Using
+global secondary indexes"). The emulator reads an index from the table itself.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import time
+from collections import defaultdict, deque
+from typing import TYPE_CHECKING, Any
+
+from ministack.core.responses import AccountRegionScopedDict  # type: ignore[import-untyped]
+from ministack.services import dynamodb  # type: ignore[import-untyped]
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from local.emulator_patches import EmulatorValue
+
+_OF_ITEMS = ("items", "ItemCount", "TableSizeBytes", "_index_members")
+"""Entries of a table's record that follow from its items."""
+
+_set_item, _remove_item = dynamodb._set_item, dynamodb._remove_item
+_reads_index: contextvars.ContextVar[bool] = contextvars.ContextVar("reads_index", default=False)
+_replicas: dict[int, _Replica] = {}
+"""By the identity of the table's record, which the replica keeps alive."""
+
+
+class _Replica:
+    """A table as its indexes know it: without the writes of the last moments."""
+
+    def __init__(self, table: dict[str, Any]) -> None:
+        self._table = table
+        self._record: dict[str, Any] = {"items": defaultdict(dict)}
+        self._writes: deque[tuple[float, Callable[[], object]]] = deque()
+
+    def add(self, change: Callable[..., object], *arguments: object) -> None:
+        """Remember one write of the table."""
+        self._writes.append((time.monotonic(), lambda: change(self._record, *arguments)))
+
+    def record(self, lag_seconds: float) -> dict[str, Any]:
+        """The table's record with the items of ``lag_seconds`` ago."""
+        due = time.monotonic() - lag_seconds
+        while self._writes and self._writes[0][0] <= due:
+            self._writes.popleft()[1]()
+        self._record.update({name: value for name, value in self._table.items() if name not in _OF_ITEMS})
+        return self._record
+
+
+class _Tables(AccountRegionScopedDict):  # type: ignore[misc]
+    """All tables; a read of an index gets the replica."""
+
+    __slots__ = ()
+    lag_seconds: Callable[[], float]
+
+    def get(self, key: str, default: EmulatorValue = None) -> EmulatorValue:
+        table = super().get(key, default)
+        if not table or not _reads_index.get():
+            return table
+        return _replica(table).record(_Tables.lag_seconds())
+
+
+def patch(lag_seconds: Callable[[], float]) -> None:
+    """Apply the patch of this file; ``lag_seconds`` is asked at each read of an index."""
+    _Tables.lag_seconds = lag_seconds
+    dynamodb._tables.__class__ = _Tables
+    dynamodb._set_item, dynamodb._remove_item = _and_later(_set_item), _and_later(_remove_item)
+    dynamodb._query, dynamodb._scan = _from_index(dynamodb._query), _from_index(dynamodb._scan)
+
+
+def _replica(table: dict[str, Any]) -> _Replica:
+    return _replicas.setdefault(id(table), _Replica(table))
+
+
+def _and_later(change: Callable[..., EmulatorValue]) -> Callable[..., EmulatorValue]:
+    def changed(table: dict[str, Any], *arguments: object) -> EmulatorValue:
+        result = change(table, *arguments)
+        if table.get("GlobalSecondaryIndexes"):
+            _replica(table).add(change, *arguments)
+        return result
+
+    return changed
+
+
+def _from_index(read: Callable[[dict[str, Any]], EmulatorValue]) -> Callable[[dict[str, Any]], EmulatorValue]:
+    def read_late(data: dict[str, Any]) -> EmulatorValue:
+        token = _reads_index.set(bool(data.get("IndexName")))
+        try:
+            return read(data)
+        finally:
+            _reads_index.reset(token)
+
+    return read_late

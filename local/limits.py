@@ -1,0 +1,34 @@
+"""Quotas and delays of AWS that the local cloud has too; its owner may change the numbers while it runs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Quotas: the lowest defaults that were seen in an account; AWS's own pages differ (docs/deploy.md, Quotas)."""
+
+    glue_runs: int = 50
+    """Glue job runs at the same time, of all jobs (quota L-5E4153CA)."""
+    glue_dpus: float = 500
+    """DPUs of these runs together (quota L-08F3B322). A run counts with all of its workers: with auto scaling Glue may
+    start it with fewer."""
+    index_lag_seconds: float = 0.5
+    """A global secondary index of DynamoDB is this much behind its table. AWS promises no bound; an assumed value."""
+
+    def write(self, file: Path) -> None:
+        """Replace the file at once: a reader sees these limits or the ones before."""
+        beside = file.with_suffix(".new")
+        beside.write_text(json.dumps(asdict(self)))
+        beside.replace(file)
+
+    @classmethod
+    def read(cls, file: Path) -> Limits:
+        """What ``write`` has written last."""
+        return cls(**json.loads(file.read_text()))

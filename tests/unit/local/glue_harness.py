@@ -1,0 +1,48 @@
+"""Glue runs without the emulator."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from typing import TYPE_CHECKING
+
+from local.glue_launch import GlueSettings
+from local.glue_runs import LIVE_STATES, GlueRuns
+from local.isolation import AccessKey
+from local.limits import Limits
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class GlueHarness:
+    """Glue runs with scripts from a folder that takes the place of a bucket."""
+
+    def __init__(self, folder: Path, minute_seconds: float = 60.0, limits: Limits | None = None) -> None:
+        self.folder = folder
+        self.records: list[dict] = []
+        self.limits = limits or Limits()
+        self.settings = GlueSettings(
+            "http://127.0.0.1:9", folder / "runs", folder / "logs", (), lambda: self.limits, minute_seconds
+        )
+        self.runs = GlueRuns(self.settings, lambda *_: AccessKey("ASIAJOB", "secret", "token"), self._fetch)
+
+    def _fetch(self, _access_key: AccessKey, bucket: str, key: str, target: Path) -> None:
+        shutil.copy(self.folder / bucket / key, target)
+
+    def job(self, script: str, **properties) -> dict:
+        (self.folder / "code").mkdir(exist_ok=True)
+        (self.folder / "code" / "job.py").write_text(script)
+        command = {"Name": properties.pop("kind", "glueetl"), "ScriptLocation": "s3://code/job.py"}
+        workers = {"WorkerType": "G.1X", "NumberOfWorkers": 2}
+        return {"Name": "job", "Role": "role", "Command": command, **workers, **properties}
+
+    def run_to_end(self, job: dict, **request) -> dict:
+        return self.wait_for_end(self.runs.start(job, request, self.records))
+
+    def wait_for_end(self, run: dict) -> dict:
+        deadline = time.monotonic() + 180
+        while run["JobRunState"] in LIVE_STATES:
+            assert time.monotonic() < deadline, run
+            time.sleep(0.02)
+        return run
