@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from lake.errors import InvalidInputError
 from lake.ledger import State
 from lake.manifest import Lane
+from router.backfill.handler import backfill
 from router.ownership import ArrivalOutcome
 from router.route.handler import route, route_arrivals
 from router.sweep.handler import sweep
@@ -141,6 +143,20 @@ def test_raising_the_limit_gives_the_file_to_a_redelivery_and_to_the_sweep(deplo
     # Then each has an owner
     assert sum(row.files for row in deployment.ledger.manifests.open(Lane.BATCH, State.QUEUED)) == 2
     assert "was IGNORED: keys have created as many datasets" in _row(deployment, "new/b.json").reason
+
+
+def test_a_backfill_of_a_dataset_without_room_says_so(deployment: Deployment) -> None:
+    # Given a file beyond the limit
+    limit(deployment, 2)
+    route(put(deployment, "new/a.json"), deployment.services)
+    request = {"dataset": "new", "from": "2000-01-01", "to": "2100-01-01"}
+    # When a person asks for its dataset, then it is no success that converts nothing
+    with pytest.raises(InvalidInputError, match="no room for the dataset new: raise max_datasets and deploy"):
+        backfill({"action": "find", "request": request, "token": None}, deployment.services)
+    # When there is room, then the backfill takes the file
+    limit(deployment, 3)
+    found = backfill({"action": "find", "request": request, "token": None}, deployment.services)
+    assert found["recorded"] == 1
 
 
 def test_a_sweep_lists_no_folder_that_has_no_room(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
