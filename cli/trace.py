@@ -58,7 +58,7 @@ def trace_arrival(s3: S3Client, ledger: Ledger, resources: ResourceNames, arriva
             break
         manifests.append(row)
         superseded = row.state == State.SUPERSEDED
-        manifest_id = next(iter(files_by_successor(s3, resources, row, [arrival.file]))) if superseded else None
+        manifest_id = next(iter(files_by_successor(s3, ledger, resources, row, [arrival.file]))) if superseded else None
     result = None
     if manifests and manifests[-1].published is not None:
         key = result_key(manifests[-1].id, manifests[-1].published.generation)

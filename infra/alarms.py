@@ -93,6 +93,12 @@ class Alarms(Construct):
             1,
             "The sweep could not finish a publish, and the manifest is FAILED: its log names the manifest.",
         )
+        self._add_alarm(
+            "DatasetLimit",
+            self._own_metric("route", "FilesBeyondDatasetLimit"),
+            1,
+            "Files of new datasets are not converted, because keys have created max_datasets of them: see route's log.",
+        )
         for machine in machines.all:
             self._add_machine_alarms(machine)
         self._add_dashboard(title, arrivals, functions, machines)

@@ -50,6 +50,7 @@ def grant_verification(grants: Grants) -> None:
 
 def _route(grants: Grants, role: iam.Role) -> None:
     grants.read_rows(role)
+    grants.list_rows(role)
     grants.create_rows(role)
     grants.own_arrivals(role)
     grants.look_up_events(role)
@@ -106,7 +107,9 @@ def _sweep(grants: Grants, role: iam.Role) -> None:
 
 
 def _catalog(grants: Grants, role: iam.Role) -> None:
+    grants.read_rows(role)
     grants.list_rows(role)
+    grants.change_rows(role)
     grants.maintain_tables(role)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -49,6 +50,12 @@ def parse_generation(key: str) -> tuple[str, int] | None:
     if not manifest or not tail or not generation.isdigit():
         return None
     return manifest, int(generation)
+
+
+def is_own_key(key: str, partition: Partition, manifest: str, generation: int) -> bool:
+    """Whether ``lake_key`` or ``quarantine_key`` makes ``key`` for this generation, and not only its last segment."""
+    prefix = re.escape(lake_prefix(partition, manifest, generation))
+    return re.fullmatch(rf"{prefix}[0-9]{{5,}}\.(parquet|jsonl)", key) is not None
 
 
 def preflight_key(run: str) -> str:

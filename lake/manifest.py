@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import secrets
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,9 +18,10 @@ from lake.time import iso_utc
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from datetime import datetime
 
     from mypy_boto3_s3 import S3Client
+
+    from lake.ledger import ManifestRow
 
 MANIFEST_FORMAT = 1
 """Version of the document's format."""
@@ -121,6 +124,11 @@ def encode_manifest(manifest: Manifest) -> bytes:
     )
 
 
+def manifest_sha256(manifest: Manifest) -> str:
+    """SHA-256 (hexadecimal) of the document that ``write_manifest`` puts: the ledger row binds the document by it."""
+    return hashlib.sha256(encode_manifest(manifest)).hexdigest()
+
+
 def decode_manifest(text: bytes, allowed_buckets: Collection[str]) -> Manifest:
     """Inverse of ``encode_manifest``.
 
@@ -135,10 +143,10 @@ def decode_manifest(text: bytes, allowed_buckets: Collection[str]) -> Manifest:
         body: dict[str, Any] = json.loads(text)
         if body["format"] != MANIFEST_FORMAT:
             raise _unknown_format(body["format"])
-        files = tuple(ObjectVersion(b, k, etag, size, at, version) for b, k, version, etag, size, at in body["files"])
+        files = tuple(_decode_file(item) for item in body["files"])
         partition = Partition(body["dataset"], body["date"], body["hour"])
         manifest = Manifest(body["id"], Lane(body["lane"]), partition, body["created_at"], files)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidDocumentError(
             f"the body is not a valid manifest ({error}): it was not written by this system"
         ) from error
@@ -149,6 +157,14 @@ def decode_manifest(text: bytes, allowed_buckets: Collection[str]) -> Manifest:
             "set input.bucket to it or remove the manifest"
         )
     return manifest
+
+
+def _decode_file(item: object) -> ObjectVersion:
+    match item:
+        case [str(bucket), str(key), None | str() as version, str(etag), int(size), str(at)]:
+            datetime.fromisoformat(at)
+            return ObjectVersion(bucket, key, etag, size, at, version)
+    raise TypeError("an item of its files is not one")
 
 
 def _unknown_format(number: object) -> HybridRouterError:
@@ -165,20 +181,31 @@ def write_manifest(s3: S3Client, control_bucket: str, manifest: Manifest) -> Non
     put_document(s3, control_bucket, manifest_key(manifest.id), encode_manifest(manifest))
 
 
-def read_manifest(s3: S3Client, control_bucket: str, manifest_id: str, allowed_buckets: Collection[str]) -> Manifest:
-    """Get and validate the document of a manifest.
+def read_manifest(s3: S3Client, control_bucket: str, row: ManifestRow, allowed_buckets: Collection[str]) -> Manifest:
+    """Get the document that the ledger row of a manifest is bound to.
+
+    A row without a digest was written by a version that kept none: its document must have the partition, the number of
+    files and their size that the row has.
 
     Raises
     ------
     InvalidDocumentError
-        It is not the document of this manifest, or names a bucket that is not in ``allowed_buckets``.
+        It was changed after it was recorded, or names a bucket that is not in ``allowed_buckets``.
     NewerDocumentError
         A newer version has written it.
     ClientError
         ``NoSuchKey``, among others.
     """
-    body = s3.get_object(Bucket=control_bucket, Key=manifest_key(manifest_id))["Body"].read()
+    key = manifest_key(row.id)
+    body = s3.get_object(Bucket=control_bucket, Key=key)["Body"].read()
+    changed = InvalidDocumentError(
+        f"s3://{control_bucket}/{key} was changed after the ledger recorded it, so nothing of it is used: restore the "
+        "object (protection.versions keeps earlier versions)"
+    )
+    if row.manifest_sha256 not in (None, hashlib.sha256(body).hexdigest()):
+        raise changed
     manifest = decode_manifest(body, allowed_buckets)
-    if manifest.id != manifest_id:
-        raise InvalidDocumentError(f"the document of manifest {manifest_id} names {manifest.id}: it was overwritten")
+    found = (manifest.id, manifest.partition, len(manifest.files), manifest.bytes)
+    if found != (row.id, row.partition, row.files, row.bytes):
+        raise changed
     return manifest

@@ -12,27 +12,32 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3 import S3Client
 
-    from lake.ledger import ManifestRow
+    from lake.ledger import Ledger, ManifestRow
     from lake.manifest import ObjectVersion
     from lake.resource_names import ResourceNames
 
 
 def files_by_successor(
-    s3: S3Client, resources: ResourceNames, row: ManifestRow, files: Iterable[ObjectVersion]
+    s3: S3Client, ledger: Ledger, resources: ResourceNames, row: ManifestRow, files: Iterable[ObjectVersion]
 ) -> dict[str, set[ObjectVersion]]:
     """``files`` grouped by the successor of ``row`` that lists them; reads documents until all files are found.
 
     Raises
     ------
     InvalidDocumentError
-        A file is in none of the successors.
+        A file is in none of the successors, or the document of one is not the recorded one.
     """
     remaining = {Identity.of(file): file for file in files}
     found: dict[str, set[ObjectVersion]] = {}
     for successor in row.superseded_by:
         if not remaining:
             break
-        manifest = read_manifest(s3, resources.control_bucket, successor, (resources.input_bucket,))
+        current = ledger.manifests.get(successor)
+        if current is None:
+            raise InvalidDocumentError(
+                f"the ledger has no manifest {successor}, which superseded {row.id}: this is a defect, report it"
+            )
+        manifest = read_manifest(s3, resources.control_bucket, current, (resources.input_bucket,))
         held = {remaining.pop(Identity.of(file)) for file in manifest.files if Identity.of(file) in remaining}
         if held:
             found[successor] = held

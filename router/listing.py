@@ -124,6 +124,8 @@ def find_unrecorded(
     ------
     OwnershipError
         Arrivals of a page still have no owner after ``MAX_VISITS`` visits.
+    InvalidInputError
+        ``max_datasets`` has no room for the dataset, and the request does not leave what has no owner.
     """
     progress = ListingProgress.of(token)
     prefixes = dataset_prefixes(request.dataset, services.settings.datasets)
@@ -194,6 +196,10 @@ def _record(
         for file in files
     ]
     ownership = take_ownership(services, routed, {}, skip_known=True)
+    if ownership.beyond_dataset_limit and not request.leave_unsettled:
+        raise InvalidInputError(
+            f"there is no room for the dataset {request.dataset}: raise max_datasets and deploy, then start again"
+        )
     recorded, unsettled = ownership.count(ArrivalOutcome.OWNED), ownership.count(ArrivalOutcome.UNSETTLED)
     size = sum(manifest.bytes for manifest in ownership.manifests)
     if unsettled and not request.leave_unsettled:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lake.errors import TransientError
 from lake.ledger import State
@@ -60,11 +60,15 @@ def convert_pointers(
     ids = manifest_ids(pointers, context.log)
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
         rows = list(pool.map(context.services.ledger.manifests.get, ids))
-    sizes = {manifest: 0 if row is None else row.bytes for manifest, row in zip(ids, rows, strict=True)}
+    sizes = {
+        manifest: InputSize(0, 0) if row is None else InputSize(row.bytes, row.files)
+        for manifest, row in zip(ids, rows, strict=True)
+    }
     if check_first and ids:
         check_environment(context, ids, _queued(context))
     outcomes: list[ConversionOutcome] = []
-    for portion in portions(sizes, context.services.settings.stream.batch_bytes):
+    limits = context.services.settings.stream
+    for portion in portions(sizes, InputSize(limits.batch_bytes, limits.batch_files)):
         converted = _convert_portion(context, portion, wait)
         if (alarm := format_faults(converted)) is not None:
             context.log(alarm)
@@ -89,16 +93,24 @@ def _queued(context: ConversionContext) -> Iterator[str]:
     return (row.id for row in context.services.ledger.manifests.open(Lane.STREAM, State.QUEUED))
 
 
-def portions(sizes: Mapping[str, int], max_bytes: int) -> list[list[str]]:
-    """Manifests in order, in portions of at most ``max_bytes`` of input, or of one manifest. Pure."""
+class InputSize(NamedTuple):
+    """Size of some input."""
+
+    bytes: int
+    """As stored."""
+    files: int
+
+
+def portions(sizes: Mapping[str, InputSize], limit: InputSize) -> list[list[str]]:
+    """Manifests in order, in portions of at most ``limit``, or of one manifest. Pure."""
     filled: list[list[str]] = []
-    remaining_bytes = 0
+    remaining = limit
     for manifest, size in sizes.items():
-        if not filled or size > remaining_bytes:
+        if not filled or size.bytes > remaining.bytes or size.files > remaining.files:
             filled.append([])
-            remaining_bytes = max_bytes
+            remaining = limit
         filled[-1].append(manifest)
-        remaining_bytes -= size
+        remaining = InputSize(remaining.bytes - size.bytes, remaining.files - size.files)
     return filled
 
 

@@ -36,7 +36,7 @@ class BlockedRunError(TransientError):
 
 
 def check_environment(context: ConversionContext, manifests: Sequence[str], others: Iterable[str] = ()) -> None:
-    """Try what every conversion needs: 6 requests if all is well. A missing object is not a denial.
+    """Try what every conversion needs: 7 requests if all is well. A missing object is not a denial.
 
     Parameters
     ----------
@@ -110,7 +110,10 @@ def _draw(manifests: Sequence[str]) -> list[str]:
 
 def _first_file(services: JobServices, manifest: str) -> ObjectVersion | None:
     resources = services.resources
-    document = read_manifest(services.s3, resources.control_bucket, manifest, {resources.input_bucket})
+    row = services.ledger.manifests.get(manifest)
+    if row is None:
+        return None
+    document = read_manifest(services.s3, resources.control_bucket, row, {resources.input_bucket})
     return next((file for file in document.files if file.size), None)
 
 

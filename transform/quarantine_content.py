@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -45,7 +46,9 @@ def read_back(path: Path) -> QuarantineContent:
             try:
                 record = json.loads(line)
                 kind = "file" if record["kind"] == "file" else "line"
-                counts[kind, record["source"], record["version"], record["reason"]] += record.get("count", 1)
+                # One text for all records of a file: what is sent to the driver names each file once.
+                source, version = sys.intern(record["source"]), sys.intern(record["version"])
+                counts[kind, source, version, record["reason"]] += record.get("count", 1)
             except (ValueError, KeyError, TypeError) as error:
                 raise AuditError(
                     f"record {records} of {path.name} in the quarantine cannot be read ({error}): "

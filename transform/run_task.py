@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from time import thread_time
 from typing import TYPE_CHECKING
 
 from ndjson_arrow import Reader
@@ -12,6 +13,7 @@ from lake.errors import AuditError
 from lake.layout import lake_key, quarantine_key
 from transform.chunk_sample import Sampling
 from transform.columns import new_columns
+from transform.file_deadline import SplitDeadline
 from transform.format_detection import BYTE_ORDER_MARK, recognise
 from transform.parquet_writer import ParquetFiles
 from transform.quarantine_writer import QuarantineBudget, QuarantineFiles, line_record, remainder_records
@@ -104,7 +106,9 @@ class TaskRun:
         """Files that cannot be read to their end, with the reason."""
 
     def read_split(self, index: int, split: Split, ahead: ReadAhead) -> None:
-        """Read one split; a file that cannot be read to its end goes to ``failures``."""
+        """Read one split; a file that cannot be read to its end goes to ``failures``, and is read no further."""
+        if split.file in self.failures:
+            return
         reader = self._reader
         reader.open(
             source_value(split.file),
@@ -113,9 +117,10 @@ class TaskRun:
             arrived_at=split.file.arrived_at,
         )
         unreadable: str | None = None
+        deadline = SplitDeadline(split, self._task.settings, thread_time)
         try:
             for chunk in ahead.chunks(index):
-                self._read(chunk)
+                self._read(chunk, deadline)
                 # Its memory is free while the next chunk is awaited.
                 del chunk
                 if reader.done:
@@ -154,7 +159,7 @@ class TaskRun:
                 )
         self._uploads.finish()
 
-    def _read(self, chunk: Buffer) -> None:
+    def _read(self, chunk: Buffer, deadline: SplitDeadline) -> None:
         """Parse the chunk piece by piece, and write each batch that is full."""
         with memoryview(chunk) as view:
             self._read_bytes += len(view)
@@ -163,6 +168,7 @@ class TaskRun:
                 self._drain()
                 if self._reader.done:
                     break
+                deadline.check(len(view[start : start + PIECE_BYTES]))
 
     def _drain(self) -> None:
         while (batch := self._reader.read()) is not None:

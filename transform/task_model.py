@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from transform.environment_fault import EnvironmentFault
     from transform.quarantine_content import QuarantineContent
 
-NUMBERS_PER_TASK = 1000
-"""Object numbers reserved for each task, so that keys do not depend on which attempt of a task succeeds."""
+NUMBERS_PER_TASK = 1_000_000
+"""Object numbers reserved for each task, so that keys do not depend on which attempt of a task succeeds.
+
+More than a task can use: 256 GiB, the most that a file may expand to, in Parquet files of 256 KiB of input each.
+"""
 
 
 @dataclass(frozen=True, slots=True)

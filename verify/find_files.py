@@ -83,7 +83,7 @@ def current_rows(stack: Stack, index: FileIndex, report: HourReport) -> dict[str
             rows[manifest] = row
             continue
         try:
-            successors = files_by_successor(stack.s3, stack.resources, row, index.files_of(manifest))
+            successors = files_by_successor(stack.s3, stack.ledger, stack.resources, row, index.files_of(manifest))
         except InvalidDocumentError as error:
             report.differs(Difference(f"manifest {manifest}", f"is {row.state}, and {error}"))
             continue

@@ -6,12 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lake.ledger.column_room import divide_by_room
+from lake.ledger.dataset_limit import is_admitted
 from lake.ledger.table import Condition, Key, RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
     from lake.ledger.table import LedgerTable
+
+CATALOG = Key("catalog", "catalog")
+FIRST_NAME = "a"
+AFTER_LAST_NAME = "{"
+"""Names of datasets are between them: they begin with a lower case letter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,13 @@ class Datasets:
     def __init__(self, table: LedgerTable) -> None:
         self._table = table
 
+    def admit(self, name: str, max_datasets: int, named: Collection[str]) -> bool:
+        """Whether a dataset may have manifests: it had, or fewer than ``max_datasets`` others have been let in.
+
+        ``named`` are datasets that do not count. Idempotent.
+        """
+        return is_admitted(self._table, name, max_datasets, (other for other in self.names() if other not in named))
+
     def register(self, name: str) -> None:
         """Create the dataset's row; idempotent."""
         self._table.update(Key("dataset", name), add={"seen": 0})
@@ -54,9 +67,26 @@ class Datasets:
         item = self._table.get(Key("dataset", name))
         return None if item is None else _dataset(item)
 
+    def names(self) -> Iterator[str]:
+        """Names of all known datasets, sorted; memory holds one page of their rows."""
+        return (item["sk"] for item in self._table.query("dataset"))
+
     def all(self) -> list[DatasetRow]:
         """All known datasets, sorted by name."""
         return [_dataset(item) for item in self._table.query("dataset")]
+
+    def following(self, name: str) -> Iterator[DatasetRow]:
+        """The datasets after ``name``, sorted, page by page; empty: all of them."""
+        items = self._table.query("dataset", after=name or FIRST_NAME, before=AFTER_LAST_NAME)
+        return (_dataset(item) for item in items if item["sk"] != name)
+
+    def catalog_position(self) -> str:
+        """Name of the dataset after which ``catalog`` continues; empty: it begins from the first one."""
+        return str((self._table.get(CATALOG) or {}).get("after", ""))
+
+    def record_catalog_position(self, name: str) -> None:
+        """Set it, for the next invocation."""
+        self._table.update(CATALOG, assign={"after": name})
 
     def reserve_columns(self, name: str, columns: Iterable[str], column_limit: int) -> tuple[str, ...]:
         """Add the column names for which the dataset has room, in order; returns those that were refused.

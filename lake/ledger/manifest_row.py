@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from lake.ledger.table import Key
-from lake.manifest import Lane, Manifest
+from lake.manifest import Lane, Manifest, manifest_sha256
 from lake.partition import Partition
 from lake.time import epoch_milliseconds
 
@@ -70,6 +70,8 @@ class ManifestRow:
     bytes: int
     """Size of its files as stored."""
     files: int
+    manifest_sha256: str | None = None
+    """SHA-256 (hexadecimal) of the manifest document; None: a version that did not record it has created the row."""
     generation: int = 1
     """Number of times it was queued for a full conversion: 1, and one more for each ``force``."""
     attempt: int = 0
@@ -142,6 +144,7 @@ def queued_row(manifest: Manifest) -> ManifestRow:
         created_at=manifest.created_at,
         bytes=manifest.bytes,
         files=len(manifest.files),
+        manifest_sha256=manifest_sha256(manifest),
         changed_at=manifest.created_at,
     )
 
@@ -156,6 +159,7 @@ def queued_attributes(row: ManifestRow) -> dict[str, Any]:
         "created_at": row.created_at,
         "bytes": row.bytes,
         "files": row.files,
+        "manifest_sha256": row.manifest_sha256,
         "generation": row.generation,
         "attempt": row.attempt,
         "base_attempt": row.base_attempt,
@@ -180,6 +184,7 @@ def row_of(item: dict[str, Any]) -> ManifestRow:
         created_at=item.get("created_at", ""),
         bytes=item.get("bytes", 0),
         files=item.get("files", 0),
+        manifest_sha256=item.get("manifest_sha256"),
         generation=item.get("generation", 0),
         attempt=item.get("attempt", 0),
         base_attempt=item.get("base_attempt", 0),

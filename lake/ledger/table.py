@@ -40,7 +40,7 @@ class Condition:
     """One comparison of a condition expression; a write needs all of its conditions to hold."""
 
     attribute: str
-    operator: Literal["=", ">", "missing", "size"]
+    operator: Literal["=", ">", "<", "missing", "size"]
     """``missing``: the item has no such attribute. ``size``: it has this number of elements. Only ``missing``
     holds for a missing attribute."""
     value: Any = None

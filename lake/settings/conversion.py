@@ -28,6 +28,11 @@ class ConvertSettings:
     ``_rescued``."""
     max_line_bytes: int = 16 * MIB
     """A longer line is quarantined."""
+    deadline_minutes: float = 30
+    """Processor time in minutes that a file, or the part of it that a task reads at once, may take at any speed ..."""
+    min_bytes_per_second: int = 50_000
+    """... and slowest speed after it, in bytes as stored per second of processor time: a slower file is excluded as
+    unreadable. Waiting for S3 does not count. 0: no file is too slow."""
     provenance: bool = False
     """Adds the columns ``_source``, ``_offset`` and ``_arrived_at``: file, byte offset of the line, time of arrival."""
 
@@ -37,4 +42,6 @@ class ConvertSettings:
         check_range("convert.row_group_bytes", self.row_group_bytes, 1, 512 * MIB)
         check_choice("convert.compression", self.compression, ("zstd", "snappy"))
         check_range("convert.column_limit", self.column_limit, 1, MAX_COLUMN_LIMIT)
+        check_range("convert.deadline_minutes", self.deadline_minutes, 1, 10_080)
+        check_range("convert.min_bytes_per_second", self.min_bytes_per_second, 0, GIB)
         check_range("convert.max_line_bytes", self.max_line_bytes, 1, 64 * MIB)

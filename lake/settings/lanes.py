@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from lake.settings.checks import check_choice, check_range
 from lake.settings.workers import GIB, WORKERS
 
+MAX_FILES_OF_A_JOB = 350_000
+"""Spark ends a job whose results exceed 1 GiB (``spark.driver.maxResultSize``). A file has 2.8 KB of them at most: with
+the longest key, and lines rejected for every reason (``tests/unit/transform/test_task_model.py``)."""
+
 
 @dataclass(frozen=True, slots=True)
 class StreamSettings:
@@ -22,6 +26,8 @@ class StreamSettings:
     """Interval between micro-batches."""
     batch_bytes: int = 8 * GIB
     """Maximum input in bytes of one Spark job of a micro-batch; one manifest may exceed it."""
+    batch_files: int = 50_000
+    """Maximum number of its files; one manifest may exceed it."""
     max_attempts: int = 3
     """Failed attempts after which a manifest is superseded into the batch lane."""
     idle_minutes: float = 15
@@ -41,6 +47,7 @@ class StreamSettings:
         check_range("stream.max_file_bytes", self.max_file_bytes, 0, 1 << 50)
         check_range("stream.trigger_seconds", self.trigger_seconds, 1, 3600)
         check_range("stream.batch_bytes", self.batch_bytes, self.manifest_bytes, 1 << 50)
+        check_range("stream.batch_files", self.batch_files, 1, MAX_FILES_OF_A_JOB)
         check_range("stream.max_attempts", self.max_attempts, 1, 20)
         check_range("stream.idle_minutes", self.idle_minutes, 0.05, 1440)
         check_range("stream.low_mark_bytes", self.low_mark_bytes, 0, self.high_mark_bytes)
@@ -60,6 +67,8 @@ class BatchSettings:
     """Maximum input in bytes of one Glue run, some minutes of work on all its workers; one manifest may exceed it."""
     run_manifests: int = 500
     """Maximum number of manifests of one Glue run."""
+    run_files: int = 200_000
+    """Maximum number of files of one Glue run, whose driver holds a result for each; one manifest may exceed it."""
     max_runs: int = 50
     """Maximum number of Glue runs in parallel."""
     max_attempts: int = 3
@@ -84,6 +93,7 @@ class BatchSettings:
         check_range("batch.manifest_files", self.manifest_files, 1, 50_000)
         check_range("batch.run_bytes", self.run_bytes, 1, 1 << 50)
         check_range("batch.run_manifests", self.run_manifests, 1, 10_000)
+        check_range("batch.run_files", self.run_files, 1, MAX_FILES_OF_A_JOB)
         check_range("batch.max_runs", self.max_runs, 1, 1000)
         check_range("batch.max_attempts", self.max_attempts, 1, 20)
         check_range("batch.lease_seconds", self.lease_seconds, 10, 3600)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from lake.errors import InvalidSettingsError
 from lake.settings.alarms import AlarmSettings
-from lake.settings.checks import DATASET_NAME, check_pattern, check_time_zone
+from lake.settings.checks import DATASET_NAME, check_pattern, check_range, check_time_zone
 from lake.settings.conversion import ConvertSettings
 from lake.settings.lanes import BatchSettings, StreamSettings
 from lake.settings.price import PriceSettings
@@ -26,6 +26,9 @@ class Settings:
     """Name of the deployment, part of every resource name: lower case letters, digits and underscore."""
     time_zone: str = "UTC"
     """IANA time zone name of peak hours and schedules."""
+    max_datasets: int = 1000
+    """Maximum number of datasets that keys create by rules named ``{folder}``; files of further ones are recorded as
+    IGNORED, with an alarm, and taken when it is raised. Datasets that a rule names do not count."""
     input: InputSettings = field(default_factory=InputSettings)
     datasets: tuple[DatasetRule, ...] = (DatasetRule(FOLDER),)
     """Rules in order of priority."""
@@ -44,6 +47,7 @@ class Settings:
     def __post_init__(self) -> None:
         check_pattern("stage", self.stage, DATASET_NAME, "lower case letters, digits and underscore")
         check_time_zone("time_zone", self.time_zone)
+        check_range("max_datasets", self.max_datasets, 1, 100_000)
         check_worker("stream.worker_type", self.stream.worker_type, self.convert.row_group_bytes)
         check_worker("batch.worker_type", self.batch.worker_type, self.convert.row_group_bytes)
         if not self.datasets:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from lake.errors import TransientError
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 MAX_TRIES = 5
 """Maximum number of tries per table, because another writer may update it between the read and the write."""
+TIME_PER_CALL = timedelta(minutes=4)
+"""No table is begun after it. Shorter than the timeout of the function, 5 minutes."""
+MAX_NAMES = 100
+"""Maximum number of names in each list of the answer: it passes through a state of ``overnight`` (256 KiB)."""
 
 
 @with_product_errors
@@ -29,17 +34,44 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  #
 
 
 def catalog(services: Services) -> dict[str, Any]:
-    """Create and extend tables so that they have all columns that the ledger knows; idempotent."""
-    created, extended = [], []
-    datasets = services.ledger.datasets.all()
-    for dataset in datasets:
-        changed = _bring_up_to_date(services, dataset)
-        if changed == "created":
-            created.append(dataset.name)
-        elif changed == "extended":
-            extended.append(dataset.name)
-    logger.info("catalog", tables=len(datasets), created_tables=created, extended_tables=extended)
-    return {"tables": len(datasets), "created": created, "extended": extended}
+    """Create and extend tables so that they have all columns that the ledger knows, for ``TIME_PER_CALL``; idempotent.
+
+    The next invocation continues after the last table of this one, and from the beginning after the last of all. A
+    table that cannot be brought up to date holds back no other.
+
+    Returns
+    -------
+    ``tables`` is the number of tables looked at; ``created`` and ``extended`` are the first ``MAX_NAMES`` names.
+
+    Raises
+    ------
+    Exception
+        The first error of a table, after all the others were tried; the log names each table.
+    """
+    datasets, stop_at = services.ledger.datasets, services.clock() + TIME_PER_CALL
+    changed: dict[str, list[str]] = {"created": [], "extended": []}
+    errors: list[Exception] = []
+    number, position = 0, ""
+    for dataset in datasets.following(datasets.catalog_position()):
+        if services.clock() >= stop_at:
+            break
+        try:
+            kind = _bring_up_to_date(services, dataset)
+        except Exception as error:
+            logger.exception("table not brought up to date: the next round tries it again", table=dataset.name)
+            errors.append(error)
+        else:
+            if kind is not None:
+                changed[kind].append(dataset.name)
+        number, position = number + 1, dataset.name
+    else:
+        position = ""
+    datasets.record_catalog_position(position)
+    counts = {kind: len(names) for kind, names in changed.items()}
+    logger.info("catalog", tables=number, counts=counts, errors=len(errors), continues_after=position)
+    if errors:
+        raise errors[0]
+    return {"tables": number, **{kind: names[:MAX_NAMES] for kind, names in changed.items()}}
 
 
 def _bring_up_to_date(services: Services, dataset: DatasetRow) -> str | None:

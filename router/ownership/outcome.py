@@ -45,6 +45,8 @@ class Ownership:
     manifests: list[Manifest] = field(default_factory=list)
     waiting_in_stream: set[Identity] = field(default_factory=set)
     """Arrivals, owned and duplicate, whose QUEUED manifest needs the streaming job to run."""
+    beyond_dataset_limit: int = 0
+    """Number of arrivals that are IGNORED because ``max_datasets`` has no room for their dataset."""
 
     def set_outcome(self, files: Iterable[ObjectVersion], outcome: ArrivalOutcome) -> None:
         """Set or replace the outcome of ``files``."""
@@ -61,6 +63,7 @@ class Ownership:
         self.outcomes.update(other.outcomes)
         self.manifests += other.manifests
         self.waiting_in_stream |= other.waiting_in_stream
+        self.beyond_dataset_limit += other.beyond_dataset_limit
 
     def count(self, outcome: ArrivalOutcome) -> int:
         """Number of arrivals with this outcome."""

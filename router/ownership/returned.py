@@ -76,7 +76,7 @@ def _last_owners(
         if row.state != State.SUPERSEDED:
             found.append((row, [by_file[file] for file in sorted(files)]))
             continue
-        held = files_by_successor(services.s3, services.resources, row, files)
+        held = files_by_successor(services.s3, services.ledger, services.resources, row, files)
         pending += [(_existing(services, successor), held[successor]) for successor in held]
     return found
 
@@ -134,7 +134,7 @@ def _relinquish(services: Services, owner: ManifestRow, files: Sequence[ObjectVe
     s3, resources = services.s3, services.resources
     before = {}
     if owner.relinquished is not None:
-        manifest = read_manifest(s3, resources.control_bucket, owner.id, (resources.input_bucket,))
+        manifest = read_manifest(s3, resources.control_bucket, owner, (resources.input_bucket,))
         before = read_exclusions(s3, resources.control_bucket, owner.relinquished, manifest)
     after = before | dict.fromkeys(files, RELINQUISHED)
     if len(after) == len(before):

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from lake.manifest import Identity, new_manifest_id
+from router.ownership.dataset_limit import divide_by_dataset_limit
 from router.ownership.draft import cut_drafts
 from router.ownership.enqueue import enqueue_manifest
 from router.ownership.intent import delete_intent, write_intent
@@ -44,7 +45,8 @@ def take_ownership(
 ) -> Ownership:
     """Own the routed arrivals, and record the reason of each ignored one.
 
-    Each object version may be given once. A request that fails does not raise: its arrivals are UNSETTLED.
+    A routed arrival of a dataset beyond ``max_datasets`` is recorded as IGNORED. Each object version may be given once.
+    A request that fails does not raise: its arrivals are UNSETTLED.
 
     Parameters
     ----------
@@ -61,10 +63,16 @@ def take_ownership(
 
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
         arrivals = without_known(ledger, pool, routed, ownership) if skip_known else list(routed)
+        admitted, unanswered, refused = divide_by_dataset_limit(services, pool, arrivals)
+        ignored, arrivals = {**ignored, **refused}, [*admitted, *unanswered]
+        ownership.beyond_dataset_limit = len(refused)
         if intent is None and arrivals:
             intent = _announce(services, arrivals, ownership, now)
             arrivals = [] if intent is None else arrivals
-        recorded, owned_elsewhere = record_drafts(ledger, pool, new_drafts(arrivals), ownership, now)
+            admitted = [] if intent is None else admitted
+        # Their intent is kept, because they have no outcome yet.
+        ownership.set_outcome((arrival.file for arrival in unanswered), ArrivalOutcome.UNSETTLED)
+        recorded, owned_elsewhere = record_drafts(ledger, pool, new_drafts(admitted), ownership, now)
         owned_elsewhere += record_ignored(ledger, pool, ignored, ownership, now)
         offered = {Identity.of(arrival.file): arrival for arrival in arrivals}
         orphans = resolve_owners(services, owned_elsewhere, offered, ownership, now)

@@ -102,4 +102,4 @@ def _successor(services: Services, pool: ThreadPoolExecutor, group: Sequence[Man
 
 def _read(services: Services, row: ManifestRow) -> Manifest:
     resources = services.resources
-    return read_manifest(services.s3, resources.control_bucket, row.id, (resources.input_bucket,))
+    return read_manifest(services.s3, resources.control_bucket, row, (resources.input_bucket,))

@@ -30,19 +30,23 @@ class PlannedRun:
 
 
 def pack_runs(rows: Iterable[ManifestRow], limits: BatchSettings) -> list[PlannedRun]:
-    """Runs of at most ``run_bytes`` and ``run_manifests``; a larger manifest gets a run of its own.
+    """Runs of at most ``run_bytes``, ``run_manifests`` and ``run_files``; a larger manifest gets a run of its own.
 
     Every manifest is in exactly one run. First-fit decreasing by size.
     """
     runs: list[list[ManifestRow]] = []
     sizes: list[int] = []
+    files: list[int] = []
     for row in sorted(rows, key=lambda row: (-row.bytes, row.id)):
         for number, size in enumerate(sizes):
-            if size + row.bytes <= limits.run_bytes and len(runs[number]) < limits.run_manifests:
+            fits = size + row.bytes <= limits.run_bytes and files[number] + row.files <= limits.run_files
+            if fits and len(runs[number]) < limits.run_manifests:
                 runs[number].append(row)
                 sizes[number] += row.bytes
+                files[number] += row.files
                 break
         else:
             runs.append([row])
             sizes.append(row.bytes)
+            files.append(row.files)
     return [PlannedRun(tuple(rows)) for rows in runs]

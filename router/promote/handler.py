@@ -35,8 +35,6 @@ def promote(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     ------
     InvalidInputError
         Unknown field, neither files nor a selection or both, too many files.
-    InvalidDocumentError
-        A manifest does not list a file that the ledger says it has.
     """
     request = parse_promotion(event, services)
     report = PromotionReport()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from lake.errors import InvalidDocumentError
+from lake.errors import InvalidDocumentError, NewerDocumentError
 from lake.manifest import Identity, Lane, Manifest, new_manifest_id, read_manifest, write_manifest
 from lake.successors import files_by_successor
 from lake.time import iso_utc
@@ -44,19 +44,23 @@ class Promotion:
     def move(self, files: Mapping[str, set[ObjectVersion]]) -> None:
         """Move the files, given by manifest, to the stream lane where possible; make sure that its job runs.
 
-        Raises
-        ------
-        InvalidDocumentError
-            A manifest does not list a file that the ledger says it has.
+        A manifest whose document cannot be used keeps its files, and holds back no other.
         """
         remaining = dict(files)
         while remaining:
             manifest = next(iter(remaining))
-            for following, part in self._take_step(manifest, remaining.pop(manifest)).items():
+            for following, part in self._isolated_step(manifest, remaining.pop(manifest)).items():
                 remaining[following] = remaining.get(following, set()) | part
         waiting = self._report.counts["promoted"] + self._report.counts["inStream"]
         if waiting and not self._dry_run and ensure_running(self._services):
             logger.info("streaming run started")
+
+    def _isolated_step(self, manifest: str, files: set[ObjectVersion]) -> dict[str, set[ObjectVersion]]:
+        try:
+            return self._take_step(manifest, files)
+        except (InvalidDocumentError, NewerDocumentError, self._services.s3.exceptions.NoSuchKey) as error:
+            self._report.add("notMoved", len(files), f"{format_files(files)} left in manifest {manifest}: {error}")
+            return {}
 
     def _take_step(self, manifest: str, files: set[ObjectVersion]) -> dict[str, set[ObjectVersion]]:
         """Take the step that the manifest's row needs; returns the files to continue with, by manifest."""
@@ -66,7 +70,7 @@ class Promotion:
             self._report.add(following.count, len(files), f"{format_files(files)} {following.why}")
             return {}
         if following.step == PromoteStep.FOLLOW:
-            return files_by_successor(self._services.s3, self._services.resources, row, files)
+            return files_by_successor(self._services.s3, self._services.ledger, self._services.resources, row, files)
         if following.step == PromoteStep.MOVE:
             return self._move(row, files)
         if not self._dry_run:
@@ -80,7 +84,7 @@ class Promotion:
         """One supersede; files that exceed it stay in the batch lane's successor, and are moved from there next."""
         services, bucket = self._services, self._services.resources.control_bucket
         now = services.clock()
-        document = read_manifest(services.s3, bucket, row.id, (services.resources.input_bucket,))
+        document = read_manifest(services.s3, bucket, row, (services.resources.input_bucket,))
         drafts = cut_drafts(_arrivals(document, files), services.settings, lambda: new_manifest_id(now))
         if self._dry_run:
             self._report_moved(row, files, len(drafts))

@@ -82,7 +82,7 @@ class Reprocessing:
             return dict.fromkeys(row.superseded_by)
         services = self._services
         try:
-            return dict(files_by_successor(services.s3, services.resources, row, files))
+            return dict(files_by_successor(services.s3, services.ledger, services.resources, row, files))
         except (InvalidDocumentError, NewerDocumentError, services.s3.exceptions.NoSuchKey) as error:
             self._report.add("unusable", f"the successors of manifest {row.id} cannot be followed: {error}")
             return {}

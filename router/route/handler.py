@@ -20,7 +20,7 @@ from router.route.lookup import VersionLookup
 from router.route.parse import parse_events
 from router.services import Services, container_services
 from router.streaming import ensure_running
-from router.telemetry import Metric, count_bytes, logger, metrics
+from router.telemetry import Metric, count, count_bytes, logger, metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -142,5 +142,6 @@ def _record(ownership: Ownership, failed: int) -> None:
     logger.info(
         "routed", arrivals=len(ownership.outcomes), outcomes=counts, manifests=manifests, not_acknowledged=failed
     )
+    count(Metric.FILES_BEYOND_DATASET_LIMIT, ownership.beyond_dataset_limit)
     for lane, metric in ((Lane.STREAM, Metric.STREAM_BYTES), (Lane.BATCH, Metric.BATCH_BYTES)):
         count_bytes(metric, sum(manifest.bytes for manifest in ownership.manifests if manifest.lane == lane))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from lake.layout import parse_generation
+from lake.layout import is_own_key, parse_generation
 from lake.ledger import State
 from router.sweep.progress import read_progress, write_progress
 from router.telemetry import logger
@@ -21,7 +21,8 @@ def delete_objects(repair: Repair, bucket: str, listing: str) -> None:
     """Delete unpublished objects of a bucket, from where the last sweep stopped; the position is kept after each page.
 
     Rows are read consistently after the page that lists their objects. Counts ``deleted`` and ``foreign`` objects.
-    Foreign objects are kept: this system has not written them, or the ledger does not know their manifest.
+    Foreign objects are kept: this system has not written them under this key, or the ledger does not know
+    their manifest.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ def _delete_from_page(repair: Repair, bucket: str, keys: Sequence[str]) -> int:
             if parsed is not None and parsed[0] not in rows:
                 rows[parsed[0]] = services.ledger.manifests.get(parsed[0])
             row = None if parsed is None else rows[parsed[0]]
-            if parsed is None or row is None:
+            if parsed is None or row is None or not is_own_key(key, row.partition, *parsed):
                 repair.counts["foreign"] += 1
             elif may_delete(row, parsed[1], services.clock(), _grace(repair)):
                 services.s3.delete_object(Bucket=bucket, Key=key)

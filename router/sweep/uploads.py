@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lake.commit import read_commit
 from lake.errors import InvalidDocumentError
-from lake.layout import PREFLIGHT, parse_generation
+from lake.layout import PREFLIGHT, is_own_key, parse_generation
 from lake.ledger import State
 from lake.publish import abort_upload
 from router.telemetry import logger
@@ -52,7 +52,9 @@ def abort_uploads(repair: Repair) -> None:
                         committed[manifest] = None if row is None else _committed_uploads(services, row)
                         rows[manifest] = row
                     row = rows[manifest]
-                    if row is not None and may_abort(row, generation, upload["UploadId"], committed[manifest]):
+                    if row is None or not is_own_key(upload["Key"], row.partition, manifest, generation):
+                        continue
+                    if may_abort(row, generation, upload["UploadId"], committed[manifest]):
                         abort_upload(services.s3, bucket, upload["Key"], upload["UploadId"])
                         repair.counts["aborted"] += 1
                         logger.info("upload aborted", manifest_id=manifest, key=upload["Key"], state=row.state)

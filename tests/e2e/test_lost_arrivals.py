@@ -50,6 +50,9 @@ def backfill_that_dies(scenario: Scenario, dataset: str, number: int) -> None:
     dynamodb = isolation.session(scenario.cloud.access_key).resource(
         "dynamodb", endpoint_url=scenario.cloud.endpoint, config=isolation.client_config()
     )
+    # Not among the writes that are counted.
+    ledger = Ledger.over(dynamodb.meta.client, deployment.resources.ledger_table)
+    assert ledger.datasets.admit(dataset, e2e_settings().max_datasets, ())
     services = Services(
         settings=e2e_settings(),
         resources=deployment.resources,

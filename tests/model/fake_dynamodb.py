@@ -9,7 +9,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 Item = dict[str, Any]
-COMPARISON = re.compile(r"(#\w+) (=|>) (:\w+)")
+COMPARISON = re.compile(r"(#\w+) (=|>|<) (:\w+)")
 SIZE = re.compile(r"size\((#\w+)\) = (:\w+)")
 MISSING = re.compile(r"attribute_not_exists\((#\w+)\)")
 MAX_ITEM_BYTES = 400 << 10
@@ -106,7 +106,7 @@ class FakeDynamoDB:
         left, right = item.get(names[match[1]]), values[match[3]]
         if names[match[1]] not in item or isinstance(left, str) != isinstance(right, str):
             return False
-        return bool(left == right if match[2] == "=" else left > right)
+        return bool({"=": left == right, ">": left > right, "<": left < right}[match[2]])
 
     def _check(self, key: Item, request: Item) -> None:
         if not self._holds(key, request):

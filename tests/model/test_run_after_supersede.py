@@ -28,8 +28,9 @@ def states(world: World) -> dict[str, str]:
 def supersede(world: World, source: str, *parts: list[str]) -> None:
     """Supersede a manifest by one manifest of the batch lane for each part."""
     services = world.router(None)
-    row, whole = services.ledger.manifests.get(source), read_manifest(services.s3, "control", source, ("input",))
+    row = services.ledger.manifests.get(source)
     assert row is not None
+    whole = read_manifest(services.s3, "control", row, ("input",))
     successors = [
         replace(
             whole,

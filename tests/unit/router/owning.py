@@ -51,7 +51,7 @@ def owners(deployment: Deployment) -> Counter[str]:
     found: Counter[str] = Counter()
     for item in items:
         if item["sk"] == "manifest" and item["state"] not in ("ABANDONED", "SUPERSEDED"):
-            manifest = read_manifest(deployment.raw_s3, "control", item["id"], ("input",))
+            manifest = read_manifest(deployment.raw_s3, "control", deployment.row(item["id"]), ("input",))
             assert (item["files"], item["bytes"]) == (len(manifest.files), manifest.bytes)
             found.update(file.key for file in manifest.files)
             assert len({file.key.split("/")[0] for file in manifest.files} | {manifest.partition.dataset}) == 1

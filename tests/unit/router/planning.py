@@ -31,5 +31,5 @@ def files(deployment: Deployment, manifests: list[str]) -> Counter[str]:
     return Counter(
         file.key
         for manifest in manifests
-        for file in read_manifest(deployment.raw_s3, "control", manifest, ("input",)).files
+        for file in read_manifest(deployment.raw_s3, "control", deployment.row(manifest), ("input",)).files
     )

@@ -37,7 +37,7 @@ def versioned(deployment: Deployment) -> None:
 
 def found_files(deployment: Deployment) -> list[str]:
     rows = deployment.ledger.manifests.open(Lane.BATCH, State.QUEUED)
-    manifests = [read_manifest(deployment.raw_s3, "control", row.id, ("input",)) for row in rows]
+    manifests = [read_manifest(deployment.raw_s3, "control", row, ("input",)) for row in rows]
     return sorted(file.key for manifest in manifests for file in manifest.files)
 
 

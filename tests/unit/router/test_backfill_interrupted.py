@@ -44,7 +44,7 @@ def interrupted_backfill(deployment: Deployment, number: int) -> bool:
 
 def queued_files(deployment: Deployment) -> Counter[str]:
     rows = deployment.ledger.manifests.open(Lane.BATCH, State.QUEUED)
-    manifests = [read_manifest(deployment.raw_s3, "control", row.id, ("input",)) for row in rows]
+    manifests = [read_manifest(deployment.raw_s3, "control", row, ("input",)) for row in rows]
     return Counter(file.key for manifest in manifests for file in manifest.files)
 
 

@@ -39,7 +39,7 @@ def add_the_rule(deployment: Deployment) -> None:
 
 def assert_owned(deployment: Deployment) -> None:
     [queued] = deployment.ledger.manifests.open(Lane.BATCH, State.QUEUED)
-    manifest = read_manifest(deployment.raw_s3, "control", queued.id, ("input",))
+    manifest = read_manifest(deployment.raw_s3, "control", queued, ("input",))
     assert [file.key for file in manifest.files] == [KEY]
     [row] = deployment.ledger.arrivals.versions("input", KEY)
     assert (row.manifest, row.partition, row.lane) == (queued.id, queued.partition, Lane.BATCH)

@@ -62,7 +62,7 @@ def test_an_adopted_arrival_keeps_its_partition_and_time(deployment: Deployment)
     # Then
     [row] = deployment.ledger.manifests.open(Lane.BATCH, State.QUEUED)
     assert str(row.partition) == "orders#2026-11-20T03"
-    manifest = read_manifest(deployment.s3, "control", row.id, ("input",))
+    manifest = read_manifest(deployment.s3, "control", row, ("input",))
     assert manifest.files[0].arrived_at == MORNING.isoformat()
     assert deployment.row("crashed").state == State.ABANDONED
 

@@ -34,7 +34,7 @@ rows = st.lists(
 LIMITS = parse_settings(
     {
         "stage": "t",
-        "batch": {"manifest_bytes": 100, "manifest_files": 20, "run_bytes": 300, "run_manifests": 4},
+        "batch": {"manifest_bytes": 100, "manifest_files": 20, "run_bytes": 300, "run_manifests": 4, "run_files": 30},
         "stream": {"manifest_bytes": 10, "manifest_files": 10},
     }
 ).batch
@@ -46,7 +46,17 @@ def test_every_manifest_is_in_exactly_one_run(backlog: list[ManifestRow]) -> Non
     assert Counter(row.id for run in runs for row in run.manifests) == Counter(row.id for row in backlog)
     for run in runs:
         assert run.manifests
-        assert len(run.manifests) == 1 or (run.bytes <= 300 and len(run.manifests) <= 4)
+        assert len(run.manifests) == 1 or (run.bytes <= 300 and len(run.manifests) <= 4 and run.files <= 30)
+
+
+def test_small_files_fill_a_run_by_their_number() -> None:
+    # Given: manifests of many empty files, and one that has more files than a run may have
+    backlog = [
+        ManifestRow(f"m{number}", State.QUEUED, Lane.BATCH, PARTITION, f"{number:04d}", 0, files)
+        for number, files in enumerate([12, 12, 12, 40])
+    ]
+    # When, Then: the large one has a run of its own
+    assert sorted(run.files for run in pack_runs(backlog, LIMITS)) == [12, 24, 40]
 
 
 @given(rows)

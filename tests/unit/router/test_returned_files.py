@@ -38,7 +38,7 @@ def send(deployment: Deployment, *keys: str) -> list[str]:
 
 def read_files(deployment: Deployment, row: ManifestRow) -> list[str]:
     """Keys of the files that the next attempt at a manifest reads."""
-    manifest = read_manifest(deployment.raw_s3, "control", row.id, ("input",))
+    manifest = read_manifest(deployment.raw_s3, "control", row, ("input",))
     left_out = read_exclusions(deployment.raw_s3, "control", row.relinquished, manifest)
     return [file.key for file in manifest.files if file not in left_out]
 
@@ -46,7 +46,7 @@ def read_files(deployment: Deployment, row: ManifestRow) -> list[str]:
 def publish(deployment: Deployment, row: ManifestRow) -> ManifestRow:
     """DONE; the file LOST could not be read."""
     claim = deployment.claimed(row)
-    manifest = read_manifest(deployment.raw_s3, "control", row.id, ("input",))
+    manifest = read_manifest(deployment.raw_s3, "control", row, ("input",))
     sources = tuple(
         SourceCount(file.uri, file.version, file.size, 0, 0, 0, {}, None, "it is gone" if file.key == LOST else None)
         for file in manifest.files
@@ -214,7 +214,7 @@ def test_an_attempt_that_begins_meanwhile_and_another_manifest_never_both_read_t
 def test_a_merged_manifest_relinquishes_the_file_of_its_source(deployment: Deployment) -> None:
     # Given a manifest that was superseded by the one that could not read the file
     source = routed(deployment)
-    files = read_manifest(deployment.raw_s3, "control", source.id, ("input",)).files
+    files = read_manifest(deployment.raw_s3, "control", source, ("input",)).files
     now = deployment.now
     merged = Manifest(new_manifest_id(now), Lane.BATCH, source.partition, now.isoformat(), files)
     write_manifest(deployment.raw_s3, "control", merged)

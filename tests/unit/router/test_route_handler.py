@@ -23,7 +23,7 @@ def test_files_at_peak_go_through_the_stream_and_are_acknowledged(deployment: De
     # Then: one manifest holds both, with a pointer, and a streaming run was started
     assert failures(answer) == []
     [row] = deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)
-    manifest = read_manifest(deployment.s3, "control", row.id, ("input",))
+    manifest = read_manifest(deployment.s3, "control", row, ("input",))
     assert [file.key for file in manifest.files] == ["orders/a.ndjson", "orders/b.ndjson"]
     assert (row.partition, row.bytes, row.files) == (PARTITION, 200, 2)
     [pointer] = deployment.keys("control", "inbox/")

@@ -37,7 +37,7 @@ def send(deployment: Deployment, facts: dict[str, Any], *missing: str) -> list[s
 
 def owned_files(deployment: Deployment) -> list[ObjectVersion]:
     rows = deployment.ledger.manifests.open(Lane.BATCH, State.QUEUED)
-    manifests = [read_manifest(deployment.raw_s3, "control", row.id, ("input",)) for row in rows]
+    manifests = [read_manifest(deployment.raw_s3, "control", row, ("input",)) for row in rows]
     return [file for manifest in manifests for file in manifest.files]
 
 

@@ -34,9 +34,9 @@ def index(tmp_path: Path) -> Iterator[FileIndex]:
         yield index
 
 
-def row(manifest: str, *successors: str) -> ManifestRow:
+def row(manifest: str, *successors: str, files: int = 1) -> ManifestRow:
     state = State.SUPERSEDED if successors else State.DONE
-    return ManifestRow(manifest, state, Lane.BATCH, PARTITION, NOON.isoformat(), 1, 1, superseded_by=successors)
+    return ManifestRow(manifest, state, Lane.BATCH, PARTITION, NOON.isoformat(), files, files, superseded_by=successors)
 
 
 def stack(rows: list[ManifestRow], documents: dict[str, list[ObjectVersion]]) -> Stack:
@@ -55,7 +55,7 @@ def test_files_of_merged_and_then_split_manifests_are_found_with_their_last_owne
     # Given a and b, which were merged to c, which was split into d and e
     index.add(HOUR, "a", FILES[:2])
     index.add(HOUR, "b", FILES[2:])
-    rows = [row("a", "c"), row("b", "c"), row("c", "d", "e"), row("d"), row("e")]
+    rows = [row("a", "c"), row("b", "c"), row("c", "d", "e", files=3), row("d"), row("e", files=2)]
     documents = {"c": FILES, "d": FILES[:1], "e": FILES[1:]}
     report = HourReport(hour=HOUR)
 
@@ -73,7 +73,7 @@ def test_files_of_merged_and_then_split_manifests_are_found_with_their_last_owne
 def test_a_file_that_no_successor_has_is_a_difference(index: FileIndex) -> None:
     index.add(HOUR, "a", FILES)
     report = HourReport(hour=HOUR)
-    current_rows(stack([row("a", "b"), row("b")], {"b": FILES[:2]}), index, report)
+    current_rows(stack([row("a", "b"), row("b", files=2)], {"b": FILES[:2]}), index, report)
     assert report.outcome == HourOutcome.DIFFERS
     assert "orders/2.json is in none of the manifests that superseded a" in str(report.differences[0])
 

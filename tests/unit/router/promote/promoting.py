@@ -42,7 +42,7 @@ def live(deployment: Deployment) -> dict[Lane, list[list[str]]]:
 
 
 def document(deployment: Deployment, row: ManifestRow) -> Manifest:
-    manifest = read_manifest(deployment.raw_s3, "control", row.id, ("input",))
+    manifest = read_manifest(deployment.raw_s3, "control", row, ("input",))
     assert (manifest.lane, manifest.partition) == (row.lane, row.partition)
     return manifest
 

@@ -210,7 +210,7 @@ def test_a_file_that_its_manifest_does_not_list_moves_nothing(deployment: Deploy
     source = owned(deployment, "a", "b")
     stray = file_of("orders/c")
     with pytest.raises(InvalidDocumentError, match="s3://input/orders/c is not in manifest"):
-        move._arrivals(read_manifest(deployment.raw_s3, "control", source, ("input",)), {stray})
+        move._arrivals(read_manifest(deployment.raw_s3, "control", deployment.row(source), ("input",)), {stray})
 
 
 def test_a_file_is_in_one_manifest_after_any_sequence_of_promotions(deployment: Deployment) -> None:

@@ -27,7 +27,7 @@ def put(deployment: Deployment, *keys: str) -> datetime:
 
 def owned_keys(deployment: Deployment) -> list[str]:
     rows = deployment.ledger.manifests.open(Lane.BATCH, State.QUEUED)
-    manifests = [read_manifest(deployment.raw_s3, "control", row.id, ("input",)) for row in rows]
+    manifests = [read_manifest(deployment.raw_s3, "control", row, ("input",)) for row in rows]
     return sorted(file.key for manifest in manifests for file in manifest.files)
 
 

@@ -1,0 +1,135 @@
+"""A manifest document is the one that its ledger row was created with; anything else is refused."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lake.errors import InvalidDocumentError, NewerDocumentError
+from lake.layout import manifest_key
+from lake.ledger.manifest_row import manifest_row_key
+from lake.manifest import encode_manifest, manifest_sha256, read_manifest, write_manifest
+from tests.unit.lake.world import RESOURCES, World, file_of
+
+MORE = ["input", "orders/forged.json", "v1", "e", 100, "2026-11-20T09:30:00+00:00"]
+Body = dict[str, Any]
+
+
+def forge(change: Callable[[Body], object]) -> Callable[[bytes], bytes]:
+    def forged(document: bytes) -> bytes:
+        body = json.loads(document)
+        change(body)
+        return json.dumps(body, separators=(",", ":")).encode()
+
+    return forged
+
+
+CHANGES: dict[str, Callable[[bytes], bytes]] = {
+    "a file is missing": forge(lambda body: body["files"].pop()),
+    "a file was added": forge(lambda body: body["files"].append(MORE)),
+    "a file was replaced": forge(lambda body: body["files"].__setitem__(0, MORE)),
+    "another bucket": forge(lambda body: body["files"][0].__setitem__(0, "secrets")),
+    "a path out of the dataset": forge(lambda body: body.__setitem__("dataset", "../../secrets")),
+    "another hour": forge(lambda body: body.__setitem__("hour", 10)),
+    "a text for a size": forge(lambda body: body["files"][0].__setitem__(4, "100")),
+    "another size": forge(lambda body: body["files"][0].__setitem__(4, 99)),
+    "a number for a key": forge(lambda body: body["files"][0].__setitem__(1, 5)),
+    "a newer format": forge(lambda body: body.__setitem__("format", 2)),
+    "its end is lost": lambda document: document[:-1],
+    "another id": forge(lambda body: body.__setitem__("id", "20261120T093000" + "0" * 20)),
+    "it is empty": lambda _: b"",
+    "nested without end": lambda _: b"[" * 1_000_000,
+}
+FOUND_WITHOUT_DIGEST = {**CHANGES}
+for undetectable in ("a file was replaced", "a newer format"):
+    FOUND_WITHOUT_DIGEST.pop(undetectable)
+
+
+def put(world: World, manifest: str, document: bytes) -> None:
+    world.raw_s3.put_object(Bucket=RESOURCES.control_bucket, Key=manifest_key(manifest), Body=document)
+
+
+def forget_digest(world: World, manifest: str) -> None:
+    """The row as a version without digests has written it."""
+    world.dynamodb.update_item(
+        TableName=RESOURCES.ledger_table,
+        Key=manifest_row_key(manifest).item(),
+        UpdateExpression="REMOVE manifest_sha256",
+    )
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_changed_document_is_refused(world: World, change: Callable[[bytes], bytes]) -> None:
+    # Given a QUEUED manifest whose document somebody has changed
+    manifest = world.manifest("a.json", "b.json")
+    world.ledger.manifests.enqueue(manifest)
+    put(world, manifest.id, change(encode_manifest(manifest)))
+
+    # When it is read, then it is refused, and the message says what to do
+    with pytest.raises(InvalidDocumentError, match=rf"{manifest.id}.json.*was changed.*restore"):
+        read_manifest(world.s3, "control", world.row(manifest.id), ("input",))
+
+
+@pytest.mark.parametrize("change", FOUND_WITHOUT_DIGEST.values(), ids=FOUND_WITHOUT_DIGEST)
+def test_without_a_digest_what_contradicts_the_row_is_refused(world: World, change: Callable[[bytes], bytes]) -> None:
+    # Given the same, with a row of a version that kept no digests
+    manifest = world.manifest("a.json", "b.json")
+    world.ledger.manifests.enqueue(manifest)
+    forget_digest(world, manifest.id)
+    put(world, manifest.id, change(encode_manifest(manifest)))
+
+    # Then
+    with pytest.raises(InvalidDocumentError):
+        read_manifest(world.s3, "control", world.row(manifest.id), ("input",))
+
+
+def test_a_row_without_a_digest_is_read(world: World) -> None:
+    # Given
+    manifest = world.manifest("a.json", "b.json")
+    write_manifest(world.s3, "control", manifest)
+    world.ledger.manifests.enqueue(manifest)
+    forget_digest(world, manifest.id)
+
+    # Then
+    assert world.row(manifest.id).manifest_sha256 is None
+    assert read_manifest(world.s3, "control", world.row(manifest.id), ("input",)) == manifest
+
+
+def test_rows_of_new_manifests_and_of_successors_have_the_digest(world: World) -> None:
+    # Given two QUEUED manifests
+    sources = [world.queued(name) for name in ("a.json", "b.json")]
+    successor = world.manifest("a.json", "b.json")
+
+    # When another one supersedes them
+    assert world.ledger.manifests.supersede(sources, [successor], "merged", world.now)
+
+    # Then every row has the digest of its own document
+    assert world.row(successor.id).manifest_sha256 == manifest_sha256(successor)
+    assert len({row.manifest_sha256 for row in (*sources, world.row(successor.id))}) == 3
+
+
+def test_a_bound_document_of_a_newer_format_is_left_to_the_newer_version(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a manifest of a newer version: its document, and a row with the digest of it
+    with monkeypatch.context() as newer:
+        newer.setattr("lake.manifest.MANIFEST_FORMAT", 2)
+        row = world.queued("a.json")
+
+    # Then it is not called damaged
+    with pytest.raises(NewerDocumentError, match="deploy it again"):
+        read_manifest(world.s3, "control", row, ("input",))
+
+
+def test_a_bound_document_may_still_name_input_buckets_only(world: World) -> None:
+    # Given a document of the row that names another deployment's bucket
+    foreign = replace(file_of("orders/a.json"), bucket="elsewhere")
+    manifest = replace(world.manifest(), files=(foreign,))
+    write_manifest(world.s3, "control", manifest)
+    world.ledger.manifests.enqueue(manifest)
+
+    # Then
+    with pytest.raises(InvalidDocumentError, match="names the bucket 'elsewhere'"):
+        read_manifest(world.s3, "control", world.row(manifest.id), ("input",))
