@@ -84,9 +84,9 @@ class Policies:
                     resource[target if ":" in target else template.arn(target)] = body["PolicyDocument"]
         return cls(trust, identity, resource)
 
-    def allow(self, edge: Edge) -> bool:
-        """Whether AWS would carry out the request."""
-        keys = {"aws:sourceaccount": ACCOUNT, "aws:sourcearn": edge.source_arn}
+    def allow(self, edge: Edge, source_account: str = ACCOUNT) -> bool:
+        """Whether AWS would carry out the request, which the service makes for a resource of ``source_account``."""
+        keys = {"aws:sourceaccount": source_account, "aws:sourcearn": edge.source_arn}
         own = self.resource.get(edge.resource)
         if not edge.role:
             asked = _context("", "Service", edge.action, edge.resource, keys)
