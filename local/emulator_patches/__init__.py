@@ -44,6 +44,8 @@ def install(runs: GlueRuns, *, logs: Path, runtime_dir: Path) -> None:
         raise LocalCloudError(f"ministack {version} is installed, {PINNED_VERSION} is required: run `make setup`.")
     from local.emulator_patches import (  # noqa: PLC0415
         bucket_policies,
+        checksums,
+        encryption,
         glue_jobs,
         identities,
         lambda_functions,
@@ -57,6 +59,8 @@ def install(runs: GlueRuns, *, logs: Path, runtime_dir: Path) -> None:
     lambda_functions.patch(logs / "lambda", runtime_dir)
     schedules.patch()
     objects.patch()
+    checksums.patch()
+    encryption.patch()
     bucket_policies.patch()
     # Last: it wraps what the others replace.
     identities.patch(logs / "permissions.jsonl")

@@ -39,6 +39,7 @@ ACTIONS_BY_CALL = {
     "list_multipart_uploads": {"s3:ListBucketMultipartUploads"},
     "list_object_versions": {"s3:ListBucketVersions"},
     "list_objects_v2": {"s3:ListBucket"},
+    "list_parts": {"s3:ListMultipartUploadParts"},
     "put_object": {"s3:PutObject"},
     "start_job_run": {"glue:StartJobRun"},
     "update_table": {"glue:UpdateTable"},
