@@ -37,8 +37,8 @@ METRICS = False
 (https://docs.aws.amazon.com/glue/latest/dg/monitor-profile-glue-job-cloudwatch-metrics.html).
 """
 NO_SECURITY_CONFIGURATION = (
-    "The buckets encrypt what the job stores (SSE-S3). Its logs hold ids and counts, no data, and are encrypted with "
-    "CloudWatch's own key. Job bookmarks are not used: the ledger records what is done."
+    "The buckets and the log groups encrypt what the job stores, by the key of the settings or those of the services. "
+    "Job bookmarks are not used: the ledger records what is done."
 )
 
 
