@@ -17,6 +17,7 @@ from infra.functions import ROUTE_TIMEOUT_SECONDS
 
 if TYPE_CHECKING:
     from aws_cdk import CfnResource
+    from aws_cdk.interfaces.aws_s3 import IBucketRef
 
 MAX_RECEIVES = 5
 """Deliveries of one event to ``route`` before it goes to the dead-letter queue."""
@@ -35,7 +36,7 @@ class QueueOfBucket:
     def __init__(self, queue: sqs.Queue) -> None:
         self._queue = queue
 
-    def bind(self, _scope: Construct, bucket: s3.IBucket) -> s3.BucketNotificationDestinationConfig:
+    def bind(self, scope: Construct, bucket: IBucketRef) -> s3.BucketNotificationDestinationConfig:
         """Let S3 send events of ``bucket``, as long as it belongs to the stack's account."""
         self._queue.add_to_resource_policy(
             iam.PolicyStatement(
@@ -43,8 +44,8 @@ class QueueOfBucket:
                 actions=["sqs:SendMessage"],
                 resources=[self._queue.queue_arn],
                 conditions={
-                    "ArnLike": {"aws:SourceArn": bucket.bucket_arn},
-                    "StringEquals": {"aws:SourceAccount": Stack.of(self._queue).account},
+                    "ArnLike": {"aws:SourceArn": bucket.bucket_ref.bucket_arn},
+                    "StringEquals": {"aws:SourceAccount": Stack.of(scope).account},
                 },
             )
         )

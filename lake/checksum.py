@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import base64
 import zlib
-from typing import IO
+from typing import IO, Final
 
-ALGORITHM = "CRC32"
-WHOLE_OBJECT = "FULL_OBJECT"
+ALGORITHM: Final = "CRC32"
+WHOLE_OBJECT: Final = "FULL_OBJECT"
 BLOCK_BYTES = 1 << 20
 
 

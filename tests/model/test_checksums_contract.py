@@ -70,7 +70,7 @@ def test_s3_verifies_and_keeps_checksums_like_the_emulator(cloud: LocalCloud, en
     s3.put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": rules})
     fake.create_bucket(Bucket="fake")
     # Then checksums are the same, and the same bytes have the same ETag only without a KMS key
-    expected = ["BadDigest", CHECKSUM, [(1, True)], "BadDigest", "InvalidPart", "done"]
+    expected: list[Any] = ["BadDigest", CHECKSUM, [(1, True)], "BadDigest", "InvalidPart", "done"]
     expected += [CHECKSUM, "FULL_OBJECT", len(BODY), False]
     assert responses(fake, "fake") == [*expected, encryption == "AES256", '-1"']
     assert responses(s3, bucket) == responses(fake, "fake")

@@ -38,6 +38,14 @@ PATCH_POINTS = [
     ("services.eventbridge", "_parse_cron_fields", ["expr"]),
     ("services.s3", "_dispatch", ["method", "bucket", "key", "headers", "body", "query_params"]),
     ("services.eventbridge", "_cron_next_fire", ["fields", "after_dt"]),
+    ("services.s3", "_create_multipart_upload", ["bucket_name", "key", "headers"]),
+    ("services.s3", "_upload_part", ["bucket_name", "key", "body", "query_params", "headers"]),
+    ("services.s3", "_complete_multipart_upload", ["bucket_name", "key", "body", "query_params", "headers"]),
+    ("services.s3", "_composite_checksum", ["algorithm", "part_checksums"]),
+    ("services.s3", "_put_object", ["bucket_name", "key", "body", "headers"]),
+    ("services.s3", "_object_response_headers", ["obj", "bucket_name", "key", "include_checksums"]),
+    ("services.sqs", "queue_policy_allows", ["queue_arn", "service", "source_arn", "source_account"]),
+    ("services.sns", "topic_policy_allows", ["topic_arn", "service", "source_arn", "source_account"]),
 ]
 
 
