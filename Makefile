@@ -104,7 +104,7 @@ storms: setup ## every error of AWS in every state of the machines, once and in 
 	@$(PY) -m pytest tests/e2e/machines -m "long or not long"
 
 permissions: setup ## the deployed stack without one permission after the other
-	@$(PY) -m pytest tests/e2e/test_removed_permissions.py tests/e2e/test_refused_access.py -m "long or not long"
+	@$(PY) -m pytest tests/e2e/test_removed_permissions.py tests/e2e/test_refused_access.py tests/e2e/test_encrypted_stack.py -m "long or not long"
 
 fuzz: setup ## new examples for every property; the reader and the Parquet writer, each SECONDS=60 SEED=0
 	@$(PY) -m pytest --quiet $(PROPERTIES) --hypothesis-profile=random --hypothesis-seed=$(SEED)

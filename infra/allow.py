@@ -8,12 +8,18 @@ from aws_cdk import Acknowledgment, Stack, Validations
 from aws_cdk import aws_iam as iam
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from constructs import Construct, IConstruct
 
 
-def allow(role: iam.Role, actions: Sequence[str], resources: Sequence[str], reason: str = "") -> None:
+def allow(
+    role: iam.Role,
+    actions: Sequence[str],
+    resources: Sequence[str],
+    reason: str = "",
+    conditions: Mapping[str, Any] | None = None,
+) -> None:
     """Let ``role`` do ``actions`` on ``resources``.
 
     Parameters
@@ -22,6 +28,8 @@ def allow(role: iam.Role, actions: Sequence[str], resources: Sequence[str], reas
         IAM actions such as ``s3:GetObject``, without wildcards.
     reason
         Why a resource needs its wildcard; required where one has it, and recorded for cdk-nag.
+    conditions
+        Of the statement: operator -> condition key -> values.
 
     Raises
     ------
@@ -31,7 +39,7 @@ def allow(role: iam.Role, actions: Sequence[str], resources: Sequence[str], reas
     for action in actions:
         if "*" in action:
             raise ValueError(f"the action {action} has a wildcard: name the actions")
-    statement = iam.PolicyStatement(actions=list(actions), resources=list(resources))
+    statement = iam.PolicyStatement(actions=list(actions), resources=list(resources), conditions=conditions)
     role.add_to_principal_policy(statement)
     acknowledge_wildcards(role, resources, reason)
 

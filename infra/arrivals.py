@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+import jsii
 from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
-from aws_cdk import aws_s3_notifications as s3_notifications
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
@@ -16,11 +17,44 @@ from infra.functions import ROUTE_TIMEOUT_SECONDS
 
 if TYPE_CHECKING:
     from aws_cdk import CfnResource
+    from aws_cdk.interfaces.aws_s3 import IBucketRef
 
 MAX_RECEIVES = 5
 """Deliveries of one event to ``route`` before it goes to the dead-letter queue."""
 NOTIFICATIONS_HANDLER_ID = "BucketNotificationsHandler050a0587b7544547bf325f094a3db834"
 """CDK's own singleton: the function that writes a bucket's notification configuration at deploy time."""
+
+
+@jsii.implements(s3.IBucketNotificationDestination)
+class QueueOfBucket:
+    """A queue as the destination of one bucket's events.
+
+    CDK's own checks the bucket's ARN only, which has no account: a bucket that was deleted can be created again by
+    another account (IAM User Guide, "The confused deputy problem").
+    """
+
+    def __init__(self, queue: sqs.Queue) -> None:
+        self._queue = queue
+
+    def bind(self, scope: Construct, bucket: IBucketRef) -> s3.BucketNotificationDestinationConfig:
+        """Let S3 send events of ``bucket``, as long as it belongs to the stack's account."""
+        self._queue.add_to_resource_policy(
+            iam.PolicyStatement(
+                principals=[iam.ServicePrincipal("s3.amazonaws.com")],
+                actions=["sqs:SendMessage"],
+                resources=[self._queue.queue_arn],
+                conditions={
+                    "ArnLike": {"aws:SourceArn": bucket.bucket_ref.bucket_arn},
+                    "StringEquals": {"aws:SourceAccount": Stack.of(scope).account},
+                },
+            )
+        )
+        return s3.BucketNotificationDestinationConfig(
+            arn=self._queue.queue_arn,
+            type=s3.BucketNotificationDestinationType.QUEUE,
+            # S3 sends a test message when it is configured: the queue's policy has to be there before.
+            dependencies=[self._queue],
+        )
 
 
 class Arrivals(Construct):
@@ -52,7 +86,7 @@ class Arrivals(Construct):
 
         All kinds of ObjectCreated events are sent: an object of 4 GB arrives as CompleteMultipartUpload, not as Put.
         """
-        bucket.add_event_notification(s3.EventType.OBJECT_CREATED, s3_notifications.SqsDestination(self.queue))
+        bucket.add_event_notification(s3.EventType.OBJECT_CREATED, QueueOfBucket(self.queue))
         handler = Stack.of(self).node.find_child(NOTIFICATIONS_HANDLER_ID)
         group = logs.LogGroup(
             self, "NotifierLogs", retention=logs.RetentionDays.ONE_MONTH, removal_policy=RemovalPolicy.DESTROY

@@ -83,7 +83,13 @@ class Grants:
     def publish(self, role: iam.Role) -> None:
         """Upload, complete, abort and delete objects of the lake and the quarantine."""
         buckets = (self.storage.lake, self.storage.quarantine)
-        actions = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
+        actions = (
+            "s3:GetObject",
+            "s3:PutObject",
+            "s3:DeleteObject",
+            "s3:AbortMultipartUpload",
+            "s3:ListMultipartUploadParts",
+        )
         allow(role, actions, [bucket.arn_for_objects("*") for bucket in buckets], ANY_KEY)
         allow(role, ("s3:ListBucket", "s3:ListBucketMultipartUploads"), [bucket.bucket_arn for bucket in buckets])
 

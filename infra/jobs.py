@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import ArnFormat, Duration, RemovalPolicy, Stack
+from aws_cdk import Duration, RemovalPolicy, Stack
 from aws_cdk import aws_glue as glue
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
@@ -37,8 +37,8 @@ METRICS = False
 (https://docs.aws.amazon.com/glue/latest/dg/monitor-profile-glue-job-cloudwatch-metrics.html).
 """
 NO_SECURITY_CONFIGURATION = (
-    "The buckets encrypt what the job stores (SSE-S3). Its logs hold ids and counts, no data, and are encrypted with "
-    "CloudWatch's own key. Job bookmarks are not used: the ledger records what is done."
+    "The buckets and the log groups encrypt what the job stores, by the key of the settings or those of the services. "
+    "Job bookmarks are not used: the ledger records what is done."
 )
 
 
@@ -155,20 +155,12 @@ class Jobs(Construct):
     def _create_role(self) -> iam.Role:
         role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("glue.amazonaws.com"))
         self._assets.grant_read(role)
-        for group in (self.output_log, self._error_log):
-            group.grant_write(role)
+        # Glue's own policy has CreateLogGroup; whether Glue asks for it where the group exists has not been seen.
         allow(
             role,
             ("logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"),
-            [
-                Stack.of(self).format_arn(
-                    service="logs",
-                    resource="log-group",
-                    resource_name="/aws-glue/*",
-                    arn_format=ArnFormat.COLON_RESOURCE_NAME,
-                )
-            ],
-            "Glue itself names its log groups and streams, after the job and the run.",
+            [group.log_group_arn for group in (self.output_log, self._error_log)],
+            "Glue names the streams of a log group after the run and its executors.",
         )
         return role
 

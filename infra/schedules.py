@@ -42,7 +42,7 @@ class Schedules(Construct):
         super().__init__(scope, name)
         self._time_zone = settings.time_zone
         self._dead_letters = dead_letters
-        self._role = iam.Role(
+        self.role = iam.Role(
             self,
             "Role",
             assumed_by=iam.ServicePrincipal(
@@ -50,7 +50,7 @@ class Schedules(Construct):
                 conditions={"StringEquals": {"aws:SourceAccount": Stack.of(self).account}},
             ),
         )
-        allow(self._role, ("sqs:SendMessage",), [dead_letters.queue_arn])
+        allow(self.role, ("sqs:SendMessage",), [dead_letters.queue_arn])
         self.overnight = self._start_machine("Overnight", settings.schedule.overnight, machines.overnight)
         # Without peak hours no window is needed: ``route`` starts the streaming job for an urgent file.
         state = "ENABLED" if settings.peak.hours and settings.peak.days else "DISABLED"
@@ -63,11 +63,11 @@ class Schedules(Construct):
     def _start_machine(
         self, name: str, expression: str, machine: Machine, state: str = "ENABLED"
     ) -> scheduler.CfnSchedule:
-        allow(self._role, ("states:StartExecution",), [machine.arn])
+        allow(self.role, ("states:StartExecution",), [machine.arn])
         return self._schedule(name, expression, machine.state_machine.state_machine_arn, state)
 
     def _invoke_function(self, name: str, expression: str, function: RouterFunction) -> scheduler.CfnSchedule:
-        allow(self._role, ("lambda:InvokeFunction",), [function.function.function_arn])
+        allow(self.role, ("lambda:InvokeFunction",), [function.function.function_arn])
         return self._schedule(name, expression, function.function.function_arn)
 
     def _schedule(self, name: str, expression: str, target: str, state: str = "ENABLED") -> scheduler.CfnSchedule:
@@ -80,7 +80,7 @@ class Schedules(Construct):
             flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
             target=scheduler.CfnSchedule.TargetProperty(
                 arn=target,
-                role_arn=self._role.role_arn,
+                role_arn=self.role.role_arn,
                 input="{}",
                 retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
                     maximum_retry_attempts=MAX_START_RETRIES, maximum_event_age_in_seconds=MAX_START_AGE_SECONDS
@@ -89,5 +89,5 @@ class Schedules(Construct):
             ),
         )
         # The role's policy is a separate resource; without it the schedule could not start its target.
-        schedule.node.add_dependency(self._role)
+        schedule.node.add_dependency(self.role)
         return schedule

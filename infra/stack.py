@@ -11,6 +11,7 @@ from infra.alarms import Alarms, AlarmTopic
 from infra.arrivals import Arrivals
 from infra.assets import Assets, asset_prefix
 from infra.catalog import Catalog
+from infra.encryption import encrypt, grant_key
 from infra.functions import router_functions
 from infra.grants import Grants
 from infra.jobs import Jobs
@@ -77,6 +78,7 @@ class HybridRouterStack(Stack):
         topic = AlarmTopic(self, "AlarmTopic").topic
         machines = Machines(self, "Machines", settings, names, functions, jobs, storage.control, topic)
         schedules = Schedules(self, "Schedules", settings, machines, functions, arrivals.dead_letters)
+        grant_key(settings, functions, jobs, machines, schedules)
         Alarms(
             self,
             "Alarms",
@@ -101,6 +103,8 @@ class HybridRouterStack(Stack):
             arrivals_queue=arrivals.queue.queue_url,
             dead_letters=arrivals.dead_letters.queue_url,
         )
+        if settings.encryption.kms_key:
+            encrypt(self, settings.encryption.kms_key)
         for key, value in outputs.to_outputs().items():
             # Constructs and outputs share one namespace of logical ids, so the construct's id differs from the key.
             CfnOutput(self, f"Output{key}", value=value).override_logical_id(key)

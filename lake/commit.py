@@ -15,8 +15,18 @@ from lake.partition import Partition
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-COMMIT_FORMAT = 1
-"""Version of the document's format."""
+COMMIT_FORMAT = 2
+"""Version of the document's format. Format 1 had expected ETags instead of checksums."""
+
+
+@dataclass(frozen=True, slots=True)
+class UploadedPart:
+    """A part of an upload; both values name it when the upload is completed."""
+
+    etag: str
+    """Without quotes; it says nothing about the content."""
+    checksum: str | None
+    """Of the part, as ``lake.checksum`` computes it; None in a document of format 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +36,17 @@ class PendingObject:
     bucket: str
     key: str
     upload_id: str
-    parts: tuple[str, ...]
-    """ETags of the parts in order, without quotes."""
-    etag: str
-    """ETag that the completed object will have, without quotes: the MD5 of its parts' MD5s, and ``-N`` for N parts
-    (Amazon S3 User Guide, "Checking object integrity")."""
+    parts: tuple[UploadedPart, ...]
+    """In order."""
+    checksum: str | None
+    """Of the whole object, as ``lake.checksum`` computes it; None in a document of format 1."""
     size: int
     """Bytes."""
     rows: int
     """Rows of the Parquet footer, or records of a quarantine object."""
+    etag: str | None = None
+    """Only of format 1: the ETag of the completed object, without quotes, which was an MD5 because such uploads were
+    refused where a KMS key encrypts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +105,13 @@ def decode_commit(body: bytes) -> CommitDocument:
     """Inverse of ``encode_commit``. Raises ``NewerDocumentError``: another version has written the bytes."""
     try:
         data: dict[str, Any] = json.loads(body)
-        if data.pop("format") != COMMIT_FORMAT:
-            raise ValueError(f"its format is not {COMMIT_FORMAT}")
+        number = data.pop("format")
+        if number not in (1, COMMIT_FORMAT):
+            raise ValueError(f"its format is {number}, not {COMMIT_FORMAT} or 1")
+        decode_object = _decode_object_of_format_1 if number == 1 else _decode_object
         data["partition"] = Partition(**data["partition"])
         for name in ("objects", "quarantine"):
-            data[name] = tuple(PendingObject(**{**item, "parts": tuple(item["parts"])}) for item in data[name])
+            data[name] = tuple(map(decode_object, data[name]))
         data["sources"] = tuple(SourceCount(**item) for item in data["sources"])
         data["new_columns"] = tuple(data["new_columns"])
         return CommitDocument(**data)
@@ -106,6 +120,15 @@ def decode_commit(body: bytes) -> CommitDocument:
             f"this version cannot read the commit document ({error}): a newer version of hybrid-router will publish "
             "it, deploy it again"
         ) from error
+
+
+def _decode_object(item: dict[str, Any]) -> PendingObject:
+    return PendingObject(**{**item, "parts": tuple(UploadedPart(**part) for part in item["parts"])})
+
+
+def _decode_object_of_format_1(item: dict[str, Any]) -> PendingObject:
+    parts = tuple(UploadedPart(etag, None) for etag in item["parts"])
+    return PendingObject(**{**item, "parts": parts, "checksum": None})
 
 
 def write_commit(s3: S3Client, control_bucket: str, key: str, document: CommitDocument) -> CommitReference:

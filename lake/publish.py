@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
-from typing import TYPE_CHECKING
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
+from lake.checksum import WHOLE_OBJECT
 from lake.commands import advise_reprocess
 from lake.commit import read_commit
 from lake.documents import encode_document, put_document
@@ -18,7 +19,7 @@ from lake.settings.conversion import MAX_COLUMN_LIMIT
 from lake.time import iso_utc
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from datetime import datetime
 
     from mypy_boto3_s3 import S3Client
@@ -57,7 +58,7 @@ def roll_forward(
     assert row.document is not None
     try:
         document = read_commit(s3, control_bucket, row.document)
-        complete_all(s3, (*document.objects, *document.quarantine))
+        etags = complete_all(s3, (*document.objects, *document.quarantine))
     except InvalidDocumentError as error:
         prefix = lake_prefix(row.partition, row.id, row.generation)
         # A process that read the committed document before has either completed it or finds no upload to complete.
@@ -74,27 +75,30 @@ def roll_forward(
     # They were reserved before the commit, except by versions that added them here. A refused one is in the files all
     # the same: nothing after the commit point may fail because of data.
     ledger.datasets.reserve_columns(row.partition.dataset, document.new_columns, MAX_COLUMN_LIMIT)
-    write_result(s3, control_bucket, document, clock())
+    write_result(s3, control_bucket, document, etags, clock())
     if ledger.manifests.finish(row, clock()):
         return State.DONE
     return _current_state(ledger, row)
 
 
-def complete_all(s3: S3Client, objects: Iterable[PendingObject]) -> None:
-    """Complete every upload; idempotent.
+def complete_all(s3: S3Client, objects: Iterable[PendingObject]) -> dict[tuple[str, str], str]:
+    """Complete every upload; idempotent. Returns the ETag of each object by bucket and key.
 
     Raises
     ------
     UploadsVanishedError
         Neither the upload nor its completed object exists.
     """
+    items = list(objects)
     with ThreadPoolExecutor(PARALLEL_COMPLETIONS) as pool:
-        missing = [item.key for item in pool.map(lambda item: None if _complete(s3, item) else item, objects) if item]
+        etags = list(pool.map(lambda item: _complete(s3, item), items))
+    missing = [item.key for item, etag in zip(items, etags, strict=True) if etag is None]
     if missing:
         raise UploadsVanishedError(
             f"{len(missing)} uploads are gone before they were completed (first: {missing[0]}): they were aborted, "
             "or are older than the bucket's lifecycle rule allows"
         )
+    return {(item.bucket, item.key): etag for item, etag in zip(items, etags, strict=True) if etag is not None}
 
 
 def roll_back(
@@ -128,8 +132,18 @@ def abort_under_prefix(s3: S3Client, bucket: str, prefix: str) -> None:
             abort_upload(s3, bucket, upload["Key"], upload["UploadId"])
 
 
-def write_result(s3: S3Client, control_bucket: str, document: CommitDocument, now: datetime) -> None:
-    """Put the result document of the generation, which people, settle and proofs read; ``now`` is aware."""
+def write_result(
+    s3: S3Client, control_bucket: str, document: CommitDocument, etags: Mapping[tuple[str, str], str], now: datetime
+) -> None:
+    """Put the result document of the generation, which people, settle and proofs read; ``now`` is aware.
+
+    ``etags`` has the ETag of each object by bucket and key: with it settle sees in a listing whether an object was
+    replaced. It says nothing about the content.
+    """
+
+    def described(item: PendingObject) -> dict[str, str | int]:
+        return {"key": item.key, "size": item.size, "rows": item.rows, "etag": etags[item.bucket, item.key]}
+
     body = {
         "manifest": document.manifest,
         "generation": document.generation,
@@ -146,33 +160,63 @@ def write_result(s3: S3Client, control_bucket: str, document: CommitDocument, no
         "output_bytes": sum(item.size for item in document.objects),
         "task_milliseconds": document.task_milliseconds,
         "sources": [asdict(source) for source in document.sources],
-        "files": [{"key": item.key, "size": item.size, "rows": item.rows} for item in document.objects],
-        "quarantine": [{"key": item.key, "size": item.size, "rows": item.rows} for item in document.quarantine],
+        "files": [described(item) for item in document.objects],
+        "quarantine": [described(item) for item in document.quarantine],
     }
     key = result_key(document.manifest, document.generation)
     put_document(s3, control_bucket, key, encode_document(body))
 
 
-def _complete(s3: S3Client, item: PendingObject) -> bool:
-    parts = [{"PartNumber": number, "ETag": f'"{etag}"'} for number, etag in enumerate(item.parts, start=1)]
+def _complete(s3: S3Client, item: PendingObject) -> str | None:
+    """The ETag of the completed object; None: neither the upload nor the object exists."""
     try:
-        s3.complete_multipart_upload(
-            Bucket=item.bucket,
-            Key=item.key,
-            UploadId=item.upload_id,
-            MultipartUpload={"Parts": parts},  # type: ignore[typeddict-item]
-        )
+        _complete_parts(s3, item)
     except ClientError as error:
         if error.response["Error"]["Code"] not in NOT_FOUND_CODES:
             raise
     # For the id of a completed upload S3 answers 200 or "no such upload": only the object proves the completion.
     try:
-        head = s3.head_object(Bucket=item.bucket, Key=item.key)
+        head = s3.head_object(Bucket=item.bucket, Key=item.key, ChecksumMode="ENABLED")
     except ClientError as error:
         if error.response["Error"]["Code"] in NOT_FOUND_CODES:
-            return False
+            return None
         raise
-    return head["ETag"].strip('"') == item.etag
+    etag = head["ETag"].strip('"')
+    if item.checksum is None:
+        return etag if etag == item.etag else None
+    found = (head["ContentLength"], head.get("ChecksumCRC32"))
+    return etag if found == (item.size, item.checksum) else None
+
+
+def _complete_parts(s3: S3Client, item: PendingObject) -> None:
+    try:
+        s3.complete_multipart_upload(**_completion(item))
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "InvalidPart" or item.checksum is None:
+            raise
+        # An upload request that the client repeated can be applied twice, the second time late: the same bytes then
+        # have another ETag under a KMS key.
+        s3.complete_multipart_upload(**_completion(_with_current_etags(s3, item)))
+
+
+def _with_current_etags(s3: S3Client, item: PendingObject) -> PendingObject:
+    """The same upload with the ETags that its parts have now; S3 compares their checksums when it is completed."""
+    # One page has 1,000 parts; the tasks upload one.
+    listed = s3.list_parts(Bucket=item.bucket, Key=item.key, UploadId=item.upload_id).get("Parts", [])
+    etags = {part["PartNumber"]: part["ETag"].strip('"') for part in listed}
+    current = (replace(part, etag=etags.get(number, part.etag)) for number, part in enumerate(item.parts, start=1))
+    return replace(item, parts=tuple(current))
+
+
+def _completion(item: PendingObject) -> dict[str, Any]:
+    """The request; S3 wants the checksum of each part if the upload was created with one, and verifies them all."""
+    request = {"Bucket": item.bucket, "Key": item.key, "UploadId": item.upload_id}
+    parts = [{"PartNumber": number, "ETag": f'"{part.etag}"'} for number, part in enumerate(item.parts, start=1)]
+    if item.checksum is None:
+        return {**request, "MultipartUpload": {"Parts": parts}}
+    checked = [{**entry, "ChecksumCRC32": part.checksum} for entry, part in zip(parts, item.parts, strict=True)]
+    whole = {"ChecksumType": WHOLE_OBJECT, "ChecksumCRC32": item.checksum}
+    return {**request, **whole, "MultipartUpload": {"Parts": checked}}
 
 
 def _delete_under_prefix(s3: S3Client, bucket: str, prefix: str) -> None:

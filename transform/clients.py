@@ -29,7 +29,7 @@ MAX_CONNECTIONS = 128
 JOB_CLIENT_CONFIG = Config(
     max_pool_connections=MAX_CONNECTIONS,
     retries={"mode": "standard", "total_max_attempts": 8},
-    # Every upload has its MD5; the checksum that botocore would add costs a second pass over the bytes.
+    # Every upload has its checksum; the one that botocore would add costs a second pass over the bytes.
     request_checksum_calculation="when_required",
     response_checksum_validation="when_required",
 )

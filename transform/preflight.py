@@ -13,7 +13,7 @@ from lake.layout import preflight_key
 from lake.ledger import State
 from lake.manifest import read_manifest
 from lake.publish import abort_upload
-from transform.environment_fault import EnvironmentFault, fault_of
+from transform.environment_fault import fault_of
 from transform.give_up import record_fault
 from transform.source import Source
 
@@ -22,13 +22,12 @@ if TYPE_CHECKING:
 
     from lake.manifest import ObjectVersion
     from transform.context import ConversionContext, JobServices
+    from transform.environment_fault import EnvironmentFault
 
 MAX_SAMPLED = 16
 """Manifests of which a file is tried until one can be read: one denied object must not stop all others."""
 MAX_OTHERS = 1000
 """Of the manifests that ``others`` gives, the sample is drawn from this number."""
-KMS = "aws:kms"
-"""Beginning of the encryption modes by KMS keys (Amazon S3 API Reference, CreateMultipartUpload)."""
 
 
 class BlockedRunError(TransientError):
@@ -70,9 +69,6 @@ def _output_fault(context: ConversionContext) -> EnvironmentFault | None:
             if (fault := fault_of(error, f"s3://{bucket}")) is None:
                 raise
             return fault
-        if str(upload.get("ServerSideEncryption", "")).startswith(KMS):
-            cause = f"s3://{bucket} is encrypted by a KMS key, so that uploads have no MD5 and cannot be checked"
-            return EnvironmentFault(cause, "set the encryption of the bucket to SSE-S3", passing=False)
     return None
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.commit import PendingObject
+from lake.checksum import ALGORITHM, WHOLE_OBJECT, checksum_of
+from lake.commit import PendingObject, UploadedPart
 from lake.errors import AuditError, TransientError
 from lake.publish import abort_upload
 
@@ -83,10 +82,12 @@ class Uploads:
             raise TransientError(f"s3://{bucket}/{key} could not be uploaded and is tried again: {error}") from error
 
     def _upload_part(self, path: Path, size: int, bucket: str, key: str, rows: int) -> PendingObject:
-        upload_id = self._s3.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"]
+        upload_id = self._s3.create_multipart_upload(
+            Bucket=bucket, Key=key, ChecksumAlgorithm=ALGORITHM, ChecksumType=WHOLE_OBJECT
+        )["UploadId"]
         self._begun.append(BegunUpload(bucket, key, upload_id))
         with path.open("rb") as body:
-            md5 = hashlib.file_digest(body, lambda: hashlib.md5(usedforsecurity=False))
+            checksum = checksum_of(body)
             body.seek(0)
             answer = self._s3.upload_part(
                 Bucket=bucket,
@@ -95,17 +96,16 @@ class Uploads:
                 PartNumber=1,
                 Body=body,
                 ContentLength=size,
-                ContentMD5=base64.b64encode(md5.digest()).decode(),
+                ChecksumCRC32=checksum,
             )
         path.unlink()
-        etag = answer["ETag"].strip('"')
-        if etag != md5.hexdigest():
+        if answer.get("ChecksumCRC32") != checksum:
             raise AuditError(
-                f"the uploaded part of {key} is not the file that was written (ETag {etag}, MD5 {md5.hexdigest()}): "
-                "it is tried again; a bucket that is encrypted by a KMS key returns no MD5 and cannot be used"
+                f"the uploaded part of {key} is not the file that was written (S3 returns the checksum "
+                f"{answer.get('ChecksumCRC32')}, the file has {checksum}): it is tried again"
             )
-        whole = hashlib.md5(md5.digest(), usedforsecurity=False).hexdigest() + "-1"
-        return PendingObject(bucket, key, upload_id, (etag,), whole, size, rows)
+        part = UploadedPart(answer["ETag"].strip('"'), checksum)
+        return PendingObject(bucket, key, upload_id, (part,), checksum, size, rows)
 
 
 def abort_strays(s3: S3Client, bucket: str, prefix: str, keep: Collection[str], log: Callable[[str], None]) -> None:

@@ -5,6 +5,7 @@ An invalid value raises ``InvalidSettingsError`` with its key and itself.
 
 from lake.settings.alarms import AlarmSettings, NotifyQuarantine
 from lake.settings.conversion import ConvertSettings
+from lake.settings.encryption import EncryptionSettings
 from lake.settings.lanes import BatchSettings, StreamSettings
 from lake.settings.model import Settings
 from lake.settings.parse import dump_settings, load_settings, parse_settings
@@ -20,6 +21,7 @@ __all__ = [
     "BatchSettings",
     "ConvertSettings",
     "DatasetRule",
+    "EncryptionSettings",
     "InputSettings",
     "NotifyQuarantine",
     "PeakSettings",

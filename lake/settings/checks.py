@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 DATASET_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 """Valid as a Glue table name, a folder and a part of metric names."""
 BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+KMS_KEY_ARN = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+")
+"""Of the key itself: a policy cannot name a key by its alias
+(https://docs.aws.amazon.com/kms/latest/developerguide/cmks-in-iam-policies.html)."""
 TIME_OF_DAY = re.compile(r"([01]\d|2[0-3]):[0-5]\d|24:00")
 
 
@@ -33,6 +36,12 @@ def check_pattern(key: str, value: str, pattern: re.Pattern[str], expected: str)
     """Check that the whole value matches ``pattern``; ``expected`` describes it for people."""
     if not pattern.fullmatch(value):
         raise InvalidSettingsError(key, value, f"expected {expected}")
+
+
+def check_kms_key(key: str, value: str) -> None:
+    """Check that ``value`` is the ARN of a KMS key, or empty."""
+    if value:
+        check_pattern(key, value, KMS_KEY_ARN, "the ARN of a KMS key (not of an alias), or an empty string")
 
 
 def check_time_zone(key: str, value: str) -> None:

@@ -8,6 +8,7 @@ from lake.errors import InvalidSettingsError
 from lake.settings.alarms import AlarmSettings
 from lake.settings.checks import DATASET_NAME, check_pattern, check_range, check_time_zone
 from lake.settings.conversion import ConvertSettings
+from lake.settings.encryption import EncryptionSettings
 from lake.settings.lanes import BatchSettings, StreamSettings
 from lake.settings.price import PriceSettings
 from lake.settings.protection import ProtectionSettings
@@ -43,6 +44,7 @@ class Settings:
     alarms: AlarmSettings = field(default_factory=AlarmSettings)
     verify: VerifySettings = field(default_factory=VerifySettings)
     protection: ProtectionSettings = field(default_factory=ProtectionSettings)
+    encryption: EncryptionSettings = field(default_factory=EncryptionSettings)
 
     def __post_init__(self) -> None:
         check_pattern("stage", self.stage, DATASET_NAME, "lower case letters, digits and underscore")

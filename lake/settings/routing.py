@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lake.errors import InvalidSettingsError
-from lake.settings.checks import BUCKET_NAME, DATASET_NAME, check_choice, check_pattern, minutes_of_day
+from lake.settings.checks import (
+    BUCKET_NAME,
+    DATASET_NAME,
+    check_choice,
+    check_kms_key,
+    check_pattern,
+    minutes_of_day,
+)
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 FOLDER = "{folder}"
@@ -18,6 +25,8 @@ class InputSettings:
 
     bucket: str = ""
     """Name of an existing bucket; empty: the stack creates one with versioning."""
+    kms_key: str = ""
+    """ARN of the KMS key that encrypts the objects of your own bucket, for the right to read them; empty: none does."""
     suffixes: tuple[str, ...] = tuple(
         f"{text}{codec}" for codec in ("", ".gz", ".bz2", ".zst") for text in (".ndjson", ".jsonl", ".json")
     )
@@ -30,6 +39,10 @@ class InputSettings:
     def __post_init__(self) -> None:
         if self.bucket:
             check_pattern("input.bucket", self.bucket, BUCKET_NAME, "the name of an S3 bucket, or an empty string")
+        check_kms_key("input.kms_key", self.kms_key)
+        if self.kms_key and not self.bucket:
+            expected = "expected it only with input.bucket: encryption.kms_key encrypts the stack's own bucket"
+            raise InvalidSettingsError("input.kms_key", self.kms_key, expected)
         if not self.suffixes or not all(suffix.startswith(".") for suffix in self.suffixes):
             raise InvalidSettingsError("input.suffixes", list(self.suffixes), "expected suffixes that begin with a dot")
 

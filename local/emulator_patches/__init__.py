@@ -48,6 +48,8 @@ def install(runs: GlueRuns, *, logs: Path, runtime_dir: Path, limits: Callable[[
         raise LocalCloudError(f"ministack {version} is installed, {PINNED_VERSION} is required: run `make setup`.")
     from local.emulator_patches import (  # noqa: PLC0415
         bucket_policies,
+        checksums,
+        encryption,
         glue_jobs,
         identities,
         index_lag,
@@ -62,6 +64,8 @@ def install(runs: GlueRuns, *, logs: Path, runtime_dir: Path, limits: Callable[[
     lambda_functions.patch(logs / "lambda", runtime_dir)
     schedules.patch()
     objects.patch()
+    checksums.patch()
+    encryption.patch()
     bucket_policies.patch()
     index_lag.patch(lambda: limits().index_lag_seconds)
     # Last: it wraps what the others replace.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lake.commit import read_commit
 from lake.errors import InvalidDocumentError
-from lake.layout import lake_prefix
+from lake.layout import lake_prefix, result_key
 from lake.ledger import State
 
 if TYPE_CHECKING:
@@ -57,8 +58,8 @@ def read_published(services: Services, rows: Iterable[ManifestRow], *, check_obj
     Parameters
     ----------
     check_objects
-        Compare the objects with the commit document as well: one listing of the manifest's own prefix for each bucket
-        that has objects of it, 1,000 objects to a page.
+        Compare the objects with what was published as well: one GET of the result document, and one listing of the
+        manifest's own prefix for each bucket that has objects of it, 1,000 objects to a page.
 
     Raises
     ------
@@ -95,12 +96,13 @@ def _read(services: Services, row: ManifestRow, *, check_objects: bool) -> Publi
 
 def _damaged_objects(services: Services, row: ManifestRow, document: CommitDocument) -> Iterator[DamagedObject]:
     prefix = lake_prefix(row.partition, row.id, document.generation)
+    etags = _published_etags(services, document)
     objects = sorted((*document.objects, *document.quarantine), key=lambda item: item.bucket)
     for bucket, group in groupby(objects, key=lambda item: item.bucket):
         expected = {item.key: item for item in group}
         for found in _list(services, bucket, prefix):
             item = expected.pop(found["Key"], None)
-            problem = None if item is None else _difference(item, found["Size"], found["ETag"].strip('"'))
+            problem = None if item is None else _difference(item, etags.get(item.key, item.etag), found)
             if problem:
                 yield DamagedObject(row.id, f"s3://{bucket}/{found['Key']}", problem)
         for key in sorted(expected):
@@ -118,11 +120,25 @@ def _list(services: Services, bucket: str, prefix: str) -> Iterator[ObjectTypeDe
         after = found[-1]["Key"]
 
 
-def _difference(item: PendingObject, size: int, etag: str) -> str | None:
-    if size != item.size:
-        return f"has {size} bytes, and {item.size} were published"
-    if etag != item.etag:
-        return f"has the ETag {etag}, and {item.etag} was published"
+def _published_etags(services: Services, document: CommitDocument) -> dict[str, str]:
+    """Key -> ETag that the object had when it was published; absent where an earlier version has published it.
+
+    Keys are unique: those of lake and quarantine differ in their suffix.
+    """
+    key = result_key(document.manifest, document.generation)
+    try:
+        body = services.s3.get_object(Bucket=services.resources.control_bucket, Key=key)["Body"].read()
+    except services.s3.exceptions.NoSuchKey:
+        return {}
+    result = json.loads(body)
+    return {item["key"]: item["etag"] for item in (*result["files"], *result["quarantine"]) if "etag" in item}
+
+
+def _difference(item: PendingObject, etag: str | None, found: ObjectTypeDef) -> str | None:
+    if found["Size"] != item.size:
+        return f"has {found['Size']} bytes, and {item.size} were published"
+    if etag is not None and found["ETag"].strip('"') != etag:
+        return "was replaced after it was published"
     return None
 
 

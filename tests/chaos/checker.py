@@ -121,7 +121,7 @@ class Checker:
         return files
 
     def _check_commit_documents(self, manifests: dict[str, dict[str, Any]]) -> dict[tuple[str, str], tuple[str, str]]:
-        """(bucket, key) of every published object -> (manifest, ETag)."""
+        """(bucket, key) of every published object -> (manifest, checksum)."""
         objects = {}
         for name, item in manifests.items():
             if item["state"] == "DONE" and "published_key" not in item:
@@ -133,20 +133,25 @@ class Checker:
                 self.found.append(f"the commit document of {name} is not the one that its row names")
             document = json.loads(body)
             for entry in (*document["objects"], *document["quarantine"]):
-                objects[entry["bucket"], entry["key"]] = (name, entry["etag"])
+                objects[entry["bucket"], entry["key"]] = (name, entry["checksum"])
         return objects
 
     def _check_objects(self, published: dict[tuple[str, str], tuple[str, str]]) -> None:
-        etags = {
-            (bucket, item["Key"]): item["ETag"].strip('"')
+        locations = [
+            (bucket, item["Key"])
             for bucket in (self.lake_bucket, self.quarantine_bucket)
             for item in self._list(bucket)
-        }
-        for location in sorted(etags.keys() - published.keys()):
+        ]
+        checksums = {(bucket, key): self._checksum(bucket, key) for bucket, key in locations}
+        for location in sorted(checksums.keys() - published.keys()):
             self.found.append(f"{location} is left over: no published document names it")
-        for location, (name, etag) in sorted(published.items()):
-            if etags.get(location) != etag:
-                self.found.append(f"{location} of manifest {name} is {etags.get(location)}, its document says {etag}")
+        for location, (name, checksum) in sorted(published.items()):
+            found = checksums.get(location)
+            if found != checksum:
+                self.found.append(f"{location} of manifest {name} has {found}, its document says {checksum}")
+
+    def _checksum(self, bucket: str, key: str) -> str | None:
+        return self.s3.head_object(Bucket=bucket, Key=key, ChecksumMode="ENABLED").get("ChecksumCRC32")
 
     def _check_no_open_uploads(self) -> None:
         for bucket in (self.lake_bucket, self.quarantine_bucket):

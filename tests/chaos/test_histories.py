@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -139,7 +140,7 @@ def test_a_sweep_that_deletes_the_published_generation_is_detected(
 
 
 def test_a_roll_forward_that_completes_no_upload_is_detected(shared: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lake.publish.complete_all", lambda *_: None)
+    monkeypatch.setattr("lake.publish.complete_all", lambda *_: defaultdict(str))
     assert violations(shared, seeds_of("commit"))
 
 

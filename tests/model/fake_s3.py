@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
+from tests.model.checksums import crc32_of, verify
+
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -33,12 +35,14 @@ class Object:
     etag: str
     modified: datetime
     upload: str | None = None
+    checksum: str | None = None
 
 
 @dataclass
 class Upload:
     bucket: str
     key: str
+    algorithm: str | None
     parts: dict[int, tuple[str, bytes]] = field(default_factory=dict)
     state: str = "open"
     """``open``, ``completed`` or ``aborted``."""
@@ -56,6 +60,7 @@ class FakeS3:
         self.versions: dict[str, dict[str, dict[str, Object]]] = {}
         """Of each bucket with versions, the objects by key and version id, oldest first."""
         self.uploads: dict[str, Upload] = {}
+        self.with_kms_key: set[str] = set()
         self.used_id_succeeds = used_id_succeeds
         """Whether completing a completed upload again returns 200, as AWS does for a while, or NoSuchUpload."""
         self._numbers = itertools.count(1)
@@ -65,7 +70,7 @@ class FakeS3:
         return {}
 
     def put_object(self, *, Bucket: str, Key: str, Body: bytes, ContentType: str = "") -> Response:
-        etag = hashlib.md5(Body).hexdigest()
+        etag = self._etag(Bucket, Body)
         self.buckets[Bucket][Key] = Object(Body, etag, self.now)
         response = {"ETag": f'"{etag}"'}
         if Bucket not in self.versions:
@@ -86,11 +91,14 @@ class FakeS3:
             raise NoSuchKey({"Error": {"Code": "NoSuchKey", "Message": Key}}, "GetObject")
         return {"Body": io.BytesIO(self.buckets[Bucket][Key].body)}
 
-    def head_object(self, *, Bucket: str, Key: str) -> Response:
+    def head_object(self, *, Bucket: str, Key: str, ChecksumMode: str = "") -> Response:
         if Key not in self.buckets[Bucket]:
             raise ClientError({"Error": {"Code": "404", "Message": "Not Found"}}, "HeadObject")
         item = self.buckets[Bucket][Key]
-        return {"ETag": f'"{item.etag}"', "ContentLength": len(item.body)}
+        response = {"ETag": f'"{item.etag}"', "ContentLength": len(item.body)}
+        if not ChecksumMode or item.checksum is None:
+            return response
+        return {**response, "ChecksumCRC32": item.checksum, "ChecksumType": "FULL_OBJECT"}
 
     def delete_object(self, *, Bucket: str, Key: str) -> Response:
         self.buckets[Bucket].pop(Key, None)
@@ -131,17 +139,38 @@ class FakeS3:
         response: Response = {"Versions": versions, "IsTruncated": truncated}
         return response | ({"NextKeyMarker": keys[self.PAGE_SIZE - 1]} if truncated else {})
 
-    def create_multipart_upload(self, *, Bucket: str, Key: str) -> Response:
+    def create_multipart_upload(
+        self, *, Bucket: str, Key: str, ChecksumAlgorithm: str | None = None, ChecksumType: str | None = None
+    ) -> Response:
+        assert (ChecksumAlgorithm, ChecksumType) in (("CRC32", "FULL_OBJECT"), (None, None))
         upload = f"upload-{next(self._numbers):04d}"
-        self.uploads[upload] = Upload(Bucket, Key)
+        self.uploads[upload] = Upload(Bucket, Key, ChecksumAlgorithm)
         return {"UploadId": upload}
 
-    def upload_part(self, *, Bucket: str, Key: str, UploadId: str, PartNumber: int, Body: Any, **_: Any) -> Response:
+    def upload_part(
+        self,
+        *,
+        Bucket: str,
+        Key: str,
+        UploadId: str,
+        PartNumber: int,
+        Body: Any,
+        ChecksumCRC32: str | None = None,
+        **_: Any,
+    ) -> Response:
         upload = self._open_upload(Bucket, Key, UploadId, "UploadPart")
         body = Body if isinstance(Body, bytes) else Body.read()
-        etag = hashlib.md5(body).hexdigest()
+        etag = self._etag(Bucket, body)
         upload.parts[PartNumber] = (etag, body)
-        return {"ETag": f'"{etag}"'}
+        response = {"ETag": f'"{etag}"'}
+        if ChecksumCRC32 is None:
+            return response
+        verify(ChecksumCRC32, body, "UploadPart")
+        return {**response, "ChecksumCRC32": ChecksumCRC32}
+
+    def list_parts(self, *, Bucket: str, Key: str, UploadId: str) -> Response:
+        parts = self._open_upload(Bucket, Key, UploadId, "ListParts").parts
+        return {"Parts": [{"PartNumber": number, "ETag": f'"{part[0]}"'} for number, part in sorted(parts.items())]}
 
     def complete_multipart_upload(
         self,
@@ -150,17 +179,25 @@ class FakeS3:
         Key: str,
         UploadId: str,
         MultipartUpload: Response,
+        ChecksumCRC32: str | None = None,
+        ChecksumType: str | None = None,
     ) -> Response:
         used = self.uploads.get(UploadId)
         if used is not None and used.state == "completed" and self.used_id_succeeds:
             return {}
         upload = self._open_upload(Bucket, Key, UploadId, "CompleteMultipartUpload")
         for part in MultipartUpload["Parts"]:
-            if upload.parts.get(part["PartNumber"], ("",))[0] != part["ETag"].strip('"'):
+            known = upload.parts.get(part["PartNumber"], ("", b""))
+            is_named = part.get("ChecksumCRC32") == crc32_of(known[1]) or upload.algorithm is None
+            if known[0] != part["ETag"].strip('"') or not is_named:
                 raise ClientError({"Error": {"Code": "InvalidPart", "Message": Key}}, "CompleteMultipartUpload")
         parts = [upload.parts[part["PartNumber"]] for part in MultipartUpload["Parts"]]
-        etag = hashlib.md5(b"".join(bytes.fromhex(part[0]) for part in parts)).hexdigest() + f"-{len(parts)}"
-        self.buckets[Bucket][Key] = Object(b"".join(part[1] for part in parts), etag, self.now, UploadId)
+        body = b"".join(part[1] for part in parts)
+        if ChecksumCRC32 is not None:
+            verify(ChecksumCRC32, body, "CompleteMultipartUpload")
+        etag = self._etag(Bucket, b"".join(bytes.fromhex(part[0]) for part in parts)) + f"-{len(parts)}"
+        checksum = None if upload.algorithm is None else crc32_of(body)
+        self.buckets[Bucket][Key] = Object(body, etag, self.now, UploadId, checksum)
         upload.state = "completed"
         return {"ETag": f'"{etag}"'}
 
@@ -192,6 +229,10 @@ class FakeS3:
     def open_uploads(self) -> list[str]:
         """Ids of the uploads that can still be completed."""
         return sorted(identity for identity, upload in self.uploads.items() if upload.state == "open")
+
+    def _etag(self, bucket: str, body: bytes) -> str:
+        """The MD5, or in a bucket with a KMS key a value that the content does not tell."""
+        return hashlib.md5(f"{next(self._numbers)}".encode() if bucket in self.with_kms_key else body).hexdigest()
 
     def _open_upload(self, bucket: str, key: str, identity: str, operation: str) -> Upload:
         upload = self.uploads.get(identity)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from local.emulator_patches.identities import access_keys, requests, services, state_machines, uses
+from local.emulator_patches.identities import access_keys, encryption_keys, requests, services, state_machines, uses
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,5 +25,6 @@ def patch(uses_file: Path) -> None:
     uses.patch(uses_file)
     access_keys.patch()
     requests.patch()
+    encryption_keys.patch()
     services.patch()
     state_machines.patch()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ministack.core import iam_actions, iam_evaluator  # type: ignore[import-untyped]
 from ministack.services import iam  # type: ignore[import-untyped]
 
+from local.emulator_patches.identities.encryption_keys import needed
 from local.errors import RefusedError
 from local.isolation import ACCOUNT, REGION
 
@@ -48,17 +49,22 @@ def check_role(role_arn: str, service: str, action: str, resource: str, keys: Ma
     Raises
     ------
     RefusedError
-        The service may not assume the role, or the role may not do ``action`` on ``resource``; with AWS's sentence.
+        The service may not assume the role, or the role may not do ``action`` on ``resource`` or use the resource's KMS
+        key; with AWS's sentence.
     """
     name = check_trust(role_arn, service, keys or {})
+    for asked_action, asked_resource, context in ((action, resource, dict(keys or {})), *needed(action, resource)):
+        _check_policies(name, service, asked_action, asked_resource, context)
+
+
+def _check_policies(name: str, service: str, action: str, resource: str, keys: dict[str, str]) -> None:
     principal = f"arn:aws:sts::{ACCOUNT}:assumed-role/{name}/{service.partition('.')[0]}"
-    asked = iam_evaluator.EvalContext(
-        principal, "AssumedRole", ACCOUNT, action, resource, REGION, service_context=dict(keys or {})
-    )
+    asked = iam_evaluator.EvalContext(principal, "AssumedRole", ACCOUNT, action, resource, REGION, service_context=keys)
     result = iam_evaluator.evaluate(asked, iam_evaluator._gather_role_policies(name, ACCOUNT))
     own = iam_evaluator._resource_policy(action.partition(":")[0], resource)
     if own is not None:
-        result = iam_evaluator.combine_resource_policy(result, asked, *own)
+        # A key's policy has to allow even what a role's policies do.
+        result = iam_evaluator.combine_resource_policy(result, asked, *own, required=action.startswith("kms:"))
     if result.decision != "Allow":
         explicit = result.decision == "Deny"
         raise RefusedError(iam_actions.identity_denial_message(action, principal, resource, explicit))

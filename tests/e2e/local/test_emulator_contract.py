@@ -42,6 +42,14 @@ PATCH_POINTS = [
     ("services.dynamodb", "_remove_item", ["table", "pk_val", "sk_val"]),
     ("services.dynamodb", "_query", ["data"]),
     ("services.dynamodb", "_scan", ["data"]),
+    ("services.s3", "_create_multipart_upload", ["bucket_name", "key", "headers"]),
+    ("services.s3", "_upload_part", ["bucket_name", "key", "body", "query_params", "headers"]),
+    ("services.s3", "_complete_multipart_upload", ["bucket_name", "key", "body", "query_params", "headers"]),
+    ("services.s3", "_composite_checksum", ["algorithm", "part_checksums"]),
+    ("services.s3", "_put_object", ["bucket_name", "key", "body", "headers"]),
+    ("services.s3", "_object_response_headers", ["obj", "bucket_name", "key", "include_checksums"]),
+    ("services.sqs", "queue_policy_allows", ["queue_arn", "service", "source_arn", "source_account"]),
+    ("services.sns", "topic_policy_allows", ["topic_arn", "service", "source_arn", "source_account"]),
 ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ministack.core import iam_evaluator  # type: ignore[import-untyped]
@@ -55,6 +55,8 @@ class Edge:
     resource: str
     role: str = ""
     """ARN of the role; empty: the resource's own policy has to let the service in."""
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """Condition keys of the request, in lower case."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,9 @@ class Policies:
                     resource[target if ":" in target else template.arn(target)] = body["PolicyDocument"]
         return cls(trust, identity, resource)
 
-    def allow(self, edge: Edge) -> bool:
-        """Whether AWS would carry out the request."""
-        keys = {"aws:sourceaccount": ACCOUNT, "aws:sourcearn": edge.source_arn}
+    def allow(self, edge: Edge, source_account: str = ACCOUNT) -> bool:
+        """Whether AWS would carry out the request, which the service makes for a resource of ``source_account``."""
+        keys = {"aws:sourceaccount": source_account, "aws:sourcearn": edge.source_arn, **edge.keys}
         own = self.resource.get(edge.resource)
         if not edge.role:
             asked = _context("", "Service", edge.action, edge.resource, keys)
@@ -96,11 +98,13 @@ class Policies:
         if not _decision(iam_evaluator.evaluate_resource_policy(self.trust[edge.role], trusted, edge.service)):
             return False
         principal = f"arn:aws:sts::{ACCOUNT}:assumed-role/{name}/edge"
-        asked = _context(principal, "AssumedRole", edge.action, edge.resource, {})
+        asked = _context(principal, "AssumedRole", edge.action, edge.resource, dict(edge.keys))
         document = {"Statement": self.identity[edge.role]}
         result = iam_evaluator.evaluate(asked, [iam_evaluator.parse_policy_document(document)])
         if own is not None:
-            result = iam_evaluator.combine_resource_policy(result, asked, own, ACCOUNT)
+            # A key's policy has to allow even what a role's policies do.
+            is_key = edge.action.startswith("kms:")
+            result = iam_evaluator.combine_resource_policy(result, asked, own, ACCOUNT, required=is_key)
         return _decision(result)
 
 

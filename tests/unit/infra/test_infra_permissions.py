@@ -11,6 +11,7 @@ import pytest
 from infra.functions import SPECS
 from infra.permissions import GRANTS_BY_FUNCTION
 from tests.unit.infra.conftest import listed
+from tests.unit.infra.resolved_template import ResolvedTemplate
 
 if TYPE_CHECKING:
     from tests.unit.infra.conftest import Assembly
@@ -38,6 +39,7 @@ ACTIONS_BY_CALL = {
     "list_multipart_uploads": {"s3:ListBucketMultipartUploads"},
     "list_object_versions": {"s3:ListBucketVersions"},
     "list_objects_v2": {"s3:ListBucket"},
+    "list_parts": {"s3:ListMultipartUploadParts"},
     "put_object": {"s3:PutObject"},
     "start_job_run": {"glue:StartJobRun"},
     "update_table": {"glue:UpdateTable"},
@@ -69,6 +71,20 @@ def test_all_resources_are_allowed_only_for_actions_without_resources(assembly: 
     }
     assert {action.split(":")[0] for action in actions} == {"logs", "xray"}
     assert not actions & {"logs:PutLogEvents", "logs:CreateLogGroup"}
+
+
+def test_the_jobs_write_only_to_the_log_groups_of_their_stack(assembly: Assembly) -> None:
+    template = ResolvedTemplate(assembly.template)
+    groups = {template.arn(name) for name in assembly.resources("AWS::Logs::LogGroup") if name.startswith("Jobs")}
+    written = {
+        template.value(resource)
+        for name, statement in assembly.statements()
+        if name.startswith("JobsRole")
+        for resource in listed(statement["Resource"])
+        if any(action.startswith("logs:") for action in listed(statement["Action"]))
+    }
+    assert len(groups) == 2
+    assert written == groups
 
 
 def test_no_role_may_scan_the_ledger_or_delete_from_it(assembly: Assembly) -> None:

@@ -34,6 +34,9 @@ NO_REQUESTS = {
 """Types of resources that make no request for which a policy of this template is asked."""
 
 
+OTHER_ACCOUNT = "444455556666"
+
+
 @pytest.fixture(scope="module", params=["assembly", "other_assembly"])
 def template(request: pytest.FixtureRequest) -> ResolvedTemplate:
     synthesized: Assembly = request.getfixturevalue(request.param)
@@ -54,6 +57,15 @@ def test_every_edge_is_allowed(template: ResolvedTemplate) -> None:
     # Then the policies of the template allow each of them.
     refused = [f"{edge.source}: {edge.action} on {edge.resource}" for edge in walked if not policies.allow(edge)]
     assert not refused
+
+
+def test_no_service_acts_for_another_account(template: ResolvedTemplate) -> None:
+    # Given the requests of services in their own name: a bucket's name, once free, can belong to another account
+    walked = [edge for edge in edges(template) if not edge.role]
+    assert {edge.service for edge in walked} == {"cloudwatch.amazonaws.com", "s3.amazonaws.com"}
+    # Then none is allowed for a resource of another account
+    policies = Policies.of(template)
+    assert not [edge for edge in walked if policies.allow(edge, OTHER_ACCOUNT)]
 
 
 def test_without_any_one_allowing_statement_an_edge_is_refused(template: ResolvedTemplate) -> None:

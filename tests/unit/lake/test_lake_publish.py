@@ -6,31 +6,24 @@ from typing import Any
 
 import pytest
 
-from lake.commit import CommitDocument, PendingObject, SourceCount, read_commit, write_commit
+from lake.commit import CommitDocument, SourceCount, read_commit, write_commit
 from lake.errors import NewerDocumentError
 from lake.layout import commit_key, lake_key, quarantine_key, result_key
 from lake.ledger import CommitReference, ManifestRow, State
 from lake.publish import complete_all, roll_back, roll_forward
 from tests.unit.lake.faults import Crash
+from tests.unit.lake.uploads import upload
 from tests.unit.lake.world import PARTITION, World
 
 BODIES = (b"first" * 10, b"second" * 10)
-
-
-def upload(world: World, bucket: str, key: str, body: bytes, rows: int) -> PendingObject:
-    """A multipart upload that is not completed."""
-    upload_id = world.raw_s3.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"]
-    part = world.raw_s3.upload_part(Bucket=bucket, Key=key, UploadId=upload_id, PartNumber=1, Body=body)
-    etag = hashlib.md5(hashlib.md5(body, usedforsecurity=False).digest(), usedforsecurity=False).hexdigest() + "-1"
-    return PendingObject(bucket, key, upload_id, (part["ETag"].strip('"'),), etag, len(body), rows)
 
 
 def publishing(world: World) -> tuple[ManifestRow, CommitDocument]:
     """A manifest right after its commit point: two lake files and a quarantine object, all invisible."""
     claim = world.claimed(world.queued("a.json"))
     names = [lake_key(PARTITION, claim.row.id, 1, number) for number in range(2)]
-    objects = tuple(upload(world, "lake", name, body, 5) for name, body in zip(names, BODIES, strict=True))
-    quarantine = (upload(world, "quarantine", quarantine_key(PARTITION, claim.row.id, 1, 0), b"{}", 1),)
+    objects = tuple(upload(world.raw_s3, "lake", name, body, 5) for name, body in zip(names, BODIES, strict=True))
+    quarantine = (upload(world.raw_s3, "quarantine", quarantine_key(PARTITION, claim.row.id, 1, 0), b"{}", 1),)
     source = SourceCount("s3://input/a.json", "v1", 100, 12, 10, 1, {"not JSON": 1}, "not JSON at byte 7", None)
     document = CommitDocument(
         claim.row.id, 1, 1, PARTITION, "jr_1", "2026-11-20T09:30:00Z", objects, quarantine, (source,), ("new",), 1500
@@ -138,11 +131,12 @@ def test_a_roll_back_deletes_nothing_that_a_slower_process_has_published(world: 
     assert published(world) == list(BODIES)
 
 
-def test_an_object_with_another_etag_is_not_the_completed_upload(world: World) -> None:
+@pytest.mark.parametrize("other", [BODIES[0][::-1], BODIES[0] + b"more"])
+def test_an_object_with_other_bytes_is_not_the_completed_upload(world: World, other: bytes) -> None:
     _, document = publishing(world)
     one = document.objects[0]
     world.raw_s3.abort_multipart_upload(Bucket="lake", Key=one.key, UploadId=one.upload_id)
-    world.raw_s3.put_object(Bucket="lake", Key=one.key, Body=b"something else")
+    world.raw_s3.put_object(Bucket="lake", Key=one.key, Body=other, ChecksumAlgorithm="CRC32")
     with pytest.raises(Exception, match="1 uploads are gone"):
         complete_all(world.s3, document.objects)
 
@@ -185,7 +179,7 @@ def test_a_commit_document_is_read_back_as_it_was_written(world: World) -> None:
 def test_a_commit_document_of_another_version_is_left_alone(world: World, body: bytes) -> None:
     # Given: a committed document that this version cannot read
     claim = world.claimed(world.queued("a.json"))
-    upload(world, "lake", lake_key(PARTITION, claim.row.id, 1, 0), b"row", 1)
+    upload(world.raw_s3, "lake", lake_key(PARTITION, claim.row.id, 1, 0), b"row", 1)
     world.raw_s3.put_object(Bucket="control", Key="commits/x.json", Body=body)
     reference = CommitReference("commits/x.json", hashlib.sha256(body).hexdigest())
     world.ledger.manifests.commit(claim, reference, world.now)
@@ -204,12 +198,12 @@ def test_after_a_rollback_the_newer_version_publishes_what_it_committed(
 ) -> None:
     # Given: a version with another format has committed, and the version before it is deployed again
     with monkeypatch.context() as newer:
-        newer.setattr("lake.commit.COMMIT_FORMAT", 2)
+        newer.setattr("lake.commit.COMMIT_FORMAT", 3)
         row, _ = publishing(world)
     with pytest.raises(NewerDocumentError):
         roll(world, row)
     # When: the newer version is back
-    monkeypatch.setattr("lake.commit.COMMIT_FORMAT", 2)
+    monkeypatch.setattr("lake.commit.COMMIT_FORMAT", 3)
     # Then
     assert roll(world, world.row(row.id)) == State.DONE
     assert published(world) == list(BODIES)

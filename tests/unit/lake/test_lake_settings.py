@@ -17,6 +17,8 @@ from lake.settings import (
 )
 from lake.settings.workers import needed_bytes
 
+KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+ALIAS = "arn:aws:kms:eu-central-1:111122223333:alias/lake"
 DEV = Path(__file__).parents[3] / "settings" / "dev.toml"
 
 
@@ -68,6 +70,9 @@ def test_only_the_stage_has_no_default() -> None:
         ({"verify": {"start": "13:00"}}, "verify.start", "13:00"),
         ({"schedule": {"deadline": "6"}}, "schedule.deadline", "6"),
         ({"price": {"dpu_hour": -1.0}}, "price.dpu_hour", -1.0),
+        ({"encryption": {"kms_key": ALIAS}}, "encryption.kms_key", ALIAS),
+        ({"input": {"bucket": "landing-zone-1", "kms_key": ALIAS}}, "input.kms_key", ALIAS),
+        ({"input": {"kms_key": KEY}}, "input.kms_key", KEY),
     ],
 )
 def test_an_invalid_value_is_reported_with_its_key(changes: dict[str, Any], key: str, value: object) -> None:

@@ -65,7 +65,13 @@ def test_an_object_with_other_bytes_of_the_same_size_is_found(deployment: Deploy
     deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=body[::-1])
     settled(deployment)
     (damage,) = verdict_document(deployment)["damaged"]
-    assert damage["problem"].startswith("has the ETag ")
+    assert damage["problem"] == "was replaced after it was published"
+
+
+def test_without_its_result_document_keys_and_sizes_are_compared(deployment: Deployment, row: ManifestRow) -> None:
+    (result,) = deployment.keys("control", "results/")
+    deployment.raw_s3.delete_object(Bucket="control", Key=result)
+    assert settled(deployment)["damagedObjects"] == 0
 
 
 def test_a_commit_document_that_is_gone_is_a_finding_and_not_an_error(deployment: Deployment, row: ManifestRow) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lake.commit import PendingObject
+from lake.commit import PendingObject, UploadedPart
 from lake.errors import AuditError
 from lake.manifest import Lane, Manifest, ObjectVersion
 from lake.partition import Partition
@@ -36,7 +36,7 @@ def counted(split: Split, rows: int, **changes: object) -> SplitResult:
 
 
 def pending(key: str, rows: int) -> PendingObject:
-    return PendingObject("lake", key, f"upload-{key}", ("0" * 32,), "0" * 32 + "-1", 1, rows)
+    return PendingObject("lake", key, f"upload-{key}", (UploadedPart("e", "AAAAAA=="),), "AAAAAA==", 1, rows)
 
 
 def task_result(number: int, objects: tuple[PendingObject, ...], *splits: SplitResult) -> TaskResult:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lake.commit import PendingObject
+from lake.commit import PendingObject, UploadedPart
 from lake.manifest import Lane, Manifest, ObjectVersion
 from lake.partition import Partition
 from lake.settings import ConvertSettings
@@ -73,7 +73,9 @@ class ReadingUploads:
             records = [json.loads(line) for line in path.read_bytes().splitlines()]
             self.rejected += [(record["offset"], record["reason"]) for record in records]
         future: Future[PendingObject] = Future()
-        future.set_result(PendingObject(bucket, key, "u", ("0" * 32,), "0" * 32 + "-1", path.stat().st_size, rows))
+        future.set_result(
+            PendingObject(bucket, key, "u", (UploadedPart("e", "AAAAAA=="),), "AAAAAA==", path.stat().st_size, rows)
+        )
         return future
 
     def finish(self) -> None:

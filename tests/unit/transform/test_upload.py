@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
+import base64
+import zlib
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -11,6 +12,7 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from moto import mock_aws
 
 from lake.errors import AuditError, TransientError
+from lake.publish import complete_all
 from transform.upload import Uploads, abort_strays
 
 if TYPE_CHECKING:
@@ -27,7 +29,18 @@ def s3() -> Iterator[Any]:
             "s3", "us-east-1", endpoint_url=endpoint, aws_access_key_id="x", aws_secret_access_key="x"
         )
         client.create_bucket(Bucket="lake")
+        client.meta.events.register("provide-client-params.s3.UploadPart", remember_checksum)
+        client.meta.events.register("after-call.s3.UploadPart", answer_with_checksum)
         yield client
+
+
+def remember_checksum(params: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
+    context["part_checksum"] = params["ChecksumCRC32"]
+
+
+def answer_with_checksum(parsed: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
+    """As S3 does after it has compared it; moto returns no checksum of a part."""
+    parsed["ChecksumCRC32"] = context["part_checksum"]
 
 
 def written(folder: Path, name: str = "a", body: bytes = b"rows") -> Path:
@@ -40,7 +53,7 @@ def unfinished(s3: Any) -> list[str]:
     return [upload["Key"] for upload in s3.list_multipart_uploads(Bucket="lake").get("Uploads", [])]
 
 
-def test_a_pending_object_is_invisible_and_has_the_etag_of_the_object(s3: Any, tmp_path: Path) -> None:
+def test_a_pending_object_is_invisible_and_has_the_checksum_of_the_object(s3: Any, tmp_path: Path) -> None:
     # Given / When
     with Uploads(s3) as uploads:
         future = uploads.add(written(tmp_path), "lake", "d/k.parquet", 7)
@@ -48,15 +61,14 @@ def test_a_pending_object_is_invisible_and_has_the_etag_of_the_object(s3: Any, t
     pending = future.result()
 
     # Then
-    md5 = hashlib.md5(b"rows")
-    assert (pending.parts, pending.size, pending.rows) == ((md5.hexdigest(),), 4, 7)
+    checksum = base64.b64encode(zlib.crc32(b"rows").to_bytes(4, "big")).decode()
+    assert (pending.checksum, pending.size, pending.rows) == (checksum, 4, 7)
+    assert [part.checksum for part in pending.parts] == [checksum]
     assert "Contents" not in s3.list_objects_v2(Bucket="lake")
     assert list(tmp_path.iterdir()) == []
-    parts = [{"PartNumber": 1, "ETag": pending.parts[0]}]
-    s3.complete_multipart_upload(
-        Bucket="lake", Key=pending.key, UploadId=pending.upload_id, MultipartUpload={"Parts": parts}
-    )
-    assert s3.head_object(Bucket="lake", Key=pending.key)["ETag"].strip('"') == pending.etag
+    complete_all(s3, [pending])
+    head = s3.head_object(Bucket="lake", Key=pending.key, ChecksumMode="ENABLED")
+    assert (head["ChecksumCRC32"], head["ChecksumType"]) == (pending.checksum, "FULL_OBJECT")
 
 
 def test_an_error_in_the_task_aborts_its_uploads(s3: Any, tmp_path: Path) -> None:
@@ -71,13 +83,14 @@ def test_an_error_in_the_task_aborts_its_uploads(s3: Any, tmp_path: Path) -> Non
     assert unfinished(s3) == []
 
 
-def test_a_part_that_is_not_the_file_is_an_audit_error(s3: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("answer", [{"ETag": '"e"', "ChecksumCRC32": "AAAAAA=="}, {"ETag": '"e"'}])
+def test_a_part_that_is_not_the_file_is_an_audit_error(s3: Any, tmp_path: Path, answer: dict[str, str]) -> None:
     class Lossy:
         def __getattr__(self, name: str) -> Any:
             return getattr(s3, name)
 
         def upload_part(self, **_request: Any) -> dict[str, str]:
-            return {"ETag": '"00000000000000000000000000000000"'}
+            return answer
 
     def task() -> None:
         lossy: Any = Lossy()

@@ -1,11 +1,10 @@
 """What the tests of sweep share: uploads and manifests in every state, and what a sweep changed."""
 
-import hashlib
-
 from lake.commit import CommitDocument, PendingObject, write_commit
 from lake.layout import commit_key, lake_key, quarantine_key
 from lake.ledger import Claim, ManifestRow
 from lake.publish import roll_forward
+from tests.unit.lake.uploads import upload as upload_body
 from tests.unit.router.conftest import Deployment
 
 NOTHING = {
@@ -23,11 +22,7 @@ NOTHING = {
 
 
 def upload(deployment: Deployment, bucket: str, key: str) -> PendingObject:
-    body = key.encode()
-    upload_id = deployment.raw_s3.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"]
-    part = deployment.raw_s3.upload_part(Bucket=bucket, Key=key, UploadId=upload_id, PartNumber=1, Body=body)
-    etag = hashlib.md5(hashlib.md5(body).digest()).hexdigest() + "-1"
-    return PendingObject(bucket, key, upload_id, (part["ETag"].strip('"'),), etag, len(body), 1)
+    return upload_body(deployment.raw_s3, bucket, key, key.encode())
 
 
 def uploaded(deployment: Deployment, row: ManifestRow, files: int = 2) -> list[PendingObject]:

@@ -1,0 +1,178 @@
+"""KMS keys of resources: who reads or writes an encrypted one needs the right to use its key as well.
+
+The emulator encrypts nothing and asks for no such right. What each request needs: Amazon S3 User Guide, "Using
+server-side encryption with AWS KMS keys"; Amazon SQS and Amazon SNS Developer Guides, key management; Amazon DynamoDB
+Developer Guide, "DynamoDB encryption at rest"; Amazon CloudWatch Logs User Guide, "Encrypt log data".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ministack.core import iam_actions, iam_evaluator  # type: ignore[import-untyped]
+from ministack.services import dynamodb, kms, s3, sns, sqs  # type: ignore[import-untyped]
+from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
+
+from local.emulator_patches.identities.requests import log_refusal
+from local.isolation import ACCOUNT, REGION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from local.emulator_patches import EmulatorValue
+
+DECRYPT, GENERATE = "kms:Decrypt", "kms:GenerateDataKey"
+KEY_HEADER = "x-amz-server-side-encryption-aws-kms-key-id"
+ACTIONS = {
+    "s3:GetObject": (DECRYPT,),
+    "sns:Publish": (GENERATE, DECRYPT),
+    "sqs:ReceiveMessage": (DECRYPT,),
+    "sqs:SendMessage": (GENERATE, DECRYPT),
+}
+"""Action that the emulator carries out in its own process -> what it needs on the key of its resource."""
+LOG_ACTIONS = ("kms:Encrypt", DECRYPT, "kms:ReEncryptFrom", GENERATE, "kms:DescribeKey")
+
+
+def patch() -> None:
+    """Apply the patches of this file."""
+    _patch_deployment()
+    _patch_requests()
+    sqs.queue_policy_allows = _with_key(sqs.queue_policy_allows)
+    sns.topic_policy_allows = _with_key(sns.topic_policy_allows)
+
+
+def needed(action: str, resource: str) -> list[tuple[str, str, dict[str, str]]]:
+    """What ``action`` needs besides itself: an action of KMS, the key, and the condition keys of the request."""
+    key = _key_of(resource)
+    return [(item, key, via(action.partition(":")[0])) for item in ACTIONS.get(action, ())] if key else []
+
+
+def via(service: str) -> dict[str, str]:
+    """The condition key that names the service which uses a key for a caller."""
+    return {"kms:viaservice": f"{service}.{REGION}.amazonaws.com"}
+
+
+def _key_of(resource: str) -> str | None:
+    service = resource.split(":")[2]
+    if service == "s3":
+        bucket, _, key = resource.removeprefix("arn:aws:s3:::").partition("/")
+        return _key_of_object(bucket, key)
+    if service == "sqs":
+        queue = sqs._queue_by_arn(resource)
+        return _text(None if queue is None else queue["attributes"].get("KmsMasterKeyId"))
+    topic = sns._topics.get(resource)
+    return _text(None if topic is None else topic["attributes"].get("KmsMasterKeyId"))
+
+
+def _text(value: EmulatorValue) -> str | None:
+    return None if value is None else str(value)
+
+
+def _key_of_object(bucket: str, key: str) -> str | None:
+    """The key of the current object; of the bucket where there is none, or only older versions."""
+    item = s3._buckets.get(bucket, {}).get("objects", {}).get(key)
+    if item is not None:
+        return _text(item.get("preserved_headers", {}).get(KEY_HEADER))
+    return _text(s3._bucket_default_sse_headers(bucket).get(KEY_HEADER))
+
+
+def _patch_requests() -> None:
+    """Requests over HTTP for objects and items."""
+    checks, enforce = iam_actions.s3_additional_checks, iam_evaluator.enforce
+
+    def additional_checks(
+        method: str, path: str, headers: EmulatorValue, body: bytes, query: EmulatorValue
+    ) -> list[tuple[str, str]]:
+        bucket, _, key = path.lstrip("/").partition("/")
+        asked: list[tuple[str, str]] = checks(method, path, headers, body, query)
+        return [*asked, *(_of_s3_request(method, bucket, key, headers, query) if key else [])]
+
+    def enforce_with_key(
+        access_key: str, action: str, service: str, region: str, **options: EmulatorValue
+    ) -> EmulatorValue:
+        if action.startswith("kms:") and service == "s3":
+            options = {**options, "service_context": via("s3")}
+            return enforce(access_key, action, "kms", region, **options)
+        denied = enforce(access_key, action, service, region, **options)
+        if denied or service != "dynamodb":
+            return denied
+        name = options.get("resource_arn", "*").partition(":table/")[2].partition("/")[0]
+        key = ((dynamodb._tables.get(name) or {}).get("SSEDescription") or {}).get("KMSMasterKeyArn")
+        if key is None:
+            return None
+        return enforce(access_key, DECRYPT, "kms", region, resource_arn=key, service_context=via("dynamodb"))
+
+    iam_actions.s3_additional_checks, iam_evaluator.enforce = additional_checks, enforce_with_key
+
+
+def _of_s3_request(
+    method: str, bucket: str, key: str, headers: Mapping[str, str], query: Mapping[str, EmulatorValue]
+) -> list[tuple[str, str]]:
+    actions: tuple[str, ...]
+    if "uploadId" in query:
+        upload = s3._multipart_uploads.get(s3._qp(query, "uploadId")) or {}
+        arn = upload.get("preserved_headers", {}).get(KEY_HEADER)
+        actions = {"PUT": (GENERATE, DECRYPT), "POST": (GENERATE, DECRYPT)}.get(method, ())
+    elif method in ("PUT", "POST"):
+        arn, actions = s3._bucket_default_sse_headers(bucket).get(KEY_HEADER), (GENERATE,)
+    else:
+        reads = method == "GET" or (method == "HEAD" and "x-amz-checksum-mode" in headers)
+        arn, actions = _key_of_object(bucket, key), (DECRYPT,) if reads else ()
+    return [(action, arn) for action in actions] if arn else []
+
+
+def _with_key(allows: Callable[..., bool]) -> Callable[..., bool]:
+    """A service that sends in its own name needs the key's own policy. S3's page gives no condition key for it."""
+
+    def allowed(resource: str, service: str, source_arn: str, source_account: str) -> bool:
+        if not allows(resource, service, source_arn, source_account):
+            return False
+        key = _key_of(resource)
+        source = {} if service.startswith("s3.") else {"aws:sourcearn": source_arn, "aws:sourceaccount": source_account}
+        return key is None or _service_may(service, (GENERATE, DECRYPT), key, source)
+
+    return allowed
+
+
+def _service_may(service: str, actions: tuple[str, ...], key: str, keys: dict[str, str]) -> bool:
+    policy = (kms.key_policy_for_arn(key) or ("", ""))[0]
+    for action in actions:
+        asked = iam_evaluator.EvalContext("*", "Service", "", action, key, REGION, service_context=keys)
+        if iam_evaluator.evaluate_resource_policy(policy, asked, service=service).decision != "Allow":
+            log_refusal(service, f"{action} on {key}: its policy does not allow it")
+            return False
+    return True
+
+
+def _patch_deployment() -> None:
+    """CloudFormation: keys of topics and tables, which the emulator drops; a log group needs the policy of its key."""
+    handlers = provisioners._RESOURCE_HANDLERS
+    topic, table, group = (
+        handlers[f"AWS::{kind}"] for kind in ("SNS::Topic", "DynamoDB::GlobalTable", "Logs::LogGroup")
+    )
+    create_topic, create_table, create_group = topic["create"], table["create"], group["create"]
+
+    def topic_with_key(logical_id: str, props: EmulatorValue, stack: str) -> EmulatorValue:
+        arn, attributes = create_topic(logical_id, props, stack)
+        if "KmsMasterKeyId" in props:
+            sns._topics[arn]["attributes"]["KmsMasterKeyId"] = props["KmsMasterKeyId"]
+        return arn, attributes
+
+    def table_with_key(logical_id: str, props: EmulatorValue, stack: str) -> EmulatorValue:
+        name, attributes = create_table(logical_id, props, stack)
+        (replica,) = props["Replicas"]
+        if "SSESpecification" in replica:
+            key = replica["SSESpecification"]["KMSMasterKeyId"]
+            description = {"Status": "ENABLED", "SSEType": "KMS", "KMSMasterKeyArn": key}
+            dynamodb._tables[name]["SSEDescription"] = description
+        return name, attributes
+
+    def group_with_key(logical_id: str, props: EmulatorValue, stack: str) -> EmulatorValue:
+        name, attributes = create_group(logical_id, props, stack)
+        context = {"kms:encryptioncontext:aws:logs:arn": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{name}"}
+        key = props.get("KmsKeyId")
+        if key and not _service_may(f"logs.{REGION}.amazonaws.com", LOG_ACTIONS, key, context):
+            raise ValueError(f"The specified KMS key does not exist or is not allowed to be used with {name}")
+        return name, attributes
+
+    topic["create"], table["create"], group["create"] = topic_with_key, table_with_key, group_with_key

@@ -1,0 +1,166 @@
+"""Both lanes in a stack that is encrypted by a KMS key, with the key's policy of docs/deploy.md."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cli.deployed_stack import DeployedStack
+from infra.synth import synth
+from lake.layout import lake_prefix
+from lake.ledger import State
+from lake.settings import EncryptionSettings, VerifySettings
+from local import isolation
+from local.cloud import LocalCloud
+from local.errors import LocalCloudError
+from tests.e2e.conftest import e2e_settings
+from tests.e2e.scenario import Scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PAGE = Path(__file__).parents[2] / "docs" / "deploy.md"
+DATASET = "sealed"
+
+
+def printed_policy() -> dict[str, Any]:
+    (found,) = re.findall(r"```json\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    policy: dict[str, Any] = json.loads(found)
+    return policy
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
+    with LocalCloud.start(tmp_path_factory.mktemp("encrypted") / "state") as cloud:
+        yield cloud
+
+
+@pytest.fixture(scope="module")
+def key(cloud: LocalCloud) -> str:
+    """The ARN of a key with the printed policy."""
+    created = cloud.client("kms").create_key(Policy=json.dumps(printed_policy()))
+    return str(created["KeyMetadata"]["Arn"])
+
+
+@pytest.fixture(scope="module")
+def sealed(cloud: LocalCloud, key: str, tmp_path_factory: pytest.TempPathFactory) -> Scenario:
+    """The stack of the other end-to-end tests, encrypted by the key."""
+    settings = replace(e2e_settings(), encryption=EncryptionSettings(kms_key=key), verify=VerifySettings())
+    outputs = cloud.deploy(synth(settings, tmp_path_factory.mktemp("encrypted") / "cdk.out"))
+    session = isolation.session(cloud.access_key)
+    return Scenario(cloud, DeployedStack.connect(outputs, session, cloud.endpoint, isolation.client_config()))
+
+
+@contextmanager
+def key_policy(cloud: LocalCloud, key: str, policy: dict[str, Any]) -> Iterator[None]:
+    """The key has another policy until the block is left."""
+    kms = cloud.client("kms")
+    kms.put_key_policy(KeyId=key, PolicyName="default", Policy=json.dumps(policy))
+    try:
+        yield
+    finally:
+        kms.put_key_policy(KeyId=key, PolicyName="default", Policy=json.dumps(printed_policy()))
+
+
+def test_both_lanes_convert_under_the_key(sealed: Scenario, key: str, tmp_path: Path) -> None:
+    # Given an urgent file and one that waits for the night
+    urgent = sealed.put(f"{DATASET}/urgent/a.ndjson", ['{"n": 1}', "not JSON"])
+    waiting = sealed.put(f"{DATASET}/b.ndjson", ['{"n": 2}'])
+    # When
+    stream = sealed.wait_state(urgent, State.DONE)
+    sealed.wait_state(waiting, State.QUEUED)
+    execution = sealed.execute(sealed.deployment.outputs.overnight, {})
+    # Then
+    assert execution["status"] == "SUCCEEDED", execution.get("cause")
+    assert json.loads(execution["output"])["damagedObjects"] == 0
+    assert (stream.lane, sealed.wait_state(waiting, State.DONE).lane) == ("stream", "batch")
+    assert sorted(sealed.lake_rows(DATASET, tmp_path)) == ['{"n": "1"}', '{"n": "2"}']
+    # And its objects are encrypted by the key
+    bucket, s3 = sealed.deployment.resources.lake_bucket, sealed.deployment.s3
+    prefix = lake_prefix(stream.partition, stream.id, stream.generation)
+    (item,) = s3.list_objects_v2(Bucket=bucket, Prefix=prefix)["Contents"]
+    head = s3.head_object(Bucket=bucket, Key=item["Key"], ChecksumMode="ENABLED")
+    assert (head["ServerSideEncryption"], head["SSEKMSKeyId"], head["ChecksumType"]) == ("aws:kms", key, "FULL_OBJECT")
+
+
+def test_without_the_right_to_encrypt_the_night_fails_and_the_next_one_converts(
+    sealed: Scenario, key: str, cloud: LocalCloud
+) -> None:
+    # Given a file that waits, and a key with which the jobs may not write through S3
+    file = sealed.put(f"{DATASET}/c.ndjson", ['{"n": 3}'])
+    sealed.wait_state(file, State.QUEUED)
+    (jobs_role,) = (name for name in _roles(cloud) if "JobsRole" in name)
+    denial = {
+        "Effect": "Deny",
+        "Principal": {"AWS": f"arn:aws:iam::{isolation.ACCOUNT}:role/{jobs_role}"},
+        "Action": "kms:GenerateDataKey",
+        "Resource": "*",
+        "Condition": {"StringEquals": {"kms:ViaService": f"s3.{isolation.REGION}.amazonaws.com"}},
+    }
+    policy = printed_policy()
+    # When
+    with key_policy(cloud, key, {**policy, "Statement": [*policy["Statement"], denial]}):
+        refused = sealed.execute(sealed.deployment.outputs.overnight, {})
+    # Then the night fails with the name of the action, and no attempt is used up
+    assert refused["status"] == "FAILED"
+    assert "kms:GenerateDataKey" in refused["cause"]
+    assert sealed.wait_state(file, State.QUEUED).tries == 0
+    # When it is allowed again, then the next night converts the file
+    granted = sealed.execute(sealed.deployment.outputs.overnight, {})
+    assert granted["status"] == "SUCCEEDED", granted.get("cause")
+    assert sealed.wait_state(file, State.DONE).lane == "batch"
+
+
+def test_an_alarm_reaches_the_topic_only_with_its_statement(sealed: Scenario, cloud: LocalCloud, key: str) -> None:
+    # Given who listens to the topic
+    sqs = cloud.client("sqs")
+    queue = sqs.create_queue(QueueName="people")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    topic = sealed.deployment.outputs.alarm_topic
+    allowed = {
+        "Effect": "Allow",
+        "Principal": {"Service": "sns.amazonaws.com"},
+        "Action": "sqs:SendMessage",
+        "Resource": arn,
+    }
+    sqs.set_queue_attributes(QueueUrl=queue, Attributes={"Policy": json.dumps({"Statement": [allowed]})})
+    cloud.client("sns").subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)
+    cloudwatch = cloud.client("cloudwatch")
+    alarm = cloudwatch.describe_alarms()["MetricAlarms"][0]["AlarmName"]
+
+    def messages_of_alarm() -> int:
+        for state in ("OK", "ALARM"):
+            cloudwatch.set_alarm_state(AlarmName=alarm, StateValue=state, StateReason="test")
+        return len(sqs.receive_message(QueueUrl=queue).get("Messages", []))
+
+    # When the key's policy lacks the statement, then nothing arrives; with it, the alarm does
+    printed = printed_policy()
+    others = [item for item in printed["Statement"] if item["Sid"] != "Alarms"]
+    with key_policy(cloud, key, {**printed, "Statement": others}):
+        assert messages_of_alarm() == 0
+    assert messages_of_alarm() == 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("statement", ["EventsOfTheInputBucket", "LogGroups"])
+def test_without_a_statement_for_a_service_the_deployment_fails(
+    cloud: LocalCloud, tmp_path: Path, statement: str
+) -> None:
+    policy = printed_policy()
+    others = [item for item in policy["Statement"] if item["Sid"] != statement]
+    created = cloud.client("kms").create_key(Policy=json.dumps({**policy, "Statement": others}))
+    encryption = EncryptionSettings(kms_key=created["KeyMetadata"]["Arn"])
+    settings = replace(e2e_settings(), stage=f"no_{statement.lower()}", encryption=encryption)
+    with pytest.raises(LocalCloudError):
+        cloud.deploy(synth(settings, tmp_path / "cdk.out"))
+
+
+def _roles(cloud: LocalCloud) -> list[str]:
+    pages = cloud.client("iam").get_paginator("list_roles").paginate()
+    return [role["RoleName"] for page in pages for role in page["Roles"]]

@@ -1,0 +1,160 @@
+"""A stage with a KMS key: everything stored is encrypted by it, and exactly those who have to may use it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from infra.encryption import USES_OF_FUNCTIONS
+from infra.functions import SPECS
+from infra.synth import synth
+from lake.settings import EncryptionSettings, InputSettings, Settings, VerifySettings
+from tests.unit.infra.conftest import Assembly, listed
+from tests.unit.infra.key_edges import key_edges
+from tests.unit.infra.resolved_template import ResolvedTemplate
+from tests.unit.infra.service_edges import Policies
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PAGE = Path(__file__).parents[3] / "docs" / "deploy.md"
+KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+INPUT_KEY = KEY.replace("1234abcd", "9876fedc")
+SERVICE_STATEMENTS = {"EventsOfTheInputBucket", "Alarms", "LogGroups"}
+
+
+@pytest.fixture(scope="module")
+def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+    """Checked by cdk-nag."""
+    settings = Settings(
+        stage="encrypted", verify=VerifySettings(share=0.01), encryption=EncryptionSettings(kms_key=KEY)
+    )
+    return Assembly(synth(settings, tmp_path_factory.mktemp("encrypted"), checked=True), settings)
+
+
+@pytest.fixture(scope="module")
+def template(assembly: Assembly) -> ResolvedTemplate:
+    return ResolvedTemplate(assembly.template)
+
+
+def printed_policy() -> dict[str, Any]:
+    """The key's policy as the page prints it."""
+    (found,) = re.findall(r"```json\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    policy: dict[str, Any] = json.loads(found)
+    return policy
+
+
+def with_key_policy(template: ResolvedTemplate, policy: dict[str, Any]) -> Policies:
+    policies = Policies.of(template)
+    return Policies(policies.trust, policies.identity, {**policies.resource, KEY: policy})
+
+
+def without(policy: dict[str, Any], statement: str) -> dict[str, Any]:
+    return {**policy, "Statement": [item for item in policy["Statement"] if item["Sid"] != statement]}
+
+
+def test_every_resource_that_stores_something_is_encrypted_by_the_key(assembly: Assembly) -> None:
+    keys = {
+        **{name: body["KmsKeyId"] for name, body in assembly.resources("AWS::Logs::LogGroup").items()},
+        **{name: body["KmsMasterKeyId"] for name, body in assembly.resources("AWS::SQS::Queue").items()},
+        **{name: body["KmsMasterKeyId"] for name, body in assembly.resources("AWS::SNS::Topic").items()},
+    }
+    for name, body in assembly.resources("AWS::S3::Bucket").items():
+        (rule,) = body["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+        assert rule["BucketKeyEnabled"] is True
+        assert rule["ServerSideEncryptionByDefault"]["SSEAlgorithm"] == "aws:kms"
+        keys[name] = rule["ServerSideEncryptionByDefault"]["KMSMasterKeyID"]
+    (table,) = assembly.resources("AWS::DynamoDB::GlobalTable").values()
+    assert table["SSESpecification"] == {"SSEEnabled": True, "SSEType": "KMS"}
+    keys["table"] = table["Replicas"][0]["SSESpecification"]["KMSMasterKeyId"]
+    assert not any("SqsManagedSseEnabled" in body for body in assembly.resources("AWS::SQS::Queue").values())
+    # Four buckets, two queues, a topic, a table; log groups of functions, of the notifier, of machines and jobs.
+    assert len(keys) == 8 + len(SPECS) + 1 + 4 + 2
+    assert set(keys.values()) == {KEY}
+
+
+def test_each_role_has_the_key_for_what_it_may_read_or_write_and_for_nothing_else(template: ResolvedTemplate) -> None:
+    policies = Policies.of(template)
+    for role, statements in policies.identity.items():
+        assert dict(granted_uses(statements)) == dict(needed_uses(statements, template)), role
+
+
+def granted_uses(statements: list[dict[str, Any]]) -> Iterator[tuple[str, set[str]]]:
+    """(action, services through which it is allowed)."""
+    uses: dict[str, set[str]] = {}
+    for statement in statements:
+        for action in listed(statement["Action"]):
+            if action.startswith("kms:"):
+                assert statement["Resource"] == KEY
+                assert statement["Condition"].keys() == {"StringEquals"}
+                via = listed(statement["Condition"]["StringEquals"]["kms:ViaService"])
+                uses.setdefault(action, set()).update(via)
+    yield from uses.items()
+
+
+READS = {"s3:GetObject", "sqs:ReceiveMessage", "dynamodb:GetItem", "dynamodb:Query"}
+STORES = ("AWS::S3::Bucket", "AWS::SQS::Queue", "AWS::SNS::Topic", "AWS::DynamoDB::GlobalTable")
+WRITES = {"s3:PutObject", "sqs:SendMessage", "sns:Publish"}
+
+
+def needed_uses(statements: list[dict[str, Any]], template: ResolvedTemplate) -> Iterator[tuple[str, set[str]]]:
+    """The uses that follow from the role's other permissions on resources of the stack."""
+    reads, writes = set(), set()
+    own = {template.arn(name).partition("/")[0] for kind in STORES for name in template.of_kind(kind)}
+    for statement in statements:
+        if own.isdisjoint(resource.partition("/")[0] for resource in listed(statement["Resource"])):
+            continue
+        for action in set(listed(statement["Action"])):
+            service = action.partition(":")[0]
+            if action in READS or action in WRITES:
+                reads.add(service)
+            if action in WRITES:
+                writes.add(service)
+    for action, services in (("kms:Decrypt", reads), ("kms:GenerateDataKey", writes)):
+        if services:
+            yield action, {f"{service}.eu-central-1.amazonaws.com" for service in services}
+
+
+def test_every_edge_to_an_encrypted_resource_may_use_the_key(template: ResolvedTemplate) -> None:
+    walked = list(key_edges(template, KEY))
+    policies = with_key_policy(template, printed_policy())
+    services = {edge.service for edge in walked if not edge.role}
+    assert services == {"s3.amazonaws.com", "cloudwatch.amazonaws.com", "logs.eu-central-1.amazonaws.com"}
+    assert {edge.service for edge in walked if edge.role} == {
+        "lambda.amazonaws.com",
+        "scheduler.amazonaws.com",
+        "states.amazonaws.com",
+    }
+    refused = [f"{edge.source}: {edge.action}" for edge in walked if not policies.allow(edge)]
+    assert not refused
+
+
+@pytest.mark.parametrize("statement", sorted(SERVICE_STATEMENTS | {"RolesByTheirPolicies"}))
+def test_the_printed_policy_has_no_statement_too_many(template: ResolvedTemplate, statement: str) -> None:
+    policy = printed_policy()
+    assert {item["Sid"] for item in policy["Statement"]} == SERVICE_STATEMENTS | {"RolesByTheirPolicies"}
+    changed = with_key_policy(template, without(policy, statement))
+    assert not all(changed.allow(edge) for edge in key_edges(template, KEY))
+
+
+def test_every_function_has_its_use_of_the_key() -> None:
+    assert {spec.name for spec in SPECS} == USES_OF_FUNCTIONS.keys()
+
+
+def test_the_key_of_an_own_input_bucket_is_for_the_jobs_to_read_only(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    settings = Settings(stage="landed", input=InputSettings(bucket="landing-zone-1", kms_key=INPUT_KEY))
+    assembly = Assembly(synth(settings, tmp_path_factory.mktemp("landed")), settings)
+    uses = [
+        (name, statement["Action"], statement["Resource"])
+        for name, statement in assembly.statements()
+        if any(action.startswith("kms:") for action in listed(statement["Action"]))
+    ]
+    assert [(name.startswith("JobsRole"), action, resource) for name, action, resource in uses] == [
+        (True, "kms:Decrypt", INPUT_KEY)
+    ]
