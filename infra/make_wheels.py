@@ -12,24 +12,24 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import tomllib
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from packaging.markers import Marker
-
-from infra.glue_wheels import READER, REQUIREMENTS, WHEELS_ZIP, GlueRuntime, locked_versions, reader_fingerprint
-from infra.job_asset import ZIP_TIME
+from infra.glue_wheels import (
+    READER,
+    WHEELS_ZIP,
+    GlueRuntime,
+    locked_hashes,
+    missing_on_glue,
+    write_zip,
+)
 from infra.lambda_asset import AssetError
 from lake.errors import HybridRouterError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 CHECKOUT = Path(__file__).parents[1]
-JOB_LIBRARIES = ("boto3", READER, "obstore", "pyarrow", "pyspark")
-"""The distributions that the jobs' packages import."""
 MANYLINUX_TAGS = ("manylinux_2_28", "manylinux_2_17", "manylinux2014")
 """Platforms that Glue's machines can load, newest first; the native reader is compiled for the first."""
 RUST_TARGET = "x86_64-unknown-linux-gnu"
@@ -55,24 +55,8 @@ def build_wheels_zip(checkout: Path, target: Path) -> list[str]:
             raise AssetError(f"{len(pins)} wheels are needed ({', '.join(pins)}), but {len(wheels)} were built")
         for wheel in wheels:
             check_compatibility(wheel, runtime)
-        _write_zip(wheels, pins, reader_fingerprint(checkout), target)
+        write_zip(wheels, pins, checkout, target)
     return [wheel.name for wheel in wheels]
-
-
-def missing_on_glue(checkout: Path, runtime: GlueRuntime) -> dict[str, str]:
-    """Name -> locked version of every package that the jobs need, directly or not, and that Glue does not provide."""
-    lock = tomllib.loads((checkout / "uv.lock").read_text(encoding="utf-8"))
-    dependencies = {package["name"]: package.get("dependencies", []) for package in lock["package"]}
-    versions = locked_versions(checkout)
-    found: dict[str, str] = {}
-    waiting = list(JOB_LIBRARIES)
-    while waiting:
-        name = waiting.pop()
-        if name in runtime.packages or name in found:
-            continue
-        found[name] = versions[name]
-        waiting += [item["name"] for item in dependencies[name] if _applies(item, runtime)]
-    return dict(sorted(found.items()))
 
 
 def check_compatibility(wheel: Path, runtime: GlueRuntime) -> tuple[int, int]:
@@ -113,21 +97,6 @@ def _audit(wheel: Path) -> dict[str, Any]:
     return report
 
 
-def _applies(dependency: Mapping[str, Any], runtime: GlueRuntime) -> bool:
-    environment = {
-        "python_version": runtime.python,
-        "python_full_version": f"{runtime.python}.0",
-        "implementation_name": "cpython",
-        "platform_python_implementation": "CPython",
-        "sys_platform": "linux",
-        "platform_system": "Linux",
-        "platform_machine": "x86_64",
-        "os_name": "posix",
-    }
-    marker = dependency.get("marker")
-    return marker is None or Marker(marker).evaluate(environment)
-
-
 def _build_reader(checkout: Path, folder: Path) -> None:
     if shutil.which("cargo") is None:
         raise AssetError("cargo is missing: install Rust (https://rustup.rs), then run `make wheels` again")
@@ -138,10 +107,9 @@ def _build_reader(checkout: Path, folder: Path) -> None:
 
 def _download(pins: Mapping[str, str], checkout: Path, folder: Path, runtime: GlueRuntime) -> None:
     """Download the wheels of ``pins``; pip accepts only files whose hashes are in uv.lock."""
-    lock = tomllib.loads((checkout / "uv.lock").read_text(encoding="utf-8"))
-    hashes = {package["name"]: [wheel["hash"] for wheel in package.get("wheels", [])] for package in lock["package"]}
+    hashes = locked_hashes(checkout)
     lines = [
-        " ".join([f"{name}=={version}", *(f"--hash={digest}" for digest in hashes[name])])
+        " ".join([f"{name}=={version}", *(f"--hash=sha256:{digest}" for digest in sorted(hashes[name]))])
         for name, version in pins.items()
     ]
     requirements = folder / "download.txt"
@@ -159,16 +127,6 @@ def _run(module: str, arguments: Sequence[str]) -> None:
     result = subprocess.run([sys.executable, "-m", module, *arguments], env=environment, check=False)
     if result.returncode:
         raise AssetError(f"{module} {arguments[0]} failed: see its output above")
-
-
-def _write_zip(wheels: Iterable[Path], pins: Mapping[str, str], fingerprint: str, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    requirements = "".join(f"{name}=={version}\n" for name, version in pins.items()).encode()
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(zipfile.ZipInfo(REQUIREMENTS, ZIP_TIME), requirements)
-        for wheel in wheels:
-            archive.writestr(zipfile.ZipInfo(f"wheels/{wheel.name}", ZIP_TIME), wheel.read_bytes())
-        archive.comment = fingerprint.encode()
 
 
 def main() -> int:
