@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from infra.glue_wheels import (
     write_zip,
 )
 from infra.lambda_asset import AssetError
+from infra.wheels_sbom import SBOM, linked_crates, write_sbom
 from lake.errors import HybridRouterError
 
 if TYPE_CHECKING:
@@ -37,12 +39,13 @@ _AUDITED_TAG = re.compile(r"manylinux_(\d+)_(\d+)_x86_64")
 
 
 def build_wheels_zip(checkout: Path, target: Path) -> list[str]:
-    """Write the zip to ``target``; returns the names of the wheels in it.
+    """Write the zip to ``target`` and its bill of materials beside it; returns the names of the wheels in it.
 
     Raises
     ------
     AssetError
-        cargo is missing, a build or download failed, or Glue's machines cannot load a wheel.
+        Rust is missing or has another version, a build or download failed, Glue's machines cannot load a wheel, or a
+        wheel does not say what is inside.
     """
     runtime = GlueRuntime.load()
     pins = missing_on_glue(checkout, runtime)
@@ -56,6 +59,7 @@ def build_wheels_zip(checkout: Path, target: Path) -> list[str]:
         for wheel in wheels:
             check_compatibility(wheel, runtime)
         write_zip(wheels, pins, checkout, target)
+        write_sbom(wheels, target, linked_crates(checkout, RUST_TARGET), target.with_name(SBOM.name))
     return [wheel.name for wheel in wheels]
 
 
@@ -97,9 +101,30 @@ def _audit(wheel: Path) -> dict[str, Any]:
     return report
 
 
+def check_rust(checkout: Path) -> None:
+    """Refuse every Rust but the version in ``native/Cargo.toml``.
+
+    Raises
+    ------
+    AssetError
+        Rust is missing or has another version; names the command that installs it.
+    """
+    manifest = tomllib.loads((checkout / "native" / "Cargo.toml").read_text(encoding="utf-8"))
+    pinned = manifest["package"]["metadata"]["toolchain"]["rust"]
+    rustc = shutil.which("rustc")
+    if rustc is None or shutil.which("cargo") is None:
+        raise AssetError(f"Rust {pinned} is missing: install it (https://rustup.rs), then run `make wheels` again")
+    # Like "rustc 1.95.0 (59807616e 2026-04-14)".
+    printed = subprocess.run([rustc, "--version"], capture_output=True, text=True, check=False).stdout.strip()
+    if printed.split()[1:2] != [pinned]:
+        raise AssetError(
+            f"this machine has {printed or 'a rustc that does not run'}, native/Cargo.toml names Rust {pinned}: "
+            f"run `rustup toolchain install {pinned}`, then `RUSTUP_TOOLCHAIN={pinned} make wheels`"
+        )
+
+
 def _build_reader(checkout: Path, folder: Path) -> None:
-    if shutil.which("cargo") is None:
-        raise AssetError("cargo is missing: install Rust (https://rustup.rs), then run `make wheels` again")
+    check_rust(checkout)
     arguments = ["build", "--manifest-path", str(checkout / "native" / "Cargo.toml"), "--release", "--locked", "--zig"]
     arguments += ["--compatibility", MANYLINUX_TAGS[0], "--target", RUST_TARGET]
     _run("maturin", [*arguments, "--target-dir", str(checkout / "build" / "wheels"), "--out", str(folder)])
@@ -130,7 +155,7 @@ def _run(module: str, arguments: Sequence[str]) -> None:
 
 
 def main() -> int:
-    """Build the zip and print the names of its wheels; returns the exit code.
+    """Build the zip, print the names of its wheels and where the bill of materials is; returns the exit code.
 
     If the build fails, it prints one sentence to stderr and returns 1.
     """
@@ -139,7 +164,7 @@ def main() -> int:
     except HybridRouterError as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    sys.stdout.write(f"{WHEELS_ZIP}: {', '.join(wheels)}\n")
+    sys.stdout.write(f"{WHEELS_ZIP}: {', '.join(wheels)}\n{SBOM}: what they were built from\n")
     return 0
 
 
