@@ -135,7 +135,7 @@ install: ## the command hybrid-router for this user, from this checkout, without
 	@$(UV) export --quiet --locked --no-default-groups --no-emit-workspace --no-hashes --output-file build/constraints.txt
 	@$(UV) tool install --force --constraints build/constraints.txt .
 
-audit: setup ## known vulnerabilities of the Python, Rust and npm locks; exit code 1: there are some, 3: a database did not answer
+audit: setup ## known vulnerabilities of the Python, Rust and npm locks; Error 1: there are some, Error 3: a database did not answer
 	@$(UV) run --quiet --no-sync python -m scripts.audit
 
 pins: setup ## new versions and hashes of the build back ends into pyproject.toml and uv.lock
