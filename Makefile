@@ -138,8 +138,10 @@ install: ## the command hybrid-router for this user, from this checkout, without
 audit: setup ## known vulnerabilities of the Python, Rust and npm locks; Error 1: there are some, Error 3: a database did not answer
 	@$(UV) run --quiet --no-sync python -m scripts.audit
 
-pins: setup ## new versions and hashes of the build back ends into pyproject.toml and uv.lock
-	@$(UV) run --quiet --no-sync python -m scripts.pin_build_tools && $(UV) lock --quiet
+# Set-up itself needs the hashes that this target writes.
+pins: ## new versions and hashes of the build back ends into pyproject.toml and uv.lock
+	@scripts/setup.sh --uv-only
+	@$(UV) run --quiet --no-project python -m scripts.pin_build_tools && $(UV) lock --quiet
 
 synth: setup ## the CloudFormation template of STAGE (default dev) into cdk.out
 	@CDK_CONTEXT_JSON='{"stage": "$(STAGE)"}' $(PY) -m infra.app

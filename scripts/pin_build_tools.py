@@ -41,16 +41,8 @@ def constraints(compiled: str) -> str:
 def main() -> int:
     """Write the newest versions that the requirements allow into pyproject.toml; the exit code of ``uv``."""
     # `uv run` sets UV to its own path.
-    command = [
-        os.environ["UV"],
-        "pip",
-        "compile",
-        "--quiet",
-        "--universal",
-        "--python-version=3.11",
-        "--generate-hashes",
-    ]
-    command += ["--no-header", "--no-annotate", "-"]
+    command = [os.environ["UV"], "pip", "compile", "--quiet", "--universal", "--python-version=3.11"]
+    command += ["--generate-hashes", "--no-header", "--no-annotate", "-"]
     requirements = "\n".join(build_requirements(CHECKOUT))
     result = subprocess.run(command, input=requirements, stdout=subprocess.PIPE, text=True, check=False)
     if result.returncode == 0:
