@@ -14,7 +14,7 @@ PROPERTIES = $(shell grep -rl "import given" tests/unit)
 .PHONY: help setup demo test test-modules test-stack unit integration e2e storms permissions fuzz chaos hostile mutants load bench check hooks format
 .PHONY: check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-machines
 .PHONY: check-workflows check-rust-format check-rust
-.PHONY: wheels install synth local-up clean
+.PHONY: wheels install audit pins synth local-up clean
 
 help: ## list all targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -134,6 +134,14 @@ install: ## the command hybrid-router for this user, from this checkout, without
 	@mkdir -p build
 	@$(UV) export --quiet --locked --no-default-groups --no-emit-workspace --no-hashes --output-file build/constraints.txt
 	@$(UV) tool install --force --constraints build/constraints.txt .
+
+audit: setup ## known vulnerabilities of the Python, Rust and npm locks; Error 1: there are some, Error 3: a database did not answer
+	@$(UV) run --quiet --no-sync python -m scripts.audit
+
+# Set-up itself needs the hashes that this target writes.
+pins: ## new versions and hashes of the build back ends into pyproject.toml and uv.lock
+	@scripts/setup.sh --uv-only
+	@$(UV) run --quiet --no-project python -m scripts.pin_build_tools && $(UV) lock --quiet
 
 synth: setup ## the CloudFormation template of STAGE (default dev) into cdk.out
 	@CDK_CONTEXT_JSON='{"stage": "$(STAGE)"}' $(PY) -m infra.app

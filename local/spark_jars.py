@@ -1,7 +1,8 @@
 """The S3A jars that Spark on this machine needs in addition to its own, downloaded once into the project's cache.
 
 Ivy, which is part of pyspark, gets its own settings and folder: files in the user's ~/.m2 or ~/.ivy2 can neither break
-the download nor change. Later calls need neither Ivy nor a network.
+the download nor change. ``spark_jars.sha256`` lists the jars with their SHA-256: others are refused. Later calls need
+neither Ivy nor a network.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING
 from local.errors import LocalCloudError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 DEFAULT_CACHE = Path(__file__).resolve().parents[1] / ".cache" / "spark-jars"
 
@@ -42,33 +43,41 @@ _IVY_MODULE = """<ivy-module version="2.0">
   </dependencies>
 </ivy-module>
 """
-_REQUIRED_JARS = ("hadoop-aws-3.4.2.jar", "s3-2.29.52.jar", "s3-transfer-manager-2.29.52.jar")
+_HASHES = Path(__file__).with_suffix(".sha256").read_text(encoding="utf-8")
+"""One line for each jar, as ``sha256sum`` writes it."""
 _MAX_DOWNLOAD_SECONDS = 600
 
 
-def resolve(cache: Path = DEFAULT_CACHE, log: Callable[[str], None] = lambda _: None) -> tuple[Path, ...]:
+def resolve(
+    cache: Path = DEFAULT_CACHE, log: Callable[[str], None] = lambda _: None, hashes: str = _HASHES
+) -> tuple[Path, ...]:
     """The jars, sorted by name; downloads them (about 13 MB) if ``cache`` does not have exactly these jars.
 
-    Several processes may call it at once. A folder with its final name is always complete: it is filled under another
-    name and renamed. ``log`` is called before a download.
+    Several processes may call it at once. A folder with its final name is always complete and was compared with
+    ``hashes``: it is filled under another name and renamed. ``log`` is called before a download.
 
     Raises
     ------
     LocalCloudError
-        The download failed (no network, no Java) or took more than 10 minutes; ``cache`` has no incomplete set.
+        The download failed (no network, no Java), took more than 10 minutes, or brought other bytes than ``hashes``
+        states; nothing of it is left in ``cache``.
     """
-    folder = cache / hashlib.sha256((_IVY_SETTINGS + _IVY_MODULE).encode()).hexdigest()[:16]
+    folder = cache / hashlib.sha256((_IVY_SETTINGS + _IVY_MODULE + hashes).encode()).hexdigest()[:16]
     if not folder.is_dir():
         cache.mkdir(parents=True, exist_ok=True)
         with (cache / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not folder.is_dir():
                 log("downloading Spark's S3 jars (13 MB, only once)")
-                _download(cache / "ivy", folder)
+                work = cache / "ivy"
+                try:
+                    _download(work, folder, hashes)
+                finally:
+                    shutil.rmtree(work, ignore_errors=True)
     return tuple(sorted(folder.glob("*.jar")))
 
 
-def _download(work: Path, target: Path) -> None:
+def _download(work: Path, target: Path, hashes: str) -> None:
     if work.exists():
         shutil.rmtree(work)
     work.mkdir()
@@ -83,15 +92,27 @@ def _download(work: Path, target: Path) -> None:
             f"Spark's S3 jars were not downloaded from Maven Central within {_MAX_DOWNLOAD_SECONDS} seconds: check the "
             "network and try again."
         ) from error
+    expected = {name: digest for digest, name in (line.split() for line in hashes.splitlines())}
     # For Ivy, a module without its jar is resolved as well, so its exit code is not enough.
-    missing = [name for name in _REQUIRED_JARS if not (work / "jars" / name).is_file()]
+    missing = [name for name in expected if not (work / "jars" / name).is_file()]
     if result.returncode != 0 or missing:
         reason = (result.stdout + result.stderr).strip()[-2000:]
         raise LocalCloudError(
             f"Spark's S3 jars could not be downloaded from Maven Central: check the network and try again.\n{reason}"
         )
+    _check_hashes(work / "jars", expected)
     (work / "jars").rename(target)
-    shutil.rmtree(work, ignore_errors=True)
+
+
+def _check_hashes(folder: Path, expected: Mapping[str, str]) -> None:
+    for jar in sorted(folder.iterdir()):
+        digest = hashlib.sha256(jar.read_bytes()).hexdigest()
+        if digest != expected.get(jar.name):
+            stated = f"the SHA-256 {expected[jar.name]}" if jar.name in expected else "no such jar"
+            raise LocalCloudError(
+                f"Maven Central sent {jar.name} with the SHA-256 {digest}, but local/spark_jars.sha256 has {stated}: "
+                "all downloaded jars were deleted. Find out who changed the jar, and update that file only if you know."
+            )
 
 
 def _ivy_command(work: Path) -> list[str]:

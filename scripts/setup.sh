@@ -4,7 +4,7 @@
 # `scripts/setup.sh --uv-only` stops after uv. The variable UV_PYTHON chooses the Python version, as it does for uv.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-uv_version=0.13.8
+uv_version=$(sed -n 's/^uv==\([0-9.]*\).*/\1/p' scripts/uv.txt)
 cache=.cache
 mkdir -p "$cache"
 
@@ -14,7 +14,7 @@ fail() { printf '[setup] %s\n' "$*" >&2; exit 1; }
 exec 9>"$cache/setup.lock"
 flock 9 2>/dev/null || true
 
-inputs() { echo "${UV_PYTHON:-}"; cat pyproject.toml uv.lock scripts/setup.sh; find native -path '*/target' -prune -o -type f \
+inputs() { echo "${UV_PYTHON:-}"; cat pyproject.toml uv.lock scripts/setup.sh scripts/uv.txt local/spark_jars.*; find native -path '*/target' -prune -o -type f \
   \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' -o -name '*.py' -o -name '*.pyi' \) -print0 | sort -z | xargs -0 cat; }
 stamp=$(inputs | sha256sum | cut -d' ' -f1)
 
@@ -50,20 +50,24 @@ find_python() {
   done
 }
 
+is_pinned() { "$1" --version 2>/dev/null | grep -q "^uv $uv_version\( \|$\)"; }
 ensure_uv() {
-  if command -v uv >/dev/null && uv --version | grep -q "^uv 0\.\(1[0-9]\|[2-9][0-9]\)\|^uv [1-9]"; then
+  uv="$cache/uv/bin/uv"
+  is_pinned "$uv" && return
+  rm -rf "$cache/uv"
+  if is_pinned uv; then
     uv=uv
-  elif [ -x "$cache/uv/bin/uv" ]; then
-    uv="$cache/uv/bin/uv"
-  else
-    log "installing uv $uv_version into $cache/uv"
-    local python
-    python=$(find_python)
-    [ -n "$python" ] || fail "Python 3.11, 3.12 or 3.13 is required: install it, then run the same command again"
-    "$python" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --target "$cache/uv" "uv==$uv_version" ||
-      fail "could not install uv: run 'pip install uv' (or see the uv documentation), then the same command again"
-    uv="$cache/uv/bin/uv"
+    return
   fi
+  log "installing uv $uv_version into $cache/uv"
+  local python
+  python=$(find_python)
+  [ -n "$python" ] || fail "Python 3.11, 3.12 or 3.13 is required: install it, then run the same command again"
+  "$python" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --target "$cache/uv" \
+    --no-deps --only-binary=:all: --require-hashes --requirement scripts/uv.txt || {
+    rm -rf "$cache/uv"
+    fail "could not install uv $uv_version with a hash of scripts/uv.txt: the reason is above. Run 'pip install uv==$uv_version' (or see the uv documentation), then the same command again"
+  }
 }
 
 if [ "${1:-}" = --uv-only ]; then

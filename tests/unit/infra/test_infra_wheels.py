@@ -6,26 +6,24 @@ import ast
 import json
 import sys
 import tomllib
-import zipfile
 from importlib.metadata import packages_distributions
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from infra import app
+from infra import app, assets
 from infra.glue_wheels import (
+    JOB_LIBRARIES,
     READER,
-    REQUIREMENTS,
     WHEELS_SUFFIX,
     WHEELS_ZIP,
     GlueRuntime,
-    check_wheels,
     locked_versions,
-    reader_fingerprint,
+    missing_on_glue,
 )
 from infra.job_asset import JOB_PACKAGES
 from infra.lambda_asset import AssetError
-from infra.make_wheels import JOB_LIBRARIES, check_compatibility, missing_on_glue
+from infra.make_wheels import check_compatibility
 from infra.synth import CHECKOUT, synth
 from tests.unit.infra.resolved_template import ResolvedTemplate
 from tests.unit.infra.service_edges import Policies, edges
@@ -38,19 +36,6 @@ if TYPE_CHECKING:
 
 ARGUMENTS = ("--additional-python-modules", "--python-modules-installer-option")
 PLATFORM = "cp311-abi3-linux_x86_64"
-
-
-@pytest.fixture
-def wheels(tmp_path: Path) -> Path:
-    """A zip with the pins and the fingerprint that ``make wheels`` writes for this checkout, but without wheels."""
-    return write_zip(tmp_path / "made.gluewheels.zip", missing_on_glue(CHECKOUT, GlueRuntime.load()))
-
-
-def write_zip(path: Path, pins: dict[str, str], fingerprint: str = "") -> Path:
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr(REQUIREMENTS, "".join(f"{name}=={version}\n" for name, version in pins.items()))
-        archive.comment = (fingerprint or reader_fingerprint(CHECKOUT)).encode()
-    return path
 
 
 def imported(package: str) -> set[str]:
@@ -159,31 +144,13 @@ def test_a_deployment_without_its_wheels_is_one_sentence(
     assert len(printed.splitlines()) == 1
 
 
-@pytest.mark.parametrize(
-    ("pins", "fingerprint", "reason"),
-    [
-        ({"obstore": "0.1.0"}, "", r"contain obstore==0\.1\.0, uv\.lock has obstore=="),
-        ({"left-pad": "1"}, "", r"uv\.lock has no left-pad"),
-        ({}, "f" * 64, "another state of native/"),
-    ],
-)
-def test_wheels_of_another_checkout_are_refused(
-    tmp_path: Path, pins: dict[str, str], fingerprint: str, reason: str
+def test_wheels_change_two_arguments_and_no_permission(
+    tmp_path: Path, assembly: Assembly, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(AssetError, match=reason) as error:
-        check_wheels(write_zip(tmp_path / "x.gluewheels.zip", pins, fingerprint), CHECKOUT)
-    assert "make wheels" in str(error.value)
-
-
-def test_a_damaged_zip_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "x.gluewheels.zip").write_bytes(b"PK")
-    with pytest.raises(AssetError, match="cannot be read"):
-        check_wheels(tmp_path / "x.gluewheels.zip", CHECKOUT)
-    with pytest.raises(AssetError, match=r"must end in \.gluewheels\.zip"):
-        check_wheels(tmp_path / "x.zip", CHECKOUT)
-
-
-def test_wheels_change_two_arguments_and_no_permission(tmp_path: Path, assembly: Assembly, wheels: Path) -> None:
+    # Given a zip that is taken for the one of this checkout.
+    wheels = tmp_path / "made.gluewheels.zip"
+    wheels.write_bytes(b"the zip of `make wheels`")
+    monkeypatch.setattr(assets, "check_wheels", lambda zip_file, _: zip_file)
     # When the stack of ``assembly`` is synthesized for a real deployment.
     real = type(assembly)(synth(assembly.settings, tmp_path / "out", wheels=wheels), assembly.settings)
     # Then both jobs install exactly that zip, and nothing from an index.
@@ -194,8 +161,8 @@ def test_wheels_change_two_arguments_and_no_permission(tmp_path: Path, assembly:
         assert (real.folder / f"asset.{modules.rsplit('/', 1)[1]}").read_bytes() == wheels.read_bytes()
         assert job["DefaultArguments"]["--python-modules-installer-option"] == "--no-index"
     # And CDK uploads it under exactly that key.
-    assets = json.loads(next(real.folder.glob("*.assets.json")).read_text())["files"]
-    keys = {target["objectKey"] for file in assets.values() for target in file["destinations"].values()}
+    uploads = json.loads(next(real.folder.glob("*.assets.json")).read_text())["files"]
+    keys = {target["objectKey"] for file in uploads.values() for target in file["destinations"].values()}
     assert modules.removeprefix("s3://").partition("/")[2] in keys
     # And the jobs' role may read it.
     template = ResolvedTemplate(real.template)

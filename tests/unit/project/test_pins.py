@@ -1,0 +1,97 @@
+"""What builds the project is pinned by version and hash, and another file is refused."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from scripts.pin_build_tools import build_requirements, constraints
+
+CHECKOUT = Path(__file__).parents[3]
+UV = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["uv"]
+PINNED_UV = (CHECKOUT / "scripts" / "uv.txt").read_text(encoding="utf-8")
+
+
+def test_every_build_requirement_has_an_exact_version_and_hashes() -> None:
+    # Given what the projects and their back ends ask for.
+    required = {re.split("[=<>~!]", requirement)[0] for requirement in build_requirements(CHECKOUT)}
+    # Then uv takes no other version, and no file with another hash.
+    pins = {pin["requirement"].partition("==")[0]: pin for pin in UV["build-constraint-dependencies"]}
+    assert required <= set(pins)
+    assert all(re.fullmatch(r"[a-z0-9-]+==[\w.]+", pin["requirement"]) for pin in pins.values())
+    assert all(pin["hashes"] for pin in pins.values())
+    assert UV["require-build-hashes"] is True
+
+
+def test_the_versions_that_the_projects_name_are_those_with_hashes() -> None:
+    exact = [requirement for requirement in build_requirements(CHECKOUT) if "==" in requirement]
+    assert len(exact) == 2
+    assert set(exact) <= {pin["requirement"] for pin in UV["build-constraint-dependencies"]}
+
+
+def test_output_of_uv_becomes_the_table() -> None:
+    compiled = """maturin==1.2.3 \\
+    --hash=sha256:aa \\
+    --hash=sha256:bb
+tqdm==4.5 ; sys_platform == 'win32' \\
+    --hash=sha256:cc
+"""
+    assert tomllib.loads(constraints(compiled)) == {
+        "build-constraint-dependencies": [
+            {"requirement": "maturin==1.2.3", "hashes": ["sha256:aa", "sha256:bb"]},
+            {"requirement": "tqdm==4.5", "hashes": ["sha256:cc"]},
+        ]
+    }
+
+
+def test_set_up_installs_an_exact_uv_that_checks_these_hashes() -> None:
+    version = re.search(r"^uv==([\d.]+) ", PINNED_UV, re.MULTILINE)
+    assert version is not None
+    assert UV["required-version"] == f">={version[1]}"
+    assert len(re.findall(r"--hash=sha256:[0-9a-f]{64}\b", PINNED_UV)) > 10
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A folder with the set-up script and what it reads before it installs uv."""
+    (tmp_path / "checkout" / "scripts").mkdir(parents=True)
+    for name in ("setup.sh", "uv.txt"):
+        shutil.copy(CHECKOUT / "scripts" / name, tmp_path / "checkout" / "scripts" / name)
+    for name in ("pyproject.toml", "uv.lock", "native", "local"):
+        (tmp_path / "checkout" / name).symlink_to(CHECKOUT / name)
+    return tmp_path / "checkout"
+
+
+def test_a_uv_with_another_hash_is_not_installed(checkout: Path, tmp_path: Path) -> None:
+    # Given a machine with another uv, and an index whose file has the right name and other bytes.
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "uv").write_text("#!/bin/sh\necho uv 0.1.0\n")
+    (tmp_path / "bin" / "uv").chmod(0o755)
+    version = PINNED_UV.partition("uv==")[2].split()[0]
+    with zipfile.ZipFile(tmp_path / f"uv-{version}-py3-none-any.whl", "w") as wheel:
+        wheel.writestr(f"uv-{version}.dist-info/METADATA", f"Metadata-Version: 2.1\nName: uv\nVersion: {version}\n")
+    # When
+    result = subprocess.run(
+        [str(checkout / "scripts" / "setup.sh"), "--uv-only"],
+        env={
+            **os.environ,
+            "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}",
+            "PIP_NO_INDEX": "1",
+            "PIP_FIND_LINKS": str(tmp_path),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    # Then
+    assert result.returncode == 1
+    assert "DO NOT MATCH THE HASHES" in result.stderr
+    assert f"could not install uv {version} with a hash of scripts/uv.txt" in result.stderr
+    assert not (checkout / ".cache" / "uv").exists()
