@@ -25,10 +25,9 @@ setup: ## uv, the locked environment, Java, Spark's S3 jars (every other target 
 demo: setup ## both lanes on this machine, with proof; DATA=<file or folder> takes your own NDJSON
 	@$(PY) -m cli demo --output "$(OUTPUT)" $(if $(DATA),--data "$(DATA)")
 
-test: setup ## everything that CI runs: all checks, then all tests
-	@$(MAKE) --no-print-directory check
+test: setup ## everything that CI runs: all tests, and beside them all checks
 	@$(PY) -m coverage erase
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-modules test-stack
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=line test-stack test-modules check
 	@$(PY) -m coverage combine --quiet
 	@$(PY) -m coverage report
 
