@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from lake.documents import encode_document, put_document
+from lake.documents import encode_document, get_document, put_document
 from lake.errors import InvalidDocumentError, NewerDocumentError
 from lake.ledger.manifest_row import CommitReference
 from lake.partition import Partition
@@ -148,10 +148,7 @@ def read_commit(s3: S3Client, control_bucket: str, reference: CommitReference) -
     NewerDocumentError
         It is the committed document, but this version cannot decode it.
     """
-    try:
-        body = s3.get_object(Bucket=control_bucket, Key=reference.key)["Body"].read()
-    except s3.exceptions.NoSuchKey as error:
-        raise InvalidDocumentError(f"the commit document {reference.key} is gone") from error
+    body = get_document(s3, control_bucket, reference.key)
     if hashlib.sha256(body).hexdigest() != reference.sha256:
         raise InvalidDocumentError(f"the commit document {reference.key} was changed after it was committed")
     return decode_commit(body)

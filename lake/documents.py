@@ -1,4 +1,4 @@
-"""JSON documents on S3: one encoding, one way to put them, one way to read what a URI names."""
+"""JSON documents on S3: one encoding, one way to put and to get them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from lake.errors import InvalidInputError
+from lake.errors import InvalidDocumentError, InvalidInputError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -20,6 +20,16 @@ def encode_document(body: object) -> bytes:
 def put_document(s3: S3Client, bucket: str, key: str, body: bytes) -> None:
     """Put an encoded document under ``key``. Raises botocore's errors."""
     s3.put_object(Bucket=bucket, Key=key, Body=body, ContentType="application/json")
+
+
+def get_document(s3: S3Client, bucket: str, key: str) -> bytes:
+    """The body of a document that the ledger names. Raises ``InvalidDocumentError`` when it is gone."""
+    try:
+        return s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+    except s3.exceptions.NoSuchKey as error:
+        raise InvalidDocumentError(
+            f"s3://{bucket}/{key} is gone: restore the object (protection.versions keeps earlier versions)"
+        ) from error
 
 
 def read_uri(s3: S3Client, uri: str) -> bytes:

@@ -31,11 +31,15 @@ class InvalidInputError(TerminalError):
     """The input of an execution, a function or a command is not valid."""
 
 
-class InvalidDocumentError(TerminalError):
-    """A document on S3 (manifest, commit document, plan) does not match the ledger, or cannot be decoded."""
+class UnusableDocumentError(HybridRouterError):
+    """A document on S3 (manifest, commit document, exclusions, plan) that this version cannot use."""
 
 
-class NewerDocumentError(TransientError):
+class InvalidDocumentError(UnusableDocumentError, TerminalError):
+    """It is gone, does not match the ledger, or cannot be decoded."""
+
+
+class NewerDocumentError(UnusableDocumentError, TransientError):
     """A newer version has written a document that this one cannot read: it is left to the version that wrote it."""
 
 

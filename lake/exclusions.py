@@ -6,7 +6,7 @@ import json
 import secrets
 from typing import TYPE_CHECKING
 
-from lake.documents import encode_document, put_document
+from lake.documents import encode_document, get_document, put_document
 from lake.errors import InvalidDocumentError
 from lake.layout import exclusions_key
 
@@ -33,11 +33,11 @@ def read_exclusions(s3: S3Client, control_bucket: str, key: str | None, manifest
     Raises
     ------
     InvalidDocumentError
-        The document is not a list that ``write_exclusions`` wrote.
+        The document is gone, or is not a list that ``write_exclusions`` wrote.
     """
     if key is None:
         return {}
-    body = s3.get_object(Bucket=control_bucket, Key=key)["Body"].read()
+    body = get_document(s3, control_bucket, key)
     try:
         reasons = {(item["uri"], item["version"]): str(item["reason"]) for item in json.loads(body)}
     except (ValueError, KeyError, TypeError) as error:

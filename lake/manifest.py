@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lake.documents import encode_document, put_document
+from lake.documents import encode_document, get_document, put_document
 from lake.errors import HybridRouterError, InvalidDocumentError, NewerDocumentError
 from lake.layout import manifest_key
 from lake.partition import Partition
@@ -190,14 +190,12 @@ def read_manifest(s3: S3Client, control_bucket: str, row: ManifestRow, allowed_b
     Raises
     ------
     InvalidDocumentError
-        It was changed after it was recorded, or names a bucket that is not in ``allowed_buckets``.
+        It is gone, was changed after it was recorded, or names a bucket that is not in ``allowed_buckets``.
     NewerDocumentError
         A newer version has written it.
-    ClientError
-        ``NoSuchKey``, among others.
     """
     key = manifest_key(row.id)
-    body = s3.get_object(Bucket=control_bucket, Key=key)["Body"].read()
+    body = get_document(s3, control_bucket, key)
     changed = InvalidDocumentError(
         f"s3://{control_bucket}/{key} was changed after the ledger recorded it, so nothing of it is used: restore the "
         "object (protection.versions keeps earlier versions)"

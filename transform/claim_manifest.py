@@ -62,7 +62,7 @@ def claim_or_finish(context: ConversionContext, manifest: str) -> Claim | Conver
         elif row.tries >= attempts_allowed(services.settings, row):
             try:
                 supersede_or_fail(services, row, clock())
-            except (InvalidDocumentError, services.s3.exceptions.NoSuchKey) as error:
+            except InvalidDocumentError as error:
                 manifests.fail(row, f"its documents cannot be used: {error}; {advise_reprocess(row.id)}", clock())
         elif (refusal := why_not_replaced(services, row)) is not None:
             manifests.fail(row, refusal, clock())

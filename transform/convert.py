@@ -173,7 +173,7 @@ class _Conversion:
         except NewerDocumentError as error:
             give_up(context, claim, str(error), (), counted=False)
             return ConversionOutcome(claim.row.id, WAITING, reason=str(error))
-        except (InvalidDocumentError, services.s3.exceptions.NoSuchKey) as error:
+        except InvalidDocumentError as error:
             reason = f"its documents cannot be used: {error}; {advise_reprocess(claim.row.id)}"
             failed = services.ledger.manifests.fail(claim.row, reason, context.clock())
             return ConversionOutcome(claim.row.id, State.FAILED, reason=reason) if failed else None

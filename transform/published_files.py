@@ -35,7 +35,7 @@ def why_not_replaced(services: JobServices, row: ManifestRow) -> str | None:
         manifest = read_manifest(s3, resources.control_bucket, row, {resources.input_bucket})
         excluded = read_exclusions(s3, resources.control_bucket, row.exclusions, manifest)
         published = read_commit(s3, resources.control_bucket, row.published.document)
-    except (InvalidDocumentError, s3.exceptions.NoSuchKey) as error:
+    except InvalidDocumentError as error:
         return f"its documents cannot be used: {error}; {advise_reprocess(row.id)}"
     read = {(source.uri, source.version) for source in published.sources if source.failed is None}
     lost = [(file.uri, reason) for file, reason in excluded.items() if (file.uri, file.version) in read]

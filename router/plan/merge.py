@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
-from lake.errors import InvalidDocumentError, NewerDocumentError
+from lake.errors import UnusableDocumentError
 from lake.ledger import State
 from lake.ledger.manifest_row import queued_row
 from lake.manifest import Lane, Manifest, new_manifest_id, read_manifest, write_manifest
@@ -93,7 +93,7 @@ def _successor(services: Services, pool: ThreadPoolExecutor, group: Sequence[Man
     now = services.clock()
     try:
         documents = list(pool.map(lambda row: _read(services, row), group))
-    except (InvalidDocumentError, NewerDocumentError, ClientError) as error:
+    except (UnusableDocumentError, ClientError) as error:
         logger.warning("manifests not merged: a document cannot be read", error=str(error))
         return None
     files = tuple(sorted(file for document in documents for file in document.files))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lake.errors import InvalidDocumentError, InvalidInputError, NewerDocumentError
+from lake.errors import InvalidInputError, UnusableDocumentError
 from lake.ledger import State
 from lake.manifest import Lane, read_manifest
 from router.s3_uri import format_unknown_file
@@ -76,5 +76,5 @@ def _read(services: Services, row: ManifestRow) -> Manifest | str:
     resources = services.resources
     try:
         return read_manifest(services.s3, resources.control_bucket, row, (resources.input_bucket,))
-    except (InvalidDocumentError, NewerDocumentError, services.s3.exceptions.NoSuchKey) as error:
+    except UnusableDocumentError as error:
         return str(error)

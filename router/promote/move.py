@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from lake.errors import InvalidDocumentError, NewerDocumentError
+from lake.errors import InvalidDocumentError, UnusableDocumentError
 from lake.manifest import Identity, Lane, Manifest, new_manifest_id, read_manifest, write_manifest
 from lake.successors import files_by_successor
 from lake.time import iso_utc
@@ -58,7 +58,7 @@ class Promotion:
     def _isolated_step(self, manifest: str, files: set[ObjectVersion]) -> dict[str, set[ObjectVersion]]:
         try:
             return self._take_step(manifest, files)
-        except (InvalidDocumentError, NewerDocumentError, self._services.s3.exceptions.NoSuchKey) as error:
+        except UnusableDocumentError as error:
             self._report.add("notMoved", len(files), f"{format_files(files)} left in manifest {manifest}: {error}")
             return {}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lake.errors import InvalidDocumentError, NewerDocumentError
+from lake.errors import UnusableDocumentError
 from lake.ledger import State
 from lake.successors import files_by_successor
 from router.reprocess.next_step import NextReprocessStep, ReprocessStep, has_unreadable_files, next_reprocess_step
@@ -83,7 +83,7 @@ class Reprocessing:
         services = self._services
         try:
             return dict(files_by_successor(services.s3, services.ledger, services.resources, row, files))
-        except (InvalidDocumentError, NewerDocumentError, services.s3.exceptions.NoSuchKey) as error:
+        except UnusableDocumentError as error:
             self._report.add("unusable", f"the successors of manifest {row.id} cannot be followed: {error}")
             return {}
 
