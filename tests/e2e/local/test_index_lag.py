@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from functools import partial
 
 import pytest
 
@@ -51,6 +52,10 @@ class OpenItems:
         return [item["pk"]["S"] for item in self.client.scan(TableName=self.name)["Items"] if "open" in item]
 
 
+def index_shows(items: OpenItems, expected: list[str]) -> bool:
+    return items.in_index() == expected
+
+
 @pytest.fixture
 def items(probe):
     yield OpenItems(probe.client("dynamodb"))
@@ -71,7 +76,7 @@ def test_the_index_shows_every_kind_of_write_later_than_the_table(probe, items):
         write()
         assert items.in_table() == after
         # And the index shows it when its time has come, and not before
-        wait_for("the index", lambda expected=after: items.in_index() == expected)
+        wait_for("the index", partial(index_shows, items, after))
         assert time.monotonic() - begun >= LAG_SECONDS
 
 
