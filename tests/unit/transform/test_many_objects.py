@@ -24,7 +24,18 @@ def test_a_task_writes_more_than_a_thousand_objects_under_keys_of_their_own(tmp_
     # When two such tasks run
     results = [
         run_task(
-            Task("m", 1, PARTITION, number, (Split(file, 0, file.size),), (), "lake", "quarantine", "eu-central-1", settings),
+            Task(
+                "m",
+                1,
+                PARTITION,
+                number,
+                (Split(file, 0, file.size),),
+                (),
+                "lake",
+                "quarantine",
+                "eu-central-1",
+                settings,
+            ),
             source,
             uploads,
             tmp_path,
