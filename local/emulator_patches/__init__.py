@@ -44,16 +44,20 @@ def install(runs: GlueRuns, *, logs: Path, runtime_dir: Path) -> None:
         raise LocalCloudError(f"ministack {version} is installed, {PINNED_VERSION} is required: run `make setup`.")
     from local.emulator_patches import (  # noqa: PLC0415
         bucket_policies,
+        execution_history,
         glue_jobs,
         identities,
         lambda_functions,
         objects,
         schedules,
         state_machines,
+        state_sizes,
     )
 
     glue_jobs.patch(runs)
     state_machines.patch(runs)
+    state_sizes.patch()
+    execution_history.patch()
     lambda_functions.patch(logs / "lambda", runtime_dir)
     schedules.patch()
     objects.patch()
