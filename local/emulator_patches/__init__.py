@@ -48,6 +48,7 @@ def install(runs: GlueRuns, *, logs: Path, runtime_dir: Path) -> None:
         glue_jobs,
         identities,
         lambda_functions,
+        lambda_limits,
         objects,
         schedules,
         state_machines,
@@ -58,6 +59,7 @@ def install(runs: GlueRuns, *, logs: Path, runtime_dir: Path) -> None:
     state_machines.patch(runs)
     state_sizes.patch()
     execution_history.patch()
+    lambda_limits.patch()
     lambda_functions.patch(logs / "lambda", runtime_dir)
     schedules.patch()
     objects.patch()
