@@ -49,10 +49,13 @@ def install(runs: GlueRuns, *, logs: Path, runtime_dir: Path) -> None:
         identities,
         lambda_functions,
         lambda_limits,
+        object_limits,
         objects,
+        queue_limits,
         schedules,
         state_machines,
         state_sizes,
+        table_limits,
     )
 
     glue_jobs.patch(runs)
@@ -63,6 +66,9 @@ def install(runs: GlueRuns, *, logs: Path, runtime_dir: Path) -> None:
     lambda_functions.patch(logs / "lambda", runtime_dir)
     schedules.patch()
     objects.patch()
+    object_limits.patch()
+    queue_limits.patch()
+    table_limits.patch()
     bucket_policies.patch()
     # Last: it wraps what the others replace.
     identities.patch(logs / "permissions.jsonl")
