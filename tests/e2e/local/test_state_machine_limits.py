@@ -8,7 +8,7 @@ import uuid
 
 import pytest
 from botocore.exceptions import ClientError
-from ministack.services import stepfunctions
+from ministack.services import stepfunctions  # type: ignore[import-untyped]
 
 from tests.e2e.waiting import wait_for
 from tests.roles import create_unlimited_role

@@ -195,11 +195,12 @@ def test_row_and_transaction_have_their_sizes(table):
             transact(numbers, size)
 
 
-def test_page_of_a_query_has_at_most_1_mb_before_its_filter(table):
+def test_page_of_a_query_or_scan_has_at_most_1_mb_before_its_filter(table):
     condition = {"KeyConditionExpression": "pk = :pk", "FilterExpression": "attribute_not_exists(pk)"}
     page = table.query(TableName="limits", **condition, ExpressionAttributeValues={":pk": {"S": "large"}})
     assert (page["Count"], page["ScannedCount"]) == (0, 2)
     assert page["LastEvaluatedKey"] == key_of(1)
+    assert "LastEvaluatedKey" in table.scan(TableName="limits")
 
 
 def test_batch_of_reads_returns_at_most_16_mb_and_names_the_other_keys(table):
