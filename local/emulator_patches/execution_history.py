@@ -40,7 +40,7 @@ def patch() -> None:
     stepfunctions._run_distributed_map = _counted("_run_distributed_map", 2)
     _patch_task_events()
     _patch_executions()
-    _patch_inline_concurrency()
+    limit_inline_concurrency()
 
 
 def _count(execution: dict[str, Any] | None, events: int) -> None:
@@ -111,7 +111,8 @@ def _patch_executions() -> None:
     stepfunctions._run_sub_machine = counted_sub_machine
 
 
-def _patch_inline_concurrency() -> None:
+def limit_inline_concurrency() -> None:
+    """Run at most ``MAX_INLINE_CONCURRENCY`` items of an inline Map at once, whatever its MaxConcurrency is."""
     original = stepfunctions._run_map_items
 
     def run_map_items(

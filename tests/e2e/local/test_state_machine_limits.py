@@ -10,6 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 from ministack.services import stepfunctions  # type: ignore[import-untyped]
 
+from local.emulator_patches import execution_history
 from tests.e2e.waiting import wait_for
 from tests.roles import create_unlimited_role
 
@@ -170,3 +171,14 @@ def test_distributed_child_has_a_history_of_its_own(ended):
     end = ended({"Start": inner, "Again": {**inner, "Next": "Last"}, "Last": {**inner, "Next": "Done"}, "Done": CAUGHT})
     # Then there is room for it
     assert end["status"] == "SUCCEEDED", end.get("cause")
+
+
+@pytest.mark.parametrize(("given", "limited"), [(0, 40), (10, 10), (1000, 40), ("{% 30 + 20 %}", 40)])
+def test_inline_map_runs_at_most_40_items_at_once(monkeypatch, given, limited):
+    # Given the emulator's Map, which runs as many items at once as it is told
+    told = []
+    monkeypatch.setattr(stepfunctions, "_run_map_items", lambda state, *_: told.append(state["MaxConcurrency"]))
+    # When the patch is applied, then it is told 40 at most
+    execution_history.limit_inline_concurrency()
+    stepfunctions._run_map_items({"MaxConcurrency": given, "QueryLanguage": "JSONata"}, [], {}, {})
+    assert told == [limited]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import time
 import uuid
@@ -10,6 +11,7 @@ from importlib import import_module
 import pytest
 from botocore.exceptions import ClientError
 
+from local.emulator_patches import queue_limits
 from local.isolation import BUCKET_PLACE
 
 MIB = 1024 * 1024
@@ -164,25 +166,31 @@ def test_message_is_invisible_for_at_most_12_hours(empty_cloud, queue):
 
 
 def test_queue_has_at_most_120_000_messages_in_flight(monkeypatch):
-    # Given the patched function, and a queue with 119,999 messages in flight and two that are visible
+    # Given the patched functions, and a queue with 119,999 messages in flight and two that are visible
     sqs = import_module("ministack.services.sqs")
-    for name in ("_collect_msgs", "_HANDLERS"):
-        original = getattr(sqs, name)
-        monkeypatch.setattr(sqs, name, dict(original) if isinstance(original, dict) else original)
-    import_module("local.emulator_patches.queue_limits").patch()
-    later = time.time() + 3600
-    message = {"visible_at": 0.0, "receive_count": 0, "first_receive_at": None}
-    flying = {**message, "visible_at": later, "receive_count": 1}
-    queue = {"is_fifo": False, "messages": [flying] * 119_999 + [dict(message), dict(message)]}
-    monkeypatch.setattr(sqs, "_ensure_msg_fields", lambda _: None)
+    monkeypatch.setattr(sqs, "_collect_msgs", sqs._collect_msgs)
+    monkeypatch.setattr(sqs, "_HANDLERS", dict(sqs._HANDLERS))
+    queue_limits.patch()
+    message = {"visible_at": 0.0, "enqueued_at": time.time(), "receive_count": 0, "first_receive_at": None}
+    flying = {**message, "visible_at": time.time() + 3600, "receive_count": 1}
+    queue = {"is_fifo": False, "attributes": {}, "messages": [flying] * 119_999 + [dict(message), dict(message)]}
+    for name, replacement in (("_ensure_msg_fields", lambda _: None), ("_get_q", lambda *_: queue)):
+        monkeypatch.setattr(sqs, name, replacement)
+    for name in ("_expire_retained", "_dlq_sweep"):
+        monkeypatch.setattr(sqs, name, lambda _: None)
     # When messages are received, then one is the last
     assert len(sqs._collect_msgs(queue, 10, 30)) == 1
     assert sqs._collect_msgs(queue, 10, 30) == []
+    # When somebody asks once, then that is an error
+    with pytest.raises(sqs._Err, match="in flight"):
+        asyncio.run(sqs._HANDLERS["ReceiveMessage"]({"QueueUrl": "any"}, ""))
 
 
-def test_row_and_transaction_have_their_sizes(table):
-    with refused("ValidationException"):
-        table.put_item(TableName="limits", Item=row(0, 400 * 1024))
+def test_row_key_and_transaction_have_their_sizes(table):
+    long_keys = ({**key_of(0), "pk": {"S": "p" * 2049}}, {**key_of(0), "sk": {"S": "s" * 1025}})
+    for item in (row(0, 400 * 1024), *long_keys):
+        with refused("ValidationException"):
+            table.put_item(TableName="limits", Item=item)
 
     def transact(numbers, size=1):
         table.transact_write_items(
