@@ -50,22 +50,34 @@ def install(runs: GlueRuns, *, logs: Path, runtime_dir: Path, limits: Callable[[
         bucket_policies,
         checksums,
         encryption,
+        execution_history,
         glue_jobs,
         identities,
         index_lag,
         lambda_functions,
+        lambda_limits,
+        object_limits,
         objects,
+        queue_limits,
         schedules,
         state_machines,
+        state_sizes,
+        table_limits,
     )
 
     glue_jobs.patch(runs)
     state_machines.patch(runs)
+    state_sizes.patch()
+    execution_history.patch()
+    lambda_limits.patch()
     lambda_functions.patch(logs / "lambda", runtime_dir)
     schedules.patch()
     objects.patch()
     checksums.patch()
     encryption.patch()
+    object_limits.patch()
+    queue_limits.patch()
+    table_limits.patch()
     bucket_policies.patch()
     index_lag.patch(lambda: limits().index_lag_seconds)
     # Last: it wraps what the others replace.
