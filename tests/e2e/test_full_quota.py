@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from lake.ledger import State
 from local.limits import Limits
+from tests.e2e.redelivery import fast_redelivery
 from tests.e2e.waiting import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.e2e.scenario import Scenario
 
 DATASET = "quota"
-REDELIVERY_SECONDS = "5"
-
-
-@contextmanager
-def fast_redelivery(scenario: Scenario) -> Iterator[None]:
-    """Messages that ``route`` has refused come again soon, until the block is left."""
-    sqs = scenario.cloud.client("sqs")
-    queue = scenario.deployment.outputs.arrivals_queue
-    name = "VisibilityTimeout"
-    before = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=[name])["Attributes"]
-    sqs.set_queue_attributes(QueueUrl=queue, Attributes={name: REDELIVERY_SECONDS})
-    try:
-        yield
-    finally:
-        sqs.set_queue_attributes(QueueUrl=queue, Attributes=before)
 
 
 def wait_for_refusal(scenario: Scenario, job: str) -> None:

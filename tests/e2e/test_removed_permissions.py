@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lake.ledger import State
+from tests.e2e.redelivery import fast_redelivery
 from tests.e2e.removed_permission import logs, role_name, sentences, without
 from tests.e2e.waiting import wait_for
 
@@ -28,14 +29,15 @@ def test_route_says_what_it_may_not_do_and_takes_the_file_afterwards(scenario: S
     # Given a role without a permission
     iam, folder = scenario.cloud.client("iam"), scenario.cloud.logs_dir
     role, key = role_name(iam, "RouterrouteRole"), f"lacking/{action.replace(':', '-')}.ndjson"
-    with without(iam, role, action):
-        file = scenario.put(key, ['{"a": 1}'])
-        # Then the log names both; a queue that may not be read shows in its age, so on AWS the event source tells
-        pattern = "emulator.log" if action.startswith("sqs:") else "lambda/*route*.log"
-        wait_for("the refusal", lambda: sentences(logs(folder, pattern), role, action))
-        assert scenario.manifest_of(file) is None
-    # When it has the permission again, then the event is delivered again
-    scenario.wait_state(file, State.QUEUED)
+    with fast_redelivery(scenario):
+        with without(iam, role, action):
+            file = scenario.put(key, ['{"a": 1}'])
+            # Then the log names both; a queue that may not be read shows in its age, so on AWS the event source tells
+            pattern = "emulator.log" if action.startswith("sqs:") else "lambda/*route*.log"
+            wait_for("the refusal", lambda: sentences(logs(folder, pattern), role, action))
+            assert scenario.manifest_of(file) is None
+        # When it has the permission again, then the event is delivered again
+        scenario.wait_state(file, State.QUEUED)
 
 
 @pytest.mark.parametrize(
