@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lake.errors import InvalidInputError
 from lake.ledger import State
+from lake.printable import printable
 from router.documents import read_document
 from router.entry import with_product_errors
 from router.job_runs import release_unheld
@@ -14,22 +15,26 @@ from router.services import Services, container_services
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
+
+    from lake.ledger import ManifestRow
 
 
 @with_product_errors
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:  # noqa: ARG001
-    """``{"run": "s3://..."}`` -> ``{"open": n, "terminal": n, "held": n}``."""
+    """``{"run": "s3://...", "refusal": "Glue..."}`` -> ``{"open": n, "terminal": n, "held": n}``."""
     return run_status(event, container_services())
 
 
 def run_status(event: Mapping[str, Any], services: Services) -> dict[str, int]:
     """Count the manifests of a run; ``held`` are open ones that a live run works on.
 
-    A manifest whose owner run has ended is released, so that the next run of this child can claim it.
+    A manifest whose owner run has ended is released, so that the next run of this child can claim it. ``refusal`` is
+    why Glue did not start the last job run, empty if it did: no log of a job can tell it, so the waiting manifests get
+    it as their reason.
 
     Raises
     ------
@@ -43,6 +48,7 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, int]:
     rows = current_rows(services, read_document(services, uri.removeprefix(prefix))["manifests"])
     running = [row for row in rows if row.state == State.RUNNING]
     released = release_unheld(services, running)
+    _record_refusal(services, rows, str(event.get("refusal") or ""))
     open_rows = sum(row.open for row in rows)
     status: dict[str, int] = {
         "open": open_rows,
@@ -51,3 +57,13 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, int]:
     }
     logger.info("run status", run=uri, released=[row.id for row in released], counts=status)
     return status
+
+
+def _record_refusal(services: Services, rows: Iterable[ManifestRow], refusal: str) -> None:
+    if not refusal:
+        return
+    reason = f"its job run did not start: {printable(refusal)}"
+    logger.error("job run refused", reason=reason)
+    for row in rows:
+        if row.state == State.QUEUED and row.reason != reason:
+            services.ledger.reasons.record(row, reason)

@@ -194,6 +194,11 @@ def test_a_storm_while_starting_a_job_ends_its_round_and_the_next_one_converts(
     # When, Then
     assert machines.run(OVERNIGHT_WITHOUT_GLUE, {})["status"] == "SUCCEEDED"
     assert len(machines.calls("stub-start-job-run")) == tries + 1
+    # Then: the function that looks at the run learns why its job did not start, and only then
+    told, nothing = (call["refusal"] for call in machines.calls("stub-run-status"))
+    assert told.startswith(f"{names[-1]}: ")
+    assert f"{names[-1]} of a test" in told
+    assert nothing == ""
 
 
 def job_errors() -> list[list[str]]:
