@@ -99,8 +99,8 @@ format: setup ## rewrite the code in the project's format
 	@.venv/bin/ruff check --fix . && .venv/bin/ruff format .
 	@if cargo fmt --version >/dev/null 2>&1; then cd native && cargo fmt; fi
 
-storms: setup ## every error of AWS in every state of the machines, once and in storms
-	@$(PY) -m pytest tests/e2e/machines -m "long or not long"
+storms: setup ## every error of AWS in every state of the machines, once and in storms; a full quota of Glue runs
+	@$(PY) -m pytest tests/e2e/machines tests/e2e/test_full_quota.py -m "long or not long"
 
 permissions: setup ## the deployed stack without one permission after the other
 	@$(PY) -m pytest tests/e2e/test_removed_permissions.py tests/e2e/test_refused_access.py tests/e2e/test_encrypted_stack.py -m "long or not long"
@@ -123,6 +123,7 @@ load: setup ## thousands of files through both lanes and the control plane, abou
 	@$(PY) -m tests.load
 
 bench: setup ## the speed of the conversion, compared with other engines, about 14 minutes; writes docs/performance.md
+	@$(PY) -m pytest --quiet tests/unit/bench -m "long or not long"
 	@$(PY) -m bench --document
 
 wheels: setup ## the zip of wheels that the Glue jobs install (needs Rust); before `make synth` and `cdk deploy`

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).parents[2] / "docs" / "deploy.md"
 DATASET = "sealed"
 
+pytestmark = pytest.mark.long
+"""``make permissions`` plays them."""
+
 
 def printed_policy() -> dict[str, Any]:
     (found,) = re.findall(r"```json\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
@@ -147,7 +150,6 @@ def test_an_alarm_reaches_the_topic_only_with_its_statement(sealed: Scenario, cl
     assert messages_of_alarm() == 1
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("statement", ["EventsOfTheInputBucket", "LogGroups"])
 def test_without_a_statement_for_a_service_the_deployment_fails(
     cloud: LocalCloud, tmp_path: Path, statement: str

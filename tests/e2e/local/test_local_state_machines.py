@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from local.isolation import REGION
 from tests.e2e.waiting import wait_for
 from tests.roles import create_unlimited_role
 
@@ -64,7 +65,10 @@ def test_task_that_times_out_stops_its_glue_run(probe):
     task = {
         "Type": "Task",
         "Resource": "arn:aws:states:::glue:startJobRun.sync",
-        "Arguments": {"JobName": "probe-stream", "Arguments": {"--task": "hang", "--started": started}},
+        "Arguments": {
+            "JobName": "probe-stream",
+            "Arguments": {"--task": "hang", "--started": started, "--region": REGION},
+        },
         "TimeoutSeconds": 2,
         "End": True,
     }
@@ -75,7 +79,7 @@ def test_task_that_times_out_stops_its_glue_run(probe):
     execution = states.start_execution(stateMachineArn=arn["stateMachineArn"])["executionArn"]
     # When the time is over, then the execution fails and the run is stopped
     end = probe.ended_execution(execution)
-    assert (end["status"], end["error"]) == ("FAILED", "States.Timeout")
+    assert (end["status"], end["error"]) == ("FAILED", "States.Timeout"), end["cause"]
 
     def hanging():
         runs = probe.client("glue").get_job_runs(JobName="probe-stream")["JobRuns"]

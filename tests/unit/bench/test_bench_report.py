@@ -108,6 +108,7 @@ def headings_of(text: str) -> list[str]:
     return [line for line, rule in itertools.pairwise(lines) if rule.startswith("|---")]
 
 
+@pytest.mark.long  # make bench
 def test_a_quick_run_measures_every_competitor_and_writes_the_tables(tmp_path):
     # Given nothing but the checkout
     # When the benchmark runs on small data
