@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from cli.response_messages import print_messages
 from lake.errors import InvalidInputError
-from lake.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,10 +43,7 @@ def promote_files(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: 
     if ("files" in fields) == bool(fields.keys() - {"files"}):
         raise InvalidInputError(f"promote needs either files or a selection of the backlog: {EXAMPLES}")
     response = stack.promote({**fields, "dryRun": dry_run})
-    for message in response["messages"]:
-        typer.echo(printable(message))
-    if response["omitted"]:
-        typer.echo(f"... and {response['omitted']:,} more")
+    print_messages(response)
     typer.echo(_summary(response))
     refused = response["unknown"] + response["ignored"]
     return 1 if refused and refused == sum(response[name] for name in ("promoted", *UNPROMOTED_LABELS)) else 0

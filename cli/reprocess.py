@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from cli.response_messages import print_messages
 from lake.errors import InvalidInputError
-from lake.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,10 +78,7 @@ def _invoke_to_the_end(stack: DeployedStack, event: Mapping[str, Any]) -> dict[s
     token = None
     while True:
         response = stack.reprocess(event if token is None else {**event, "token": token})
-        for message in response["messages"]:
-            typer.echo(printable(message))
-        if response["omitted"]:
-            typer.echo(f"... and {response['omitted']:,} more")
+        print_messages(response)
         token = response["token"]
         if token is None:
             return response

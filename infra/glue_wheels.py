@@ -141,11 +141,11 @@ def check_wheels(zip_file: Path, checkout: Path) -> Path:
         raise AssetError(f"the wheels for Glue ({zip_file}) are missing: {REBUILD}") from error
     except (OSError, KeyError, UnicodeDecodeError, zipfile.BadZipFile) as error:
         raise AssetError(f"the wheels for Glue ({zip_file}) cannot be read ({error}): {REBUILD}") from error
-    difference = _pin_difference(pins, checkout)
+    needed = missing_on_glue(checkout, GlueRuntime.load())
+    difference = _pin_difference(pins, needed, checkout)
     if difference is None and fingerprint != reader_fingerprint(checkout):
         difference = "were built from another state of native/"
     if difference is None:
-        needed = missing_on_glue(checkout, GlueRuntime.load())
         known = locked_hashes(checkout) | {READER: frozenset({reader_hash})}
         difference = _wheel_difference(hashes, {name: known[name] for name in needed})
     if difference is not None:
@@ -153,16 +153,16 @@ def check_wheels(zip_file: Path, checkout: Path) -> Path:
     return zip_file
 
 
-def _pin_difference(pins: Sequence[str], checkout: Path) -> str | None:
+def _pin_difference(pins: Sequence[str], needed: Mapping[str, str], checkout: Path) -> str | None:
     locked = locked_versions(checkout)
     for pin in pins:
         name, _, version = pin.partition("==")
         if locked.get(name) != version:
             expected = f"{name}=={locked[name]}" if name in locked else f"no {name}"
             return f"contain {pin}, uv.lock has {expected}"
-    needed = {f"{name}=={version}" for name, version in missing_on_glue(checkout, GlueRuntime.load()).items()}
-    if set(pins) != needed:
-        return f"list {', '.join(sorted(pins)) or 'nothing'}, the jobs need {', '.join(sorted(needed))}"
+    expected_pins = {f"{name}=={version}" for name, version in needed.items()}
+    if set(pins) != expected_pins:
+        return f"list {', '.join(sorted(pins)) or 'nothing'}, the jobs need {', '.join(sorted(expected_pins))}"
     return None
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from lake.documents import encode_document, put_document
-from lake.errors import InvalidInputError
+from lake.documents import encode_document, get_document, put_document
+from lake.errors import InvalidDocumentError, InvalidInputError
 
 if TYPE_CHECKING:
     from router.services import Services
@@ -23,7 +23,7 @@ def read_document(services: Services, key: str) -> Any:  # noqa: ANN401
     """Get a document of the control bucket; raises ``InvalidInputError`` when it does not exist."""
     bucket = services.resources.control_bucket
     try:
-        body = services.s3.get_object(Bucket=bucket, Key=key)["Body"].read()
-    except services.s3.exceptions.NoSuchKey as error:
+        body = get_document(services.s3, bucket, key)
+    except InvalidDocumentError as error:
         raise InvalidInputError(f"s3://{bucket}/{key} does not exist: plan the execution first") from error
     return json.loads(body)

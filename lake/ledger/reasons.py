@@ -20,9 +20,14 @@ class Reasons:
         self._table = table
 
     def record(self, row: ManifestRow, reason: str) -> bool:
-        """Change the reason of an open manifest and nothing else; False: the row has changed since it was read."""
+        """Change the reason of an open manifest and nothing else; False: the row has changed since it was read.
+
+        A row that has this reason is left as it is.
+        """
         if not row.open:
             return False
+        if row.reason == reason:
+            return True
         try:
             self._table.update(manifest_row_key(row.id), assign={"reason": reason}, conditions=row_unchanged(row))
         except RefusedError:

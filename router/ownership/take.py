@@ -68,8 +68,8 @@ def take_ownership(
         ownership.beyond_dataset_limit = len(refused)
         if intent is None and arrivals:
             intent = _announce(services, arrivals, ownership, now)
-            arrivals = [] if intent is None else arrivals
-            admitted = [] if intent is None else admitted
+            if intent is None:
+                arrivals, admitted, unanswered = [], [], []
         # Their intent is kept, because they have no outcome yet.
         ownership.set_outcome((arrival.file for arrival in unanswered), ArrivalOutcome.UNSETTLED)
         recorded, owned_elsewhere = record_drafts(ledger, pool, new_drafts(admitted), ownership, now)

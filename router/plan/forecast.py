@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from lake.settings.workers import WORKERS
+from lake.settings.workers import DPUS, WORKERS
 from lake.time import next_local_time
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ START_SECONDS = 60.0
 """Assumed start of a Glue run, not billed, before it converts anything."""
 MIN_BILLED_SECONDS = 60.0
 """Glue bills at least one minute per run (AWS Glue pricing)."""
-VCPUS_PER_DPU = 4
-"""One DPU is 4 vCPUs and 16 GB of memory (AWS Glue pricing)."""
 MEGABYTE = 1_000_000
 
 
@@ -52,7 +50,7 @@ def forecast(runs: Sequence[PlannedRun], settings: Settings, speeds: Mapping[str
     for duration in sorted(seconds, reverse=True):
         heapq.heapreplace(busy_until, busy_until[0] + START_SECONDS + duration)
     total = max(busy_until)
-    dpus = batch.workers * WORKERS[batch.worker_type] / VCPUS_PER_DPU
+    dpus = batch.workers * DPUS[batch.worker_type]
     dpu_hour = price.dpu_hour_flex if batch.flex else price.dpu_hour
     billed = sum(max(duration, MIN_BILLED_SECONDS) for duration in seconds)
     deadline = next_local_time(settings.schedule.deadline, settings.time_zone, now)

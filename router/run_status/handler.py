@@ -65,5 +65,5 @@ def _record_refusal(services: Services, rows: Iterable[ManifestRow], refusal: st
     reason = f"its job run did not start: {printable(refusal)}"
     logger.error("job run refused", reason=reason)
     for row in rows:
-        if row.state == State.QUEUED and row.reason != reason:
+        if row.state == State.QUEUED:
             services.ledger.reasons.record(row, reason)

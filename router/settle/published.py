@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from lake.commit import read_commit
+from lake.documents import get_document
 from lake.errors import InvalidDocumentError
 from lake.layout import lake_prefix, result_key
 from lake.ledger import State
@@ -127,8 +128,8 @@ def _published_etags(services: Services, document: CommitDocument) -> dict[str, 
     """
     key = result_key(document.manifest, document.generation)
     try:
-        body = services.s3.get_object(Bucket=services.resources.control_bucket, Key=key)["Body"].read()
-    except services.s3.exceptions.NoSuchKey:
+        body = get_document(services.s3, services.resources.control_bucket, key)
+    except InvalidDocumentError:
         return {}
     result = json.loads(body)
     return {item["key"]: item["etag"] for item in (*result["files"], *result["quarantine"]) if "etag" in item}

@@ -1,0 +1,20 @@
+"""The messages of a function's response, which ``promote`` and ``reprocess`` print."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from lake.printable import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def print_messages(response: Mapping[str, Any]) -> None:
+    """Print ``messages``, one in a line, and how many were ``omitted``."""
+    for message in response["messages"]:
+        typer.echo(printable(message))
+    if response["omitted"]:
+        typer.echo(f"... and {response['omitted']:,} more")
