@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import boto3
 import botocore.session
@@ -18,11 +18,13 @@ from botocore.config import Config
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from mypy_boto3_s3.type_defs import CreateBucketConfigurationTypeDef
+
 ACCOUNT = "111122223333"
-REGION = "eu-central-1"
+REGION: Final = "eu-central-1"
 """Not us-east-1: many programs fall back to it, so a region that is missing somewhere would not show."""
 
-BUCKET_PLACE = {"LocationConstraint": REGION}
+BUCKET_PLACE: CreateBucketConfigurationTypeDef = {"LocationConstraint": REGION}
 """``CreateBucketConfiguration`` of CreateBucket, which every region but us-east-1 demands."""
 
 # boto3 creates the methods of its clients at run time.

@@ -6,6 +6,8 @@ import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from local.isolation import AwsClient
 
 SERVICES = ("glue", "lambda", "scheduler", "states")
@@ -25,5 +27,5 @@ def create_unlimited_role(iam: AwsClient, name: str) -> str:
     return arn
 
 
-def _document(statement: dict[str, object]) -> str:
+def _document(statement: Mapping[str, object]) -> str:
     return json.dumps({"Version": "2012-10-17", "Statement": [statement]})

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import duckdb
 import polars as pl
@@ -21,6 +21,7 @@ from ndjson_arrow import Batch, ParquetFile, Reader
 from tests.fuzz.rounds import main
 
 MAX_BOUND_BYTES = 64
+COMPRESSIONS: tuple[Literal["zstd", "snappy", "none"], ...] = ("zstd", "snappy", "none")
 TEXTS = ["", "a", "ä", "\0", "\x7f", "ÿ", "😀", "x" * 15, "y" * 16, "z" * 17, "long " * 800]
 
 
@@ -56,7 +57,7 @@ def _value(kind: str, rng: random.Random) -> str | int | None:
 def compare(data: bytes, rng: random.Random) -> None:
     """Raises AssertionError if a reader finds other columns, or other bounds in the footer, than pyarrow wrote."""
     flush_bytes = rng.choice([100, 10_000, 8 << 20])
-    compression = rng.choice(["zstd", "snappy", "none"])
+    compression = rng.choice(COMPRESSIONS)
     with tempfile.TemporaryDirectory() as folder:
         native, reference = Path(folder) / "native.parquet", Path(folder) / "reference.parquet"
         expected = _arrow_table(list(_batches(data, flush_bytes)))
@@ -90,7 +91,7 @@ def _batches(data: bytes, flush_bytes: int) -> Iterator[Batch]:
 
 def _arrow_table(batches: list[Batch]) -> pa.Table:
     tables = [
-        pa.table([pa.array(batch.column(index)) for index in range(len(batch.names))], names=batch.names)
+        pa.table([pa.array(batch.column(index), pa.string()) for index in range(len(batch.names))], names=batch.names)
         for batch in batches
     ]
     table = pa.concat_tables(tables, promote_options="default")

@@ -52,7 +52,7 @@ class HostileFile:
     """The start of the reason with which the file is refused; None: it becomes rows and rejected lines."""
 
 
-def _empty_objects(stream: IO[bytes], count: int) -> None:
+def _empty_objects(stream: IO[bytes] | gzip.GzipFile, count: int) -> None:
     for _ in range(count // 100_000):
         stream.write(EMPTY_OBJECTS)
     stream.write(b"{}\n" * (count % 100_000))

@@ -111,6 +111,7 @@ def test_a_deleted_input_cannot_be_proven(lake: VerifiedHour) -> None:
     # Given one of the input's versions is gone
     bucket = lake.world.services.resources.input_bucket
     version = lake.files["orders/a.json"].version_id
+    assert version
     lake.world.services.s3.delete_object(Bucket=bucket, Key="orders/a.json", VersionId=version)
 
     # When

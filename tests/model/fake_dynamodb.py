@@ -126,7 +126,7 @@ class FakeDynamoDB:
     def _update(self, request: Item) -> None:
         names, values = request.get("ExpressionAttributeNames", {}), request.get("ExpressionAttributeValues", {})
         key = request["Key"]
-        item: Item = dict(self.items.get((key["pk"], key["sk"]), key))
+        item: Item = dict(self.items.get((key["pk"], key["sk"])) or key)
         parts = CLAUSE.split(request["UpdateExpression"])[1:]
         for kind, text in zip(parts[::2], parts[1::2], strict=True):
             for term in text.strip().split(", "):

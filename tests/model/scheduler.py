@@ -217,7 +217,7 @@ class Scheduler:
 def _with_body_in_memory(request: dict[str, Any]) -> dict[str, Any]:
     """The body can be sent more than once, and after its file was removed, as a client that repeats it needs."""
     body = request.get("Body")
-    return {**request, "Body": body.read()} if hasattr(body, "read") else request
+    return {**request, "Body": body.read()} if body is not None and hasattr(body, "read") else request
 
 
 def _describe(request: dict[str, Any]) -> str:

@@ -117,7 +117,8 @@ class World:
             self.s3.versions["input"] = {}
         self.s3.now = self.now
         # The dataset of the model has room; tests/unit/router/test_dataset_limit.py lets datasets in.
-        Ledger.over(self.dynamodb, "ledger").datasets.admit(PARTITION.dataset, 1, ())
+        client: Any = self.dynamodb
+        Ledger.over(client, "ledger").datasets.admit(PARTITION.dataset, 1, ())
 
     def clock(self) -> datetime:
         return self.now

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
@@ -79,7 +79,7 @@ class ProbeStack(cdk.Stack):
         # The script, its modules, and calls of boto3 that the tests look at.
         role.add_to_policy(iam.PolicyStatement(actions=["*"], resources=["*"]))
         script = glue.Code.from_asset(str(HERE / "probe_job.py"))
-        common = {"role": role, "script": script, "glue_version": glue.GlueVersion.V6_0}
+        common: dict[str, Any] = {"role": role, "script": script, "glue_version": glue.GlueVersion.V6_0}
         glue.PySparkEtlJob(
             self,
             "Batch",

@@ -29,9 +29,10 @@ if task == "look":
 
     bucket, key = arguments["--started"].split("/", 1)
     s3 = boto3.client("s3", region_name=arguments["--region"])
+    credentials = boto3.Session().get_credentials()
     seen = {
         "endpoint": s3.meta.endpoint_url,
-        "access_key": boto3.Session().get_credentials().access_key,
+        "access_key": credentials.access_key if credentials else None,
         "environment": {name: value for name, value in os.environ.items() if "AWS" in name or "proxy" in name.lower()},
         "path": sys.path,
     }

@@ -43,6 +43,7 @@ def test_end_of_the_owner_ends_the_emulator_and_its_glue_runs(tmp_path, how):
     pid_file = tmp_path / "pid"
     command = [sys.executable, "-c", _OWNER, str(tmp_path / "cloud"), _HANG, str(pid_file)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as owner:
+        assert owner.stdout
         _endpoint, emulator = owner.stdout.readline().split()
         wait_for("the job to start", lambda: pid_file.exists() and pid_file.read_text())
         # When the owner ends
@@ -57,6 +58,7 @@ def test_death_of_the_emulator_ends_its_glue_runs(tmp_path):
     pid_file = tmp_path / "pid"
     command = [sys.executable, "-c", _OWNER, str(tmp_path / "cloud"), _HANG, str(pid_file)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as owner:
+        assert owner.stdout
         _endpoint, emulator = owner.stdout.readline().split()
         wait_for("the job to start", lambda: pid_file.exists() and pid_file.read_text())
         os.kill(int(emulator), signal.SIGKILL)
@@ -69,6 +71,7 @@ def test_folder_of_a_killed_owner_is_claimed_until_its_processes_have_ended(tmp_
     pid_file = tmp_path / "pid"
     command = [sys.executable, "-c", _OWNER, str(tmp_path / "cloud"), _HANG, str(pid_file)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as owner:
+        assert owner.stdout
         _endpoint, emulator = owner.stdout.readline().split()
         wait_for("the job to start", lambda: pid_file.exists() and pid_file.read_text())
         owner.kill()

@@ -109,7 +109,7 @@ def test_now_starts_overnight_for_the_hours_that_were_queued(capsys: pytest.Capt
 )
 def test_nothing_is_started_when_nothing_was_queued(body: dict[str, Any], flags: dict[str, bool]) -> None:
     cloud = FakeCloud(body)
-    run(cloud, **flags)
+    run(cloud, None, **flags)
     assert cloud.started == []
 
 

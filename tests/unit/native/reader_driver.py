@@ -35,7 +35,7 @@ def rows_of(batch: Batch) -> list[dict[str, str]]:
     """Column -> text for each row, without NULLs. Arrow validates the buffers."""
     rows: list[dict[str, str]] = [{} for _ in range(batch.rows)]
     for index, name in enumerate(batch.names):
-        array = pa.array(batch.column(index))
+        array = pa.array(batch.column(index), pa.string())
         assert array.type == pa.string()
         assert len(array) == batch.rows
         array.validate(full=True)

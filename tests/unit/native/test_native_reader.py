@@ -110,9 +110,9 @@ def test_a_column_can_be_moved_out_once() -> None:
         batch.column(1)
     with pytest.raises(IndexError, match="no column 2: the batch has 2 columns"):
         batch.column(2)
-    assert pa.array(column).to_pylist() == ["1"]
+    assert pa.array(column, pa.string()).to_pylist() == ["1"]
     with pytest.raises(ValueError, match="already exported"):
-        pa.array(column)
+        pa.array(column, pa.string())
     assert reader.flush() is None
 
 
@@ -124,13 +124,13 @@ def test_an_exported_column_is_valid_without_its_batch_and_reader() -> None:
     # When
     columns = []
     while (batch := reader.read()) is not None:
-        columns.append(pa.array(batch.column(1)))
+        columns.append(pa.array(batch.column(1), pa.string()))
     reader.end_of_input()
     assert reader.read() is None
     reader.close()
     last_batch = reader.flush()
     assert last_batch is not None
-    columns.append(pa.array(last_batch.column(1)))
+    columns.append(pa.array(last_batch.column(1), pa.string()))
     del reader, batch, last_batch
     gc.collect()
     # Then
@@ -145,7 +145,7 @@ def test_columns_without_values_have_a_null_for_every_row() -> None:
     read_split(reader, result, [b'{"a":""}\n{"a":null}'], "file")
     batch = reader.flush()
     assert batch is not None
-    columns = {name: pa.array(batch.column(index)) for index, name in enumerate(batch.names)}
+    columns = {name: pa.array(batch.column(index), pa.string()) for index, name in enumerate(batch.names)}
     assert {name: column.to_pylist() for name, column in columns.items()} == {
         "known": [None, None],
         "_rescued": [None, None],

@@ -52,7 +52,8 @@ def many(deployment: Deployment) -> Services:
     ledger = Ledger.over(dynamodb, "ledger")
     for number in range(DATASETS):
         ledger.datasets.register(f"folder_{number:05d}")
-    return replace(deployment.services, ledger=ledger, glue=SlowGlue(deployment))
+    glue: Any = SlowGlue(deployment)
+    return replace(deployment.services, ledger=ledger, glue=glue)
 
 
 def test_ten_thousand_datasets_take_several_invocations_and_each_ends_in_time(

@@ -141,7 +141,7 @@ def test_every_error_of_every_call_leaves_under_a_name_that_decides_its_retry(
         clients.install(deployment)
         invoke(function, event, deployment, monkeypatch)
     # When: each of them raises each of its errors
-    names: list[str] = []
+    names: list[tuple[str, str, str, str]] = []
     for operation in sorted(clients.operations):
         errors = deque(errors_of(operation))
         while errors:

@@ -68,8 +68,13 @@ def test_a_job_gets_its_context_and_arguments(applications: list[str], capsys: p
 
 def test_a_run_without_an_id_gets_one_of_its_own(applications: list[str]) -> None:
     runs: list[str] = []
+
+    def record(context: ConversionContext, _: object) -> int:
+        runs.append(context.run)
+        return 0
+
     for _ in range(2):
-        job_main.run_job([], "app", lambda context, _: runs.append(context.run) or 0)
+        job_main.run_job([], "app", record)
     assert all(run.startswith("manual-") for run in runs)
     assert len(set(runs)) == 2
 

@@ -76,7 +76,9 @@ def test_settings_reach_the_file(tmp_path: Path, compression: str) -> None:
     assert chunk.compression == compression.upper()
     assert set(chunk.encodings) == {"PLAIN", "RLE"}
     assert not chunk.has_dictionary_page
-    assert (chunk.statistics.min, chunk.statistics.max, chunk.statistics.null_count) == ("x0", "x2", 0)
+    statistics = chunk.statistics
+    assert statistics
+    assert (statistics.min, statistics.max, statistics.null_count) == ("x0", "x2", 0)
 
 
 @pytest.mark.parametrize("drifting", [False, True])

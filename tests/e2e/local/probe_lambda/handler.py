@@ -22,7 +22,7 @@ def handle(event, context):
         credentials = boto3.Session().get_credentials()
         return {
             "endpoint": client.meta.endpoint_url,
-            "access_key": credentials.access_key,
+            "access_key": credentials.access_key if credentials else None,
             "environment": {key: value for key, value in os.environ.items() if "AWS" in key or "proxy" in key.lower()},
             "path": sys.path,
         }

@@ -71,7 +71,8 @@ def test_a_selection_continues_page_by_page_and_its_totals_are_those_of_all_page
     # When
     totals, token = [], None
     for _ in range(3):
-        answer = ask(deployment, **{"from": "2026-11-20", "token": token})
+        continued: dict[str, Any] = {"from": "2026-11-20", "token": token}
+        answer = ask(deployment, **continued)
         totals.append(answer["queued"])
         token = answer["token"]
     # Then
@@ -119,6 +120,6 @@ def test_an_invalid_input_says_what_to_pass(deployment: Deployment, fields: dict
 @pytest.mark.parametrize("name", ["manifests", "files"])
 def test_too_many_are_refused(deployment: Deployment, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_module, "MAX_NAMED", 1)
-    values = {"manifests": [VALID_ID] * 2, "files": ["s3://a/b"] * 2}[name]
+    values: dict[str, Any] = {name: {"manifests": [VALID_ID] * 2, "files": ["s3://a/b"] * 2}[name]}
     with pytest.raises(InvalidInputError, match=f"{name} has 2 entries, one reprocess takes 1: pass fewer"):
-        ask(deployment, **{name: values})
+        ask(deployment, **values)
