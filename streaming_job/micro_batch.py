@@ -36,7 +36,7 @@ def convert_pointers(
     A waiting manifest that is PUBLISHING is finished by the sweep, for a QUEUED one the sweep writes another pointer.
     So one denied object does not hold up the pointers behind it.
 
-    One Spark job takes ``stream.batch_bytes`` of input; its manifests are published before the next job begins.
+    ``stream.batch_bytes`` of input are converted side by side, and published before the next portion begins.
     A line that is not a valid pointer, or that names a manifest the ledger does not know, is logged and skipped: the
     ledger decides, the inbox is a hint.
 

@@ -19,6 +19,7 @@ from transform.give_up import give_up, record_fault
 from transform.lease import LeaseKeeper
 from transform.outcome import WAITING, ConversionOutcome
 from transform.plan_attempt import Attempt, plan_attempt
+from transform.portions import divide_into_portions
 from transform.spark_job import JobFailedError, SparkJob
 from transform.task_model import TaskFault
 
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from transform.task_model import TaskResult
 
 DRIVER_THREADS = 8
+PARALLEL_JOBS = 16
+"""Spark jobs side by side. Spark gives free cores to the oldest job first, so the manifests of the first one are
+published while the others are converted, and a slow file holds up those of its own job only."""
 MAX_ROUNDS = 60
 """Attempts are bounded per manifest; this bounds rounds in which no manifest gets any further."""
 MAX_WAITS = 3
@@ -42,7 +46,7 @@ The clients have repeated each request for about a minute by then (``transform/c
 
 
 def convert(manifest_ids: Sequence[str], context: ConversionContext) -> list[ConversionOutcome]:
-    """Bring every manifest as far as this run may: all in one Spark job, one by one only if that job fails.
+    """Bring every manifest as far as this run may, by several Spark jobs side by side; one by one only if a job fails.
 
     Returns
     -------
@@ -162,7 +166,10 @@ class _Conversion:
                 planned = list(pool.map(self._plan, claims))
             outcomes = [item for item in planned if isinstance(item, ConversionOutcome)]
             attempts = [item for item in planned if isinstance(item, Attempt)]
-            outcomes += self._run_attempts(job, attempts, keeper)
+            portions = divide_into_portions(attempts, PARALLEL_JOBS)
+            with ThreadPoolExecutor(PARALLEL_JOBS) as pool:
+                for ended in pool.map(lambda portion: self._run_attempts(job, portion, keeper), portions):
+                    outcomes += ended
         return {outcome.manifest: outcome for outcome in outcomes}
 
     def _plan(self, claim: Claim) -> Attempt | ConversionOutcome | None:

@@ -36,7 +36,7 @@ class JobFailedError(TransientError):
 
 
 class SparkJob:
-    """One Spark job over tasks, each in a partition of its own; it can be cancelled from another thread."""
+    """Spark jobs over tasks, each in a partition of its own; they run side by side and are cancelled together."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._context = spark.sparkContext
@@ -45,7 +45,7 @@ class SparkJob:
         self._tag = f"convert-{secrets.token_hex(6)}"
 
     def run(self, tasks: Sequence[Task]) -> list[TaskResult | TaskFault]:
-        """One result or fault for each task: that of the task attempt which Spark reports as successful.
+        """One result or fault for each task: that of the task attempt which Spark reports as successful. Thread-safe.
 
         Raises
         ------
@@ -63,7 +63,7 @@ class SparkJob:
             self._context.removeJobTag(self._tag)
 
     def cancel(self) -> None:
-        """Stop the job if it runs."""
+        """Stop those of its jobs that run."""
         self._context.cancelJobsWithTag(self._tag)
 
     @property

@@ -25,7 +25,7 @@ class StreamSettings:
     trigger_seconds: int = 30
     """Interval between micro-batches."""
     batch_bytes: int = 8 * GIB
-    """Maximum input in bytes of one Spark job of a micro-batch; one manifest may exceed it."""
+    """Maximum input in bytes that a micro-batch converts side by side; one manifest may exceed it."""
     batch_files: int = 50_000
     """Maximum number of its files; one manifest may exceed it."""
     max_attempts: int = 3

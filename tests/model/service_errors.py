@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
 from tests.model.fake_dynamodb import TransactionCanceledException
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 S3_ERRORS = (
     ("SlowDown", 503),
@@ -54,3 +57,11 @@ def _errors(operation: str) -> tuple[tuple[str, int], ...]:
     if operation in ITEM_READS:
         return DYNAMODB_ERRORS
     return GLUE_ERRORS if operation in JOB_RUN_OPERATIONS else S3_ERRORS
+
+
+def response_or_code(call: Callable[..., Any], **request: Any) -> Any:
+    """The response, or the error code."""
+    try:
+        return call(**request)
+    except ClientError as error:
+        return error.response["Error"]["Code"]
