@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transform import convert as convert_module
+from transform.finalize import finalize
 from transform.run_partition import run_partition
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ def test_a_slow_file_holds_up_its_own_manifest_only(
     quick = world.enqueue([world.put("orders/quick.json", b'{"a":1}\n')])
     slow = world.enqueue([world.put("orders/slow.json", b'{"a":2}\n')])
     published, late = str(tmp_path / "published"), str(tmp_path / "late")
-    finalize = convert_module.finalize
 
     def observed_finalize(context: Any, attempt: Any, results: Any) -> Any:
         outcome = finalize(context, attempt, results)

@@ -27,13 +27,13 @@ def attempts(*task_counts: int) -> list[Any]:
     ],
 )
 def test_portions_have_about_the_same_number_of_tasks(task_counts: tuple[int, ...], expected: list[list[int]]) -> None:
-    portions = divide_into_portions(attempts(*task_counts), 3)
+    portions: list[list[Any]] = divide_into_portions(attempts(*task_counts), 3)
     assert [[attempt.number for attempt in portion] for portion in portions] == expected
 
 
 @given(st.lists(st.integers(0, 40), max_size=60), st.integers(1, 16))
 def test_each_attempt_is_in_one_portion_and_there_are_not_too_many(task_counts: list[int], count: int) -> None:
-    portions = divide_into_portions(attempts(*task_counts), count)
+    portions: list[list[Any]] = divide_into_portions(attempts(*task_counts), count)
     assert [attempt.number for portion in portions for attempt in portion] == list(range(len(task_counts)))
     assert all(portions)
     assert len(portions) <= count
