@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 LATE_ARRIVAL_SECONDS = 900
 """An S3 event that waits this long in the queue raises the alarm; usually it waits for the batching window (20 s)."""
 METRIC_PERIOD = Duration.minutes(5)
+STALLED_PERIOD = Duration.hours(1)
+"""Longer than the interval between two sweeps: what stays stalled is one alarm, not one for each sweep."""
 
 
 class AlarmTopic(Construct):
@@ -43,7 +45,7 @@ class AlarmTopic(Construct):
 class Alarms(Construct):
     """Every alarm of the stack, each with an action to the topic, and a dashboard of the stack's metrics.
 
-    An alarm is raised after one period of 5 minutes at or above its threshold; missing data counts as good.
+    An alarm is raised after one period of its metric at or above its threshold; missing data counts as good.
     """
 
     def __init__(
@@ -94,6 +96,12 @@ class Alarms(Construct):
             "The sweep could not finish a publish, and the manifest is FAILED: its log names the manifest.",
         )
         self._add_alarm(
+            "SweepStalled",
+            self._own_metric("sweep", "SweepStalled", "Maximum", period=STALLED_PERIOD),
+            1,
+            "Manifests are open for longer than sweep.stalled_hours: the log of sweep names each, with its state.",
+        )
+        self._add_alarm(
             "DatasetLimit",
             self._own_metric("route", "FilesBeyondDatasetLimit"),
             1,
@@ -103,14 +111,16 @@ class Alarms(Construct):
             self._add_machine_alarms(machine)
         self._add_dashboard(title, arrivals, functions, machines)
 
-    def _own_metric(self, function_name: str, metric_name: str, statistic: str = "Sum") -> cloudwatch.Metric:
+    def _own_metric(
+        self, function_name: str, metric_name: str, statistic: str = "Sum", period: Duration = METRIC_PERIOD
+    ) -> cloudwatch.Metric:
         """A metric that a function writes itself; ``router.telemetry`` has its meaning, a test compares the names."""
         return cloudwatch.Metric(
             namespace=self._namespace,
             metric_name=metric_name,
             dimensions_map={"service": function_name},
             statistic=statistic,
-            period=METRIC_PERIOD,
+            period=period,
         )
 
     def _add_machine_alarms(self, machine: Machine) -> None:
@@ -185,7 +195,6 @@ class Alarms(Construct):
                 left=[
                     self._own_metric("settle", "FailedManifests"),
                     self._own_metric("settle", "OpenManifests"),
-                    self._own_metric("sweep", "SweepStalled", "Maximum"),
                 ],
                 right=[self._own_metric("settle", "FailedFiles"), self._own_metric("settle", "RejectedLines")],
                 width=8,

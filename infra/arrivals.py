@@ -12,15 +12,23 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from infra.allow import acknowledge_finding
+from infra.allow import acknowledge_finding, allow
 from infra.functions import ROUTE_TIMEOUT_SECONDS
+from infra.quotas import MAX_ROUTE_CONCURRENCY
 
 if TYPE_CHECKING:
     from aws_cdk import CfnResource
     from aws_cdk.interfaces.aws_s3 import IBucketRef
 
+    from infra.functions import RouterFunction
+
 MAX_RECEIVES = 5
 """Deliveries of one event to ``route`` before it goes to the dead-letter queue."""
+MAX_ARRIVALS_PER_INVOCATION = 1000
+ARRIVALS_WINDOW_SECONDS = 20
+"""Lambda collects events for this time: more arrivals per invocation of ``route`` make fewer and larger manifests."""
+POLL_QUEUE = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
+"""AWS Lambda Developer Guide, "Using Lambda with Amazon SQS"."""
 NOTIFICATIONS_HANDLER_ID = "BucketNotificationsHandler050a0587b7544547bf325f094a3db834"
 """CDK's own singleton: the function that writes a bucket's notification configuration at deploy time."""
 
@@ -79,6 +87,18 @@ class Arrivals(Construct):
             visibility_timeout=Duration.seconds(6 * ROUTE_TIMEOUT_SECONDS),
             retention_period=Duration.days(14),
             dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead_letters, max_receive_count=MAX_RECEIVES),
+        )
+
+    def deliver_to(self, route: RouterFunction) -> None:
+        """Invoke ``route`` with the queue's messages; CDK's own grant has two actions more than Lambda needs."""
+        allow(route.role, POLL_QUEUE, [self.queue.queue_arn])
+        route.function.add_event_source_mapping(
+            "Arrivals",
+            event_source_arn=self.queue.queue_arn,
+            batch_size=MAX_ARRIVALS_PER_INVOCATION,
+            max_batching_window=Duration.seconds(ARRIVALS_WINDOW_SECONDS),
+            max_concurrency=MAX_ROUTE_CONCURRENCY,
+            report_batch_item_failures=True,
         )
 
     def listen_to(self, bucket: s3.IBucket) -> None:

@@ -130,5 +130,6 @@ def _bucket_encryption(key_arn: str) -> s3.CfnBucket.BucketEncryptionProperty:
         server_side_encryption_by_default=s3.CfnBucket.ServerSideEncryptionByDefaultProperty(
             sse_algorithm="aws:kms", kms_master_key_id=key_arn
         ),
+        blocked_encryption_types=s3.CfnBucket.BlockedEncryptionTypesProperty(encryption_type=["SSE-C"]),
     )
     return s3.CfnBucket.BucketEncryptionProperty(server_side_encryption_configuration=[rule])

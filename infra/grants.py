@@ -124,8 +124,12 @@ class Grants:
         allow(role, ("glue:StartJobRun",), [self.jobs.stream_arn])
 
     def watch_runs(self, role: iam.Role) -> None:
-        """Read the state of runs of both jobs."""
-        allow(role, ("glue:GetJobRun", "glue:GetJobRuns"), [self.jobs.stream_arn, self.jobs.batch_arn])
+        """Read the state of a run of either job."""
+        allow(role, ("glue:GetJobRun",), [self.jobs.stream_arn, self.jobs.batch_arn])
+
+    def list_stream_runs(self, role: iam.Role) -> None:
+        """List the runs of the streaming job."""
+        allow(role, ("glue:GetJobRuns",), [self.jobs.stream_arn])
 
     def stop_stream(self, role: iam.Role) -> None:
         """Stop runs of the streaming job."""

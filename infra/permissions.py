@@ -118,7 +118,7 @@ def _stream_control(grants: Grants, role: iam.Role) -> None:
     grants.list_open_manifests(role)
     grants.change_rows(role)
     grants.start_stream(role)
-    grants.watch_runs(role)
+    grants.list_stream_runs(role)
     grants.stop_stream(role)
 
 

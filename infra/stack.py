@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import CfnOutput, DefaultStackSynthesizer, Duration, Stack
-from aws_cdk import aws_lambda_event_sources as event_sources
+from aws_cdk import CfnOutput, DefaultStackSynthesizer, Stack
 
 from infra.alarms import Alarms, AlarmTopic
 from infra.arrivals import Arrivals
@@ -20,7 +19,6 @@ from infra.machines import Machines
 from infra.names import StackNames
 from infra.outputs import StackOutputs
 from infra.permissions import grant_functions, grant_jobs, grant_verification
-from infra.quotas import MAX_ROUTE_CONCURRENCY
 from infra.schedules import Schedules
 from infra.storage import Storage
 from lake.resource_names import ResourceNames
@@ -31,10 +29,6 @@ if TYPE_CHECKING:
     from constructs import Construct
 
     from lake.settings import Settings
-
-MAX_ARRIVALS_PER_INVOCATION = 1000
-ARRIVALS_WINDOW_SECONDS = 20
-"""Lambda collects events for this time: more arrivals per invocation of ``route`` make fewer and larger manifests."""
 
 
 class HybridRouterStack(Stack):
@@ -66,15 +60,7 @@ class HybridRouterStack(Stack):
         grant_jobs(grants)
         if settings.verify.share:
             grant_verification(grants)
-        functions["route"].function.add_event_source(
-            event_sources.SqsEventSource(
-                arrivals.queue,
-                batch_size=MAX_ARRIVALS_PER_INVOCATION,
-                max_batching_window=Duration.seconds(ARRIVALS_WINDOW_SECONDS),
-                max_concurrency=MAX_ROUTE_CONCURRENCY,
-                report_batch_item_failures=True,
-            )
-        )
+        arrivals.deliver_to(functions["route"])
         topic = AlarmTopic(self, "AlarmTopic").topic
         machines = Machines(self, "Machines", settings, names, functions, jobs, storage.control, topic)
         schedules = Schedules(self, "Schedules", settings, machines, functions, arrivals.dead_letters)

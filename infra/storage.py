@@ -77,6 +77,8 @@ class Storage(Construct):
             name,
             versioned=versioned,
             encryption=s3.BucketEncryption.S3_MANAGED,
+            # No job has the key of such an object. The default of new buckets since April 2026, but not everywhere.
+            blocked_encryption_types=[s3.BlockedEncryptionType.SSE_C],
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
             enforce_ssl=True,

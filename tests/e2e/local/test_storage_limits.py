@@ -133,6 +133,15 @@ def test_listing_and_deletion_take_at_most_1000_objects(s3):
 
 def test_object_with_a_customers_key_needs_it_for_every_read(s3):
     key = {"SSECustomerAlgorithm": "AES256", "SSECustomerKey": b"k" * 32}
+    # Given a bucket that lets such objects in, which a new bucket does not
+    with refused("AccessDenied"):
+        s3.put_object(Bucket="limits", Key="secret", Body=b"x", **key)
+    with refused("AccessDenied"):
+        s3.create_multipart_upload(Bucket="limits", Key="secret", **key)
+    own = {"SSEAlgorithm": "AES256"}
+    rule = {"ApplyServerSideEncryptionByDefault": own, "BlockedEncryptionTypes": {"EncryptionType": ["NONE"]}}
+    s3.put_bucket_encryption(Bucket="limits", ServerSideEncryptionConfiguration={"Rules": [rule]})
+    # When one is put, then it needs the key
     s3.put_object(Bucket="limits", Key="secret", Body=b"x", **key)
     with refused("InvalidRequest"):
         s3.get_object(Bucket="limits", Key="secret")

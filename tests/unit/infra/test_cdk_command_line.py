@@ -46,6 +46,12 @@ def cdk(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     return run
 
 
+def test_the_page_names_the_version_that_the_tests_run() -> None:
+    page = (CHECKOUT / "docs" / "deploy.md").read_text(encoding="utf-8")
+    package = json.loads((Path(__file__).parent / "cdk_command_line" / "package.json").read_text(encoding="utf-8"))
+    assert re.findall(r"`npm install -g aws-cdk@([^`]+)`", page) == [package["dependencies"]["aws-cdk"]]
+
+
 def test_a_wrong_stage_ends_with_the_sentence_of_the_app(cdk: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     # Given a stage without a settings file.
     result = cdk(CHECKOUT, "list", "-c", "stage=nowhere")

@@ -66,6 +66,7 @@ def test_every_resource_that_stores_something_is_encrypted_by_the_key(assembly: 
     for name, body in assembly.resources("AWS::S3::Bucket").items():
         (rule,) = body["BucketEncryption"]["ServerSideEncryptionConfiguration"]
         assert rule["BucketKeyEnabled"] is True
+        assert rule["BlockedEncryptionTypes"] == {"EncryptionType": ["SSE-C"]}
         assert rule["ServerSideEncryptionByDefault"]["SSEAlgorithm"] == "aws:kms"
         keys[name] = rule["ServerSideEncryptionByDefault"]["KMSMasterKeyID"]
     (table,) = assembly.resources("AWS::DynamoDB::GlobalTable").values()

@@ -32,6 +32,13 @@ def test_only_the_input_bucket_keeps_versions_by_default(assembly: Assembly) -> 
     assert not assembly.one(LEDGER, "Ledger")["Replicas"][0]["DeletionProtectionEnabled"]
 
 
+def test_buckets_refuse_objects_that_only_their_writer_can_read(assembly: Assembly, other_assembly: Assembly) -> None:
+    buckets = {**assembly.resources("AWS::S3::Bucket"), **other_assembly.resources("AWS::S3::Bucket")}
+    for name, bucket in buckets.items():
+        (rule,) = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+        assert rule["BlockedEncryptionTypes"] == {"EncryptionType": ["SSE-C"]}, name
+
+
 def test_protected_buckets_keep_old_versions_for_a_time(other_assembly: Assembly) -> None:
     # Given a stage with protection; its input bucket is not the stack's.
     buckets = other_assembly.resources("AWS::S3::Bucket")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from infra.log_alarms import METRIC_NAME
+from infra.schedules import SWEEP_RATE
 from router.telemetry import Metric
 from tests.unit.infra.resolved_template import ResolvedTemplate
 
@@ -51,6 +52,13 @@ def _is_own(alarm: dict, namespace: str) -> bool:
 def test_every_metric_is_written_and_read(assembly: Assembly) -> None:
     assert {metric for _, metric in written()} == {metric.value for metric in Metric}
     assert read(assembly) == written()
+
+
+def test_what_stays_stalled_is_one_alarm_and_not_one_for_each_sweep(assembly: Assembly) -> None:
+    alarms = ResolvedTemplate(assembly.template).of_kind("AWS::CloudWatch::Alarm").values()
+    (alarm,) = [body for body in alarms if body["MetricName"] == "SweepStalled"]
+    (minutes,) = re.findall(r"rate\((\d+) minutes\)", SWEEP_RATE)
+    assert alarm["Period"] >= 2 * 60 * int(minutes)
 
 
 def test_glue_writes_no_metrics(assembly: Assembly) -> None:
