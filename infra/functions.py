@@ -41,7 +41,7 @@ SPECS = (
     # Like route's, shorter than OWNER_GRACE of router.ownership: after it, another invocation may take the arrivals.
     FunctionSpec("backfill", "finds older arrivals that have no owner", 240, 1024),
     FunctionSpec("run_status", "counts what is left of a run", 300),
-    FunctionSpec("settle", "reports the outcome of an execution", MAX_TIMEOUT_SECONDS, 1024),
+    FunctionSpec("settle", "reports the outcome of an execution", MAX_TIMEOUT_SECONDS, 1769),
     FunctionSpec("sweep", "repairs interrupted work and removes what it left behind", MAX_TIMEOUT_SECONDS, 1024),
     FunctionSpec("catalog", "creates and extends the tables", 300),
     FunctionSpec("stream_control", "starts, watches and stops the streaming job", 60),

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from lake.documents import encode_document, get_document, put_document
 from lake.errors import InvalidDocumentError, NewerDocumentError
 from lake.ledger.manifest_row import CommitReference
+from lake.ledger.published_totals import PublishedTotals, digest_objects
 from lake.partition import Partition
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from mypy_boto3_s3 import S3Client
+
+    from lake.ledger.published_totals import PublishedObjects
 
 COMMIT_FORMAT = 2
 """Version of the document's format. Format 1 had expected ETags instead of checksums."""
@@ -94,6 +100,37 @@ class CommitDocument:
     def rows(self) -> int:
         """Rows that it publishes."""
         return sum(item.rows for item in self.objects)
+
+    @property
+    def rejects(self) -> Counter[str]:
+        """Rejected lines by reason."""
+        counts: Counter[str] = Counter()
+        for source in self.sources:
+            counts.update({reason: lines for reason, lines in source.rejects.items() if lines})
+        return counts
+
+    @property
+    def failed_files(self) -> int:
+        """Number of files that could not be read as a whole."""
+        return sum(source.failed is not None for source in self.sources)
+
+
+def totals_of(document: CommitDocument, etags: Mapping[tuple[str, str], str]) -> PublishedTotals:
+    """What the manifest's row says of the generation once it is published.
+
+    ``etags`` has the ETag of each published object by bucket and key, without quotes.
+    """
+
+    def digest(objects: Iterable[PendingObject]) -> PublishedObjects:
+        return digest_objects((item.key, item.size, etags[item.bucket, item.key]) for item in objects)
+
+    return PublishedTotals(
+        rows=document.rows,
+        rejects=dict(document.rejects),
+        failed_files=document.failed_files,
+        lake=digest(document.objects),
+        quarantine=digest(document.quarantine),
+    )
 
 
 def encode_commit(document: CommitDocument) -> bytes:

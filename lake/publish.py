@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from lake.checksum import WHOLE_OBJECT
 from lake.commands import advise_reprocess
-from lake.commit import read_commit
+from lake.commit import read_commit, totals_of
 from lake.documents import encode_document, put_document
 from lake.errors import InvalidDocumentError, UploadsVanishedError
 from lake.layout import lake_prefix, result_key
@@ -76,7 +76,7 @@ def roll_forward(
     # the same: nothing after the commit point may fail because of data.
     ledger.datasets.reserve_columns(row.partition.dataset, document.new_columns, MAX_COLUMN_LIMIT)
     write_result(s3, control_bucket, document, etags, clock())
-    if ledger.manifests.finish(row, clock()):
+    if ledger.manifests.finish(row, totals_of(document, etags), clock()):
         return State.DONE
     return _current_state(ledger, row)
 
@@ -153,9 +153,9 @@ def write_result(
         "started_at": document.started_at,
         "published_at": iso_utc(now),
         "rows": document.rows,
-        "rejects": sum(sum(source.rejects.values()) for source in document.sources),
+        "rejects": sum(document.rejects.values()),
         "blank_lines": sum(source.blank_lines for source in document.sources),
-        "failed_files": sum(source.failed is not None for source in document.sources),
+        "failed_files": document.failed_files,
         "input_bytes": sum(source.size for source in document.sources),
         "output_bytes": sum(item.size for item in document.objects),
         "task_milliseconds": document.task_milliseconds,

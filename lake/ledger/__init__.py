@@ -13,6 +13,7 @@ from lake.ledger.fence import Claim
 from lake.ledger.manifest_row import CommitReference, ManifestRow, Published, State
 from lake.ledger.manifests import Manifests
 from lake.ledger.partitions import Partitions
+from lake.ledger.published_totals import PublishedObjects, PublishedTotals
 from lake.ledger.reasons import Reasons
 from lake.ledger.stream import Stream, StreamRow
 from lake.ledger.table import LedgerTable
@@ -61,6 +62,8 @@ __all__ = [
     "Ledger",
     "ManifestRow",
     "Published",
+    "PublishedObjects",
+    "PublishedTotals",
     "State",
     "StreamRow",
 ]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from lake.ledger.published_totals import PublishedTotals, totals_of_attributes
 from lake.ledger.table import Key
 from lake.manifest import Lane, Manifest, manifest_sha256
 from lake.partition import Partition
@@ -55,6 +56,8 @@ class Published:
 
     generation: int
     document: CommitReference
+    totals: PublishedTotals | None = None
+    """None: a version that did not record them has published it; its documents have them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +176,11 @@ def row_of(item: dict[str, Any]) -> ManifestRow:
     document = CommitReference(item["document_key"], item["document_sha256"]) if "document_key" in item else None
     published = None
     if "published_generation" in item:
+        generation = item["published_generation"]
         published = Published(
-            item["published_generation"], CommitReference(item["published_key"], item["published_sha256"])
+            generation,
+            CommitReference(item["published_key"], item["published_sha256"]),
+            totals_of_attributes(item.get("published_totals"), generation),
         )
     return ManifestRow(
         id=item["id"],

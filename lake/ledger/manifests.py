@@ -25,6 +25,7 @@ from lake.ledger.manifest_row import (
     queued_row,
     row_of,
 )
+from lake.ledger.published_totals import totals_attributes
 from lake.ledger.relinquish import relinquish
 from lake.ledger.supersede import supersede_actions
 from lake.ledger.table import Condition, RefusedError
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime, timedelta
 
+    from lake.ledger.published_totals import PublishedTotals
     from lake.ledger.table import LedgerTable
     from lake.manifest import Lane, Manifest
 
@@ -51,6 +53,11 @@ class Manifests:
         """The row by a strongly consistent read; None: there is none."""
         item = self._table.get(manifest_row_key(manifest))
         return None if item is None else row_of(item)
+
+    def get_many(self, manifests: Sequence[str]) -> list[ManifestRow | None]:
+        """Their rows by one consistent read, in their order; at most ``MAX_BATCH_KEYS`` different ones."""
+        items = self._table.get_many([manifest_row_key(manifest) for manifest in manifests])
+        return [None if item is None else row_of(item) for item in items]
 
     def open(self, lane: Lane, state: State) -> Iterator[ManifestRow]:
         """Open manifests, oldest first, from the index: a hint that a consistent read has to confirm."""
@@ -161,7 +168,7 @@ class Manifests:
             if current.document != document and (published is None or published.document != document):
                 raise lease_lost(claim) from error
 
-    def finish(self, row: ManifestRow, now: datetime) -> bool:
+    def finish(self, row: ManifestRow, totals: PublishedTotals, now: datetime) -> bool:
         """PUBLISHING to DONE, and ``published`` names this generation; False: the row has changed."""
         if row.state != State.PUBLISHING or row.document is None:
             return False
@@ -170,6 +177,7 @@ class Manifests:
             "published_generation": row.generation,
             "published_key": row.document.key,
             "published_sha256": row.document.sha256,
+            "published_totals": totals_attributes(totals, row.generation),
             "changed_at": iso_utc(now),
             "finished_at": iso_utc(now),
         }

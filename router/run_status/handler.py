@@ -10,7 +10,7 @@ from lake.printable import printable
 from router.documents import read_document
 from router.entry import with_product_errors
 from router.job_runs import release_unheld
-from router.plan_rows import current_rows
+from router.plan_rows import current_row_pages
 from router.services import Services, container_services
 from router.telemetry import logger
 
@@ -45,17 +45,17 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, int]:
     uri = event.get("run")
     if not isinstance(uri, str) or not uri.startswith(prefix):
         raise InvalidInputError(f"run = {uri!r} is not a valid run document: pass a URI that begins with {prefix}")
-    rows = current_rows(services, read_document(services, uri.removeprefix(prefix))["manifests"])
-    running = [row for row in rows if row.state == State.RUNNING]
-    released = release_unheld(services, running)
-    _record_refusal(services, rows, str(event.get("refusal") or ""))
-    open_rows = sum(row.open for row in rows)
-    status: dict[str, int] = {
-        "open": open_rows,
-        "terminal": len(rows) - open_rows,
-        "held": len(running) - len(released),
-    }
-    logger.info("run status", run=uri, released=[row.id for row in released], counts=status)
+    status, released = {"open": 0, "terminal": 0, "held": 0}, 0
+    for rows in current_row_pages(services, read_document(services, uri.removeprefix(prefix))["manifests"]):
+        running = [row for row in rows if row.state == State.RUNNING]
+        freed = len(release_unheld(services, running))
+        _record_refusal(services, rows, str(event.get("refusal") or ""))
+        open_rows = sum(row.open for row in rows)
+        status["open"] += open_rows
+        status["terminal"] += len(rows) - open_rows
+        status["held"] += len(running) - freed
+        released += freed
+    logger.info("run status", run=uri, released=released, counts=status)
     return status
 
 

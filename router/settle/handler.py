@@ -11,20 +11,22 @@ from lake.ledger import State
 from lake.time import iso_utc
 from router.documents import read_document, write_document
 from router.entry import with_product_errors
-from router.plan_rows import current_rows
+from router.plan_rows import current_row_pages
 from router.services import Services, container_services
 from router.settle.notification import format_notification
-from router.settle.published import MAX_NAMED_OBJECTS, read_published
-from router.settle.verdict import Verdict, is_worked_on, judge, should_notify
+from router.settle.object_check import PublishedManifests
+from router.settle.published import Damage, read_totals
+from router.settle.tally import Tally
+from router.settle.verdict import judge, should_notify
 from router.telemetry import Metric, count, logger, metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
     from lake.ledger import ManifestRow
-    from router.settle.published import DamagedObject
+    from router.settle.verdict import Verdict
 
 
 @with_product_errors
@@ -48,31 +50,43 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     execution = event.get("execution")
     if not isinstance(execution, str) or not execution:
         raise InvalidInputError("execution is missing: pass the name of an execution that was planned")
-    summary = read_document(services, plan_summary_key(execution))
-    rows = current_rows(services, summary["manifestIds"])
-    done = [row for row in rows if row.state == State.DONE]
-    now = services.clock()
+    tally, published = Tally(services.clock()), PublishedManifests()
+    for rows in current_row_pages(services, read_document(services, plan_summary_key(execution))["manifestIds"]):
+        _add(services, rows, tally, published)
     # While a manifest is worked on, the verdict is OPEN and settle is called again: the objects are listed only once.
-    published = read_published(services, done, check_objects=not any(is_worked_on(row, now) for row in rows))
-    verdict = judge(rows, published, now)
-    damaged = [item for manifest in published for item in manifest.damaged]
-    return _record(services, execution, verdict, rows, damaged[:MAX_NAMED_OBJECTS])
+    if not tally.worked_on:
+        for damage in published.find_damage(services):
+            tally.add_damage(damage)
+    return _record(services, execution, tally)
 
 
-def _record(
-    services: Services, execution: str, verdict: Verdict, rows: list[ManifestRow], damaged: list[DamagedObject]
-) -> dict[str, Any]:
+def _add(services: Services, rows: Iterable[ManifestRow], tally: Tally, published: PublishedManifests) -> None:
+    done = []
+    for row in rows:
+        tally.add(row)
+        if row.state == State.DONE:
+            done.append(row)
+    for row, totals in zip(done, read_totals(services, done), strict=True):
+        if isinstance(totals, Damage):
+            tally.add_damage(totals)
+        else:
+            tally.add_totals(totals)
+            published.add(row, totals)
+
+
+def _record(services: Services, execution: str, tally: Tally) -> dict[str, Any]:
+    verdict = judge(tally)
     settled_at = iso_utc(services.clock())
     body = {
         **_format_verdict(verdict),
         "execution": execution,
         "settledAt": settled_at,
+        "rejectsByReason": dict(sorted(tally.rejects.items())),
         "notDone": [
             {"manifest": row.id, "partition": str(row.partition), "state": row.state, "reason": row.reason}
-            for row in rows
-            if row.state != State.DONE
+            for row in tally.not_done
         ],
-        "damaged": [asdict(item) for item in damaged],
+        "damaged": [asdict(item) for item in tally.damaged],
     }
     uri = write_document(services, verdict_key(execution), body)
     counts = {key: value for key, value in asdict(verdict).items() if key != "outcome"}

@@ -1,4 +1,4 @@
-"""What DONE manifests have published, by their commit documents; and whether the objects are still there."""
+"""What one DONE manifest has published, by its documents: totals of older rows, and which objects are damaged."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from lake.commit import read_commit
+from lake.commit import read_commit, totals_of
 from lake.documents import get_document
 from lake.errors import InvalidDocumentError
 from lake.layout import lake_prefix, result_key
 from lake.ledger import State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Sequence
 
     from mypy_boto3_s3.type_defs import ObjectTypeDef
 
     from lake.commit import CommitDocument, PendingObject
-    from lake.ledger import ManifestRow
+    from lake.ledger import ManifestRow, PublishedTotals
     from router.services import Services
 
-PARALLEL_CHECKS = 16
-"""Threads; each holds one commit document and one page of a listing."""
 MAX_NAMED_OBJECTS = 20
-"""Maximum number of damaged objects kept per manifest and per verdict; all of them are counted."""
+"""Maximum number of damaged objects that a verdict names; all of them are counted."""
+PARALLEL_READS = 16
+"""Threads; each holds the documents of one manifest."""
+UNKNOWN_ETAG = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,59 +41,71 @@ class DamagedObject:
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedManifest:
-    """Totals of a DONE manifest, and what is wrong with its objects."""
+class Damage:
+    """Number of damaged objects, and the first ``MAX_NAMED_OBJECTS`` of them."""
 
-    rows: int = 0
-    rejects: int = 0
-    """Quarantined lines."""
-    failed_files: int = 0
-    """Files that could not be read as a whole."""
-    damaged_objects: int = 0
-    damaged: tuple[DamagedObject, ...] = ()
-    """The first of them."""
+    objects: int
+    named: tuple[DamagedObject, ...] = ()
 
 
-def read_published(services: Services, rows: Iterable[ManifestRow], *, check_objects: bool) -> list[PublishedManifest]:
-    """Totals of DONE manifests, in parallel: one GET of the commit document for each.
+NO_DAMAGE = Damage(0)
 
-    Parameters
-    ----------
-    check_objects
-        Compare the objects with what was published as well: one GET of the result document, and one listing of the
-        manifest's own prefix for each bucket that has objects of it, 1,000 objects to a page.
+
+def read_totals(services: Services, rows: Sequence[ManifestRow]) -> list[PublishedTotals | Damage]:
+    """The totals of DONE manifests, in their order: those of the row, or of the documents if an earlier version has
+    published it.
+
+    An unusable commit document is a damage.
+
+    Raises
+    ------
+    ClientError
+        S3 refused a request.
+    """
+    known = [row.published.totals if row.published else None for row in rows]
+    older = [row for row, totals in zip(rows, known, strict=True) if totals is None]
+    with ThreadPoolExecutor(PARALLEL_READS) as pool:
+        read = pool.map(lambda row: _totals_of_documents(services, row), older)
+        return [totals or next(read) for totals in known]
+
+
+def _totals_of_documents(services: Services, row: ManifestRow) -> PublishedTotals | Damage:
+    document = _read_document(services, row)
+    if isinstance(document, Damage):
+        return document
+    etags = _published_etags(services, document)
+    # Without an ETag the digest fits no listing, and the objects are compared one by one.
+    objects = (*document.objects, *document.quarantine)
+    by_object = {(item.bucket, item.key): etags.get(item.key, item.etag) or UNKNOWN_ETAG for item in objects}
+    return totals_of(document, by_object)
+
+
+def find_damage(services: Services, row: ManifestRow) -> Damage:
+    """Compare each object with the commit document, and with the ETag of the result document: two GETs, and a listing
+    of the manifest's own prefix for each bucket that has objects of it.
 
     Raises
     ------
     ClientError
         S3 or DynamoDB refused a request.
     """
+    document = _read_document(services, row)
+    if isinstance(document, Damage):
+        return document
+    damaged = list(_damaged_objects(services, row, document))
+    if not damaged or not _is_current(services, row):
+        return NO_DAMAGE
+    return Damage(len(damaged), tuple(damaged[:MAX_NAMED_OBJECTS]))
 
-    def read(row: ManifestRow) -> PublishedManifest:
-        return _read(services, row, check_objects=check_objects)
 
-    with ThreadPoolExecutor(PARALLEL_CHECKS) as pool:
-        return list(pool.map(read, rows))
-
-
-def _read(services: Services, row: ManifestRow, *, check_objects: bool) -> PublishedManifest:
+def _read_document(services: Services, row: ManifestRow) -> CommitDocument | Damage:
     assert row.published is not None
     reference, control = row.published.document, services.resources.control_bucket
     try:
-        document = read_commit(services.s3, control, reference)
+        return read_commit(services.s3, control, reference)
     except InvalidDocumentError as error:
-        unreadable = DamagedObject(row.id, f"s3://{control}/{reference.key}", f"cannot be used: {error}")
-        return PublishedManifest(damaged_objects=1, damaged=(unreadable,))
-    damaged = list(_damaged_objects(services, row, document)) if check_objects else []
-    if damaged and not _is_current(services, row):
-        damaged = []
-    return PublishedManifest(
-        rows=document.rows,
-        rejects=sum(sum(source.rejects.values()) for source in document.sources),
-        failed_files=sum(source.failed is not None for source in document.sources),
-        damaged_objects=len(damaged),
-        damaged=tuple(damaged[:MAX_NAMED_OBJECTS]),
-    )
+        problem = f"cannot be used: {error}"
+        return Damage(1, (DamagedObject(row.id, f"s3://{control}/{reference.key}", problem),))
 
 
 def _damaged_objects(services: Services, row: ManifestRow, document: CommitDocument) -> Iterator[DamagedObject]:

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from lake.ledger import ManifestRow, State
 from lake.settings import NotifyQuarantine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from router.settle.tally import Tally
 
-    from router.settle.published import DamagedObject, PublishedManifest
-
-PUBLISHER_PRESUMED_DEAD_AFTER = timedelta(minutes=10)
-"""A manifest that has been PUBLISHING for longer is not being worked on: the next claim, plan or sweep finishes it."""
-PERMISSION = re.compile(r"\b(?:dynamodb|glue|kms|s3):[A-Z]\w+")
-"""An IAM action, as the reason of a manifest names the one that is missing."""
+MAX_QUOTED_CHARACTERS = 1000
+"""Of a reason, in the message: it goes through the state machine, to the topic and into the cause of its end."""
 
 
 class ExecutionOutcome(StrEnum):
@@ -57,34 +50,34 @@ class Verdict:
     """A sentence for people."""
 
 
-def judge(rows: Iterable[ManifestRow], published: Iterable[PublishedManifest], now: datetime) -> Verdict:
-    """The verdict at ``now`` (aware), by the current rows and by what the DONE ones have published."""
-    published = list(published)
-    rows = list(rows)
-    done = sum(row.state == State.DONE for row in rows)
-    failed = [row for row in rows if row.state == State.FAILED]
-    open_rows = [row for row in rows if row.open]
-    working = sum(is_worked_on(row, now) for row in open_rows)
-    totals = {
-        name: sum(getattr(manifest, name) for manifest in published)
-        for name in ("rows", "rejects", "failed_files", "damaged_objects")
-    }
-    damaged = [item for manifest in published for item in manifest.damaged]
-    if not rows:
+def judge(tally: Tally) -> Verdict:
+    """The verdict on what was added up."""
+    rejects = tally.rejects.total()
+    if not tally.done + tally.failed + tally.open:
         outcome, message = ExecutionOutcome.EMPTY, "nothing was waiting"
-    elif working:
-        outcome, message = ExecutionOutcome.OPEN, f"{working} manifests are still being worked on"
-    elif failed or open_rows or damaged:
-        outcome, message = ExecutionOutcome.FAILED, _failure(failed, open_rows, damaged, totals["damaged_objects"])
+    elif tally.worked_on:
+        outcome, message = ExecutionOutcome.OPEN, f"{tally.worked_on} manifests are still being worked on"
+    elif tally.failed or tally.open or tally.damaged_objects:
+        outcome, message = ExecutionOutcome.FAILED, _failure(tally)
     else:
-        quarantined = totals["rejects"] or totals["failed_files"]
+        quarantined = rejects or tally.failed_files
         outcome = ExecutionOutcome.SUCCEEDED_WITH_QUARANTINE if quarantined else ExecutionOutcome.SUCCEEDED
-        message = f"all {done} manifests are done: {totals['rows']} rows"
-    if totals["rejects"]:
-        message += f"; {totals['rejects']} lines could not become a row and are in the quarantine"
-    if totals["failed_files"]:
-        message += f"; {totals['failed_files']} files could not be read and are in the quarantine by reference"
-    return Verdict(outcome, done, len(failed), len(open_rows), **totals, message=message)
+        message = f"all {tally.done} manifests are done: {tally.rows} rows"
+    if rejects:
+        message += f"; {rejects} lines could not become a row and are in the quarantine"
+    if tally.failed_files:
+        message += f"; {tally.failed_files} files could not be read and are in the quarantine by reference"
+    return Verdict(
+        outcome,
+        done=tally.done,
+        failed=tally.failed,
+        open=tally.open,
+        rows=tally.rows,
+        rejects=rejects,
+        failed_files=tally.failed_files,
+        damaged_objects=tally.damaged_objects,
+        message=message,
+    )
 
 
 def should_notify(verdict: Verdict, notify_quarantine: str) -> bool:
@@ -102,40 +95,27 @@ def should_notify(verdict: Verdict, notify_quarantine: str) -> bool:
     return verdict.outcome not in (ExecutionOutcome.SUCCEEDED, ExecutionOutcome.EMPTY)
 
 
-def is_worked_on(row: ManifestRow, now: datetime) -> bool:
-    """Whether a process may be working on it: a live lease, or a publish that began recently."""
-    if row.has_live_lease(now):
-        return True
-    return (
-        row.state == State.PUBLISHING and now - datetime.fromisoformat(row.changed_at) < PUBLISHER_PRESUMED_DEAD_AFTER
-    )
-
-
-def _failure(
-    failed: list[ManifestRow], open_rows: list[ManifestRow], damaged: list[DamagedObject], damaged_objects: int
-) -> str:
+def _failure(tally: Tally) -> str:
     parts = []
-    if damaged:
+    if tally.damaged:
+        first = tally.damaged[0]
         parts.append(
-            f"{damaged_objects} published objects are damaged (first: {damaged[0].uri} {damaged[0].problem}): "
+            f"{tally.damaged_objects} published objects are damaged (first: {first.uri} {_cut(first.problem)}): "
             "the verdict document names them; find out who changed them, then restore them or run "
-            f"'hybrid-router reprocess --manifest {damaged[0].manifest} --all'"
+            f"'hybrid-router reprocess --manifest {first.manifest} --all'"
         )
-    if failed:
-        parts.append(f"{len(failed)} manifests failed (first: {failed[0].id}, {failed[0].reason})")
-    if open_rows:
-        # A missing permission stops every manifest of a run, so the first reason that names one explains them all.
-        first = min(open_rows, key=_order_of_reason)
-        why = f", {first.reason}" if first.reason else ""
+    if tally.first_failed is not None:
+        row = tally.first_failed
+        parts.append(f"{tally.failed} manifests failed (first: {row.id}, {_cut(str(row.reason))})")
+    if tally.first_open is not None:
+        row = tally.first_open
+        why = f", {_cut(row.reason)}" if row.reason else ""
         parts.append(
-            f"{len(open_rows)} manifests are not done (first: {first.id}, {first.state}{why}): "
+            f"{tally.open} manifests are not done (first: {row.id}, {row.state}{why}): "
             "start overnight again to convert them"
         )
     return "; ".join(parts)
 
 
-def _order_of_reason(row: ManifestRow) -> int:
-    """0 if the reason names a permission, 1 for any other reason, 2 without a reason."""
-    if row.reason is None:
-        return 2
-    return 0 if PERMISSION.search(row.reason) else 1
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_QUOTED_CHARACTERS else f"{text[:MAX_QUOTED_CHARACTERS]}..."

@@ -9,6 +9,7 @@ from botocore.exceptions import ReadTimeoutError
 
 import batch_job.main
 from lake.ledger import State
+from router.settle.tally import Tally
 from router.settle.verdict import ExecutionOutcome, judge
 from tests.integration.faults import Steps
 from tests.integration.one_manifest import check_published_once, convert_with, enqueue
@@ -106,7 +107,10 @@ def test_a_run_that_may_not_work_claims_nothing_and_says_why_once(world: Convers
     (alarm,) = [line for line in world.log_lines if line.startswith("ALARM")]
     assert alarm.startswith("ALARM run run-1 does not begin: s3:GetObject")
     assert [world.row(manifest).attempt for manifest in manifests] == [0, 0, 0]
-    verdict = judge((world.row(manifest) for manifest in manifests), [], world.clock())
+    tally = Tally(world.clock())
+    for manifest in manifests:
+        tally.add(world.row(manifest))
+    verdict = judge(tally)
     assert verdict.outcome == ExecutionOutcome.FAILED
     assert "s3:GetObject" in verdict.message
 

@@ -97,7 +97,7 @@ def granted_uses(statements: list[dict[str, Any]]) -> Iterator[tuple[str, set[st
     yield from uses.items()
 
 
-READS = {"s3:GetObject", "sqs:ReceiveMessage", "dynamodb:GetItem", "dynamodb:Query"}
+READS = {"s3:GetObject", "sqs:ReceiveMessage", "dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
 STORES = ("AWS::S3::Bucket", "AWS::SQS::Queue", "AWS::SNS::Topic", "AWS::DynamoDB::GlobalTable")
 WRITES = {"s3:PutObject", "sqs:SendMessage", "sns:Publish"}
 

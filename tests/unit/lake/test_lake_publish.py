@@ -9,7 +9,8 @@ import pytest
 from lake.commit import CommitDocument, SourceCount, read_commit, write_commit
 from lake.errors import NewerDocumentError
 from lake.layout import commit_key, lake_key, quarantine_key, result_key
-from lake.ledger import CommitReference, ManifestRow, State
+from lake.ledger import CommitReference, ManifestRow, PublishedObjects, PublishedTotals, State
+from lake.ledger.published_totals import digest_objects
 from lake.publish import complete_all, roll_back, roll_forward
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.uploads import upload
@@ -56,6 +57,22 @@ def test_nothing_is_visible_before_the_publish_and_everything_after(world: World
     result = json.loads(world.raw_s3.get_object(Bucket="control", Key=result_key(row.id, 1))["Body"].read())
     assert (result["rows"], result["rejects"], result["blank_lines"], result["failed_files"]) == (10, 1, 1, 0)
     assert [item["key"] for item in result["files"]] == [item.key for item in document.objects]
+
+
+def test_the_row_has_the_totals_and_a_digest_of_the_objects_as_they_are_listed(world: World) -> None:
+    # Given, When
+    row, _ = publishing(world)
+    roll(world, row)
+    # Then
+    after = world.row(row.id).published
+    assert after is not None
+    assert after.totals == PublishedTotals(10, {"not JSON": 1}, 0, listed(world, "lake"), listed(world, "quarantine"))
+    assert (after.totals.lake.count, after.totals.lake.bytes) == (2, sum(map(len, BODIES)))
+
+
+def listed(world: World, bucket: str) -> PublishedObjects:
+    found = world.raw_s3.list_objects_v2(Bucket=bucket)["Contents"]
+    return digest_objects((item["Key"], item["Size"], item["ETag"].strip('"')) for item in found)
 
 
 def test_a_repeated_publish_changes_nothing(world: World) -> None:

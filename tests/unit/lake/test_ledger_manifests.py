@@ -10,7 +10,7 @@ from lake.errors import InvalidInputError, LeaseLostError
 from lake.ledger import Published, State
 from lake.ledger.manifest_row import MAX_EARLIER_OWNERS
 from lake.manifest import Lane, Manifest
-from tests.unit.lake.transitions import DOCUMENT, claim, fail, force, row_in_state, supersede
+from tests.unit.lake.transitions import DOCUMENT, TOTALS, claim, fail, force, row_in_state, supersede
 from tests.unit.lake.world import LEASE, World
 
 
@@ -69,13 +69,13 @@ def test_force_begins_the_next_generation_in_the_batch_lane_and_keeps_what_is_pu
     # Given: a stream manifest that is DONE
     row = world.queued("a.json", lane=Lane.STREAM)
     world.ledger.manifests.commit(world.claimed(row), DOCUMENT, world.now)
-    world.ledger.manifests.finish(world.row(row.id), world.now)
+    world.ledger.manifests.finish(world.row(row.id), TOTALS, world.now)
     # When
     assert force(world, world.row(row.id))
     # Then
     after = world.row(row.id)
     assert (after.state, after.lane, after.generation, after.attempt, after.tries) == ("QUEUED", "batch", 2, 1, 0)
-    assert after.published == Published(1, DOCUMENT)
+    assert after.published == Published(1, DOCUMENT, TOTALS)
     assert after.document is None
     assert world.claimed(after).row.tries == 1
 
@@ -92,7 +92,20 @@ def test_published_survives_a_reprocess_that_fails(world: World) -> None:
     row = row_in_state(world, "DONE")
     force(world, row)
     fail(world, world.row(row.id))
-    assert world.row(row.id).published == Published(1, DOCUMENT)
+    assert world.row(row.id).published == Published(1, DOCUMENT, TOTALS)
+
+
+def test_totals_that_an_older_version_left_behind_are_not_those_of_its_generation(world: World) -> None:
+    # Given: a generation with totals, and the next one, published by a version that does not write them
+    row = row_in_state(world, "DONE")
+    force(world, row)
+    world.ledger.manifests.commit(world.claimed(world.row(row.id)), DOCUMENT, world.now)
+    world.ledger.manifests.finish(world.row(row.id), TOTALS, world.now)
+    key = {"pk": f"manifest#{row.id}", "sk": "manifest"}
+    update = {"UpdateExpression": "SET published_totals.generation = :g", "ExpressionAttributeValues": {":g": 1}}
+    world.dynamodb.update_item(TableName="ledger", Key=key, **update)
+    # Then
+    assert world.row(row.id).published == Published(2, DOCUMENT, None)
 
 
 def test_supersede_is_all_or_nothing(world: World) -> None:

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 
 from lake.errors import InvalidInputError, LeaseLostError
-from lake.ledger import Claim, CommitReference, ManifestRow, State
+from lake.ledger import Claim, CommitReference, ManifestRow, PublishedTotals, State
+from lake.ledger.published_totals import NO_OBJECTS, PublishedObjects
 from tests.unit.lake.world import LEASE, World
 
 DOCUMENT = CommitReference("commits/c.json", "0" * 64)
+TOTALS = PublishedTotals(10, {"not JSON": 2}, 1, PublishedObjects(1, 100, "0" * 64), NO_OBJECTS)
 STATES = ("QUEUED", "RUNNING", "EXPIRED", "PUBLISHING", "DONE", "FAILED", "FAILED PUBLISH", "SUPERSEDED", "ABANDONED")
 
 
@@ -27,7 +29,7 @@ def row_in_state(world: World, state: str) -> ManifestRow:
         if state in ("PUBLISHING", "DONE", "FAILED PUBLISH"):
             manifests.commit(claim, DOCUMENT, world.now)
         if state == "DONE":
-            manifests.finish(world.row(row.id), world.now)
+            manifests.finish(world.row(row.id), TOTALS, world.now)
         if state == "FAILED PUBLISH":
             manifests.fail(world.row(row.id), "because", world.now)
     return world.row(row.id)
@@ -58,7 +60,7 @@ def renew(world: World, row: ManifestRow) -> bool:
 
 
 def finish(world: World, row: ManifestRow) -> bool:
-    return world.ledger.manifests.finish(row, world.now)
+    return world.ledger.manifests.finish(row, TOTALS, world.now)
 
 
 def fail(world: World, row: ManifestRow) -> bool:

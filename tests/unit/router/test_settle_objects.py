@@ -68,10 +68,34 @@ def test_an_object_with_other_bytes_of_the_same_size_is_found(deployment: Deploy
     assert damage["problem"] == "was replaced after it was published"
 
 
-def test_without_its_result_document_keys_and_sizes_are_compared(deployment: Deployment, row: ManifestRow) -> None:
+def test_a_row_without_totals_is_settled_by_its_documents(deployment: Deployment, row: ManifestRow) -> None:
+    # Given: a manifest that an earlier version has published
+    as_an_earlier_version(deployment, row)
+    # Then
+    result = settled(deployment)
+    assert [result[name] for name in ("verdict", "rows", "rejects")] == ["SUCCEEDED_WITH_QUARANTINE", 10, 2]
+    # And an object that was replaced is found by the ETag of its result document
+    (key,) = deployment.keys("lake")
+    body = deployment.raw_s3.get_object(Bucket="lake", Key=key)["Body"].read()
+    deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=body[::-1])
+    assert settled(deployment)["damagedObjects"] == 1
+
+
+def test_without_totals_and_result_document_keys_and_sizes_are_compared(
+    deployment: Deployment, row: ManifestRow
+) -> None:
+    as_an_earlier_version(deployment, row)
     (result,) = deployment.keys("control", "results/")
     deployment.raw_s3.delete_object(Bucket="control", Key=result)
     assert settled(deployment)["damagedObjects"] == 0
+    (key,) = deployment.keys("lake")
+    deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=b"short")
+    assert settled(deployment)["damagedObjects"] == 1
+
+
+def as_an_earlier_version(deployment: Deployment, row: ManifestRow) -> None:
+    key = {"pk": f"manifest#{row.id}", "sk": "manifest"}
+    deployment.dynamodb.update_item(TableName="ledger", Key=key, UpdateExpression="REMOVE published_totals")
 
 
 def test_a_commit_document_that_is_gone_is_a_finding_and_not_an_error(deployment: Deployment, row: ManifestRow) -> None:
@@ -95,28 +119,27 @@ def test_while_a_manifest_is_open_the_objects_are_not_listed(deployment: Deploym
     assert (settled(deployment)["verdict"], settled(deployment)["damagedObjects"]) == ("OPEN", 0)
 
 
+@pytest.mark.parametrize("read", ["get_many", "get"])
 def test_what_is_converted_again_meanwhile_is_left_to_its_own_execution(
-    deployment: Deployment, row: ManifestRow, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, row: ManifestRow, monkeypatch: pytest.MonkeyPatch, read: str
 ) -> None:
-    # Given: a manifest that a person forces after settle has read its row, and whose objects are gone
+    # Given: a manifest whose objects are gone, and that a person forces after the listing, or after the comparison
     for bucket in ("lake", "quarantine"):
         for key in deployment.keys(bucket):
             deployment.raw_s3.delete_object(Bucket=bucket, Key=key)
-    manifests = deployment.ledger.manifests
-    get, before = manifests.get, deployment.row(row.id)
-    reads: list[str] = []
+    manifests, before = deployment.ledger.manifests, deployment.row(row.id)
+    original, calls = getattr(manifests, read), []
 
-    def read(manifest: str) -> ManifestRow | None:
-        reads.append(manifest)
-        if len(reads) == 1:
-            return before
-        if len(reads) == 2:
+    def reading(_: object, argument: Any) -> Any:
+        calls.append(argument)
+        if len(calls) == {"get_many": 2, "get": 1}[read]:
             manifests.force(before, deployment.now)
-        return get(manifest)
+        return original(argument)
 
-    monkeypatch.setattr(type(manifests), "get", lambda _, manifest: read(manifest))
+    monkeypatch.setattr(type(manifests), read, reading)
     # Then
     assert settled(deployment)["damagedObjects"] == 0
+    assert calls
 
 
 def test_a_long_list_of_findings_is_counted_and_its_first_ones_are_named(deployment: Deployment) -> None:

@@ -5,14 +5,31 @@ from datetime import timedelta
 
 import pytest
 
-from lake.ledger import ManifestRow, State
+from lake.ledger import ManifestRow, PublishedTotals, State
+from lake.ledger.published_totals import NO_OBJECTS
 from lake.manifest import Lane
-from router.settle.published import DamagedObject, PublishedManifest
-from router.settle.verdict import judge, should_notify
+from router.settle.published import MAX_NAMED_OBJECTS, Damage, DamagedObject
+from router.settle.tally import MAX_NAMED_MANIFESTS, Tally
+from router.settle.verdict import MAX_QUOTED_CHARACTERS, Verdict, judge, should_notify
 from tests.unit.lake.world import LEASE, MORNING, PARTITION
 
 ROW = ManifestRow("m", State.DONE, Lane.BATCH, PARTITION, "", 1, 1, changed_at=MORNING.isoformat())
 LEASED = int((MORNING + LEASE).timestamp() * 1000)
+
+
+def judged(rows: list[ManifestRow], totals: PublishedTotals | None = None, *damage: Damage) -> Verdict:
+    tally = Tally(MORNING)
+    for row in rows:
+        tally.add(row)
+    if totals is not None:
+        tally.add_totals(totals)
+    for found in damage:
+        tally.add_damage(found)
+    return judge(tally)
+
+
+def counts(rows: int, rejects: int, failed_files: int) -> PublishedTotals:
+    return PublishedTotals(rows, {"not JSON": rejects} if rejects else {}, failed_files, NO_OBJECTS, NO_OBJECTS)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +55,7 @@ LEASED = int((MORNING + LEASE).timestamp() * 1000)
     ],
 )
 def test_the_verdict_follows_the_ledger(rows: list[ManifestRow], outcome: str, message: str) -> None:
-    verdict = judge(rows, [], MORNING)
+    verdict = judged(rows)
     assert verdict.outcome == outcome
     assert verdict.message.startswith(message)
 
@@ -57,14 +74,14 @@ def test_the_verdict_follows_the_ledger(rows: list[ManifestRow], outcome: str, m
     ],
 )
 def test_what_is_in_the_quarantine_is_in_the_outcome(rejects: int, failed_files: int, quarantine: str) -> None:
-    verdict = judge([ROW], [PublishedManifest(3, rejects, failed_files)], MORNING)
+    verdict = judged([ROW], counts(3, rejects, failed_files))
     assert verdict.outcome == "SUCCEEDED_WITH_QUARANTINE"
     assert verdict.message == f"all 1 manifests are done: 3 rows; {quarantine}"
 
 
 def test_what_is_in_the_quarantine_does_not_hide_a_failure() -> None:
     rows = [ROW, replace(ROW, state=State.FAILED, reason="gone")]
-    verdict = judge(rows, [PublishedManifest(3, 2, 1)], MORNING)
+    verdict = judged(rows, counts(3, 2, 1))
     assert verdict.outcome == "FAILED"
     assert verdict.message.startswith("1 manifests failed (first: m, gone); 2 lines could not become a row")
 
@@ -84,17 +101,17 @@ def test_what_is_in_the_quarantine_does_not_hide_a_failure() -> None:
 def test_the_setting_decides_who_hears_of_the_quarantine(
     rejects: int, failed_files: int, setting: str, notified: bool
 ) -> None:
-    verdict = judge([ROW], [PublishedManifest(3, rejects, failed_files)], MORNING)
+    verdict = judged([ROW], counts(3, rejects, failed_files))
     assert should_notify(verdict, setting) is notified
 
 
 @pytest.mark.parametrize("setting", ["never", "files", "lines"])
 def test_every_failure_reaches_a_person(setting: str) -> None:
-    failed = judge([replace(ROW, state=State.FAILED)], [], MORNING)
-    still_open = judge([replace(ROW, state=State.PUBLISHING)], [], MORNING)
+    failed = judged([replace(ROW, state=State.FAILED)])
+    still_open = judged([replace(ROW, state=State.PUBLISHING)])
     assert should_notify(failed, setting)
     assert should_notify(still_open, setting)
-    assert not should_notify(judge([], [], MORNING), setting)
+    assert not should_notify(judged([]), setting)
 
 
 def test_the_reason_that_names_a_missing_permission_is_quoted_first() -> None:
@@ -103,16 +120,30 @@ def test_the_reason_that_names_a_missing_permission_is_quoted_first() -> None:
     waiting = replace(ROW, state=State.QUEUED)
     rows = [waiting, replace(waiting, reason="lease expired"), replace(waiting, id="d", reason=denied)]
     # Then
-    message = judge(rows, [], MORNING).message
+    message = judged(rows).message
     assert message.startswith(f"3 manifests are not done (first: d, QUEUED, {denied}): ")
 
 
 def test_a_damaged_object_fails_a_verdict_whose_manifests_are_all_done() -> None:
     # Given
     lost = DamagedObject("m", "s3://lake/a.parquet", "is missing")
-    published = [PublishedManifest(3, 2, 1, damaged_objects=2, damaged=(lost,))]
     # When
-    verdict = judge([ROW], published, MORNING)
+    verdict = judged([ROW], counts(3, 2, 1), Damage(2, (lost,)))
     # Then
     assert (verdict.outcome, verdict.damaged_objects) == ("FAILED", 2)
     assert verdict.message.startswith("2 published objects are damaged (first: s3://lake/a.parquet is missing): ")
+
+
+def test_a_verdict_has_one_size_whatever_the_night_has_come_to() -> None:
+    # Given: a night of which everything has failed, and every object was deleted
+    rows = [replace(ROW, id=f"m{number}", state=State.FAILED, reason="x" * 5000) for number in range(1000)]
+    lost = Damage(30, tuple(DamagedObject("m", f"s3://lake/{number}", "is missing") for number in range(20)))
+    tally = Tally(MORNING)
+    # When
+    for row in rows:
+        tally.add(row)
+        tally.add_damage(lost)
+    # Then
+    assert (tally.failed, len(tally.not_done)) == (1000, MAX_NAMED_MANIFESTS)
+    assert (tally.damaged_objects, len(tally.damaged)) == (30_000, MAX_NAMED_OBJECTS)
+    assert len(judge(tally).message) < 2 * MAX_QUOTED_CHARACTERS

@@ -11,6 +11,7 @@ from lake.manifest import Lane, read_manifest
 from router.ownership import RoutedArrival, take_ownership
 from router.promote import move
 from tests.unit.lake.faults import Crash
+from tests.unit.lake.transitions import TOTALS
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.promote.promoting import ask, counts, live, owned, pointed
@@ -120,7 +121,7 @@ def _publishing(deployment: Deployment, row: ManifestRow) -> None:
 
 def _done(deployment: Deployment, row: ManifestRow) -> None:
     _publishing(deployment, row)
-    deployment.ledger.manifests.finish(deployment.row(row.id), deployment.now)
+    deployment.ledger.manifests.finish(deployment.row(row.id), TOTALS, deployment.now)
 
 
 def _failed(deployment: Deployment, row: ManifestRow) -> None:

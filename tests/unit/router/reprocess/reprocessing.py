@@ -7,7 +7,7 @@ from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id, write_
 from lake.partition import Partition
 from router.ownership import RoutedArrival, take_ownership
 from router.reprocess.handler import reprocess
-from tests.unit.lake.transitions import DOCUMENT
+from tests.unit.lake.transitions import DOCUMENT, TOTALS
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment
 
@@ -51,7 +51,7 @@ def convert(deployment: Deployment, manifest: str, *, unreadable: bool = False) 
         manifests.release(claim.row, "1 file cannot be read", deployment.now, "exclusions/e.json")
         claim = deployment.claimed(deployment.row(manifest))
     manifests.commit(claim, DOCUMENT, deployment.now)
-    assert manifests.finish(deployment.row(manifest), deployment.now)
+    assert manifests.finish(deployment.row(manifest), TOTALS, deployment.now)
     deployment.faults.writes.clear()
 
 

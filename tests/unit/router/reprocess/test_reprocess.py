@@ -11,7 +11,7 @@ from lake.manifest import Lane
 from router.plan.handler import plan
 from router.reprocess import handler as handler_module
 from tests.unit.lake.faults import Crash
-from tests.unit.lake.transitions import DOCUMENT
+from tests.unit.lake.transitions import DOCUMENT, TOTALS
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.reprocess.reprocessing import (
     ask,
@@ -73,7 +73,7 @@ def test_a_manifest_with_unreadable_files_is_queued_and_one_without_is_not(deplo
     # Then: its next generation reads every file again, and what it has published stays
     assert counts(answer) == {"queued": 1, "converted": 1, "files": 2}
     row = deployment.row(partial)
-    assert (row.state, row.exclusions, row.published) == ("QUEUED", None, Published(1, DOCUMENT))
+    assert (row.state, row.exclusions, row.published) == ("QUEUED", None, Published(1, DOCUMENT, TOTALS))
     assert "files of it could not be read" in answer["messages"][0]
     assert "pass all to convert it again" in answer["messages"][1]
 

@@ -1,0 +1,91 @@
+"""What the rows of an execution add up to: counts, and the few rows and objects that the verdict names. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from lake.ledger import State
+from router.settle.published import MAX_NAMED_OBJECTS
+
+if TYPE_CHECKING:
+    from lake.ledger import ManifestRow, PublishedTotals
+    from router.settle.published import Damage, DamagedObject
+
+PUBLISHER_PRESUMED_DEAD_AFTER = timedelta(minutes=10)
+"""A manifest that has been PUBLISHING for longer is not being worked on: the next claim, plan or sweep finishes it."""
+PERMISSION = re.compile(r"\b(?:dynamodb|glue|kms|s3):[A-Z]\w+")
+"""An IAM action, as the reason of a manifest names the one that is missing."""
+MAX_NAMED_MANIFESTS = 100
+"""Maximum number of manifests that are not DONE that a verdict document names; all of them are counted."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """Its size does not depend on the number of rows."""
+
+    now: datetime
+    """Aware."""
+    done: int = 0
+    failed: int = 0
+    open: int = 0
+    worked_on: int = 0
+    rows: int = 0
+    """Published rows of the DONE manifests."""
+    rejects: Counter[str] = field(default_factory=Counter)
+    """Quarantined lines by reason."""
+    failed_files: int = 0
+    damaged_objects: int = 0
+    damaged: list[DamagedObject] = field(default_factory=list)
+    """The first ``MAX_NAMED_OBJECTS``."""
+    not_done: list[ManifestRow] = field(default_factory=list)
+    """The first ``MAX_NAMED_MANIFESTS``."""
+    first_failed: ManifestRow | None = None
+    first_open: ManifestRow | None = None
+    """A missing permission stops every manifest of a run, so a reason that names one comes before all others."""
+
+    def add(self, row: ManifestRow) -> None:
+        """Add the current row of a manifest."""
+        if row.state == State.DONE:
+            self.done += 1
+            return
+        if len(self.not_done) < MAX_NAMED_MANIFESTS:
+            self.not_done.append(row)
+        if row.state == State.FAILED:
+            self.failed += 1
+            self.first_failed = self.first_failed or row
+        if row.open:
+            self.open += 1
+            self.worked_on += is_worked_on(row, self.now)
+            if self.first_open is None or _order_of_reason(row) < _order_of_reason(self.first_open):
+                self.first_open = row
+
+    def add_totals(self, totals: PublishedTotals) -> None:
+        """Add what a DONE manifest has published."""
+        self.rows += totals.rows
+        self.rejects.update(totals.rejects)
+        self.failed_files += totals.failed_files
+
+    def add_damage(self, damage: Damage) -> None:
+        """Add damaged objects of a DONE manifest."""
+        self.damaged_objects += damage.objects
+        self.damaged += damage.named[: MAX_NAMED_OBJECTS - len(self.damaged)]
+
+
+def is_worked_on(row: ManifestRow, now: datetime) -> bool:
+    """Whether a process may be working on it: a live lease, or a publish that began recently."""
+    if row.has_live_lease(now):
+        return True
+    return (
+        row.state == State.PUBLISHING and now - datetime.fromisoformat(row.changed_at) < PUBLISHER_PRESUMED_DEAD_AFTER
+    )
+
+
+def _order_of_reason(row: ManifestRow) -> int:
+    """0 if the reason names a permission, 1 for any other reason, 2 without a reason."""
+    if row.reason is None:
+        return 2
+    return 0 if PERMISSION.search(row.reason) else 1

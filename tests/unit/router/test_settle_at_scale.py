@@ -1,0 +1,152 @@
+"""settle of a large night: requests follow the objects, 1,000 to a request; memory does not hold the rows."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lake.ledger.published_totals import digest_objects
+from lake.manifest import new_manifest_id
+from router import plan_rows
+from router.settle.object_check import list_digests
+from tests.model.fake_s3 import FakeS3
+from tests.unit.lake.world import MORNING
+from tests.unit.router.settling import done, settled
+
+if TYPE_CHECKING:
+    import pytest
+
+    from tests.unit.router.conftest import Deployment
+
+FOLDER = "orders/date=2026-11-20/hour=09/"
+
+
+def published_night(deployment: Deployment, manifests: int) -> None:
+    """A planned execution: manifests of one hour, each DONE with an object in lake and quarantine."""
+    rows = [deployment.queued(f"{number}.json") for number in range(manifests)]
+    body = json.dumps({"manifestIds": [row.id for row in rows]}).encode()
+    deployment.raw_s3.put_object(Bucket="control", Key="plans/overnight/plan.json", Body=body)
+    for row in rows:
+        done(deployment, row, 10, 2)
+
+
+def requests_of_settle(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    call = deployment.faults.call
+
+    def counted(name: str, method: Any, kwargs: dict[str, Any]) -> Any:
+        counts[name] += 1
+        return call(name, method, kwargs)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(deployment.faults, "call", counted)
+        assert settled(deployment)["verdict"] == "SUCCEEDED_WITH_QUARANTINE"
+    return counts
+
+
+def test_the_requests_do_not_grow_with_the_manifests_of_an_hour(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given, When
+    published_night(deployment, 12)
+    counts = requests_of_settle(deployment, monkeypatch)
+    # Then: one page of rows, one page of each bucket, and the only document that is read is the plan
+    assert counts["batch_get_item"] == 1
+    assert counts["get_item"] == 0
+    assert counts["list_objects_v2"] == len(("lake", "quarantine", "commits"))
+    assert counts["get_object"] == 1
+
+
+def test_only_the_documents_of_a_manifest_with_other_objects_are_read(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given: a person's copy next to the objects of one manifest
+    published_night(deployment, 5)
+    prefix = deployment.keys("lake")[2].rsplit("-", 1)[0]
+    deployment.raw_s3.put_object(Bucket="lake", Key=f"{prefix}-copy.parquet", Body=b"")
+    # When, Then
+    assert requests_of_settle(deployment, monkeypatch)["get_object"] == 1 + len(("commit", "result"))
+
+
+def test_the_rows_of_a_plan_are_read_as_they_are_used(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given: a plan of three pages
+    monkeypatch.setattr(plan_rows, "PAGE_ROWS", 2)
+    ids = [deployment.queued(f"{number}.json").id for number in range(6)]
+    manifests = deployment.ledger.manifests
+    read, asked = manifests.get_many, []
+
+    def reading(_: object, batch: list[str]) -> Any:
+        asked.extend(batch)
+        return read(batch)
+
+    monkeypatch.setattr(type(manifests), "get_many", reading)
+    # When
+    pages = plan_rows.current_row_pages(deployment.services, ids)
+    # Then: no more of it is in memory than the page that is used
+    for number in (1, 2, 3):
+        assert [row.id for row in next(pages)] == ids[2 * number - 2 : 2 * number]
+        assert asked == ids[: 2 * number]
+    assert next(pages, None) is None
+
+
+def test_the_plan_of_the_largest_night_is_a_few_megabytes() -> None:
+    # Given: the ids of 100,000 manifests, as plan writes them
+    body = json.dumps({"manifestIds": [new_manifest_id(MORNING) for _ in range(100_000)]})
+    tracemalloc.start()
+    ids = json.loads(body)["manifestIds"]
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # Then: settle holds the list, and what it keeps of each DONE manifest
+    assert len(ids) == 100_000
+    assert size < 16 << 20
+
+
+@given(
+    listed=st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 30)), unique=True),
+    expected=st.sets(st.sampled_from("abcdx")),
+    page=st.integers(1, 4),
+)
+def test_a_digest_is_that_of_the_objects_under_its_prefix_whatever_lies_between(
+    listed: list[tuple[str, int]], expected: set[str], page: int
+) -> None:
+    # Given: objects of manifests and of others in one folder, listed in small pages
+    s3 = FakeS3(MORNING)
+    s3.PAGE_SIZE = page
+    s3.create_bucket(Bucket="lake")
+    keys = [f"{FOLDER}{manifest}-g1-{number:05d}.parquet" for manifest, number in listed]
+    for key in keys:
+        s3.put_object(Bucket="lake", Key=key, Body=key.encode())
+    prefixes = sorted(f"{FOLDER}{manifest}-g1-" for manifest in expected)
+    # When
+    found = list_digests(s3, "lake", FOLDER, prefixes)  # type: ignore[arg-type]
+    # Then
+    objects = s3.buckets["lake"]
+    assert found == [
+        digest_objects((key, len(objects[key].body), objects[key].etag) for key in keys if key.startswith(prefix))
+        for prefix in prefixes
+    ]
+
+
+def test_the_listing_leaps_over_what_no_manifest_of_the_night_has_written() -> None:
+    # Given: a folder of three pages, of which the manifest's objects are on the last one
+    s3 = FakeS3(MORNING)
+    s3.PAGE_SIZE = 10
+    s3.create_bucket(Bucket="lake")
+    for number in range(30):
+        s3.put_object(Bucket="lake", Key=f"{FOLDER}a-g1-{number:05d}.parquet", Body=b"")
+    s3.put_object(Bucket="lake", Key=f"{FOLDER}b-g1-00000.parquet", Body=b"")
+    pages, list_page = [], s3.list_objects_v2
+
+    def counted(**request: Any) -> Any:
+        pages.append(request)
+        return list_page(**request)
+
+    s3.list_objects_v2 = counted  # type: ignore[method-assign]
+    # When, Then
+    (found,) = list_digests(s3, "lake", FOLDER, [f"{FOLDER}b-g1-"])  # type: ignore[arg-type]
+    assert (found.count, len(pages)) == (1, 1)
