@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from botocore.exceptions import ClientError
 
 from lake.faults import CANCELLED, CONDITION_REASONS, cancellation_reasons, error_code
+from lake.ledger.batch_reads import read_batch
 from lake.ledger.conflicts import repeat_conflicts
 
 if TYPE_CHECKING:
@@ -75,6 +76,12 @@ class LedgerTable:
         answer = self._client.get_item(TableName=self.name, Key=key.item(), ConsistentRead=True)
         item = answer.get("Item")
         return None if item is None else _plain(item)
+
+    def get_many(self, keys: Sequence[Key]) -> list[dict[str, Any] | None]:
+        """The items by strongly consistent reads, in the order of at most ``MAX_BATCH_KEYS`` different keys."""
+        read = read_batch(self._client, self.name, [key.item() for key in keys], self._wait)
+        found = {(item["pk"], item["sk"]): item for item in map(_plain, read)}
+        return [found.get((key.pk, key.sk)) for key in keys]
 
     def put(self, key: Key, attributes: Mapping[str, Any], conditions: Sequence[Condition]) -> None:
         """Put an item; attributes that are None are left out. Raises ``RefusedError``."""

@@ -8,6 +8,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from lake.ledger.batch_reads import MAX_BATCH_KEYS
+
 Item = dict[str, Any]
 COMPARISON = re.compile(r"(#\w+) (=|>|<) (:\w+)")
 SIZE = re.compile(r"size\((#\w+)\) = (:\w+)")
@@ -39,6 +41,13 @@ class FakeDynamoDB:
         assert ConsistentRead
         item = self.items.get((Key["pk"], Key["sk"]))
         return {} if item is None else {"Item": dict(item)}
+
+    def batch_get_item(self, *, RequestItems: dict[str, Item]) -> Item:
+        ((table, request),) = RequestItems.items()
+        assert request["ConsistentRead"]
+        assert 0 < len(request["Keys"]) <= MAX_BATCH_KEYS
+        found = [self.get_item(TableName=table, Key=key, ConsistentRead=True) for key in request["Keys"]]
+        return {"Responses": {table: [answer["Item"] for answer in found if answer]}, "UnprocessedKeys": {}}
 
     def put_item(self, **request: Any) -> Item:
         self._check(request["Item"], request)

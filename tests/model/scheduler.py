@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MAX_STEPS = 3000
 """More requests than any history needs: an actor that sends more is in an endless loop."""
-READS = frozenset({"get_item", "query", "get_object", "head_object", "get_job_run", "get_job_runs"})
+READS = frozenset({"get_item", "batch_get_item", "query", "get_object", "head_object", "get_job_run", "get_job_runs"})
 CRASH, LOSE_REQUEST, LOSE_RESPONSE, REPEAT = "crash", "lose_request", "lose_response", "repeat"
 REFUSE, LATE, LATE_SOON, REPEAT_LATE = "refuse", "late", "late_soon", "repeat_late"
 NEXT_THREAD = "next_thread"

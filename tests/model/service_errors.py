@@ -30,7 +30,7 @@ GLUE_ERRORS = (("OperationTimeoutException", 400), ("InternalServiceException", 
 CONFLICT = ("TransactionConflictException", 400)
 """A write while a transaction is under way for the same item."""
 ITEM_WRITES = frozenset({"put_item", "update_item"})
-ITEM_READS = frozenset({"get_item", "query"})
+ITEM_READS = frozenset({"get_item", "batch_get_item", "query"})
 TRANSACTION = "transact_write_items"
 JOB_RUN_OPERATIONS = frozenset({"get_job_run", "get_job_runs", "start_job_run", "batch_stop_job_run"})
 
