@@ -33,6 +33,10 @@ class Grants:
         """Read single rows of the ledger, consistently."""
         allow(role, ("dynamodb:GetItem",), [self.storage.ledger.table_arn])
 
+    def read_many_rows(self, role: iam.Role) -> None:
+        """Read many rows of the ledger by one request, consistently."""
+        allow(role, ("dynamodb:BatchGetItem",), [self.storage.ledger.table_arn])
+
     def list_rows(self, role: iam.Role) -> None:
         """List the rows of one partition key of the ledger: all datasets, or all versions of a key. No Scan."""
         allow(role, ("dynamodb:Query",), [self.storage.ledger.table_arn])

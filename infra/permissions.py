@@ -59,6 +59,7 @@ def _route(grants: Grants, role: iam.Role) -> None:
 
 def _plan(grants: Grants, role: iam.Role) -> None:
     grants.read_rows(role)
+    grants.read_many_rows(role)
     grants.list_rows(role)
     grants.list_open_manifests(role)
     grants.create_rows(role)
@@ -70,6 +71,7 @@ def _plan(grants: Grants, role: iam.Role) -> None:
 
 def _backfill(grants: Grants, role: iam.Role) -> None:
     grants.read_rows(role)
+    grants.read_many_rows(role)
     grants.list_rows(role)
     grants.create_rows(role)
     grants.find_dataset(role)
@@ -94,6 +96,7 @@ def _settle(grants: Grants, role: iam.Role) -> None:
 
 def _sweep(grants: Grants, role: iam.Role) -> None:
     grants.read_rows(role)
+    grants.read_many_rows(role)
     grants.list_rows(role)
     grants.list_open_manifests(role)
     grants.create_rows(role)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from local.cloud import LocalCloud
 
 FILES = 40
+KNOWN_FILES = 300
 SETTINGS = Settings(
     "load",
     datasets=(DatasetRule("orders", "orders/"),),
@@ -161,7 +162,7 @@ def test_files_found_by_the_sweep_cost_what_events_cost(world: World) -> None:
     with counted_requests() as counts:
         world.sweep()
     check_limits(counts, {"write units": 4, "PutObject": 3, "ListObjectVersions": 1, "Query": 14}, FILES)
-    assert counts["GetItem"] <= FILES + 2
+    check_limits(counts, {"GetItem": 2, "BatchGetItem": 1})
     world.advance(hours=3)
     with counted_requests() as counts:
         world.sweep()
@@ -175,11 +176,30 @@ def test_files_found_by_a_backfill_cost_what_events_cost(world: World) -> None:
     request = {"dataset": "orders", "from": "2000-01-01", "to": "2100-01-01"}
     event = {"action": "find", "request": request, "token": None}
 
-    # When a backfill lists them, Then each costs one write unit, and one read when it is repeated
-    for fixed, files in ((4, FILES), (0, 0)):
+    # When a backfill lists them, Then each costs one write unit, and a share of two reads when it is repeated
+    for fixed, files, batches in ((4, FILES, 1), (0, 0, 2)):
         with counted_requests() as counts:
             found = world.run("backfill", lambda _: backfill(event, world.router()))
         assert found is not None
         assert found["found"] == FILES
         check_limits(counts, {"write units": fixed, "PutObject": 2, "ListObjectVersions": 1}, files)
-        assert counts["GetItem"] <= FILES + 2
+        check_limits(counts, {"GetItem": 2, "BatchGetItem": batches})
+
+
+def test_a_known_object_costs_a_sweep_a_fiftieth_of_a_request_and_no_write(world: World) -> None:
+    # Given many objects, each with an owner, a third of them with one of their own
+    arrive(world, "orders", KNOWN_FILES // 3 * 2)
+    route(world)
+    for number in range(KNOWN_FILES // 3):
+        arrive(world, f"orders/alone/{number}", 1)
+        route(world)
+    listing = {"ListObjectVersions": 1, "Query": 14}
+
+    # When a sweep lists them
+    world.advance(hours=3)
+    with counted_requests() as counts:
+        world.sweep()
+
+    # Then it reads the rows of a hundred at a time, and those of their owners
+    check_limits(counts, {**listing, "BatchGetItem": KNOWN_FILES // 50, "GetItem": 0, "write units": 0})
+    check_limits(counts, {"PutObject": 1, "PutItem": 0, "DeleteObject": 0})
