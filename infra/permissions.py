@@ -111,6 +111,7 @@ def _sweep(grants: Grants, role: iam.Role) -> None:
 
 def _catalog(grants: Grants, role: iam.Role) -> None:
     grants.read_rows(role)
+    grants.read_many_rows(role)
     grants.list_rows(role)
     grants.change_rows(role)
     grants.maintain_tables(role)

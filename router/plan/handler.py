@@ -65,8 +65,7 @@ def plan(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
 
 def _result(services: Services, execution: str, runs: Sequence[PlannedRun]) -> dict[str, Any]:
     bucket = services.resources.control_bucket
-    measured = {row.name: row.bytes_per_second for row in services.ledger.datasets.all()}
-    speeds = {name: speed for name, speed in measured.items() if speed}
+    speeds = services.ledger.datasets.speeds()
     return {
         "execution": execution,
         "index": {"bucket": bucket, "key": plan_index_key(execution)},
@@ -74,7 +73,7 @@ def _result(services: Services, execution: str, runs: Sequence[PlannedRun]) -> d
         "manifests": sum(len(run.manifests) for run in runs),
         "files": sum(run.files for run in runs),
         "bytes": sum(run.bytes for run in runs),
-        "maxConcurrency": services.settings.batch.max_runs,
+        "maxConcurrency": services.settings.max_overnight_runs,
         "summary": f"s3://{bucket}/{plan_summary_key(execution)}",
         "forecast": asdict(forecast(runs, services.settings, speeds, services.clock())),
     }
