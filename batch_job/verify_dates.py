@@ -130,7 +130,7 @@ class DateCheck:
         """Write the document; True: everything in the share was compared, and nothing differs."""
         services = self.context.services
         begun_at = self.context.clock()
-        names = named_datasets(services.settings.datasets) | {row.name for row in services.ledger.datasets.all()}
+        names = named_datasets(services.settings.datasets) | set(services.ledger.datasets.names())
         reports = {name: self._check_dataset(name) for name in sorted(names)}
         body = {
             "date": self.date,

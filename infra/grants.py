@@ -124,8 +124,8 @@ class Grants:
         allow(role, ("s3:ListBucket",), [self.storage.input.bucket_arn])
 
     def start_stream(self, role: iam.Role) -> None:
-        """Start a run of the streaming job."""
-        allow(role, ("glue:StartJobRun",), [self.jobs.stream_arn])
+        """Start a run of the streaming job, and learn after a refusal whether one exists."""
+        allow(role, ("glue:StartJobRun", "glue:GetJobRuns"), [self.jobs.stream_arn])
 
     def watch_runs(self, role: iam.Role) -> None:
         """Read the state of a run of either job."""

@@ -59,6 +59,7 @@ def _route(grants: Grants, role: iam.Role) -> None:
 
 def _plan(grants: Grants, role: iam.Role) -> None:
     grants.read_rows(role)
+    grants.read_many_rows(role)
     grants.list_rows(role)
     grants.list_open_manifests(role)
     grants.create_rows(role)
@@ -70,6 +71,7 @@ def _plan(grants: Grants, role: iam.Role) -> None:
 
 def _backfill(grants: Grants, role: iam.Role) -> None:
     grants.read_rows(role)
+    grants.read_many_rows(role)
     grants.list_rows(role)
     grants.create_rows(role)
     grants.find_dataset(role)
@@ -96,6 +98,7 @@ def _settle(grants: Grants, role: iam.Role) -> None:
 
 def _sweep(grants: Grants, role: iam.Role) -> None:
     grants.read_rows(role)
+    grants.read_many_rows(role)
     grants.list_rows(role)
     grants.list_open_manifests(role)
     grants.create_rows(role)
@@ -110,6 +113,7 @@ def _sweep(grants: Grants, role: iam.Role) -> None:
 
 def _catalog(grants: Grants, role: iam.Role) -> None:
     grants.read_rows(role)
+    grants.read_many_rows(role)
     grants.list_rows(role)
     grants.change_rows(role)
     grants.maintain_tables(role)

@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lake.settings.workers import DPUS
-
 if TYPE_CHECKING:
     from lake.settings import Settings
 
@@ -33,9 +31,8 @@ class NeededQuota:
 
 def needed_quotas(settings: Settings) -> tuple[NeededQuota, ...]:
     """What this stage alone needs, when everything that its settings allow runs at the same time."""
-    stream, batch = settings.stream, settings.batch
     batch_runs = settings.max_batch_runs
-    dpus = stream.max_workers * DPUS[stream.worker_type] + batch_runs * batch.workers * DPUS[batch.worker_type]
+    dpus = settings.stream_dpus + batch_runs * settings.run_dpus
     return (
         NeededQuota(
             "lambda",
@@ -50,7 +47,7 @@ def needed_quotas(settings: Settings) -> tuple[NeededQuota, ...]:
             "L-5E4153CA",
             "Max concurrent job runs per account",
             batch_runs + 1,
-            "batch.max_runs, a verification (verify.share above 0), and the streaming job",
+            "batch.max_runs within quota.*, a verification (verify.share above 0), and the streaming job",
             "runs wait for a retry, and the streaming job starts later",
         ),
         NeededQuota(

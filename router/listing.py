@@ -13,7 +13,7 @@ from lake.dataset_rules import dataset_prefixes, matching_rule
 from lake.errors import InvalidInputError, OwnershipError
 from lake.manifest import Lane, ObjectVersion
 from lake.partition import Partition
-from router.ownership import OWNER_GRACE, ArrivalOutcome, RoutedArrival, take_ownership
+from router.ownership import OWNER_GRACE, ArrivalOutcome, RoutedArrival, read_arrivals, take_ownership
 from router.selection import Selection
 from router.services import PARALLEL_REQUESTS
 from router.telemetry import logger
@@ -183,7 +183,7 @@ def _record(
 ) -> ListingProgress:
     if request.dry_run:
         with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-            rows = list(pool.map(services.ledger.arrivals.get, files))
+            rows = read_arrivals(services.ledger, pool, files)
         unknown = [file for file, row in zip(files, rows, strict=True) if row is None or row.manifest is None]
         return _complete_page(progress, len(files), len(unknown), sum(file.size for file in unknown))
     routed = [

@@ -99,12 +99,12 @@ def check_dataset(dataset: object, services: Services) -> None:
     """Raise ``InvalidInputError`` for a dataset that is unknown to the settings, the ledger and the input bucket."""
     rules = services.settings.datasets
     if isinstance(dataset, str) and DATASET_NAME.fullmatch(dataset):
-        if any(rule.name == dataset for rule in rules) or services.ledger.datasets.get(dataset) is not None:
+        if any(rule.name == dataset for rule in rules) or services.ledger.datasets.is_known(dataset):
             return
         for rule in rules:
             if rule.name == FOLDER and _has_objects(services, f"{rule.prefix}{dataset}/"):
                 return
-    known = sorted(named_datasets(rules) | {row.name for row in services.ledger.datasets.all()})
+    known = sorted(named_datasets(rules) | set(services.ledger.datasets.names()))
     raise InvalidInputError(
         f"dataset = {dataset!r} is unknown: pass one of {', '.join(known)}"
         if known

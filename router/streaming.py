@@ -39,15 +39,16 @@ def ensure_running(services: Services) -> bool:
 def start_run(services: Services) -> bool:
     """Start a streaming run; False when one exists already. Raises what ``ensure_running`` raises.
 
-    The job's ``MaxConcurrentRuns`` is 1: Glue refuses a second run as a concurrent one. A refusal by the account's
-    quotas (AWS Glue endpoints and quotas) has another name: no run exists then.
+    The job's ``MaxConcurrentRuns`` is 1: Glue refuses a second run as a concurrent one. A full account is refused by
+    either error (AWS Glue API, ``StartJobRun``: "too many jobs are being run concurrently", "a resource numerical limit
+    was exceeded"), so only a live run proves that one exists.
     """
-    job = services.resources.stream_job
+    job, exceptions = services.resources.stream_job, services.glue.exceptions
     try:
         services.glue.start_job_run(JobName=job)
-    except services.glue.exceptions.ConcurrentRunsExceededException:
-        return False
-    except services.glue.exceptions.ResourceNumberLimitExceededException as error:
+    except (exceptions.ConcurrentRunsExceededException, exceptions.ResourceNumberLimitExceededException) as error:
+        if isinstance(error, exceptions.ConcurrentRunsExceededException) and live_runs(services):
+            return False
         raise TransientError(
             f"Glue has no room to start the streaming job {job} ({error}): wait until other job runs end, or raise the "
             "account's quotas of Glue job runs and DPUs"

@@ -11,6 +11,8 @@ from lake.manifest import Lane, ObjectVersion
 from lake.partition import Partition
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lake.ledger.table import LedgerTable
 
 IGNORED = "IGNORED"
@@ -85,6 +87,11 @@ class Arrivals:
         """The row of one object version, by a strongly consistent read; None: there is none."""
         item = self._table.get(arrival_key(file.bucket, file.key, file.version))
         return None if item is None else _row(item)
+
+    def get_many(self, files: Sequence[ObjectVersion]) -> list[ArrivalRow | None]:
+        """Their rows by one consistent read, in their order; at most ``MAX_BATCH_KEYS`` different object versions."""
+        items = self._table.get_many([arrival_key(file.bucket, file.key, file.version) for file in files])
+        return [None if item is None else _row(item) for item in items]
 
     def versions(self, bucket: str, key: str) -> list[ArrivalRow]:
         """The rows of all recorded versions of a key, by a strongly consistent query."""

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from lake.ledger.table import LedgerTable
 
 NUMBER = Key("dataset-count", "dataset-count")
+DATASET_NAMES = "dataset-name"
+"""Partition key of the names of all datasets."""
+
+
+def name_key(dataset: str) -> Key:
+    """Primary key of the item that says that a dataset exists."""
+    return Key(DATASET_NAMES, dataset)
 
 
 def is_admitted(table: LedgerTable, name: str, max_datasets: int, registered: Iterable[str]) -> bool:
@@ -33,7 +40,7 @@ def is_admitted(table: LedgerTable, name: str, max_datasets: int, registered: It
     key = Key("admitted-dataset", name)
     if table.get(key) is not None:
         return True
-    if table.get(Key("dataset", name)) is not None:
+    if table.get(name_key(name)) is not None:
         with suppress(RefusedError):
             table.put(key, {}, [Condition("pk", "missing")])
         return True

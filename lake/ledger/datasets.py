@@ -1,12 +1,19 @@
-"""Dataset rows: known columns, and what their conversions measured."""
+"""Dataset rows: known columns, and what their conversions measured.
+
+Each dataset has partition keys of its own, so that no number of them shares one's throughput. Its columns, which may be
+hundreds of kilobytes, are an item that changes only when a column is new; what every conversion changes is a small one.
+A third one, in a partition key of all datasets, is the name: it is written once.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from lake.ledger.batch_reads import MAX_BATCH_KEYS
 from lake.ledger.column_room import divide_by_room
-from lake.ledger.dataset_limit import is_admitted
+from lake.ledger.dataset_limit import DATASET_NAMES, is_admitted, name_key
 from lake.ledger.table import Condition, Key, RefusedError
 
 if TYPE_CHECKING:
@@ -18,6 +25,8 @@ CATALOG = Key("catalog", "catalog")
 FIRST_NAME = "a"
 AFTER_LAST_NAME = "{"
 """Names of datasets are between them: they begin with a lower case letter."""
+ROWS_PER_READ = MAX_BATCH_KEYS // 2
+"""Datasets of one read: two items of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +55,7 @@ class DatasetRow:
 
 
 class Datasets:
-    """Dataset rows: one query lists them all."""
+    """Dataset rows, and the list of their names."""
 
     def __init__(self, table: LedgerTable) -> None:
         self._table = table
@@ -59,26 +68,43 @@ class Datasets:
         return is_admitted(self._table, name, max_datasets, (other for other in self.names() if other not in named))
 
     def register(self, name: str) -> None:
-        """Create the dataset's row; idempotent."""
-        self._table.update(Key("dataset", name), add={"seen": 0})
+        """Put the name among those of all datasets; a name that is there is only read. Idempotent."""
+        if not self.is_known(name):
+            self._table.update(name_key(name), assign={"name": name})
+
+    def is_known(self, name: str) -> bool:
+        """Whether the dataset is registered, by a strongly consistent read."""
+        return self._table.get(name_key(name)) is not None
 
     def get(self, name: str) -> DatasetRow | None:
-        """The row by a strongly consistent read; None: the dataset is unknown."""
-        item = self._table.get(Key("dataset", name))
-        return None if item is None else _dataset(item)
+        """The row by strongly consistent reads; None: the dataset is unknown."""
+        columns, measured = self._table.get(_columns_key(name)), self._table.get(_measurement_key(name))
+        if columns is None and measured is None and not self.is_known(name):
+            return None
+        return _dataset(name, columns, measured)
 
     def names(self) -> Iterator[str]:
-        """Names of all known datasets, sorted; memory holds one page of their rows."""
-        return (item["sk"] for item in self._table.query("dataset"))
+        """Names of all known datasets, sorted; memory holds one page of them."""
+        return (item["sk"] for item in self._table.query(DATASET_NAMES))
 
-    def all(self) -> list[DatasetRow]:
-        """All known datasets, sorted by name."""
-        return [_dataset(item) for item in self._table.query("dataset")]
+    def speeds(self) -> dict[str, float]:
+        """Measured input bytes per second and core, of the datasets that have been converted."""
+        speeds = {}
+        for names in _batches(self.names(), MAX_BATCH_KEYS):
+            rows = self._table.get_many([_measurement_key(name) for name in names])
+            for name, row in zip(names, rows, strict=True):
+                if (speed := _dataset(name, None, row).bytes_per_second) is not None:
+                    speeds[name] = speed
+        return speeds
 
     def following(self, name: str) -> Iterator[DatasetRow]:
-        """The datasets after ``name``, sorted, page by page; empty: all of them."""
-        items = self._table.query("dataset", after=name or FIRST_NAME, before=AFTER_LAST_NAME)
-        return (_dataset(item) for item in items if item["sk"] != name)
+        """The datasets after ``name``, sorted, a few at a time; empty: all of them."""
+        items = self._table.query(DATASET_NAMES, after=name or FIRST_NAME, before=AFTER_LAST_NAME)
+        for names in _batches((item["sk"] for item in items if item["sk"] != name), ROWS_PER_READ):
+            keys = [key(dataset) for dataset in names for key in (_columns_key, _measurement_key)]
+            rows = self._table.get_many(keys)
+            for number, dataset in enumerate(names):
+                yield _dataset(dataset, rows[2 * number], rows[2 * number + 1])
 
     def catalog_position(self) -> str:
         """Name of the dataset after which ``catalog`` continues; empty: it begins from the first one."""
@@ -95,10 +121,9 @@ class Datasets:
         callers share the room: each refused write means that another caller has added a name, so the loop ends.
         """
         names = tuple(columns)
-        key = Key("dataset", name)
+        key = _columns_key(name)
         while names:
-            row = self.get(name)
-            known = () if row is None else row.columns
+            known = _columns(self._table.get(key))
             fitting, refused = divide_by_room(known, names, column_limit)
             if not fitting:
                 return refused
@@ -111,19 +136,38 @@ class Datasets:
         return ()
 
     def add_measurement(self, name: str, input_bytes: int, output_bytes: int, task_milliseconds: int) -> None:
-        """Add the measurement of one conversion: bytes, bytes, milliseconds.
+        """Add the measurement of one conversion: bytes, bytes, milliseconds; one write unit.
 
         A client's retry can add it twice: accurate enough for ratios.
         """
         amounts = {"input_bytes": input_bytes, "output_bytes": output_bytes, "task_milliseconds": task_milliseconds}
-        self._table.update(Key("dataset", name), add=amounts)
+        self._table.update(_measurement_key(name), add=amounts)
 
 
-def _dataset(item: dict[str, Any]) -> DatasetRow:
+def _columns_key(name: str) -> Key:
+    return Key(f"dataset#{name}", "columns")
+
+
+def _measurement_key(name: str) -> Key:
+    return Key(f"dataset#{name}", "measurement")
+
+
+def _columns(item: dict[str, Any] | None) -> tuple[str, ...]:
+    return () if item is None else tuple(sorted(item.get("columns", ())))
+
+
+def _dataset(name: str, columns: dict[str, Any] | None, measured: dict[str, Any] | None) -> DatasetRow:
+    measured = measured or {}
     return DatasetRow(
-        item["sk"],
-        tuple(sorted(item.get("columns", ()))),
-        item.get("input_bytes", 0),
-        item.get("output_bytes", 0),
-        item.get("task_milliseconds", 0),
+        name,
+        _columns(columns),
+        measured.get("input_bytes", 0),
+        measured.get("output_bytes", 0),
+        measured.get("task_milliseconds", 0),
     )
+
+
+def _batches(names: Iterable[str], size: int) -> Iterator[list[str]]:
+    rest = iter(names)
+    while batch := list(islice(rest, size)):
+        yield batch

@@ -11,6 +11,7 @@ from lake.settings.model import Settings
 from lake.settings.parse import dump_settings, load_settings, parse_settings
 from lake.settings.price import PriceSettings
 from lake.settings.protection import ProtectionSettings
+from lake.settings.quota import QuotaSettings
 from lake.settings.routing import DatasetRule, InputSettings, PeakSettings, UrgentSettings
 from lake.settings.schedule import ScheduleSettings
 from lake.settings.sweep import SweepSettings
@@ -27,6 +28,7 @@ __all__ = [
     "PeakSettings",
     "PriceSettings",
     "ProtectionSettings",
+    "QuotaSettings",
     "ScheduleSettings",
     "Settings",
     "StreamSettings",

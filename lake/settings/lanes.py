@@ -70,7 +70,7 @@ class BatchSettings:
     run_files: int = 200_000
     """Maximum number of files of one Glue run, whose driver holds a result for each; one manifest may exceed it."""
     max_runs: int = 50
-    """Maximum number of Glue runs in parallel."""
+    """Maximum number of Glue runs in parallel; fewer where ``quota`` has no room for them beside the streaming job."""
     max_attempts: int = 3
     """Attempts of one manifest before it is FAILED; also consecutive runs without progress before a Map child ends."""
     lease_seconds: int = 600

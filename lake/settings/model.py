@@ -12,11 +12,12 @@ from lake.settings.encryption import EncryptionSettings
 from lake.settings.lanes import BatchSettings, StreamSettings
 from lake.settings.price import PriceSettings
 from lake.settings.protection import ProtectionSettings
+from lake.settings.quota import QuotaSettings
 from lake.settings.routing import FOLDER, DatasetRule, InputSettings, PeakSettings, UrgentSettings
 from lake.settings.schedule import ScheduleSettings
 from lake.settings.sweep import SweepSettings
 from lake.settings.verify import VerifySettings
-from lake.settings.workers import check_worker
+from lake.settings.workers import DPUS, check_worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class Settings:
     convert: ConvertSettings = field(default_factory=ConvertSettings)
     schedule: ScheduleSettings = field(default_factory=ScheduleSettings)
     price: PriceSettings = field(default_factory=PriceSettings)
+    quota: QuotaSettings = field(default_factory=QuotaSettings)
     sweep: SweepSettings = field(default_factory=SweepSettings)
     alarms: AlarmSettings = field(default_factory=AlarmSettings)
     verify: VerifySettings = field(default_factory=VerifySettings)
@@ -54,8 +56,40 @@ class Settings:
         check_worker("batch.worker_type", self.batch.worker_type, self.convert.row_group_bytes)
         if not self.datasets:
             raise InvalidSettingsError("datasets", [], "expected at least one [[datasets]] with a name")
+        if self.max_overnight_runs < 1:
+            raise InvalidSettingsError(
+                "quota.dpus",
+                self.quota.dpus,
+                f"the streaming job needs {self.stream_dpus:g} DPU and each run of the batch lane {self.run_dpus:g}: "
+                "take fewer or smaller workers, or raise the account's quotas and then quota.dpus and quota.job_runs",
+            )
+
+    @property
+    def stream_dpus(self) -> float:
+        """DPUs of the streaming job with all of its workers."""
+        return self.stream.max_workers * DPUS[self.stream.worker_type]
+
+    @property
+    def run_dpus(self) -> float:
+        """DPUs of one run of the batch job with all of its workers."""
+        return self.batch.workers * DPUS[self.batch.worker_type]
+
+    @property
+    def max_overnight_runs(self) -> int:
+        """Runs of a night at the same time: at most ``batch.max_runs``.
+
+        The quotas keep room for the streaming job with all of its workers, and for a scheduled verification.
+        """
+        verifications = self.max_verifications
+        by_dpus = int((self.quota.dpus - self.stream_dpus) // self.run_dpus) - verifications
+        return min(self.batch.max_runs, by_dpus, self.quota.job_runs - 1 - verifications)
+
+    @property
+    def max_verifications(self) -> int:
+        """Scheduled verifications at the same time."""
+        return int(self.verify.share > 0)
 
     @property
     def max_batch_runs(self) -> int:
         """Runs of the batch job at the same time: those of a night, and a scheduled verification."""
-        return self.batch.max_runs + int(self.verify.share > 0)
+        return self.max_overnight_runs + self.max_verifications

@@ -16,6 +16,7 @@
 
 from router.ownership.draft import Draft, RoutedArrival, cut_drafts
 from router.ownership.intent import Intent, delete_intent, read_intent
+from router.ownership.known import read_arrivals
 from router.ownership.outcome import ArrivalOutcome, Ownership
 from router.ownership.pointer import write_pointer
 from router.ownership.resolve import OWNER_GRACE
@@ -30,6 +31,7 @@ __all__ = [
     "RoutedArrival",
     "cut_drafts",
     "delete_intent",
+    "read_arrivals",
     "read_intent",
     "take_ownership",
     "write_pointer",

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from lake.ledger import State
+from lake.ledger.batch_reads import MAX_BATCH_KEYS
 from lake.manifest import Lane
 from router.job_runs import release_unheld
 from router.selection import open_rows
+from router.services import PARALLEL_REQUESTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from lake.ledger import ManifestRow
     from router.selection import Selection
@@ -31,11 +35,8 @@ def backlog(services: Services, selection: Selection, *, release: bool) -> list[
     """
     queued = list(open_rows(services, Lane.BATCH, State.QUEUED, selection))
     if release:
-        running = [
-            services.ledger.manifests.get(row.id) for row in open_rows(services, Lane.BATCH, State.RUNNING, selection)
-        ]
-        released = release_unheld(services, [row for row in running if row is not None and row.state == State.RUNNING])
-        queued += queued_successors(services, released)
+        running = _read(services, [row.id for row in open_rows(services, Lane.BATCH, State.RUNNING, selection)])
+        queued += queued_successors(services, _release(services, running))
     limit = services.clock() - REPLAN_PUBLISHING_AFTER
     publishing = [
         row
@@ -51,17 +52,34 @@ def queued_successors(services: Services, rows: Iterable[ManifestRow]) -> list[M
     A superseded manifest is followed to its successors.
     """
     found: dict[str, ManifestRow] = {}
-    remaining, seen = [row.id for row in rows], set()
-    while remaining:
-        manifest = remaining.pop()
-        if manifest in seen:
-            continue
-        seen.add(manifest)
-        row = services.ledger.manifests.get(manifest)
-        if row is None:
-            continue
-        if row.state == State.SUPERSEDED:
-            remaining += row.superseded_by
-        elif row.state == State.QUEUED and row.lane == Lane.BATCH:
-            found[row.id] = row
+    seen: set[str] = set()
+    level = [row.id for row in rows]
+    while level:
+        seen.update(level)
+        successors: dict[str, None] = {}
+        for row in _read(services, level):
+            if row.state == State.SUPERSEDED:
+                successors.update(dict.fromkeys(row.superseded_by))
+            elif row.state == State.QUEUED and row.lane == Lane.BATCH:
+                found[row.id] = row
+        level = [manifest for manifest in successors if manifest not in seen]
     return list(found.values())
+
+
+def _read(services: Services, manifests: Sequence[str]) -> list[ManifestRow]:
+    """The rows that exist, by consistent reads of many at a time, side by side."""
+    batches = [manifests[first : first + MAX_BATCH_KEYS] for first in range(0, len(manifests), MAX_BATCH_KEYS)]
+    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+        read = list(pool.map(services.ledger.manifests.get_many, batches))
+    return [row for batch in read for row in batch if row is not None]
+
+
+def _release(services: Services, rows: Iterable[ManifestRow]) -> list[ManifestRow]:
+    """Release what no run holds, the manifests of different runs side by side."""
+    held: defaultdict[str | None, list[ManifestRow]] = defaultdict(list)
+    for row in rows:
+        if row.state == State.RUNNING:
+            held[row.owner].append(row)
+    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+        released = list(pool.map(lambda owned: release_unheld(services, owned), held.values()))
+    return [row for owned in released for row in owned]

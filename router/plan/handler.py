@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from router.plan.forecast import forecast
 from router.plan.merge import merge
 from router.plan.pack import PlannedRun, pack_runs
 from router.selection import Selection, check_fields, parse_flag, parse_selection
-from router.services import Services, container_services
+from router.services import PARALLEL_REQUESTS, Services, container_services
 from router.telemetry import logger
 
 if TYPE_CHECKING:
@@ -64,8 +65,7 @@ def plan(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
 
 def _result(services: Services, execution: str, runs: Sequence[PlannedRun]) -> dict[str, Any]:
     bucket = services.resources.control_bucket
-    measured = {row.name: row.bytes_per_second for row in services.ledger.datasets.all()}
-    speeds = {name: speed for name, speed in measured.items() if speed}
+    speeds = services.ledger.datasets.speeds()
     return {
         "execution": execution,
         "index": {"bucket": bucket, "key": plan_index_key(execution)},
@@ -73,15 +73,17 @@ def _result(services: Services, execution: str, runs: Sequence[PlannedRun]) -> d
         "manifests": sum(len(run.manifests) for run in runs),
         "files": sum(run.files for run in runs),
         "bytes": sum(run.bytes for run in runs),
-        "maxConcurrency": services.settings.batch.max_runs,
+        "maxConcurrency": services.settings.max_overnight_runs,
         "summary": f"s3://{bucket}/{plan_summary_key(execution)}",
         "forecast": asdict(forecast(runs, services.settings, speeds, services.clock())),
     }
 
 
 def _write_runs(services: Services, execution: str, runs: Sequence[PlannedRun]) -> None:
-    index = []
-    for number, run in enumerate(runs):
+    """The run documents side by side, and after all of them the index that names them."""
+
+    def write(number: int) -> str:
+        run = runs[number]
         body = {
             "execution": execution,
             "number": number,
@@ -89,8 +91,13 @@ def _write_runs(services: Services, execution: str, runs: Sequence[PlannedRun]) 
             "bytes": run.bytes,
             "files": run.files,
         }
-        uri = write_document(services, run_key(execution, number), body)
-        index.append({"run": uri, "manifests": len(run.manifests), "bytes": run.bytes})
+        return write_document(services, run_key(execution, number), body)
+
+    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+        uris = list(pool.map(write, range(len(runs))))
+    index = [
+        {"run": uri, "manifests": len(run.manifests), "bytes": run.bytes} for uri, run in zip(uris, runs, strict=True)
+    ]
     write_document(services, plan_index_key(execution), index)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
@@ -14,52 +15,76 @@ from lake.ledger.manifest_row import queued_row
 from lake.manifest import Lane, Manifest, new_manifest_id, read_manifest, write_manifest
 from lake.time import iso_utc
 from router.plan.backlog import queued_successors
-from router.services import PARALLEL_REQUESTS
+from router.plan.write_pace import WritePace
 from router.telemetry import logger
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from datetime import datetime
 
     from lake.ledger import ManifestRow
+    from lake.manifest import ObjectVersion
     from lake.partition import Partition
     from lake.settings import BatchSettings
     from router.services import Services
 
 MAX_SOURCES = 90
 """Manifests per supersede: with the successor below DynamoDB's limit of 100 actions per transaction."""
+SMALL_SHARE = 16
+"""A manifest of at most this part of a manifest's limits is merged, 4 GiB by default.
+
+What a manifest costs its run (claim, commit, publish: about 15 requests, eight manifests side by side) is a few
+hundredths of the time in which a run of the default size converts 4 GiB; merging it would cost as much as it saves.
+"""
+PARALLEL_GROUPS = 16
+"""Threads; each holds the files of one group, at most ``batch.manifest_files``."""
+TIME_TO_MERGE = timedelta(seconds=90)
+"""No group is begun after it: the manifests that are left are planned as they are. The function has 15 minutes."""
 MERGE_REASON = "merged with other manifests of its hour"
 
 
-def merge(services: Services, rows: Sequence[ManifestRow]) -> list[ManifestRow]:
-    """Merge what can be merged; returns the backlog afterwards.
+def merge(services: Services, rows: Sequence[ManifestRow], pace: WritePace | None = None) -> list[ManifestRow]:
+    """Merge what can be merged within ``TIME_TO_MERGE``, groups side by side; returns the backlog afterwards.
 
-    Every file is in exactly one manifest, before and after, whatever happens in between.
+    Every file is in exactly one manifest, before and after, whatever happens in between. ``pace`` limits the writes to
+    the index's partition key, which all sources and successors have in common.
     """
     merged: dict[str, ManifestRow] = {row.id: row for row in rows}
-    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        for group in mergeable_groups(rows, services.settings.batch):
+    groups = mergeable_groups(rows, services.settings.batch)
+    supersede = _Supersede(services, pace or WritePace(), services.clock() + TIME_TO_MERGE)
+    with ThreadPoolExecutor(PARALLEL_GROUPS) as pool:
+        for group, holders in zip(groups, pool.map(supersede, groups), strict=True):
             for row in group:
                 del merged[row.id]
-            merged.update((row.id, row) for row in _supersede(services, pool, group))
+            merged.update((row.id, row) for row in holders)
+    if supersede.left:
+        logger.warning("time to merge is over: the rest is planned as it is", groups=supersede.left)
     return list(merged.values())
 
 
 def mergeable_groups(rows: Iterable[ManifestRow], limits: BatchSettings) -> list[list[ManifestRow]]:
-    """Groups of two and more manifests that one manifest can replace, oldest first. Pure."""
+    """Groups of two and more small manifests that one manifest can replace, those with most manifests first. Pure.
+
+    Within a group the oldest is first.
+    """
     candidates: defaultdict[Partition, list[ManifestRow]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: (row.created_at, row.id)):
-        if is_mergeable(row):
+        if is_mergeable(row) and _is_small(row, limits):
             candidates[row.partition].append(row)
     found: list[list[ManifestRow]] = []
     for partition in sorted(candidates):
         group: list[ManifestRow] = []
+        size = files = 0
         for row in candidates[partition]:
-            if group and not _fits(group, row, limits):
+            fits = size + row.bytes <= limits.manifest_bytes and files + row.files <= limits.manifest_files
+            if group and not (fits and len(group) < MAX_SOURCES):
                 found.append(group)
-                group = []
+                group, size, files = [], 0, 0
             group.append(row)
+            size += row.bytes
+            files += row.files
         found.append(group)
-    return [group for group in found if len(group) > 1]
+    return sorted((group for group in found if len(group) > 1), key=len, reverse=True)
 
 
 def is_mergeable(row: ManifestRow) -> bool:
@@ -67,37 +92,50 @@ def is_mergeable(row: ManifestRow) -> bool:
     return row.state == State.QUEUED and row.attempt == 0 and row.published is None and row.exclusions is None
 
 
-def _fits(group: Sequence[ManifestRow], row: ManifestRow, limits: BatchSettings) -> bool:
-    return (
-        len(group) < MAX_SOURCES
-        and sum(member.bytes for member in group) + row.bytes <= limits.manifest_bytes
-        and sum(member.files for member in group) + row.files <= limits.manifest_files
+def _is_small(row: ManifestRow, limits: BatchSettings) -> bool:
+    """One file is always few."""
+    return row.bytes <= limits.manifest_bytes // SMALL_SHARE and row.files <= max(
+        limits.manifest_files // SMALL_SHARE, 1
     )
 
 
-def _supersede(services: Services, pool: ThreadPoolExecutor, group: Sequence[ManifestRow]) -> list[ManifestRow]:
-    """The rows that hold the group's files afterwards."""
-    successor = _successor(services, pool, group)
-    if successor is None:
-        return list(group)
-    write_manifest(services.s3, services.resources.control_bucket, successor)
-    if services.ledger.manifests.supersede(group, [successor], MERGE_REASON, services.clock()):
-        logger.info("manifests merged", manifest_id=successor.id, sources=len(group), bytes=successor.bytes)
-        return [queued_row(successor)]
-    # The index was behind the ledger: a source that has changed drops out, the others are merged by the next plan.
-    logger.info("manifests not merged: one has changed", sources=[row.id for row in group])
-    return queued_successors(services, group)
+class _Supersede:
+    """Supersedes a group; gives the rows that hold the group's files afterwards."""
+
+    def __init__(self, services: Services, pace: WritePace, stop_at: datetime) -> None:
+        self._services, self._pace, self._stop_at = services, pace, stop_at
+        self.left = 0
+        """Number of groups that were not begun in time."""
+
+    def __call__(self, group: Sequence[ManifestRow]) -> list[ManifestRow]:
+        services = self._services
+        if services.clock() > self._stop_at:
+            self.left += 1
+            return list(group)
+        successor = _successor(services, group)
+        if successor is None:
+            return list(group)
+        write_manifest(services.s3, services.resources.control_bucket, successor)
+        self._pace.take(len(group) + 1)
+        if services.ledger.manifests.supersede(group, [successor], MERGE_REASON, services.clock()):
+            logger.info("manifests merged", manifest_id=successor.id, sources=len(group), bytes=successor.bytes)
+            return [queued_row(successor)]
+        # The index was behind the ledger: a source that has changed drops out, the others are merged by the next plan.
+        logger.info("manifests not merged: one has changed", sources=[row.id for row in group])
+        return queued_successors(services, group)
 
 
-def _successor(services: Services, pool: ThreadPoolExecutor, group: Sequence[ManifestRow]) -> Manifest | None:
+def _successor(services: Services, group: Sequence[ManifestRow]) -> Manifest | None:
+    """Read one document after the other: other groups are read at the same time, and memory is bounded."""
     now = services.clock()
+    files: list[ObjectVersion] = []
     try:
-        documents = list(pool.map(lambda row: _read(services, row), group))
+        for row in group:
+            files += _read(services, row).files
     except (UnusableDocumentError, ClientError) as error:
         logger.warning("manifests not merged: a document cannot be read", error=str(error))
         return None
-    files = tuple(sorted(file for document in documents for file in document.files))
-    return Manifest(new_manifest_id(now), Lane.BATCH, group[0].partition, iso_utc(now), files)
+    return Manifest(new_manifest_id(now), Lane.BATCH, group[0].partition, iso_utc(now), tuple(sorted(files)))
 
 
 def _read(services: Services, row: ManifestRow) -> Manifest:

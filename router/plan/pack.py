@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from router.plan.open_runs import OpenRuns
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -32,21 +34,18 @@ class PlannedRun:
 def pack_runs(rows: Iterable[ManifestRow], limits: BatchSettings) -> list[PlannedRun]:
     """Runs of at most ``run_bytes``, ``run_manifests`` and ``run_files``; a larger manifest gets a run of its own.
 
-    Every manifest is in exactly one run. First-fit decreasing by size.
+    Every manifest is in exactly one run. First-fit decreasing by size, in steps that grow with the logarithm of the
+    number of runs.
     """
     runs: list[list[ManifestRow]] = []
-    sizes: list[int] = []
-    files: list[int] = []
+    room = OpenRuns()
     for row in sorted(rows, key=lambda row: (-row.bytes, row.id)):
-        for number, size in enumerate(sizes):
-            fits = size + row.bytes <= limits.run_bytes and files[number] + row.files <= limits.run_files
-            if fits and len(runs[number]) < limits.run_manifests:
-                runs[number].append(row)
-                sizes[number] += row.bytes
-                files[number] += row.files
-                break
-        else:
-            runs.append([row])
-            sizes.append(row.bytes)
-            files.append(row.files)
+        number = room.first_with(row.bytes, row.files)
+        if number is None:
+            number = room.add(limits.run_bytes, limits.run_files)
+            runs.append([])
+        runs[number].append(row)
+        room.take(number, row.bytes, row.files)
+        if len(runs[number]) == limits.run_manifests:
+            room.close(number)
     return [PlannedRun(tuple(rows)) for rows in runs]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from local.cloud import LocalCloud
 
 FILES = 40
+KNOWN_FILES = 300
 SETTINGS = Settings(
     "load",
     datasets=(DatasetRule("orders", "orders/"),),
@@ -33,16 +34,17 @@ SETTINGS = Settings(
     stream=StreamSettings(manifest_files=1000),
     batch=BatchSettings(manifest_files=10_000, flex=False),
 )
-ROUTE = {"write units": 4, "PutObject": 3, "GetItem": 2, "DeleteObject": 1}
-"""Without the one write unit of each file: manifest (2 with its index), dataset, partition; intent (written and
-deleted), document and pointer."""
-CONVERT = {"write units": 9, "PutObject": 2, "GetObject": 4, "GetItem": 4, "HeadObject": 1, "ListMultipartUploads": 2}
-"""For each manifest: claim, commit and finish with their index, dataset; commit document and result document.
+ROUTE = {"write units": 3, "PutObject": 3, "GetItem": 3, "DeleteObject": 1}
+"""Without the one write unit of each file: manifest (2 with its index), partition; intent (written and deleted),
+document and pointer. The dataset's name is read, and written with its first manifest only."""
+CONVERT = {"write units": 9, "PutObject": 2, "GetObject": 4, "GetItem": 5, "HeadObject": 1, "ListMultipartUploads": 2}
+"""For each manifest: claim, commit and finish with their index, what the dataset measured; commit document and
+result document.
 
 The stream reads a manifest's row a second time, for its size. Once per run, the preflight reads one manifest and one
 byte of its first file, and creates and aborts one upload in the lake and one in the quarantine.
 """
-PLAN = {"write units": 10, "PutObject": 5, "GetObject": 6, "GetItem": 7}
+PLAN = {"write units": 10, "PutObject": 5, "GetObject": 6, "GetItem": 8, "BatchGetItem": 1}
 """The same after a plan: the row of the execution, three documents, and the status of the run."""
 
 
@@ -73,8 +75,10 @@ def check_limits(counts: Counter[str], limits: dict[str, int], files: int = 0) -
 
 
 def test_a_file_costs_one_write_unit_to_own(world: World) -> None:
+    arrive(world, "orders", 1)
+    route(world)
     for folder in ("orders", "orders/urgent"):
-        # Given, When many files arrive in one batch
+        # Given a dataset that has had files, When many files arrive in one batch
         arrive(world, folder, FILES)
         counts = route(world)
 
@@ -161,7 +165,7 @@ def test_files_found_by_the_sweep_cost_what_events_cost(world: World) -> None:
     with counted_requests() as counts:
         world.sweep()
     check_limits(counts, {"write units": 4, "PutObject": 3, "ListObjectVersions": 1, "Query": 14}, FILES)
-    assert counts["GetItem"] <= FILES + 2
+    check_limits(counts, {"GetItem": 2, "BatchGetItem": 1})
     world.advance(hours=3)
     with counted_requests() as counts:
         world.sweep()
@@ -175,11 +179,30 @@ def test_files_found_by_a_backfill_cost_what_events_cost(world: World) -> None:
     request = {"dataset": "orders", "from": "2000-01-01", "to": "2100-01-01"}
     event = {"action": "find", "request": request, "token": None}
 
-    # When a backfill lists them, Then each costs one write unit, and one read when it is repeated
-    for fixed, files in ((4, FILES), (0, 0)):
+    # When a backfill lists them, Then each costs one write unit, and a share of two reads when it is repeated
+    for fixed, files, batches in ((4, FILES, 1), (0, 0, 2)):
         with counted_requests() as counts:
             found = world.run("backfill", lambda _: backfill(event, world.router()))
         assert found is not None
         assert found["found"] == FILES
         check_limits(counts, {"write units": fixed, "PutObject": 2, "ListObjectVersions": 1}, files)
-        assert counts["GetItem"] <= FILES + 2
+        check_limits(counts, {"GetItem": 2, "BatchGetItem": batches})
+
+
+def test_a_known_object_costs_a_sweep_a_fiftieth_of_a_request_and_no_write(world: World) -> None:
+    # Given many objects, each with an owner, a third of them with one of their own
+    arrive(world, "orders", KNOWN_FILES // 3 * 2)
+    route(world)
+    for number in range(KNOWN_FILES // 3):
+        arrive(world, f"orders/alone/{number}", 1)
+        route(world)
+    listing = {"ListObjectVersions": 1, "Query": 14}
+
+    # When a sweep lists them
+    world.advance(hours=3)
+    with counted_requests() as counts:
+        world.sweep()
+
+    # Then it reads the rows of a hundred at a time, and those of their owners
+    check_limits(counts, {**listing, "BatchGetItem": KNOWN_FILES // 50, "GetItem": 0, "write units": 0})
+    check_limits(counts, {"PutObject": 1, "PutItem": 0, "DeleteObject": 0})

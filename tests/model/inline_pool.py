@@ -12,6 +12,8 @@ MODULES_WITH_POOLS = (
     "lake.publish",
     "router.ownership.take",
     "router.plan_rows",
+    "router.plan.backlog",
+    "router.plan.handler",
     "router.plan.merge",
     "router.promote.handler",
     "router.reprocess.handler",

@@ -79,7 +79,7 @@ class InvariantChecker:
 
     def _check_columns(self, identity: str, document: Item) -> None:
         """Every column of a committed attempt was reserved before."""
-        item = self._world.dynamodb.items.get(("dataset", document["partition"]["dataset"]), {})
+        item = self._world.dynamodb.items.get((f"dataset#{document['partition']['dataset']}", "columns"), {})
         missing = set(document["new_columns"]) - set(item.get("columns", ()))
         if missing:
             raise Violation(f"{identity} has committed {len(missing)} columns that its dataset does not have")

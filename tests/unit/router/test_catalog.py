@@ -1,7 +1,15 @@
 """catalog: tables are created once and never lose a column."""
 
+import pytest
+
 from router.catalog.handler import catalog
 from tests.unit.router.conftest import Deployment
+
+
+@pytest.fixture(autouse=True)
+def _orders(deployment: Deployment) -> None:
+    """The dataset's first manifest has registered it."""
+    deployment.ledger.datasets.register("orders")
 
 
 def names(deployment: Deployment) -> list[str]:

@@ -26,8 +26,8 @@ OPERATIONS = (
     "glue.start_job_run",
 )
 """Calls without which an arrival has no owner, or nothing converts it."""
-HANDLED = ("ConcurrentRunsExceededException", "ConditionalCheckFailedException")
-"""A run of the stream exists. The row of the arrival exists."""
+HANDLED = ("ConditionalCheckFailedException",)
+"""The row of the arrival exists."""
 
 
 def lone_surrogate(identity: str) -> dict[str, Any]:
@@ -89,8 +89,9 @@ def test_an_error_of_all_messages_returns_them_all(
     assert len(calls) == (1 if isinstance(error, TransientError) else 7)
 
 
-def test_a_quota_without_room_for_the_stream_is_no_run_that_exists() -> None:
-    error = next(error for error, _ in errors_of("glue.start_job_run") if "ResourceNumberLimit" in str(error))
+@pytest.mark.parametrize("name", ["ResourceNumberLimit", "ConcurrentRunsExceeded"])
+def test_a_full_account_is_no_run_that_exists(name: str) -> None:
+    error = next(error for error, _ in errors_of("glue.start_job_run") if name in str(error))
     event = batch(message("m1", s3_record("orders/a.ndjson")))
     with routing("glue.start_job_run", error) as deployment:
         assert failures(route(event, deployment.services)) == ["m1"]

@@ -83,7 +83,7 @@ def test_keys_that_no_rule_selects_are_ignored_with_the_reason(deployment: Deplo
     assert reasons[1] == "a folder marker, not a file"
     assert reasons[2] == "no rule of [[datasets]] matches the key"
     assert reasons[3].startswith("the folder 'Bad Folder' is not a valid dataset name")
-    assert deployment.ledger.datasets.all() == []
+    assert list(deployment.ledger.datasets.names()) == []
 
 
 def test_a_foreign_bucket_is_ignored(deployment: Deployment) -> None:
