@@ -45,11 +45,12 @@ OF_SWEEP = (
 OF_JOBS_AND_SERVICES = (
     Removal(
         "JobsRole",
-        "dynamodb:GetItem dynamodb:UpdateItem s3:AbortMultipartUpload s3:GetObject s3:GetObjectVersion s3:PutObject",
+        "dynamodb:GetItem dynamodb:UpdateItem s3:AbortMultipartUpload s3:GetObjectVersion s3:PutObject",
         "a run does not begin or its manifests wait",
         LOG,
         jobs.a_run,
     ),
+    Removal("JobsRole", "s3:GetObject", "a run has no code and fails", CLOUD, jobs.a_run_without_its_code),
     Removal("JobsRole", "glue:GetJobRun", "a held manifest is not looked at", LOG, jobs.a_run_of_a_held_manifest),
     Removal("JobsRole", "dynamodb:PutItem", "a manifest is not halved", LOG, jobs.a_run_that_halves),
     Removal(
