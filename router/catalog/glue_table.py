@@ -78,7 +78,8 @@ def extended_table(table: Mapping[str, Any], names: list[str]) -> dict[str, Any]
     missing = [name for name in names if name not in present]
     if not missing:
         return None
-    extended = {name: table[name] for name in TABLE_INPUT_FIELDS if name in table}
+    # An empty string says as much as a missing field, and UpdateTable does not take every one (``Owner``).
+    extended = {name: table[name] for name in TABLE_INPUT_FIELDS if table.get(name, "") != ""}
     extended["StorageDescriptor"] = {**descriptor, "Columns": [*descriptor["Columns"], *_columns(missing)]}
     return extended
 

@@ -17,7 +17,7 @@ from cli.connect import LOCAL_STATE
 from infra.names import stack_name
 from local import isolation
 from local.processes import end_session
-from tests.e2e import command_line_uses
+from tests.e2e import other_clouds
 from tests.e2e.waiting import PATIENCE_SECONDS, wait_for
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class LocalUp:
     def end(self) -> None:
         """End it as Ctrl-C does, so that it removes its files; kill it if it does not end in time."""
         if self.process.poll() is None:
-            command_line_uses.collect(CHECKOUT / self.printed("logs"), stack_name(self.stage))
+            other_clouds.collect(CHECKOUT / self.printed("logs"), stack_name(self.stage))
             self.process.send_signal(signal.SIGINT)
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(PATIENCE_SECONDS)

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from tests.e2e.scenario import Scenario
 
 
-pytestmark = pytest.mark.long
-"""``make permissions`` plays them."""
+LONG = pytest.mark.long
+"""``make permissions`` plays them, and all other removals; ``make test`` a sample."""
 
 
 @pytest.mark.parametrize(
     "action",
-    ["s3:PutObject", "dynamodb:PutItem", "sqs:ReceiveMessage"],
+    ["s3:PutObject", pytest.param("dynamodb:PutItem", marks=LONG), pytest.param("sqs:ReceiveMessage", marks=LONG)],
 )
 def test_route_says_what_it_may_not_do_and_takes_the_file_afterwards(scenario: Scenario, action: str) -> None:
     # Given a role without a permission
@@ -43,12 +43,12 @@ def test_route_says_what_it_may_not_do_and_takes_the_file_afterwards(scenario: S
 @pytest.mark.parametrize(
     ("part", "action"),
     [
-        ("MachinesOvernightRole", "lambda:InvokeFunction"),
-        ("MachinesOvernightRole", "glue:StartJobRun"),
+        pytest.param("MachinesOvernightRole", "lambda:InvokeFunction", marks=LONG),
+        pytest.param("MachinesOvernightRole", "glue:StartJobRun", marks=LONG),
         ("RouterplanRole", "dynamodb:Query"),
-        ("RoutersettleRole", "s3:ListBucket"),
-        ("JobsRole", "s3:PutObject"),
-        ("JobsRole", "dynamodb:UpdateItem"),
+        pytest.param("RoutersettleRole", "s3:ListBucket", marks=LONG),
+        pytest.param("JobsRole", "s3:PutObject", marks=LONG),
+        pytest.param("JobsRole", "dynamodb:UpdateItem", marks=LONG),
     ],
 )
 def test_a_night_names_the_missing_permission_and_the_next_one_converts(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.e2e import command_line_uses
+from tests.e2e import other_clouds
 from tests.e2e.permission_record import granted, never_used, used
 
 if TYPE_CHECKING:
@@ -21,26 +21,36 @@ E2E = Path(__file__).parent
 PAGE = E2E.parents[1] / "docs/security.md"
 STACK = "hybrid-router-e2e"
 ROW = re.compile(r"^\| ([A-Za-z, ]+) \| ((?:`[a-z0-9]+:[A-Za-z*]+`(?:, )?)+) \| \S.* \|$", re.MULTILINE)
-MODULES = {path.name for path in E2E.glob("test_*.py")}
+ALL_LONG = re.compile(r"^pytestmark = pytest.mark.long$", re.MULTILINE)
+USED_BY_LONG_TESTS: set[tuple[str, str]] = set()
+"""Role and action of the grants that only the long tests use (``tests/e2e/removals``)."""
+
+
+def modules(*, long: bool) -> set[str]:
+    """The files with tests of the stack; without ``long``, those that have tests of ``make test``."""
+    paths = (*E2E.glob("test_*.py"), *E2E.glob("removals/test_*.py"))
+    return {path.name for path in paths if long or not ALL_LONG.search(path.read_text(encoding="utf-8"))}
 
 
 def explained() -> set[tuple[str, str]]:
     """Role and action of each row of the page's table."""
+    section = PAGE.read_text(encoding="utf-8").partition("## Granted, and used by no test")[2].partition("\n## ")[0]
     return {
         (role, action)
-        for roles, actions in ROW.findall(PAGE.read_text(encoding="utf-8"))
+        for roles, actions in ROW.findall(section)
         for role in roles.split(", ")
         for action in re.findall(r"`([^`]+)`", actions)
     }
 
 
-@pytest.mark.long
 def test_every_permission_is_used_or_explained(scenario: Scenario, request: pytest.FixtureRequest) -> None:
-    if missing := MODULES - {item.path.name for item in request.session.items}:
+    with_long = any(item.get_closest_marker("long") for item in request.session.items)
+    if missing := modules(long=with_long) - {item.path.name for item in request.session.items}:
         pytest.skip(f"only after all end-to-end tests; not selected: {', '.join(sorted(missing))}")
     # Given everything that the roles used while the end-to-end tests ran
-    uses = used(scenario.cloud.logs_dir / "permissions.jsonl", STACK) | command_line_uses.USES
+    uses = used(scenario.cloud.logs_dir / "permissions.jsonl", STACK) | other_clouds.USES
     # Then every grant was used or has its reason, and no reason is left over
     unused = never_used(granted(scenario.cloud.client("iam"), STACK), uses)
-    assert unused - explained() == set(), "granted and never used: remove the grant, or say in docs/security.md why"
+    expected = explained() if with_long else explained() | USED_BY_LONG_TESTS
+    assert unused - expected == set(), "granted and never used: remove the grant, or say in docs/security.md why"
     assert explained() - unused == set(), "docs/security.md calls them unused: they were used, or are not granted"

@@ -17,6 +17,9 @@ WRITES = frozenset(
         "complete_multipart_upload",
         "abort_multipart_upload",
         "start_job_run",
+        "batch_stop_job_run",
+        "create_table",
+        "update_table",
     }
 )
 
@@ -34,6 +37,8 @@ class Faults:
         self.lose_answer_of: int | None = None
         self.drop: int | None = None
         self.delay: int | None = None
+        self.repeat: int | None = None
+        """The client gets no answer, and sends the same request again."""
         self.pause: tuple[int, Callable[[], object]] | None = None
         """(n, what another process does before write n)."""
         self._delayed: list[Callable[[], Any]] = []
@@ -43,7 +48,7 @@ class Faults:
     def reset(self) -> None:
         """A new process, without faults."""
         self.writes.clear()
-        self.crash_before = self.lose_answer_of = self.drop = self.delay = self.pause = None
+        self.crash_before = self.lose_answer_of = self.drop = self.delay = self.repeat = self.pause = None
         self._crashed = False
 
     def deliver(self) -> None:
@@ -77,6 +82,9 @@ class Faults:
             if number == self.drop:
                 raise ReadTimeoutError(endpoint_url="loopback")
             answer = method(**kwargs)
+            # A transaction carries a token: DynamoDB answers its repetition with the first response.
+            if number == self.repeat and name != "transact_write_items":
+                answer = method(**kwargs)
             if number == self.lose_answer_of:
                 raise ReadTimeoutError(endpoint_url="loopback")
             return answer

@@ -1,4 +1,4 @@
-"""Permissions that the clouds of the command line's tests used; their folders are removed at their end."""
+"""Permissions that were used on other clouds than the common one; their folders are removed at their end."""
 
 from __future__ import annotations
 

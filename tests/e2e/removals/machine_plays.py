@@ -1,0 +1,80 @@
+"""What makes state machines and schedules use their permissions; the cause of the execution tells."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tests.e2e.removals.function_plays import find
+from tests.e2e.removals.stage import Stage
+
+
+def _cause(stage: Stage, machine: str, request: dict[str, Any]) -> str:
+    with stage.lacking():
+        execution = stage.scenario.execute(machine, request)
+    return str(execution.get("cause"))
+
+
+def a_night(stage: Stage) -> str:
+    row = stage.manifest()
+    return _cause(stage, stage.scenario.deployment.outputs.overnight, {"dataset": row.partition.dataset})
+
+
+def a_night_that_fails(stage: Stage) -> str:
+    """Its topic cannot be reached, so only the failed execution tells."""
+    return _cause(stage, stage.scenario.deployment.outputs.overnight, {"dataset": "nowhere"})
+
+
+def a_requested_backfill(stage: Stage) -> str:
+    request = find(stage.put_silently())["request"]
+    return _cause(stage, stage.scenario.deployment.outputs.backfill, request)
+
+
+def a_backfill_that_fails(stage: Stage) -> str:
+    return _cause(stage, stage.scenario.deployment.outputs.backfill, {})
+
+
+def a_window_that_fails(stage: Stage) -> str:
+    function = Stage(stage.scenario, "RouterstreamcontrolRole", "dynamodb:UpdateItem")
+    with function.lacking():
+        return a_window(stage)
+
+
+def a_window(stage: Stage) -> str:
+    return _cause(stage, stage.scenario.deployment.outputs.stream_window, {})
+
+
+def a_verification(stage: Stage) -> str:
+    machine = stage.scenario.deployment.outputs.overnight.removesuffix("overnight") + "verify"
+    return _cause(stage, machine, {"date": f"{datetime.now(UTC):%Y-%m-%d}"})
+
+
+def a_verification_that_fails(stage: Stage) -> str:
+    machine = stage.scenario.deployment.outputs.overnight.removesuffix("overnight") + "verify"
+    return _cause(stage, machine, {"date": "yesterday"})
+
+
+def the_time_has_come(stage: Stage, kind: str) -> str:
+    """A schedule is a service: on AWS its dead letters tell of it, and CloudTrail names the permission."""
+    scheduler = stage.scenario.cloud.client("scheduler")
+    names = [item["Name"] for item in scheduler.list_schedules()["Schedules"]]
+    found = (scheduler.get_schedule(Name=name) for name in names)
+    given = next(item for item in found if f":{kind}:" in item["Target"]["Arn"])
+    fields = ("Name", "FlexibleTimeWindow", "Target", "ScheduleExpression", "ScheduleExpressionTimezone", "State")
+    before = {field: given[field] for field in fields}
+    soon = datetime.now(UTC) + timedelta(seconds=1)
+    now = {"ScheduleExpression": f"at({soon:%Y-%m-%dT%H:%M:%S})", "ScheduleExpressionTimezone": "UTC"}
+    with stage.lacking():
+        scheduler.update_schedule(**{**before, **now, "State": "ENABLED"})
+        try:
+            return stage.wait_until_logged("emulator.log")
+        finally:
+            scheduler.update_schedule(**before)
+
+
+def the_time_of_a_machine(stage: Stage) -> str:
+    return the_time_has_come(stage, "states")
+
+
+def the_time_of_a_function(stage: Stage) -> str:
+    return the_time_has_come(stage, "lambda")
