@@ -18,6 +18,7 @@ UNIT_TESTS = {
     "lake/ledger/": (
         "unit/lake/test_ledger_manifests.py",
         "unit/lake/test_lake_transitions.py",
+        "unit/lake/test_relinquish.py",
         "unit/lake/test_reserve_columns.py",
         "unit/lake/test_conflicts.py",
         "unit/lake/test_manifest_binding.py",
