@@ -10,7 +10,7 @@ from lake.errors import InvalidInputError, LeaseLostError
 from lake.ledger import ManifestRow, Published, State
 from lake.ledger.manifest_row import MAX_EARLIER_OWNERS
 from lake.manifest import Lane, Manifest, manifest_sha256
-from tests.unit.lake.transitions import DOCUMENT, claim, fail, force, row_in_state, supersede
+from tests.unit.lake.transitions import DOCUMENT, STATES, claim, fail, force, row_in_state, supersede
 from tests.unit.lake.world import LEASE, PARTITION, World
 
 
@@ -34,20 +34,30 @@ def test_a_row_keeps_the_owners_of_its_attempts_up_to_the_maximum(world: World) 
     assert last.earlier_owners == tuple(f"jr_{number}" for number in range(3, MAX_EARLIER_OWNERS + 3))
 
 
-def test_a_queued_row_has_what_its_manifest_has_and_no_history(world: World) -> None:
-    manifest = world.manifest("a.json", "b.json")
+@pytest.mark.parametrize("lane", Lane)
+def test_a_queued_row_has_what_its_manifest_has_and_no_history(world: World, lane: Lane) -> None:
+    manifest = world.manifest("a.json", "b.json", lane=lane)
     world.ledger.manifests.enqueue(manifest)
     assert world.row(manifest.id) == ManifestRow(
         id=manifest.id,
         state=State.QUEUED,
-        lane=manifest.lane,
+        lane=lane,
         partition=PARTITION,
         created_at=manifest.created_at,
         bytes=200,
         files=2,
         manifest_sha256=manifest_sha256(manifest),
+        generation=1,
+        attempt=0,
+        base_attempt=0,
+        lease_until=0,
         changed_at=manifest.created_at,
     )
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_only_a_running_manifest_has_a_live_lease(world: World, state: str) -> None:
+    assert row_in_state(world, state).has_live_lease(world.now) == (state == "RUNNING")
 
 
 def test_the_row_of_an_abandoned_owner_has_no_files_and_no_attempts(world: World) -> None:
