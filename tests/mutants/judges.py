@@ -16,6 +16,11 @@ EVERY_WRITE = 4
 """Every n-th write of a change of owners is interrupted."""
 UNIT_TESTS = {
     "lake/ledger/": (
+        "unit/lake/test_fence.py",
+        "unit/lake/test_column_room.py",
+        "unit/lake/test_ledger_table.py",
+        "unit/lake/test_rows_after_transitions.py",
+        "unit/lake/test_reasons.py",
         "unit/lake/test_ledger_manifests.py",
         "unit/lake/test_lake_transitions.py",
         "unit/lake/test_relinquish.py",
