@@ -10,6 +10,7 @@ from cli.deployed_stack import DeployedStack
 from infra.synth import synth
 from lake.settings import (
     BatchSettings,
+    ConvertSettings,
     DatasetRule,
     PeakSettings,
     ScheduleSettings,
@@ -33,6 +34,8 @@ def e2e_settings() -> Settings:
         time_zone="Europe/Berlin",
         datasets=(DatasetRule("{folder}"),),
         peak=PeakSettings(hours=()),
+        # So small that eight files of 30 KB are eight tasks.
+        convert=ConvertSettings(target_file_bytes=20_000, column_limit=200),
         stream=StreamSettings(trigger_seconds=1, idle_minutes=0.2),
         batch=BatchSettings(lease_seconds=60, held_wait_seconds=1, max_runs=2, flex=False),
         schedule=ScheduleSettings(watch_seconds=1, stop_grace_minutes=1),

@@ -1,69 +1,148 @@
-"""`hybrid-router verify` on the local cloud: both lanes are proven, and what is lost afterwards is found."""
+"""`hybrid-router verify` on the local cloud: both lanes are proven, and what is lost or changed afterwards is found."""
 
 from __future__ import annotations
 
+import io
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
-from cli.verify import DIFFERS, NOT_REACHABLE, PROVEN, WRONG_USE, verify
-from lake.layout import verification_key
+from cli.connect import LOCAL_STATE
+from cli.main import app
+from cli.verify import DIFFERS, NOT_REACHABLE, PROVEN, WRONG_USE
+from infra.names import stack_name
+from lake.layout import lake_prefix, verification_key
 from lake.ledger import State
 from tests.e2e.test_both_lanes import lines_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from click.testing import Result
+
+    from lake.ledger import ManifestRow
     from tests.e2e.scenario import Scenario
 
 DATASET = "verified"
+STAGE = "e2e"
 
 
 @pytest.fixture(scope="module")
-def hours(scenario: Scenario) -> dict[str, str]:
-    """A file of each lane, converted."""
+def converted(scenario: Scenario) -> list[ManifestRow]:
+    """The manifests of a file of each lane: ``urgent/a.ndjson`` and ``b.ndjson``."""
     urgent = scenario.put(f"{DATASET}/urgent/a.ndjson", lines_of("urgent"))
-    waiting = scenario.put(f"{DATASET}/b.ndjson", lines_of("waiting"))
+    waiting = scenario.put(f"{DATASET}/b.ndjson", [*lines_of("waiting"), "not JSON"])
     scenario.wait_state(urgent, State.DONE)
     scenario.wait_state(waiting, State.QUEUED)
     assert scenario.execute(scenario.deployment.outputs.overnight, {})["status"] == "SUCCEEDED"
-    stamps = [scenario.wait_state(file, State.DONE).partition.stamp for file in (urgent, waiting)]
+    return [scenario.wait_state(file, State.DONE) for file in (urgent, waiting)]
+
+
+@pytest.fixture
+def hours(
+    scenario: Scenario, converted: list[ManifestRow], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, str]:
+    """The options of ``verify``, in a folder where ``--local`` finds the scenario's stack as ``local up`` leaves it."""
+    monkeypatch.chdir(tmp_path)
+    (stack,) = scenario.cloud.client("cloudformation").describe_stacks(StackName=stack_name(STAGE))["Stacks"]
+    outputs = {item["OutputKey"]: item["OutputValue"] for item in stack["Outputs"]}
+    key, endpoint = asdict(scenario.cloud.access_key), scenario.cloud.endpoint
+    LOCAL_STATE.mkdir(parents=True)
+    (LOCAL_STATE / f"{STAGE}.json").write_text(
+        json.dumps({"endpoint": endpoint, "access_key": key, "outputs": outputs})
+    )
+    stamps = [row.partition.stamp for row in converted]
     return {"dataset": DATASET, "from": min(stamps), "to": max(stamps)}
 
 
-def run(
-    scenario: Scenario, options: dict[str, str], capsys: pytest.CaptureFixture[str]
-) -> tuple[int, list[dict[str, Any]]]:
-    capsys.readouterr()
-    code = verify(scenario.deployment, options, 1.0, as_json=True)
-    return code, json.loads(capsys.readouterr().out)["hours"]
+def command(hours: dict[str, str], *options: str) -> Result:
+    """``hybrid-router verify`` as a person runs it."""
+    arguments = [text for name, value in hours.items() for text in (f"--{name}", value)]
+    return CliRunner().invoke(app, ["verify", *arguments, *options, "--local", "--stage", STAGE])
 
 
-def test_both_lanes_are_proven(scenario: Scenario, hours: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    code, reports = run(scenario, hours, capsys)
+def run(hours: dict[str, str]) -> tuple[int, list[dict[str, Any]]]:
+    """The exit code, and what was found of each hour."""
+    result = command(hours, "--json")
+    return result.exit_code, json.loads(result.stdout)["hours"]
+
+
+def test_both_lanes_are_proven(hours: dict[str, str]) -> None:
+    code, reports = run(hours)
     assert code == PROVEN, reports
     assert sum(report["rows"] for report in reports) == 6
-    assert sum(report["rejects"] for report in reports) == 2
+    assert sum(report["rejects"] for report in reports) == 3
     assert sum(report["manifests"] for report in reports) == 2
 
 
-@pytest.mark.parametrize("bucket", ["lake_bucket", "quarantine_bucket"])
-def test_a_missing_object_is_found(
-    scenario: Scenario, hours: dict[str, str], bucket: str, capsys: pytest.CaptureFixture[str]
+def change_one_row(body: bytes) -> bytes:
+    """One value of one row."""
+    table = pq.read_table(io.BytesIO(body))
+    index = table.schema.get_field_index("n")
+    values = pc.if_else(pc.equal(table.column(index), "1.10"), "1.1", table.column(index))
+    changed = io.BytesIO()
+    pq.write_table(table.set_column(index, table.schema.field(index), values), changed)
+    return changed.getvalue()
+
+
+def drop_one_record(body: bytes) -> bytes:
+    """The first one; others stay."""
+    lines = body.splitlines(keepends=True)
+    assert len(lines) == 2
+    return lines[1]
+
+
+@pytest.mark.parametrize(
+    ("bucket", "change", "line", "columns", "reasons"),
+    [
+        ("lake_bucket", change_one_row, 3, ["n"], 0),
+        # A line without a record could be one that the quarantine only counts, so no line is named, but the reason is.
+        ("quarantine_bucket", drop_one_record, None, [], 0),
+        ("lake_bucket", None, None, [], 0),
+        ("quarantine_bucket", None, None, [], 2),
+    ],
+)
+def test_what_was_changed_or_lost_afterwards_is_found_with_its_place(
+    scenario: Scenario,
+    converted: list[ManifestRow],
+    hours: dict[str, str],
+    bucket: str,
+    change: Callable[[bytes], bytes] | None,
+    line: int | None,
+    columns: list[str],
+    reasons: int,
 ) -> None:
-    # Given an object that was deleted by hand
-    s3, name = scenario.deployment.s3, getattr(scenario.deployment.resources, bucket)
-    key = s3.list_objects_v2(Bucket=name, Prefix=f"{DATASET}/")["Contents"][0]["Key"]
-    body = s3.get_object(Bucket=name, Key=key)["Body"].read()
-    s3.delete_object(Bucket=name, Key=key)
+    # Given one row that was changed, one record that is missing, or one object that was deleted
+    s3, resources, row = scenario.deployment.s3, scenario.deployment.resources, converted[1]
+    name = getattr(resources, bucket)
+    (item,) = s3.list_objects_v2(Bucket=name, Prefix=lake_prefix(row.partition, row.id, 1))["Contents"]
+    body = s3.get_object(Bucket=name, Key=item["Key"])["Body"].read()
+    if change is None:
+        s3.delete_object(Bucket=name, Key=item["Key"])
+    else:
+        s3.put_object(Bucket=name, Key=item["Key"], Body=change(body))
 
     # When
-    code, reports = run(scenario, hours, capsys)
-    s3.put_object(Bucket=name, Key=key, Body=body)
+    code, reports = run(hours)
+    printed = command(hours)
+    s3.put_object(Bucket=name, Key=item["Key"], Body=body)
 
-    # Then
-    assert code == DIFFERS
-    assert f"s3://{name}/{key}" in {item["uri"] for report in reports for item in report["differences"]}
-    assert run(scenario, hours, capsys)[0] == PROVEN
+    # Then it is found, nothing else is, and a person reads where it is
+    source = f"s3://{resources.input_bucket}/{DATASET}/b.ndjson"
+    uri = source if change is not None else f"s3://{name}/{item['Key']}"
+    found, *others = (difference for report in reports for difference in report["differences"])
+    assert (found["uri"], found["line"], found["columns"]) == (uri, line, columns)
+    # Without the object of the quarantine, the lines of each reason lack their records as well.
+    assert [other["uri"] for other in others] == [source] * reasons
+    assert (code, printed.exit_code) == (DIFFERS, DIFFERS)
+    assert f"  {uri}" in printed.stdout
+    assert run(hours)[0] == PROVEN
 
 
 def verify_date(scenario: Scenario, date: str) -> tuple[str, list[dict[str, Any]], str]:
@@ -95,18 +174,14 @@ def test_the_deployed_machine_finds_a_missing_object_of_the_date(scenario: Scena
     assert any(line.startswith(f"ALARM verify {DATASET} ") for line in log.splitlines())
 
 
-def test_what_has_not_been_converted_is_not_proven(
-    scenario: Scenario, hours: dict[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_has_not_been_converted_is_not_proven(scenario: Scenario, hours: dict[str, str]) -> None:
     file = scenario.put(f"{DATASET}/c.ndjson", lines_of("late"))
     row = scenario.wait_state(file, State.QUEUED)
     late = {"dataset": DATASET, "from": row.partition.stamp, "to": row.partition.stamp}
-    assert run(scenario, late, capsys)[0] == NOT_REACHABLE
+    assert run(late)[0] == NOT_REACHABLE
 
 
-def test_wrong_use_says_what_to_pass(
-    scenario: Scenario, hours: dict[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert verify(scenario.deployment, {**hours, "to": "yesterday"}, 1.0, as_json=False) == WRONG_USE
-    assert verify(scenario.deployment, hours, 0.0, as_json=False) == WRONG_USE
-    assert "--share = 0.0" in capsys.readouterr().err
+def test_wrong_use_says_what_to_pass(hours: dict[str, str]) -> None:
+    assert command({**hours, "to": "yesterday"}).exit_code == WRONG_USE
+    refused = command(hours, "--share", "0")
+    assert (refused.exit_code, "--share = 0.0" in refused.stderr) == (WRONG_USE, True)

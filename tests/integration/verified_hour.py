@@ -72,13 +72,7 @@ class VerifiedHour:
         self.world.services.ledger.arrivals.put(row)
 
     def verify(self, share: float = 1.0) -> HourReport:
-        services = self.world.services
-        limits = services.settings.convert.max_line_bytes
-        s3: Any = NoonS3(services.s3)
-        clock = self.world.clock
-        stack = Stack(s3, services.ledger, services.resources, limits, ("orders/",), lambda _: True, clock)
-        (report,) = HoursCheck(stack, Hours("orders", HOUR, HOUR), Effort(share), lambda _: None).run()
-        return report
+        return verify_noon(self.world, share)
 
     def change(self, bucket: str, change: Callable[[bytes], bytes]) -> str:
         """Change the first object of a bucket; returns its key."""
@@ -94,6 +88,16 @@ class VerifiedHour:
     @property
     def quarantine_bucket(self) -> str:
         return self.world.services.resources.quarantine_bucket
+
+
+def verify_noon(world: ConversionWorld, share: float = 1.0) -> HourReport:
+    """The report of the hour of all files that a test puts."""
+    services = world.services
+    limits = services.settings.convert.max_line_bytes
+    s3: Any = NoonS3(services.s3)
+    stack = Stack(s3, services.ledger, services.resources, limits, ("orders/",), lambda _: True, world.clock)
+    (report,) = HoursCheck(stack, Hours("orders", HOUR, HOUR), Effort(share), lambda _: None).run()
+    return report
 
 
 def change_row(body: bytes) -> bytes:

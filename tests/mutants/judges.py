@@ -16,21 +16,35 @@ EVERY_WRITE = 4
 """Every n-th write of a change of owners is interrupted."""
 UNIT_TESTS = {
     "lake/ledger/": (
+        "unit/lake/test_fence.py",
+        "unit/lake/test_column_room.py",
+        "unit/lake/test_ledger_table.py",
+        "unit/lake/test_rows_after_transitions.py",
+        "unit/lake/test_reasons.py",
         "unit/lake/test_ledger_manifests.py",
         "unit/lake/test_lake_transitions.py",
+        "unit/lake/test_relinquish.py",
         "unit/lake/test_reserve_columns.py",
+        "unit/lake/test_conflicts.py",
+        "unit/lake/test_manifest_binding.py",
     ),
-    "lake/publish.py": ("unit/lake/test_lake_publish.py",),
+    "lake/publish.py": ("unit/lake/test_lake_publish.py", "unit/lake/test_commit_formats.py"),
     "router/ownership/": (
+        "unit/router/test_known_arrivals.py",
         "unit/router/test_ownership_draft.py",
         "unit/router/test_ownership.py",
+        "unit/router/test_ignored_arrivals.py",
+        "unit/router/test_returned_files.py",
         "unit/router/test_ownership_faults.py",
     ),
+    "router/reprocess/": ("unit/router/reprocess/test_reprocess.py",),
     "transform/": (
         "unit/transform/test_audit.py",
+        "unit/transform/test_quarantine_audit.py",
         "unit/transform/test_finalize.py",
         "unit/transform/test_lease.py",
         "unit/transform/test_poison_manifest.py",
+        "unit/transform/test_environment_fault.py",
         "model/test_takeover.py",
     ),
 }

@@ -104,12 +104,14 @@ def _children(node: ast.AST) -> Iterable[ast.AST]:
 
 
 def _is_left_alone(node: ast.AST) -> bool:
-    """Imports for types, texts for people, and annotations."""
+    """Imports for types, texts for people, annotations, and the ``strict`` of ``zip``, which only asserts."""
     if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
         return True
     if isinstance(node, ast.JoinedStr | ast.arguments | ast.Raise | ast.Import | ast.ImportFrom | ast.expr_context):
         return True
     if isinstance(node, ast.AnnAssign) and node.value is None:
+        return True
+    if isinstance(node, ast.keyword) and node.arg == "strict":
         return True
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Constant) or (isinstance(node.value, ast.Call) and _is_log(node.value))

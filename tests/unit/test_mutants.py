@@ -14,6 +14,7 @@ def may(row, logger):
     """Whether it may."""
     logger.info("asked")
     conditions = [1, row.state]
+    assert dict(zip(row.names, row.values, strict=True))
     if row.state == "DONE" and not row.closed:
         row.count += 1
     return conditions

@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+from dataclasses import asdict
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from lake.commit import CommitDocument, SourceCount, read_commit, write_commit
+from lake.commit import CommitDocument, PendingObject, SourceCount, read_commit, write_commit
 from lake.errors import NewerDocumentError
 from lake.layout import commit_key, lake_key, quarantine_key, result_key
 from lake.ledger import CommitReference, ManifestRow, PublishedObjects, PublishedTotals, State
@@ -43,7 +45,7 @@ def published(world: World) -> list[bytes]:
 
 
 def test_nothing_is_visible_before_the_publish_and_everything_after(world: World) -> None:
-    row, document = publishing(world)
+    row, _ = publishing(world)
     assert world.keys("lake") == []
     assert roll(world, row) == State.DONE
     assert published(world) == list(BODIES)
@@ -54,9 +56,41 @@ def test_nothing_is_visible_before_the_publish_and_everything_after(world: World
     known = world.ledger.datasets.get("orders")
     assert known is not None
     assert known.columns == ("new",)
+
+
+def test_the_result_document_has_what_the_generation_read_and_wrote(world: World) -> None:
+    # Given a published generation
+    row, document = publishing(world)
+    world.wait(timedelta(minutes=2))
+    roll(world, row)
+    # When its result is read
     result = json.loads(world.raw_s3.get_object(Bucket="control", Key=result_key(row.id, 1))["Body"].read())
-    assert (result["rows"], result["rejects"], result["blank_lines"], result["failed_files"]) == (10, 1, 1, 0)
-    assert [item["key"] for item in result["files"]] == [item.key for item in document.objects]
+
+    # Then it has every count, and each object with the ETag under which it was published
+    def described(item: PendingObject) -> dict[str, object]:
+        head = world.raw_s3.head_object(Bucket=item.bucket, Key=item.key)
+        return {"key": item.key, "size": item.size, "rows": item.rows, "etag": head["ETag"].strip('"')}
+
+    (source,) = document.sources
+    assert result == {
+        "manifest": row.id,
+        "generation": 1,
+        "attempt": 1,
+        "run": "jr_1",
+        "partition": str(PARTITION),
+        "started_at": "2026-11-20T09:30:00Z",
+        "published_at": "2026-11-20T09:32:00.000+00:00",
+        "rows": 10,
+        "rejects": 1,
+        "blank_lines": 1,
+        "failed_files": 0,
+        "input_bytes": 100,
+        "output_bytes": 110,
+        "task_milliseconds": 1500,
+        "sources": [asdict(source)],
+        "files": [described(item) for item in document.objects],
+        "quarantine": [described(item) for item in document.quarantine],
+    }
 
 
 def test_the_row_has_the_totals_and_a_digest_of_the_objects_as_they_are_listed(world: World) -> None:

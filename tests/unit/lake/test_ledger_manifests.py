@@ -7,11 +7,11 @@ import pytest
 from botocore.exceptions import ClientError
 
 from lake.errors import InvalidInputError, LeaseLostError
-from lake.ledger import Published, State
+from lake.ledger import ManifestRow, Published, State
 from lake.ledger.manifest_row import MAX_EARLIER_OWNERS
-from lake.manifest import Lane, Manifest
-from tests.unit.lake.transitions import DOCUMENT, TOTALS, claim, fail, force, row_in_state, supersede
-from tests.unit.lake.world import LEASE, World
+from lake.manifest import Lane, Manifest, manifest_sha256
+from tests.unit.lake.transitions import DOCUMENT, STATES, TOTALS, claim, fail, force, row_in_state, supersede
+from tests.unit.lake.world import LEASE, PARTITION, World
 
 
 def test_a_claim_counts_attempts_and_names_its_owner(world: World) -> None:
@@ -32,6 +32,39 @@ def test_a_row_keeps_the_owners_of_its_attempts_up_to_the_maximum(world: World) 
     last = world.row(row.id)
     assert last.owner == f"jr_{MAX_EARLIER_OWNERS + 3}"
     assert last.earlier_owners == tuple(f"jr_{number}" for number in range(3, MAX_EARLIER_OWNERS + 3))
+
+
+@pytest.mark.parametrize("lane", Lane)
+def test_a_queued_row_has_what_its_manifest_has_and_no_history(world: World, lane: Lane) -> None:
+    manifest = world.manifest("a.json", "b.json", lane=lane)
+    world.ledger.manifests.enqueue(manifest)
+    assert world.row(manifest.id) == ManifestRow(
+        id=manifest.id,
+        state=State.QUEUED,
+        lane=lane,
+        partition=PARTITION,
+        created_at=manifest.created_at,
+        bytes=200,
+        files=2,
+        manifest_sha256=manifest_sha256(manifest),
+        generation=1,
+        attempt=0,
+        base_attempt=0,
+        lease_until=0,
+        changed_at=manifest.created_at,
+    )
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_only_a_running_manifest_has_a_live_lease(world: World, state: str) -> None:
+    assert row_in_state(world, state).has_live_lease(world.now) == (state == "RUNNING")
+
+
+def test_the_row_of_an_abandoned_owner_has_no_files_and_no_attempts(world: World) -> None:
+    world.ledger.manifests.abandon("nobody", world.now)
+    row = world.row("nobody")
+    assert row.state == State.ABANDONED
+    assert (row.bytes, row.files, row.generation, row.attempt, row.base_attempt, row.lease_until) == (0,) * 6
 
 
 def test_a_live_lease_excludes_other_claims_to_its_last_millisecond(world: World) -> None:
