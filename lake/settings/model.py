@@ -56,6 +56,11 @@ class Settings:
             raise InvalidSettingsError("datasets", [], "expected at least one [[datasets]] with a name")
 
     @property
+    def input_kms_key(self) -> str:
+        """ARN of the KMS key that encrypts the whole input bucket, as far as the settings name it; empty: none."""
+        return self.input.kms_key if self.input.bucket else self.encryption.kms_key
+
+    @property
     def max_batch_runs(self) -> int:
         """Runs of the batch job at the same time: those of a night, and a scheduled verification."""
         return self.batch.max_runs + int(self.verify.share > 0)
