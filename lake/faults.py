@@ -1,8 +1,12 @@
-"""Whose fault a failed request is: judged by error code, HTTP status and type of the error, never by its text."""
+"""Whose fault a failed request is: judged by error code, HTTP status and type of the error, never by its text.
+
+Of the text only the ARN of a key is used, as the name of a resource.
+"""
 
 from __future__ import annotations
 
 import errno
+import re
 from enum import Enum, auto
 
 from botocore.exceptions import (
@@ -86,6 +90,7 @@ LOAD_REASONS = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError", "T
 """Cancellation reasons of a transaction that can be repeated as it is (DynamoDB API Reference, TransactWriteItems)."""
 KEY_CODES = frozenset({"KMS.DisabledException", "KMS.KMSInvalidStateException", "KMS.NotFoundException"})
 """The KMS key of an object, or of the bucket that is written to, was disabled or deleted."""
+KEY_ARN = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[A-Za-z0-9-]+")
 FILE_CODES = KEY_CODES | {
     "404",
     "405",
@@ -110,10 +115,14 @@ TOO_MANY_REQUESTS = 429
 SERVER_ERROR = 500
 
 
-def judge(error: BaseException) -> Fault:
-    """Whose fault the error is; pure."""
+def judge(error: BaseException, input_key: str = "") -> Fault:
+    """Whose fault the error is; pure.
+
+    ``input_key`` is the ARN of the KMS key that encrypts the whole input, if the settings name one: when it was
+    disabled, no file is at fault.
+    """
     if isinstance(error, ClientError):
-        return _judge_answer(error)
+        return _judge_answer(error, input_key)
     if isinstance(error, CREDENTIAL_ERRORS + NETWORK_ERRORS):
         return Fault.ENVIRONMENT
     if isinstance(error, OSError) and error.errno in DISK_ERRORS:
@@ -150,12 +159,16 @@ def cancellation_reasons(error: ClientError) -> frozenset[str]:
     return frozenset(reason.get("Code", "None") for reason in reasons)
 
 
-def _judge_answer(error: ClientError) -> Fault:
+def _judge_answer(error: ClientError, input_key: str) -> Fault:
     code, status = error_code(error), http_status(error)
     if code == CANCELLED:
         reasons = cancellation_reasons(error)
         passing = bool(reasons & LOAD_REASONS) and reasons <= CONDITION_REASONS | LOAD_REASONS
         return Fault.ENVIRONMENT if passing else Fault.UNKNOWN
+    if code in KEY_CODES and input_key:
+        # KMS names the key by its ARN. An answer that names none proves nothing about the file.
+        named = KEY_ARN.search(str(error.response.get("Error", {}).get("Message", "")))
+        return Fault.ENVIRONMENT if named is None or named.group() == input_key else Fault.FILE
     if code in FILE_CODES or (code == FOREIGN_KEY_CODE and error.operation_name == "GetObject"):
         return Fault.FILE
     if code in ENVIRONMENT_CODES or status in (FORBIDDEN, TOO_MANY_REQUESTS) or status >= SERVER_ERROR:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -10,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import boto3
+import botocore.session
 from botocore.config import Config
+from botocore.utils import parse_timestamp
 
 from lake.ledger import Ledger
 from lake.resource_names import ResourceNames
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 PARALLEL_REQUESTS = 32
 """Threads, and HTTP connections per client, of one invocation."""
 CLIENT_CONFIG = Config(max_pool_connections=PARALLEL_REQUESTS, retries={"mode": "standard", "max_attempts": 5})
+LISTED_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 ASSET_ROOT = Path(__file__).resolve().parents[1]
 """Folder of the Lambda's code."""
 
@@ -42,6 +46,24 @@ class Services:
     """Returns the current time: aware, UTC."""
 
 
+def new_session() -> boto3.Session:
+    """A session whose clients read the times of a listing quickly.
+
+    botocore's own parser knows every format of a date and takes two thirds of the time of a listing: for the 2,200,000
+    objects of a night that would be minutes.
+    """
+    core = botocore.session.get_session()
+    core.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=parse_time)
+    return boto3.Session(botocore_session=core)
+
+
+def parse_time(value: object) -> datetime:
+    """The time of an answer of AWS, aware; the format of S3's listings is read without botocore's parser."""
+    if isinstance(value, str) and LISTED_TIME.fullmatch(value):
+        return datetime.fromisoformat(value)
+    return parse_timestamp(value)
+
+
 @cache
 def container_services() -> Services:
     """The services of the Lambda's environment; parsed and connected at the first call only.
@@ -56,12 +78,13 @@ def container_services() -> Services:
         The settings file is missing or not valid.
     """
     resources = ResourceNames.from_environment(os.environ)
-    dynamodb = boto3.resource("dynamodb", config=CLIENT_CONFIG)
+    session = new_session()
+    dynamodb = session.resource("dynamodb", config=CLIENT_CONFIG)
     return Services(
         settings=load_settings(ASSET_ROOT / os.environ.get("SETTINGS_FILE", "settings.json")),
         resources=resources,
         ledger=Ledger.over(dynamodb.meta.client, resources.ledger_table),
-        s3=boto3.client("s3", config=CLIENT_CONFIG),
-        glue=boto3.client("glue", config=CLIENT_CONFIG),
+        s3=session.client("s3", config=CLIENT_CONFIG),
+        glue=session.client("glue", config=CLIENT_CONFIG),
         clock=lambda: datetime.now(UTC),
     )

@@ -71,7 +71,8 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
     full = is_full(known, settings.column_limit)
     if full:
         settings = replace(settings, column_limit=min(settings.column_limit, len(known)))
-    source = Source.in_region(services.region)
+    input_key = services.settings.input_kms_key
+    source = Source.in_region(services.region, input_key)
     splits = split_files(files, _large_compressed(source, files, settings.split_bytes), settings.split_bytes)
     packed = _pack(source, splits, settings, None if dataset is None else dataset.output_ratio)
     tasks = tuple(
@@ -86,6 +87,7 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
             resources.quarantine_bucket,
             services.region,
             settings,
+            input_key,
         )
         for number, task_splits in enumerate(packed)
     )

@@ -76,7 +76,7 @@ def _input_fault(
     context: ConversionContext, manifests: Sequence[str], others: Iterable[str]
 ) -> EnvironmentFault | None:
     """The fault of the first denied file, if no file of the sample could be read; None if there was no file to try."""
-    source = Source.in_region(context.services.region)
+    source = Source.in_region(context.services.region, context.services.settings.input_kms_key)
     denied: EnvironmentFault | None = None
     for manifest in _sample(manifests, others):
         try:

@@ -37,16 +37,19 @@ class UnreadableFileError(TerminalError):
 class Source:
     """Reads ranges of object versions; thread-safe."""
 
-    def __init__(self, open_store: Callable[[str], S3Store], open_client: Callable[[], S3Client]) -> None:
+    def __init__(
+        self, open_store: Callable[[str], S3Store], open_client: Callable[[], S3Client], input_key: str = ""
+    ) -> None:
         self._open_store = open_store
+        self._input_key = input_key
         self._open_client = open_client
         self._stores: dict[str, S3Store] = {}
         self._client: S3Client | None = None
 
     @classmethod
-    def in_region(cls, region: str) -> Self:
-        """Reads buckets of this region of AWS."""
-        return cls(partial(object_store, region), partial(s3_client, region))
+    def in_region(cls, region: str, input_key: str) -> Self:
+        """Reads buckets of this region of AWS; ``input_key`` is ``Settings.input_kms_key``."""
+        return cls(partial(object_store, region), partial(s3_client, region), input_key)
 
     def fetch(self, file: ObjectVersion, start: int, end: int) -> Buffer:
         """The bytes [start, end) of this version and of no other.
@@ -110,7 +113,7 @@ class Source:
         try:
             return self._client.get_object(**request)["Body"].read()  # type: ignore[arg-type]
         except (ClientError, BotoCoreError) as error:
-            raise _read_error(file, error) from error
+            raise _read_error(file, error, self._input_key) from error
 
     def _store(self, bucket: str) -> S3Store:
         if bucket not in self._stores:
@@ -132,9 +135,11 @@ def _overwritten() -> str:
     return "it was overwritten after it arrived, and the bucket keeps no versions"
 
 
-def _read_error(file: ObjectVersion, error: ClientError | BotoCoreError) -> TerminalError | TransientError:
+def _read_error(
+    file: ObjectVersion, error: ClientError | BotoCoreError, input_key: str
+) -> TerminalError | TransientError:
     code = error.response["Error"]["Code"] if isinstance(error, ClientError) else ""
-    if judge(error) != Fault.FILE:
+    if judge(error, input_key) != Fault.FILE:
         return TransientError(f"{file.uri} could not be read and is tried again: {error}")
     return UnreadableFileError(_file_reason(file, code))
 

@@ -58,6 +58,8 @@ class Task:
     region: str
     """Of all buckets: a Python worker finds it nowhere else."""
     settings: ConvertSettings
+    input_key: str = ""
+    """ARN of the KMS key of the whole input; empty: the settings name none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,6 +90,11 @@ class Settings:
         return int(self.verify.share > 0)
 
     @property
+    def input_kms_key(self) -> str:
+        """ARN of the KMS key that encrypts the whole input bucket, as far as the settings name it; empty: none."""
+        return self.input.kms_key if self.input.bucket else self.encryption.kms_key
+
+    @property
     def max_batch_runs(self) -> int:
         """Runs of the batch job at the same time: those of a night, and a scheduled verification."""
         return self.max_overnight_runs + self.max_verifications

@@ -18,6 +18,7 @@ MODULES_WITH_POOLS = (
     "router.promote.handler",
     "router.reprocess.handler",
     "router.listing",
+    "router.run_status.handler",
     "router.settle.object_check",
     "router.settle.published",
     "streaming_job.micro_batch",

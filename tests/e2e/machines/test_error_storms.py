@@ -28,6 +28,8 @@ ONCE = [pytest.param(group, id=group[0], marks=[LONG] if number else []) for num
 STORMS = [(PASSING * 2)[first : first + RETRIES + 1] for first in range(0, len(PASSING), RETRIES + 1)]
 """All states have the same retrier, so the states share the storms."""
 LASTING = ("TerminalError", "InvalidSettingsError", "InvalidDocumentError", "UploadsVanishedError", "Runtime.ExitError")
+KILLED = ("Runtime.ExitError", "Sandbox.Timedout", "States.Timeout", "Lambda.Unknown")
+"""Out of memory; out of Lambda's time; out of the state's time; an answer that Lambda could not give."""
 
 RANGE = {"dataset": "orders", "from": "2026-11-01T00", "to": "2026-11-02T23"}
 DRY_RUN = {**RANGE, "dryRun": True, "force": True}
@@ -136,6 +138,22 @@ def test_an_error_that_does_not_pass_ends_the_execution_and_is_told(
     assert f"The execution {end['name']} ended with {names[-1]}: {names[-1]} of a test" in notification
 
 
+@pytest.mark.parametrize("state", ["Settle", *(pytest.param(name, marks=LONG) for name in ("Plan", "Find", "Start"))])
+@pytest.mark.parametrize("name", KILLED)
+def test_a_function_that_dies_of_memory_or_time_is_told(machines: StubbedMachines, state: str, name: str) -> None:
+    # Given: what Lambda, or the state, reports in place of the function, as often as it is retried
+    machine, function, before = ENDING[state]
+    names = [name] * (RETRIES + 1 if name in PASSING else 1)
+    machines.set_answers(function, *before, *raising(names))
+    # When
+    end = machines.run(machine, DRY_RUN if machine == "backfill" else {})
+    # Then
+    assert (end["status"], end["error"]) == ("FAILED", name)
+    assert len(machines.calls(function)) == len(before) + len(names)
+    (notification,) = machines.take_notifications()
+    assert f"The execution {end['name']} ended with {name}: " in notification
+
+
 @pytest.mark.parametrize(
     "names", [pytest.param(STORMS[0], id=STORMS[0][0], marks=LONG), pytest.param([LASTING[0]], id=LASTING[0])]
 )
@@ -196,6 +214,7 @@ def test_a_storm_while_starting_a_job_ends_its_round_and_the_next_one_converts(
     assert len(machines.calls("stub-start-job-run")) == tries + 1
     # Then: the function that looks at the run learns why its job did not start, and only then
     told, nothing = (call["refusal"] for call in machines.calls("stub-run-status"))
+    assert [call["failure"] for call in machines.calls("stub-run-status")] == ["", ""]
     assert told.startswith(f"{names[-1]}: ")
     assert f"{names[-1]} of a test" in told
     assert nothing == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -98,6 +99,10 @@ def test_a_job_that_fails_without_progress_runs_max_attempts_times(stubbed: Stub
     assert (end["status"], end["error"]) == ("FAILED", "OvernightFAILED")
     assert end["cause"] == "1 manifests are not done. See s3://control/verdict.json"
     assert stubbed.take_notifications() == ["FAILED: 1 manifests are not done"]
+    # And the function that looks at the run learns of each how it ended.
+    for call in stubbed.calls("stub-run-status"):
+        assert re.fullmatch(r"States.TaskFailed: jr_\w+ FAILED \S.*", call["failure"])
+        assert call["refusal"] == ""
 
 
 def test_progress_allows_further_failures(stubbed: StubbedMachines) -> None:

@@ -91,6 +91,25 @@ def test_every_error_of_a_task_is_caught_and_told(file: Path) -> None:
                 assert name in GOES_ON or "sns:publish" in resource_after(graph, state["Catch"][-1]["Next"]), name
 
 
+def test_a_scheduled_verification_that_fails_is_told() -> None:
+    machine = read(MACHINES / "verify.asl.json")
+    compare = machine["States"]["Compare"]
+    assert "sns:publish" in resource_after(machine, compare["Catch"][-1]["Next"])
+
+
+@machine_files
+def test_what_lambda_reports_of_a_process_that_died_is_caught_with_or_without_a_retry(file: Path) -> None:
+    # Given: out of memory, out of time (Lambda's and the state's), and a report that Lambda lost
+    killed = {"Runtime.ExitError", "Sandbox.Timedout", "States.Timeout", "Lambda.Unknown"}
+    for graph in graphs(read(file)):
+        for name, state in graph["States"].items():
+            if not state.get("Resource", "").endswith("lambda:invoke"):
+                continue
+            # Then: more memory is not to be had by a repetition, and no rule before the last one ends without a word
+            assert killed - retried(state) == {"Runtime.ExitError"}, name
+            assert not any(killed & set(rule["ErrorEquals"]) for rule in state["Catch"][:-1]), name
+
+
 def resource_after(graph: dict[str, Any], name: str) -> str:
     """The resource of the task that follows, also behind a choice."""
     state = graph["States"][name]
@@ -105,10 +124,10 @@ def test_only_a_wrong_input_is_not_notified_because_a_person_has_just_passed_it(
                 assert special in ([], [["InvalidInputError"]]), name
 
 
-def test_1500_children_of_the_map_return_less_than_a_state_may_hold() -> None:
+def test_80000_children_of_the_map_return_less_than_a_state_may_hold() -> None:
     machine = read(MACHINES / "overnight.asl.json")
     child = machine["States"]["Runs"]["ItemProcessor"]["States"]
     ends = [state for state in child.values() if state.get("End") or state["Type"] == "Succeed"]
     assert [state["Output"] for state in ends] == [{}]
     # The outputs of all children are one array before the Output of the Map applies.
-    assert len(json.dumps([state["Output"] for state in ends] * 1_500)) < MAX_STATE_BYTES / 10
+    assert len(json.dumps([state["Output"] for state in ends] * 80_000, separators=(",", ":"))) < MAX_STATE_BYTES

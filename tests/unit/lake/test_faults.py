@@ -12,7 +12,9 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
-from lake.faults import Fault, can_pass, judge
+from lake.faults import KEY_CODES, Fault, can_pass, judge
+
+OWN_KEY, OTHER_KEY = (f"arn:aws:kms:eu-central-1:111122223333:key/{name}" for name in ("1234abcd", "mrk-5678"))
 
 
 def answer(code: str, status: int, message: str = "", operation: str = "GetObject") -> ClientError:
@@ -67,6 +69,23 @@ def cancelled(*reasons: str) -> ClientError:
 )
 def test_an_error_is_judged_by_its_structure(error: Exception, fault: Fault) -> None:
     assert judge(error) == fault
+
+
+@pytest.mark.parametrize("code", sorted(KEY_CODES))
+@pytest.mark.parametrize(
+    ("message", "fault"),
+    [
+        (f"{OWN_KEY} is disabled.", Fault.ENVIRONMENT),
+        (f"{OWN_KEY}0 is disabled.", Fault.FILE),
+        (f"Key '{OTHER_KEY}' does not exist", Fault.FILE),
+        (f"{OTHER_KEY} is pending deletion.", Fault.FILE),
+        ("the key is disabled", Fault.ENVIRONMENT),
+    ],
+)
+def test_the_key_of_the_whole_input_is_no_fault_of_a_file(code: str, message: str, fault: Fault) -> None:
+    assert judge(answer(code, 400, message), OWN_KEY) == fault
+    # Where the stack has no key for its input, every key is the choice of who put the object.
+    assert judge(answer(code, 400, message)) == Fault.FILE
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,16 @@
 
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from botocore.utils import parse_timestamp
+from moto import mock_aws
 
 from lake.settings import dump_settings, parse_settings
-from router.services import container_services
+from router import services
+from router.services import container_services, new_session, parse_time
 from tests.unit.lake.world import RESOURCES
 
 ROOT = Path(__file__).parents[3]
@@ -26,14 +30,34 @@ def test_settings_are_parsed_once_per_container(tmp_path: Path, monkeypatch: pyt
         monkeypatch.setenv(key, value)
     container_services.cache_clear()
     # When
-    services = container_services()
+    first = container_services()
     file.unlink()
     # Then
-    assert services.resources == RESOURCES
-    assert services.settings.stage == "test"
-    assert services.clock().tzinfo is not None
-    assert container_services() is services
+    assert first.resources == RESOURCES
+    assert first.settings.stage == "test"
+    assert first.clock().tzinfo is not None
+    assert container_services() is first
     container_services.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "value", ["2026-11-20T09:30:00.000Z", "2026-11-20T09:30:00Z", "Fri, 20 Nov 2026 09:30:00 GMT", 1795167000]
+)
+def test_times_of_every_format_are_read_and_those_of_listings_without_botocores_parser(value: object) -> None:
+    assert parse_time(value) == parse_timestamp(value) == datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
+
+
+def test_the_clients_of_a_session_read_listings_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given: a client of which botocore's own parser would be noticed
+    monkeypatch.setattr(services, "parse_timestamp", lambda _: pytest.fail("botocore's parser was called"))
+    with mock_aws():
+        s3 = new_session().client("s3", region_name="us-east-1")
+        s3.create_bucket(Bucket="lake")
+        s3.put_object(Bucket="lake", Key="a", Body=b"")
+        # When
+        (found,) = s3.list_objects_v2(Bucket="lake")["Contents"]
+    # Then
+    assert found["LastModified"].tzinfo == UTC
 
 
 def test_handlers_import_nothing_of_the_data_plane() -> None:

@@ -9,9 +9,11 @@ from obstore.exceptions import GenericError
 from lake.errors import TransientError
 from lake.manifest import ObjectVersion
 from transform import source as source_module
+from transform.environment_fault import fault_of
 from transform.source import Source, UnreadableFileError
 
 FILE = ObjectVersion("input", "AccessDenied/InvalidRange.ndjson", "e", 8, "2026-03-04T11:59:00+00:00", "v1")
+KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd"
 
 
 class FailingClient:
@@ -22,7 +24,7 @@ class FailingClient:
         raise self._error
 
 
-def source_that_fails(monkeypatch: pytest.MonkeyPatch, error: Exception) -> Source:
+def source_that_fails(monkeypatch: pytest.MonkeyPatch, error: Exception, input_key: str = "") -> Source:
     """obstore fails without a type that says why, and boto3 with ``error``."""
 
     def fail(*_: Any, **__: Any) -> Any:
@@ -31,7 +33,7 @@ def source_that_fails(monkeypatch: pytest.MonkeyPatch, error: Exception) -> Sour
     monkeypatch.setattr(source_module.obstore, "get", fail)  # type: ignore[attr-defined]
     client: Any = FailingClient(error)
     store: Any = object()
-    return Source(lambda _: store, lambda: client)
+    return Source(lambda _: store, lambda: client, input_key)
 
 
 def test_a_key_with_the_name_of_an_error_does_not_make_a_network_error_permanent(
@@ -57,6 +59,16 @@ def test_a_structured_answer_decides(monkeypatch: pytest.MonkeyPatch, code: str,
     error = ClientError({"Error": {"Code": code, "Message": ""}}, "GetObject")
     with pytest.raises(UnreadableFileError, match=reason):
         source_that_fails(monkeypatch, error).fetch(FILE, 0, 8)
+
+
+def test_a_disabled_key_of_the_whole_input_excludes_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given: the key that the settings name for the input
+    error = ClientError({"Error": {"Code": "KMS.DisabledException", "Message": f"{KEY} is disabled."}}, "GetObject")
+    # When
+    with pytest.raises(TransientError) as raised:
+        source_that_fails(monkeypatch, error, KEY).fetch(FILE, 0, 8)
+    # Then: the manifest waits, and its reason says what to do
+    assert "enable the key of the bucket again" in str(fault_of(raised.value))
 
 
 @pytest.mark.parametrize("code", ["AccessDenied", "NoSuchBucket", "SlowDown"])
