@@ -34,7 +34,7 @@ class Grants:
         allow(role, ("dynamodb:GetItem",), [self.storage.ledger.table_arn])
 
     def read_many_rows(self, role: iam.Role) -> None:
-        """Read many rows of the ledger by one request, consistently."""
+        """Read single rows of the ledger, consistently, many in one request."""
         allow(role, ("dynamodb:BatchGetItem",), [self.storage.ledger.table_arn])
 
     def list_rows(self, role: iam.Role) -> None:
