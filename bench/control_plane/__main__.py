@@ -17,10 +17,12 @@ from bench.control_plane.night import COLUMNS, MAX_LISTED_FILES, NIGHTS
 from bench.control_plane.stand_in import READ_SECONDS, STATISTICS, WRITE_SECONDS
 from bench.markdown_tables import replace_between
 from bench.measuring_process import CHECKOUT
-from infra.functions import SPECS
+from infra.node import use_bundled_node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from infra.functions import FunctionSpec
 
 DOCUMENT = CHECKOUT / "docs" / "performance.md"
 BEGIN_MARKER = "<!-- control plane: written by make bench-plan -->"
@@ -137,7 +139,10 @@ def format_table(measured: Sequence[Measured], load: float) -> str:
     return "\n".join(lines)
 
 
-def _spec(function: str) -> Any:  # noqa: ANN401
+def _spec(function: str) -> FunctionSpec:
+    use_bundled_node()
+    from infra.functions import SPECS  # noqa: PLC0415
+
     return next(spec for spec in SPECS if spec.name == function)
 
 

@@ -10,28 +10,34 @@ import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+import boto3
+
+from bench.control_plane.night import NIGHTS, NOW, RESOURCES, START
 from bench.peak_memory import peak_bytes
+from lake.layout import run_key
+from lake.ledger import Ledger
+from lake.settings import Settings
+from router.backfill.handler import backfill
+from router.catalog.handler import catalog
+from router.plan.handler import plan
+from router.run_status.handler import run_status
+from router.services import CLIENT_CONFIG, Services
+from router.sweep.handler import sweep
+from router.telemetry import logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from bench.control_plane.night import Night
-    from router.services import Services
 
 EXECUTION = "night"
 
 
-def main(function: str, night_name: str, endpoint: str) -> None:
-    """Call the function as Lambda does, without its handler's logging; the last line of the output has its figures."""
-    names = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_REGION": "eu-central-1"}
-    os.environ |= {**names, "AWS_DEFAULT_REGION": "eu-central-1", "AWS_ENDPOINT_URL": endpoint}
-    os.environ |= {"POWERTOOLS_METRICS_NAMESPACE": "bench", "POWERTOOLS_LOG_LEVEL": "ERROR"}
-    from bench.control_plane.night import NIGHTS  # noqa: PLC0415
-    from router.telemetry import logger  # noqa: PLC0415
-
+def main(function: str, night: str, endpoint: str) -> None:
+    """Call the function as its handler does; the last line of the output has its figures."""
+    os.environ["POWERTOOLS_METRICS_NAMESPACE"] = "bench"
     logger.setLevel(logging.CRITICAL)
-    night = NIGHTS[night_name]
-    call = _call(function, night, _services())
+    call = calls(NIGHTS[night], connect(endpoint))[function]
     started, cpu = time.monotonic(), time.process_time()
     answer = call()
     figures = {
@@ -40,49 +46,37 @@ def main(function: str, night_name: str, endpoint: str) -> None:
         "peak_bytes": peak_bytes(),
         "answer": answer,
     }
-    print(json.dumps(figures, default=str))
+    print(json.dumps(figures))
 
 
-def _services() -> Services:
-    import boto3  # noqa: PLC0415
-
-    from bench.control_plane.night import NOW, RESOURCES  # noqa: PLC0415
-    from lake.ledger import Ledger  # noqa: PLC0415
-    from lake.settings import Settings  # noqa: PLC0415
-    from router.services import CLIENT_CONFIG, Services  # noqa: PLC0415
-
+def connect(endpoint: str) -> Services:
+    """The services of a Lambda function, with default settings, clients of the stand-in, and the clock of the night."""
+    # The stand-in verifies no signature.
+    session = boto3.Session(aws_access_key_id="x", aws_secret_access_key="x", region_name="eu-central-1")  # noqa: S106
     started = time.monotonic()
-    dynamodb = boto3.resource("dynamodb", config=CLIENT_CONFIG)
+    dynamodb = session.resource("dynamodb", endpoint_url=endpoint, config=CLIENT_CONFIG)
     return Services(
         settings=Settings(stage="bench"),
         resources=RESOURCES,
         ledger=Ledger.over(dynamodb.meta.client, RESOURCES.ledger_table),
-        s3=boto3.client("s3", config=CLIENT_CONFIG),
-        glue=boto3.client("glue", config=CLIENT_CONFIG),
+        s3=session.client("s3", endpoint_url=endpoint, config=CLIENT_CONFIG),
+        glue=session.client("glue", endpoint_url=endpoint, config=CLIENT_CONFIG),
         clock=lambda: NOW + timedelta(seconds=time.monotonic() - started),
     )
 
 
-def _call(function: str, night: Night, services: Services) -> Callable[[], Any]:
-    from bench.control_plane.night import START  # noqa: PLC0415
-    from lake.layout import run_key  # noqa: PLC0415
-    from router.backfill.handler import backfill  # noqa: PLC0415
-    from router.catalog.handler import catalog  # noqa: PLC0415
-    from router.plan.handler import plan  # noqa: PLC0415
-    from router.run_status.handler import run_status  # noqa: PLC0415
-    from router.sweep.handler import sweep  # noqa: PLC0415
-
+def calls(night: Night, services: Services) -> dict[str, Callable[[], dict[str, Any]]]:
+    """The functions by name; ``run_status`` looks at the first run of the plan, ``backfill`` at the first hour."""
     hour = f"{START:%Y-%m-%dT%H}"
     request = {"dataset": night.dataset_names()[0], "from": hour, "to": hour}
     run = f"s3://{services.resources.control_bucket}/{run_key(EXECUTION, 0)}"
-    calls: dict[str, Callable[[], Any]] = {
+    return {
         "plan": lambda: plan({"execution": EXECUTION}, services),
-        "run_status": lambda: run_status({"run": run}, services),
+        "run_status": lambda: dict(run_status({"run": run}, services)),
         "catalog": lambda: catalog(services),
-        "sweep": lambda: sweep(services),
+        "sweep": lambda: dict(sweep(services)),
         "backfill": lambda: backfill({"action": "find", "request": request, "token": None}, services),
     }
-    return calls[function]
 
 
 if __name__ == "__main__":

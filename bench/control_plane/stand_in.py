@@ -20,7 +20,7 @@ from bench.control_plane.table import RefusedRequestError, Table
 from lake.ledger.dataset_limit import name_key
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from bench.control_plane.night import Night
 
@@ -139,12 +139,12 @@ def _s3_operation(method: str, key: str, query: Mapping[str, str]) -> str:
     return "ListMultipartUploads" if "uploads" in query else "ListObjectsV2"
 
 
-async def main(night: Night) -> None:
-    """Serve until the process is terminated."""
+async def serve(night: Night, say_port: Callable[[int], object]) -> None:
+    """Serve the night until the task is cancelled; ``say_port`` gets the port as soon as it answers."""
     server = await asyncio.start_server(StandIn(night).serve, "127.0.0.1", 0)
-    print(server.sockets[0].getsockname()[1], flush=True)
+    say_port(server.sockets[0].getsockname()[1])
     await server.serve_forever()
 
 
 if __name__ == "__main__":
-    asyncio.run(main(NIGHTS[sys.argv[1]]))
+    asyncio.run(serve(NIGHTS[sys.argv[1]], lambda port: print(port, flush=True)))
