@@ -50,7 +50,6 @@ def grant_verification(grants: Grants) -> None:
 
 def _route(grants: Grants, role: iam.Role) -> None:
     grants.read_rows(role)
-    grants.read_many_rows(role)
     grants.list_rows(role)
     grants.create_rows(role)
     grants.own_arrivals(role)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from router.ownership.known import read_arrivals
 from router.ownership.outcome import UNANSWERED
 from router.telemetry import logger
 
@@ -33,7 +32,7 @@ def divide_by_expiry(
     recent = [arrival for arrival in routed if not _is_before(arrival.file, oldest)]
     old = [arrival.file for arrival in routed if _is_before(arrival.file, oldest)]
     try:
-        rows = read_arrivals(services.ledger, pool, old)
+        rows = list(pool.map(services.ledger.arrivals.get, old))
     except UNANSWERED as error:
         logger.warning("no answer about old arrivals", files=len(old), error=str(error))
         return recent, [], old

@@ -74,8 +74,6 @@ def test_a_batch_has_at_most_100_keys_and_may_leave_some_unprocessed(table: Tabl
 
 
 def test_a_transaction_is_refused_as_a_whole_and_a_row_leaves_the_index(table: Table) -> None:
-    names = ("state", "number", "open", "open_order", "gone")
-
     def close(number: int, state: str) -> dict[str, Any]:
         update = {
             "Key": key(number),

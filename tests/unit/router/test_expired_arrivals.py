@@ -163,7 +163,7 @@ def test_a_question_without_an_answer_leaves_the_file_to_its_message(
     def refuse(_: object, __: object) -> None:
         raise TransientError("later")
 
-    monkeypatch.setattr(Arrivals, "get_many", refuse)
+    monkeypatch.setattr(Arrivals, "get", refuse)
     # When, Then
     assert outcome(deployment) == [ArrivalOutcome.UNSETTLED]
 
