@@ -7,7 +7,10 @@ import json
 import re
 import time
 from collections import Counter, defaultdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Item = dict[str, Any]
 MAX_PAGE_BYTES = 1 << 20
@@ -43,9 +46,9 @@ class Table:
         self._batches = 0
         self.index_writes: Counter[tuple[str, int]] = Counter()
 
-    def load(self, item: Item) -> None:
+    def load(self, item: Mapping[str, Any]) -> None:
         """Put an item before the measurement."""
-        self._store(item)
+        self._store(dict(item))
         self.index_writes.clear()
 
     def answer(self, operation: str, request: Item) -> Item:
@@ -139,7 +142,7 @@ class Table:
 
     def _update(self, request: Item) -> None:
         names, values = request.get("ExpressionAttributeNames", {}), request.get("ExpressionAttributeValues", {})
-        item = dict(self._items.get(_key(request["Key"]), request["Key"]))
+        item: Item = {**self._items.get(_key(request["Key"]), {}), **request["Key"]}
         parts = CLAUSE.split(request["UpdateExpression"])[1:]
         for kind, text in zip(parts[::2], parts[1::2], strict=True):
             for term in text.strip().split(", "):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from lake.errors import InvalidInputError
 from router.listing import ListingRequest
-from router.selection import parse_fields, parse_flag, parse_selection
+from router.selection import check_kept, parse_fields, parse_flag, parse_selection
 
 if TYPE_CHECKING:
     from router.services import Services
@@ -62,7 +61,7 @@ def parse_backfill(given: object, services: Services) -> BackfillRequest:
     assert selection.dataset is not None
     assert selection.first is not None
     assert selection.last is not None
-    _check_kept(selection.first, services)
+    check_kept(selection.first, services)
     return BackfillRequest(
         selection.dataset,
         selection.first,
@@ -70,17 +69,3 @@ def parse_backfill(given: object, services: Services) -> BackfillRequest:
         dry_run=parse_flag(fields, "dryRun"),
         force=parse_flag(fields, "force"),
     )
-
-
-def _check_kept(first: str, services: Services) -> None:
-    """Raise ``InvalidInputError`` for an hour whose arrival rows may have expired."""
-    oldest = services.settings.ledger.oldest_arrival(services.clock())
-    if oldest is None:
-        return
-    first_kept = (oldest + timedelta(hours=1)).strftime("%Y-%m-%dT%H")
-    if first < first_kept:
-        raise InvalidInputError(
-            f"from = {first} is older than ledger.keep_days = {services.settings.ledger.keep_days} allows: the rows "
-            "that say which of its files were converted may have been deleted, and files would be converted twice; "
-            f"pass from = {first_kept} or a later hour"
-        )

@@ -26,8 +26,7 @@ SMALL = Night("small", 60, 1000, 2, 3, 2)
 
 
 def wire(**attributes: Any) -> dict[str, Any]:
-    item: dict[str, Any] = TypeSerializer().serialize(attributes)["M"]
-    return item
+    return dict(TypeSerializer().serialize(attributes)["M"])
 
 
 def key(number: int) -> dict[str, Any]:
@@ -50,7 +49,8 @@ def query(name: str, value: str, **more: Any) -> dict[str, Any]:
 
 
 def test_a_query_has_pages_of_at_most_a_megabyte(table: Table) -> None:
-    found, request = [], query("pk", "p")
+    found: list[str] = []
+    request = query("pk", "p")
     while True:
         page = table.answer("Query", request)
         assert len(json.dumps(page["Items"])) < MAX_PAGE_BYTES * 1.1
@@ -88,10 +88,8 @@ def test_a_transaction_is_refused_as_a_whole_and_a_row_leaves_the_index(table: T
 
     with pytest.raises(RefusedRequestError) as refused:
         table.answer("TransactWriteItems", {"TransactItems": [close(0, "QUEUED"), close(1, "RUNNING")]})
-    assert [reason["Code"] for reason in refused.value.fields["CancellationReasons"]] == [
-        "None",
-        "ConditionalCheckFailed",
-    ]
+    reasons: Any = refused.value.fields["CancellationReasons"]
+    assert [reason["Code"] for reason in reasons] == ["None", "ConditionalCheckFailed"]
     index = query("open", "batch#QUEUED")
     assert table.answer("Query", index)["Count"] == 30
     table.answer("TransactWriteItems", {"TransactItems": [close(0, "QUEUED"), close(1, "QUEUED")]})
