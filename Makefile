@@ -11,7 +11,7 @@ STAGE ?= dev
 PROPERTIES = $(shell grep -rl "import given" tests/unit)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-modules test-stack unit integration e2e storms permissions fuzz chaos hostile mutants load bench check hooks format
+.PHONY: help setup demo test test-modules test-stack unit integration e2e storms permissions fuzz chaos hostile mutants load bench bench-plan check hooks format
 .PHONY: check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-machines
 .PHONY: check-workflows check-rust-format check-rust
 .PHONY: wheels install audit pins synth local-up clean
@@ -125,6 +125,9 @@ load: setup ## thousands of files through both lanes and the control plane, abou
 bench: setup ## the speed of the conversion, compared with other engines, about 14 minutes; writes docs/performance.md
 	@$(PY) -m pytest --quiet tests/unit/bench -m "long or not long"
 	@$(PY) -m bench --document
+
+bench-plan: setup ## the functions of the control plane on nights of 338,000 and 2.4 million files, about 15 minutes; writes docs/performance.md
+	@$(PY) -m bench.control_plane --document
 
 wheels: setup ## the zip of wheels that the Glue jobs install (needs Rust); before `make synth` and `cdk deploy`
 	@$(UV) run --quiet --isolated --locked --only-group wheels --python $(PY) python -m infra.make_wheels

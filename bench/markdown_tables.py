@@ -105,20 +105,25 @@ def join_sections(sections: Sequence[Sequence[str]]) -> str:
 
 
 def replace_figures(document: str, text: str) -> str:
-    """The document with ``text`` between its two markers, instead of what was there.
+    """The document with the benchmark's ``text`` between its markers; raises what ``replace_between`` raises."""
+    return replace_between(document, text, BEGIN_MARKER, END_MARKER)
+
+
+def replace_between(document: str, text: str, begin_marker: str, end_marker: str) -> str:
+    """The document with ``text`` between two markers, instead of what was there.
 
     Raises
     ------
     ValueError
         A marker is missing.
     """
-    head, begin, rest = document.partition(BEGIN_MARKER)
-    _, end, tail = rest.partition(END_MARKER)
+    head, begin, rest = document.partition(begin_marker)
+    _, end, tail = rest.partition(end_marker)
     if not begin or not end:
         raise ValueError(
-            f"the document lacks the lines {BEGIN_MARKER} and {END_MARKER}: add them where the figures belong"
+            f"the document lacks the lines {begin_marker} and {end_marker}: add them where the figures belong"
         )
-    return f"{head}{BEGIN_MARKER}\n\n{text}\n\n{END_MARKER}{tail}"
+    return f"{head}{begin_marker}\n\n{text}\n\n{end_marker}{tail}"
 
 
 def _by_difference(both: float, first: float) -> str:

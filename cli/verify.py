@@ -13,7 +13,7 @@ from lake.documents import read_uri
 from lake.errors import HybridRouterError, InvalidInputError
 from lake.printable import printable
 from lake.settings import Settings, parse_settings
-from router.selection import parse_selection
+from router.selection import check_kept, parse_selection
 from router.services import Services
 from verify.hours import Effort, HoursCheck
 from verify.report import HourOutcome
@@ -83,6 +83,7 @@ def _hours(stack: DeployedStack, settings: Settings, options: dict[str, str]) ->
     assert selection.dataset is not None
     assert selection.first is not None
     assert selection.last is not None
+    check_kept(selection.first, services)
     return Hours(selection.dataset, selection.first, selection.last)
 
 

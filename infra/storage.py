@@ -10,6 +10,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.allow import acknowledge_finding
+from lake.ledger.arrivals import EXPIRY
 from lake.ledger.table import OPEN_INDEX
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class Storage(Construct):
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=True
             ),
+            time_to_live_attribute=EXPIRY,
             deletion_protection=protection.deletion,
             removal_policy=KEPT,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lake.dataset_rules import named_datasets
@@ -111,6 +111,20 @@ def check_dataset(dataset: object, services: Services) -> None:
         else f"dataset = {dataset!r} is unknown: no file of any dataset has arrived yet, put one into "
         f"s3://{services.resources.input_bucket} first"
     )
+
+
+def check_kept(first: str, services: Services) -> None:
+    """Raise ``InvalidInputError`` if arrival rows of the hour ``first`` may have expired (``ledger.keep_days``)."""
+    oldest = services.settings.ledger.oldest_arrival(services.clock())
+    if oldest is None:
+        return
+    first_kept = (oldest + timedelta(hours=1)).strftime("%Y-%m-%dT%H")
+    if first < first_kept:
+        raise InvalidInputError(
+            f"from = {first} is older than ledger.keep_days = {services.settings.ledger.keep_days} allows: the rows "
+            "that say which of its files were converted may have been deleted, so a file could be converted twice, or "
+            f"called missing; pass from = {first_kept} or a later hour"
+        )
 
 
 def _has_objects(services: Services, prefix: str) -> bool:

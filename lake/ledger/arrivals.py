@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from lake.ledger.table import LedgerTable
 
 IGNORED = "IGNORED"
+EXPIRY = "expires_at"
+"""The table's attribute of time to live: DynamoDB deletes an item some time after it, at no cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,8 @@ class ArrivalRow:
     """Why this lane, or why it is ignored; a sentence for people."""
     recorded_at: str
     """ISO 8601, UTC: when the current owner recorded it."""
+    expires_at: int | None = None
+    """Seconds since the epoch after which DynamoDB may delete the row; None: never."""
 
 
 def arrival_key(bucket: str, key: str, version: str) -> Key:
@@ -65,7 +69,7 @@ class Arrivals:
         another owner since.
         """
         key = arrival_key(row.file.bucket, row.file.key, row.file.version)
-        changes = {
+        changes: dict[str, Any] = {
             "manifest": row.manifest,
             "arrived_at": row.file.arrived_at,
             "partition": str(row.partition),
@@ -73,12 +77,17 @@ class Arrivals:
             "reason": row.reason,
             "recorded_at": row.recorded_at,
         }
+        removed = ["state"]
+        if row.expires_at is None:
+            removed.append(EXPIRY)
+        else:
+            changes[EXPIRY] = row.expires_at
         if current.manifest is None:
             unchanged = Condition("state", "=", IGNORED)
         else:
             unchanged = Condition("manifest", "=", current.manifest)
         try:
-            self._table.update(key, assign=changes, remove=("state",), conditions=[unchanged])
+            self._table.update(key, assign=changes, remove=removed, conditions=[unchanged])
         except RefusedError:
             return self._current(key)
         return row
@@ -120,6 +129,7 @@ def _attributes(row: ArrivalRow) -> dict[str, Any]:
         "state": IGNORED if row.manifest is None else None,
         "reason": row.reason,
         "recorded_at": row.recorded_at,
+        EXPIRY: row.expires_at,
     }
 
 
@@ -136,4 +146,5 @@ def _row(item: dict[str, Any]) -> ArrivalRow:
         Lane(lane) if lane else None,
         item["reason"],
         item["recorded_at"],
+        item.get(EXPIRY),
     )

@@ -7,6 +7,7 @@ from lake.settings.alarms import AlarmSettings, NotifyQuarantine
 from lake.settings.conversion import ConvertSettings
 from lake.settings.encryption import EncryptionSettings
 from lake.settings.lanes import BatchSettings, StreamSettings
+from lake.settings.ledger import LedgerSettings
 from lake.settings.model import Settings
 from lake.settings.parse import dump_settings, load_settings, parse_settings
 from lake.settings.price import PriceSettings
@@ -24,6 +25,7 @@ __all__ = [
     "DatasetRule",
     "EncryptionSettings",
     "InputSettings",
+    "LedgerSettings",
     "NotifyQuarantine",
     "PeakSettings",
     "PriceSettings",

@@ -10,6 +10,7 @@ from lake.settings.checks import DATASET_NAME, check_pattern, check_range, check
 from lake.settings.conversion import ConvertSettings
 from lake.settings.encryption import EncryptionSettings
 from lake.settings.lanes import BatchSettings, StreamSettings
+from lake.settings.ledger import LedgerSettings
 from lake.settings.price import PriceSettings
 from lake.settings.protection import ProtectionSettings
 from lake.settings.quota import QuotaSettings
@@ -43,6 +44,7 @@ class Settings:
     price: PriceSettings = field(default_factory=PriceSettings)
     quota: QuotaSettings = field(default_factory=QuotaSettings)
     sweep: SweepSettings = field(default_factory=SweepSettings)
+    ledger: LedgerSettings = field(default_factory=LedgerSettings)
     alarms: AlarmSettings = field(default_factory=AlarmSettings)
     verify: VerifySettings = field(default_factory=VerifySettings)
     protection: ProtectionSettings = field(default_factory=ProtectionSettings)
@@ -54,6 +56,7 @@ class Settings:
         check_range("max_datasets", self.max_datasets, 1, 100_000)
         check_worker("stream.worker_type", self.stream.worker_type, self.convert.row_group_bytes)
         check_worker("batch.worker_type", self.batch.worker_type, self.convert.row_group_bytes)
+        self.ledger.check_windows(self.sweep)
         if not self.datasets:
             raise InvalidSettingsError("datasets", [], "expected at least one [[datasets]] with a name")
         if self.max_overnight_runs < 1:

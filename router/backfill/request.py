@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lake.errors import InvalidInputError
 from router.listing import ListingRequest
-from router.selection import parse_fields, parse_flag, parse_selection
+from router.selection import check_kept, parse_fields, parse_flag, parse_selection
 
 if TYPE_CHECKING:
     from router.services import Services
@@ -61,6 +61,7 @@ def parse_backfill(given: object, services: Services) -> BackfillRequest:
     assert selection.dataset is not None
     assert selection.first is not None
     assert selection.last is not None
+    check_kept(selection.first, services)
     return BackfillRequest(
         selection.dataset,
         selection.first,

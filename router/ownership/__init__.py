@@ -4,6 +4,7 @@
 ``take``      the whole protocol, in its order
 ``intent``    what an invocation is about to own, for the sweep in case it crashes
 ``known``     arrivals that have an owner, found by reading before anything is written
+``expired``   arrivals so old that their rows may have been deleted
 ``draft``     arrivals to drafts of manifests, pure
 ``record``    arrival rows written, each naming its manifest
 ``resolve``   rows that exist already: duplicates, and arrivals to adopt

@@ -6,19 +6,27 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lake.ledger import ArrivalRow
-from lake.time import iso_utc
 from router.ownership.outcome import UNANSWERED, ArrivalOutcome
 from router.telemetry import logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from concurrent.futures import ThreadPoolExecutor
-    from datetime import datetime
 
     from lake.ledger import Ledger
     from lake.manifest import ObjectVersion
     from router.ownership.draft import Draft, RoutedArrival
     from router.ownership.outcome import Ownership
+
+
+@dataclass(frozen=True, slots=True)
+class RowStamp:
+    """The times of the arrival rows that one invocation writes."""
+
+    recorded_at: str
+    """ISO 8601, UTC."""
+    expires_at: int | None
+    """Seconds since the epoch after which DynamoDB may delete them; None: never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +38,7 @@ class RecordedDraft:
 
 
 def record_drafts(
-    ledger: Ledger, pool: ThreadPoolExecutor, drafts: Sequence[Draft], ownership: Ownership, now: datetime
+    ledger: Ledger, pool: ThreadPoolExecutor, drafts: Sequence[Draft], ownership: Ownership, stamp: RowStamp
 ) -> tuple[list[RecordedDraft], list[ArrivalRow]]:
     """Write the arrival rows of all drafts; the drafts to enqueue, and the rows that name another owner.
 
@@ -38,7 +46,7 @@ def record_drafts(
     that does not list its file.
     """
     writes = [
-        [(arrival, pool.submit(_write_row, ledger, draft, arrival, now)) for arrival in draft.arrivals]
+        [(arrival, pool.submit(_write_row, ledger, draft, arrival, stamp)) for arrival in draft.arrivals]
         for draft in drafts
     ]
     recorded, owned_elsewhere = [], []
@@ -60,10 +68,13 @@ def record_ignored(
     pool: ThreadPoolExecutor,
     ignored: Mapping[ObjectVersion, str],
     ownership: Ownership,
-    now: datetime,
+    stamp: RowStamp,
 ) -> list[ArrivalRow]:
     """Write the arrival rows of ignored files; the rows of those that an earlier decision gave to a manifest."""
-    rows = [ArrivalRow(file, None, None, None, reason, iso_utc(now)) for file, reason in ignored.items()]
+    rows = [
+        ArrivalRow(file, None, None, None, reason, stamp.recorded_at, stamp.expires_at)
+        for file, reason in ignored.items()
+    ]
     confirmed = pool.map(lambda row: _confirmed(ledger, row, ledger.arrivals.put), rows)
     owned_elsewhere = []
     for row, current in zip(rows, confirmed, strict=True):
@@ -74,8 +85,10 @@ def record_ignored(
     return owned_elsewhere
 
 
-def _write_row(ledger: Ledger, draft: Draft, arrival: RoutedArrival, now: datetime) -> ArrivalRow | None:
-    row = ArrivalRow(arrival.file, draft.id, draft.partition, draft.lane, arrival.reason, iso_utc(now))
+def _write_row(ledger: Ledger, draft: Draft, arrival: RoutedArrival, stamp: RowStamp) -> ArrivalRow | None:
+    row = ArrivalRow(
+        arrival.file, draft.id, draft.partition, draft.lane, arrival.reason, stamp.recorded_at, stamp.expires_at
+    )
     adopted = arrival.adopted_row
     if adopted is None:
         return _confirmed(ledger, row, ledger.arrivals.put)

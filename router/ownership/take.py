@@ -12,13 +12,15 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from lake.manifest import Identity, new_manifest_id
+from lake.time import iso_utc
 from router.ownership.dataset_limit import divide_by_dataset_limit
 from router.ownership.draft import cut_drafts
 from router.ownership.enqueue import enqueue_manifest
+from router.ownership.expired import divide_by_expiry, recent_only
 from router.ownership.intent import delete_intent, write_intent
 from router.ownership.known import without_known
 from router.ownership.outcome import UNANSWERED, ArrivalOutcome, Ownership
-from router.ownership.record import record_drafts, record_ignored
+from router.ownership.record import RowStamp, record_drafts, record_ignored
 from router.ownership.resolve import resolve_owners
 from router.services import PARALLEL_REQUESTS
 from router.telemetry import logger
@@ -56,6 +58,7 @@ def take_ownership(
         Key of an intent that names all routed arrivals already; None: one is written.
     """
     ledger, now = services.ledger, services.clock()
+    stamp = RowStamp(iso_utc(now), services.settings.ledger.expiry(now))
     ownership = Ownership()
 
     def new_drafts(arrivals: Iterable[RoutedArrival]) -> list[Draft]:
@@ -63,6 +66,11 @@ def take_ownership(
 
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
         arrivals = without_known(ledger, pool, routed, ownership) if skip_known else list(routed)
+        arrivals, old_rows, forgotten = divide_by_expiry(services, pool, arrivals, now)
+        ownership.set_outcome([*(row.file for row in old_rows), *forgotten], ArrivalOutcome.UNSETTLED)
+        looked_at = {Identity.of(arrival.file) for arrival in arrivals} | set(ownership.outcomes)
+        ignored, old_ignored = recent_only(services, ignored, now)
+        ownership.set_outcome(old_ignored, ArrivalOutcome.IGNORED)
         admitted, unanswered, refused = divide_by_dataset_limit(services, pool, arrivals)
         ignored, arrivals = {**ignored, **refused}, [*admitted, *unanswered]
         ownership.beyond_dataset_limit = len(refused)
@@ -72,11 +80,12 @@ def take_ownership(
                 arrivals, admitted, unanswered = [], [], []
         # Their intent is kept, because they have no outcome yet.
         ownership.set_outcome((arrival.file for arrival in unanswered), ArrivalOutcome.UNSETTLED)
-        recorded, owned_elsewhere = record_drafts(ledger, pool, new_drafts(admitted), ownership, now)
-        owned_elsewhere += record_ignored(ledger, pool, ignored, ownership, now)
+        recorded, owned_elsewhere = record_drafts(ledger, pool, new_drafts(admitted), ownership, stamp)
+        owned_elsewhere += old_rows
+        owned_elsewhere += record_ignored(ledger, pool, ignored, ownership, stamp)
         offered = {Identity.of(arrival.file): arrival for arrival in arrivals}
         orphans = resolve_owners(services, owned_elsewhere, offered, ownership, now)
-        adopted, _ = record_drafts(ledger, pool, new_drafts(orphans), ownership, now)
+        adopted, _ = record_drafts(ledger, pool, new_drafts(orphans), ownership, stamp)
         recorded += adopted
         manifests = list(pool.map(lambda draft: enqueue_manifest(services, draft, now), recorded))
     for draft, manifest in zip(recorded, manifests, strict=True):
@@ -84,7 +93,7 @@ def take_ownership(
             ownership.set_outcome(draft.files, ArrivalOutcome.UNSETTLED)
         else:
             ownership.add_manifest(manifest)
-    if intent is not None and not any(ownership.outcomes[identity] in NOT_FINAL for identity in offered):
+    if intent is not None and not any(ownership.outcomes[identity] in NOT_FINAL for identity in looked_at):
         delete_intent(services, intent)
     return ownership
 

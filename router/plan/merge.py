@@ -33,8 +33,8 @@ MAX_SOURCES = 90
 SMALL_SHARE = 16
 """A manifest of at most this part of a manifest's limits is merged, 4 GiB by default.
 
-What a manifest costs its run (claim, commit, publish: about 15 requests, eight manifests side by side) is a few
-hundredths of the time in which a run of the default size converts 4 GiB; merging it would cost as much as it saves.
+What a manifest costs its run (claim, commit, publish: about 15 requests, eight manifests side by side) is a fiftieth of
+the time in which a run of the default size converts 4 GiB (calculated); merging it would cost what it saves.
 """
 PARALLEL_GROUPS = 16
 """Threads; each holds the files of one group, at most ``batch.manifest_files``."""

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lake.ledger.arrivals import EXPIRY
+
 if TYPE_CHECKING:
     from tests.unit.infra.conftest import Assembly
 
@@ -54,3 +56,8 @@ def test_protected_buckets_keep_old_versions_for_a_time(other_assembly: Assembly
 
 def test_a_protected_ledger_cannot_be_deleted(other_assembly: Assembly) -> None:
     assert other_assembly.one(LEDGER, "Ledger")["Replicas"][0]["DeletionProtectionEnabled"] is True
+
+
+def test_a_row_that_says_when_it_expires_is_deleted_by_the_table(assembly: Assembly) -> None:
+    expiry = assembly.one(LEDGER, "Ledger")["TimeToLiveSpecification"]
+    assert expiry == {"AttributeName": EXPIRY, "Enabled": True}

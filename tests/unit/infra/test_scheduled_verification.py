@@ -59,7 +59,7 @@ def test_a_failed_verification_raises_an_alarm(other_assembly: Assembly) -> None
 def test_it_takes_no_place_of_the_night(assembly: Assembly, other_assembly: Assembly) -> None:
     for item, more in ((assembly, 0), (other_assembly, 1)):
         job = item.one("AWS::Glue::Job", "JobsBatch")
-        assert job["ExecutionProperty"]["MaxConcurrentRuns"] == item.settings.batch.max_runs + more
+        assert job["ExecutionProperty"]["MaxConcurrentRuns"] == item.settings.max_overnight_runs + more
 
 
 def test_the_jobs_bring_its_code(assembly: Assembly) -> None:

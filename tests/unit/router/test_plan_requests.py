@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lake.ledger import State
-from router.plan import handler
+from router.documents import write_document
 from tests.load.request_counts import counted_requests
 from tests.unit.lake.world import LEASE
 from tests.unit.router.conftest import Deployment
@@ -36,10 +36,9 @@ def test_run_documents_are_written_side_by_side_and_the_index_after_them(
         if "/runs/" in key:
             both_have_begun.wait(BARRIER_SECONDS)
         keys.append(key)
-        return original(services, key, body)
+        return write_document(services, key, body)
 
-    original = handler.write_document
-    monkeypatch.setattr(handler, "write_document", write)
+    monkeypatch.setattr("router.plan.handler.write_document", write)
     # When
     answer = plan_overnight(deployment)
     # Then

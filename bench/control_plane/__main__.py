@@ -1,0 +1,150 @@
+"""``make bench-plan``: every function on every night, each in a process of its own, and their targets."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from urllib.request import urlopen
+
+from bench.control_plane.night import COLUMNS, MAX_LISTED_FILES, NIGHTS
+from bench.control_plane.stand_in import READ_SECONDS, STATISTICS, WRITE_SECONDS
+from bench.markdown_tables import replace_between
+from bench.measuring_process import CHECKOUT
+from infra.node import use_bundled_node
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from infra.functions import FunctionSpec
+
+DOCUMENT = CHECKOUT / "docs" / "performance.md"
+BEGIN_MARKER = "<!-- control plane: written by make bench-plan -->"
+END_MARKER = "<!-- end of control plane -->"
+FUNCTIONS = ("plan", "run_status", "catalog", "sweep", "backfill")
+"""In this order: each finds what those before it have left."""
+TARGET_SECONDS = {"plan": 180}
+"""Of the others the function's timeout is the limit."""
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One function on one night."""
+
+    night: str
+    function: str
+    seconds: float
+    cpu_seconds: float
+    peak_bytes: int
+    requests: dict[str, int]
+    index_writes_per_second: int
+    """The most on one partition key of the index."""
+    answer: dict[str, Any]
+
+    @property
+    def max_seconds(self) -> int:
+        """The target, or the function's timeout."""
+        return TARGET_SECONDS.get(self.function, _spec(self.function).timeout_seconds)
+
+    @property
+    def memory_mib(self) -> int:
+        """The memory of the function that the stack deploys, and of ``plan`` no more than 512 MiB."""
+        return min(_spec(self.function).memory_mib, 512)
+
+    @property
+    def met(self) -> bool:
+        """Whether time, memory and writes stay below their limits."""
+        is_small = self.peak_bytes <= self.memory_mib * MIB
+        return self.seconds <= self.max_seconds and is_small and self.index_writes_per_second < 1000
+
+
+def main(argv: Sequence[str]) -> int:
+    """Measure, print the table; returns 1 if a limit is exceeded."""
+    parser = argparse.ArgumentParser(prog="python -m bench.control_plane")
+    parser.add_argument("nights", nargs="*", metavar="night", help=f"{', '.join(NIGHTS)}; default: all of them")
+    parser.add_argument("--functions", nargs="*", choices=FUNCTIONS, default=FUNCTIONS)
+    parser.add_argument("--document", action="store_true", help="write the table into docs/performance.md")
+    options = parser.parse_args(argv)
+    if unknown := set(options.nights) - set(NIGHTS):
+        parser.error(f"unknown nights: {', '.join(sorted(unknown))}; choose from {', '.join(NIGHTS)}")
+    load = os.getloadavg()[0]
+    measured = [item for night in options.nights or NIGHTS for item in measure_night(night, options.functions)]
+    text = format_table(measured, load)
+    print(text)
+    if options.document:
+        DOCUMENT.write_text(replace_between(DOCUMENT.read_text(), text, BEGIN_MARKER, END_MARKER))
+    return 0 if all(item.met for item in measured) else 1
+
+
+def measure_night(night: str, functions: Sequence[str]) -> list[Measured]:
+    """All functions on one night, one after the other on the same state."""
+    measured = []
+    with _stand_in(night) as endpoint:
+        for function in functions:
+            program = [sys.executable, "-m", "bench.control_plane.measure", function, night, endpoint]
+            output = subprocess.run(program, cwd=CHECKOUT, check=True, stdout=subprocess.PIPE, text=True).stdout
+            with urlopen(endpoint + STATISTICS) as answer:  # noqa: S310
+                statistics = json.load(answer)
+            measured.append(Measured(night, function, **json.loads(output.splitlines()[-1]), **statistics))
+            print(f"[bench-plan] {night} {function}: {measured[-1].seconds:.0f} s", file=sys.stderr, flush=True)
+    return measured
+
+
+@contextmanager
+def _stand_in(night: str) -> Iterator[str]:
+    program = [sys.executable, "-m", "bench.control_plane.stand_in", night]
+    with subprocess.Popen(program, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        finally:
+            process.terminate()
+
+
+def format_table(measured: Sequence[Measured], load: float) -> str:
+    """The figures as a Markdown table, with what they were measured on."""
+    lines = [
+        f"Measured on {datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, Python {sys.version.split()[0]}. "
+        f"Load average before the start: {load:.1f}. {READ_SECONDS * 1000:.0f} ms are added to every read and "
+        f"{WRITE_SECONDS * 1000:.0f} ms to every write; datasets have {COLUMNS:,} columns, and the listing "
+        f"{MAX_LISTED_FILES:,} files at most.",
+        "",
+        "| load, datasets | manifests | function | seconds | of them processor | limit | peak MiB | limit | requests "
+        "| index writes/s | result |",
+        "|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---|",
+    ]
+    for item in measured:
+        night = NIGHTS[item.night]
+        cells = [
+            f"{night.name}, {night.datasets}",
+            f"{night.manifests:,}",
+            f"`{item.function}`",
+            f"{item.seconds:.1f}",
+            f"{item.cpu_seconds:.1f}",
+            f"{item.max_seconds}",
+            f"{item.peak_bytes / MIB:.0f}",
+            f"{item.memory_mib}",
+            f"{sum(item.requests.values()):,}",
+            f"{item.index_writes_per_second:,}",
+            "met" if item.met else "NOT met",
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _spec(function: str) -> FunctionSpec:
+    use_bundled_node()
+    from infra.functions import SPECS  # noqa: PLC0415
+
+    return next(spec for spec in SPECS if spec.name == function)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

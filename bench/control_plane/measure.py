@@ -1,0 +1,83 @@
+"""``python -m bench.control_plane.measure plan A10 http://127.0.0.1:1``: one function, its figures as JSON."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import boto3
+
+from bench.control_plane.night import NIGHTS, NOW, RESOURCES, START
+from bench.peak_memory import peak_bytes
+from lake.layout import run_key
+from lake.ledger import Ledger
+from lake.settings import Settings
+from router.backfill.handler import backfill
+from router.catalog.handler import catalog
+from router.plan.handler import plan
+from router.run_status.handler import run_status
+from router.services import CLIENT_CONFIG, Services
+from router.sweep.handler import sweep
+from router.telemetry import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bench.control_plane.night import Night
+
+EXECUTION = "night"
+
+
+def main(function: str, night: str, endpoint: str) -> None:
+    """Call the function as its handler does; the last line of the output has its figures."""
+    os.environ["POWERTOOLS_METRICS_NAMESPACE"] = "bench"
+    logger.setLevel(logging.CRITICAL)
+    call = calls(NIGHTS[night], connect(endpoint))[function]
+    started, cpu = time.monotonic(), time.process_time()
+    answer = call()
+    figures = {
+        "seconds": time.monotonic() - started,
+        "cpu_seconds": time.process_time() - cpu,
+        "peak_bytes": peak_bytes(),
+        "answer": answer,
+    }
+    print(json.dumps(figures))
+
+
+def connect(endpoint: str) -> Services:
+    """The services of a Lambda function, with default settings, clients of the stand-in, and the clock of the night."""
+    # The stand-in verifies no signature.
+    session = boto3.Session(aws_access_key_id="x", aws_secret_access_key="x", region_name="eu-central-1")  # noqa: S106
+    started = time.monotonic()
+    dynamodb = session.resource("dynamodb", endpoint_url=endpoint, config=CLIENT_CONFIG)
+    return Services(
+        settings=Settings(stage="bench"),
+        resources=RESOURCES,
+        ledger=Ledger.over(dynamodb.meta.client, RESOURCES.ledger_table),
+        s3=session.client("s3", endpoint_url=endpoint, config=CLIENT_CONFIG),
+        glue=session.client("glue", endpoint_url=endpoint, config=CLIENT_CONFIG),
+        clock=lambda: NOW + timedelta(seconds=time.monotonic() - started),
+    )
+
+
+def calls(night: Night, services: Services) -> dict[str, Callable[[], dict[str, Any]]]:
+    """The functions by name; ``run_status`` looks at the first run of the plan, ``backfill`` at the first hour."""
+    hour = f"{START:%Y-%m-%dT%H}"
+    request = {"dataset": night.dataset_names()[0], "from": hour, "to": hour}
+    run = f"s3://{services.resources.control_bucket}/{run_key(EXECUTION, 0)}"
+    return {
+        "plan": lambda: plan({"execution": EXECUTION}, services),
+        "run_status": lambda: dict(run_status({"run": run}, services)),
+        "catalog": lambda: catalog(services),
+        "sweep": lambda: dict(sweep(services)),
+        "backfill": lambda: backfill({"action": "find", "request": request, "token": None}, services),
+    }
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,140 @@
+"""bench-plan: the stand-in has the limits of the services, and the functions of the control plane run on it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from boto3.dynamodb.types import TypeSerializer
+
+from bench.control_plane.__main__ import BEGIN_MARKER, END_MARKER, Measured, format_table
+from bench.control_plane.measure import calls, connect
+from bench.control_plane.night import NIGHTS, Night
+from bench.control_plane.stand_in import serve
+from bench.control_plane.table import MAX_PAGE_BYTES, RefusedRequestError, Table
+from bench.markdown_tables import replace_between
+from lake.ledger import State
+from lake.manifest import Lane, read_manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SMALL = Night("small", 60, 1000, 2, 3, 2)
+
+
+def wire(**attributes: Any) -> dict[str, Any]:
+    return dict(TypeSerializer().serialize(attributes)["M"])
+
+
+def key(number: int) -> dict[str, Any]:
+    return wire(pk="p", sk=f"{number:05}")
+
+
+@pytest.fixture
+def table() -> Table:
+    """300 items of 10 kB in one partition key; the first 30 are open."""
+    table = Table()
+    for number in range(300):
+        more = {"open": "batch#QUEUED", "open_order": f"{number:05}"} if number < 30 else {}
+        table.load(wire(pk="p", sk=f"{number:05}", state="QUEUED", number=number, text="x" * 10_000, **more))
+    return table
+
+
+def query(name: str, value: str, **more: Any) -> dict[str, Any]:
+    names, values = {"#p": name}, {":p": {"S": value}}
+    return {"ExpressionAttributeNames": names, "ExpressionAttributeValues": values, **more}
+
+
+def test_a_query_has_pages_of_at_most_a_megabyte(table: Table) -> None:
+    found: list[str] = []
+    request = query("pk", "p")
+    while True:
+        page = table.answer("Query", request)
+        assert len(json.dumps(page["Items"])) < MAX_PAGE_BYTES * 1.1
+        found += [item["sk"]["S"] for item in page["Items"]]
+        if "LastEvaluatedKey" not in page:
+            break
+        request = query("pk", "p", ExclusiveStartKey=page["LastEvaluatedKey"])
+    assert found == [f"{number:05}" for number in range(300)]
+
+
+def test_a_batch_has_at_most_100_keys_and_may_leave_some_unprocessed(table: Table) -> None:
+    with pytest.raises(RefusedRequestError, match="ValidationException"):
+        table.answer("BatchGetItem", {"RequestItems": {"ledger": {"Keys": [key(n) for n in range(101)]}}})
+    unprocessed = 0
+    for _ in range(20):
+        answer = table.answer("BatchGetItem", {"RequestItems": {"ledger": {"Keys": [key(n) for n in range(100)]}}})
+        rest = answer["UnprocessedKeys"].get("ledger", {}).get("Keys", [])
+        assert len(answer["Responses"]["ledger"]) + len(rest) == 100
+        unprocessed += len(rest)
+    assert unprocessed == 10
+
+
+def test_a_transaction_is_refused_as_a_whole_and_a_row_leaves_the_index(table: Table) -> None:
+    def close(number: int, state: str) -> dict[str, Any]:
+        update = {
+            "Key": key(number),
+            "UpdateExpression": "SET #state = :v0 ADD #number :v1 REMOVE #open, #open_order",
+            "ConditionExpression": "#state = :v2 AND attribute_not_exists(#gone)",
+            "ExpressionAttributeNames": {
+                f"#{name}": name for name in ("state", "number", "open", "open_order", "gone")
+            },
+            "ExpressionAttributeValues": wire(**{":v0": "DONE", ":v1": 5, ":v2": state}),
+        }
+        return {"Update": update}
+
+    with pytest.raises(RefusedRequestError) as refused:
+        table.answer("TransactWriteItems", {"TransactItems": [close(0, "QUEUED"), close(1, "RUNNING")]})
+    reasons: Any = refused.value.fields["CancellationReasons"]
+    assert [reason["Code"] for reason in reasons] == ["None", "ConditionalCheckFailed"]
+    index = query("open", "batch#QUEUED")
+    assert table.answer("Query", index)["Count"] == 30
+    table.answer("TransactWriteItems", {"TransactItems": [close(0, "QUEUED"), close(1, "QUEUED")]})
+    assert table.answer("Query", index)["Count"] == 28
+    assert table.answer("GetItem", {"Key": key(1)})["Item"]["number"] == {"N": "6"}
+    assert sum(table.index_writes.values()) == 2
+
+
+@pytest.fixture
+def endpoint() -> Iterator[str]:
+    """The small night behind HTTP, in a thread."""
+    loop, ports, has_port = asyncio.new_event_loop(), list[int](), threading.Event()
+    task = loop.create_task(serve(SMALL, lambda port: (ports.append(port), has_port.set())))
+    thread = threading.Thread(target=lambda: loop.run_until_complete(asyncio.gather(task, return_exceptions=True)))
+    thread.start()
+    has_port.wait()
+    yield f"http://127.0.0.1:{ports[0]}"
+    loop.call_soon_threadsafe(task.cancel)
+    thread.join()
+    loop.close()
+
+
+def test_the_functions_run_on_a_night(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given
+    monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "bench")
+    services = connect(endpoint)
+    functions = calls(SMALL, services)
+    assert sum(1 for _ in services.ledger.manifests.open(Lane.BATCH, State.QUEUED)) == SMALL.manifests
+    # When, Then: 20 manifests of an hour and a dataset, each with three files, are merged into four
+    planned = functions["plan"]()
+    assert (planned["manifests"], planned["files"]) == (4, 60)
+    for row in services.ledger.manifests.open(Lane.BATCH, State.QUEUED):
+        assert len(read_manifest(services.s3, "control", row, ("input",)).files) == row.files
+    assert functions["run_status"]() == {"open": 4, "terminal": 0, "held": 0}
+    assert functions["catalog"]()["created"] == SMALL.dataset_names()
+    found = functions["backfill"]()
+    assert found["found"] == found["known"] > 0
+    assert functions["sweep"]()["adopted"] == 0
+
+
+def test_the_table_says_which_limit_is_exceeded_and_has_its_place_in_the_page() -> None:
+    fast = Measured("A1", "plan", 20.0, 5.0, 100 << 20, {"Query": 3}, 0, {})
+    slow = Measured("A1", "plan", 181.0, 5.0, 100 << 20, {"Query": 3}, 0, {})
+    text = format_table([fast, slow], 1.0)
+    assert [line.rsplit("| ", 1)[1] for line in text.splitlines()[4:]] == ["met |", "NOT met |"]
+    assert set(NIGHTS) == {"A1", "A10", "B1", "B10"}
+    page = f"before\n{BEGIN_MARKER}\nold\n{END_MARKER}\nafter"
+    assert replace_between(page, text, BEGIN_MARKER, END_MARKER).count(text) == 1

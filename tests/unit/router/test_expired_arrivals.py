@@ -1,0 +1,183 @@
+"""``ledger.keep_days``: what the ledger has forgotten is never converted a second time, and never lost silently."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from lake.errors import InvalidInputError, InvalidSettingsError, TransientError
+from lake.ledger import State
+from lake.ledger.arrivals import EXPIRY, Arrivals, arrival_key
+from lake.manifest import Lane, ObjectVersion
+from lake.settings import parse_settings
+from router.backfill.handler import backfill
+from router.ownership import ArrivalOutcome
+from router.route.handler import route_arrivals
+from router.sweep.handler import sweep
+from tests.unit.lake.world import MORNING, RESOURCES, file_of
+from tests.unit.router.conftest import Deployment
+
+KEEP_DAYS = 60
+FILE = file_of("orders/a.json")
+
+
+def keep(deployment: Deployment) -> None:
+    deployment.configure(ledger={"keep_days": KEEP_DAYS}, datasets=[{"name": "orders", "prefix": "orders/"}])
+
+
+def item(deployment: Deployment, file: ObjectVersion = FILE) -> dict[str, Any] | None:
+    key = arrival_key(file.bucket, file.key, file.version)
+    row: dict[str, Any] | None = deployment.dynamodb.get_item(TableName=RESOURCES.ledger_table, Key=key.item()).get(
+        "Item"
+    )
+    return row
+
+
+def expire(deployment: Deployment, file: ObjectVersion = FILE) -> None:
+    """As DynamoDB does, some time after the attribute's time has passed."""
+    row = item(deployment, file)
+    assert row is not None
+    assert row[EXPIRY] <= deployment.now.timestamp()
+    key = arrival_key(file.bucket, file.key, file.version)
+    deployment.dynamodb.delete_item(TableName=RESOURCES.ledger_table, Key=key.item())
+
+
+def outcome(deployment: Deployment, file: ObjectVersion = FILE) -> list[ArrivalOutcome]:
+    return list(route_arrivals(deployment.services, [file]).outcomes.values())
+
+
+def manifests(deployment: Deployment) -> int:
+    return sum(1 for lane in Lane for _ in deployment.ledger.manifests.open(lane, State.QUEUED))
+
+
+def test_rows_are_kept_for_ever_by_default(deployment: Deployment) -> None:
+    assert outcome(deployment) == [ArrivalOutcome.OWNED]
+    row = item(deployment)
+    assert row is not None
+    assert EXPIRY not in row
+
+
+def test_a_row_expires_after_its_days_and_one_of_a_manifest_never(deployment: Deployment) -> None:
+    keep(deployment)
+    assert outcome(deployment) == [ArrivalOutcome.OWNED]
+    row = item(deployment)
+    assert row is not None
+    assert row[EXPIRY] == int((MORNING + timedelta(days=KEEP_DAYS)).timestamp())
+    [manifest] = deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)
+    key = {"pk": f"manifest#{manifest.id}", "sk": "manifest"}
+    assert EXPIRY not in deployment.dynamodb.get_item(TableName=RESOURCES.ledger_table, Key=key)["Item"]
+
+
+def test_an_event_that_comes_after_its_row_has_expired_is_not_taken_and_not_acknowledged(
+    deployment: Deployment,
+) -> None:
+    # Given: a file whose row has expired
+    keep(deployment)
+    outcome(deployment)
+    deployment.wait(timedelta(days=KEEP_DAYS, hours=1))
+    expire(deployment)
+    # When, Then: it stays with its message, which ends among the dead letters
+    assert outcome(deployment) == [ArrivalOutcome.UNSETTLED]
+    assert manifests(deployment) == 1
+    assert item(deployment) is None
+
+
+def test_an_old_event_whose_row_is_still_there_is_a_duplicate(deployment: Deployment) -> None:
+    keep(deployment)
+    outcome(deployment)
+    deployment.wait(timedelta(days=KEEP_DAYS, hours=1))
+    assert outcome(deployment) == [ArrivalOutcome.DUPLICATE]
+    assert manifests(deployment) == 1
+
+
+def test_an_old_file_that_is_ignored_leaves_no_row_that_a_later_rule_would_adopt(deployment: Deployment) -> None:
+    # Given: a file that was converted, its row expired, and rules that do not route it any more
+    keep(deployment)
+    outcome(deployment)
+    deployment.wait(timedelta(days=KEEP_DAYS, hours=1))
+    expire(deployment)
+    deployment.configure(ledger={"keep_days": KEEP_DAYS}, datasets=[{"name": "clicks", "prefix": "clicks/"}])
+    assert outcome(deployment) == [ArrivalOutcome.IGNORED]
+    # When the rule is back, Then
+    keep(deployment)
+    assert outcome(deployment) == [ArrivalOutcome.UNSETTLED]
+    assert manifests(deployment) == 1
+
+
+def test_an_adopted_arrival_expires_later(deployment: Deployment) -> None:
+    # Given: a file that was IGNORED
+    deployment.configure(ledger={"keep_days": KEEP_DAYS}, datasets=[{"name": "clicks", "prefix": "clicks/"}])
+    outcome(deployment)
+    deployment.wait(timedelta(days=10))
+    # When a rule routes it
+    keep(deployment)
+    assert outcome(deployment) == [ArrivalOutcome.OWNED]
+    # Then
+    row = item(deployment)
+    assert row is not None
+    assert row[EXPIRY] == int((MORNING + timedelta(days=KEEP_DAYS + 10)).timestamp())
+
+
+def test_a_backfill_of_hours_that_may_be_forgotten_is_refused(deployment: Deployment) -> None:
+    keep(deployment)
+    request = {"dataset": "orders", "from": "2026-09-20", "to": "2026-11-20"}
+    with pytest.raises(InvalidInputError, match=r"ledger\.keep_days = 60 .*pass from = 2026-09-22T10 or a later hour"):
+        backfill({"action": "validate", "input": request}, deployment.services)
+    kept = {**request, "from": "2026-09-22T10"}
+    assert backfill({"action": "validate", "input": kept}, deployment.services)["from"] == "2026-09-22T10"
+
+
+def test_a_sweep_after_a_long_pause_takes_recent_files_only(deployment: Deployment) -> None:
+    # Given: an object that the ledger does not know, older than what it remembers, and a new one
+    keep(deployment)
+    deployment.raw_s3.put_object(Bucket="input", Key="orders/old.json", Body=b"{}\n")
+    modified = deployment.raw_s3.head_object(Bucket="input", Key="orders/old.json")["LastModified"]
+    deployment.now = modified - timedelta(hours=1)
+    sweep(deployment.services)
+    deployment.now = modified + timedelta(days=KEEP_DAYS)
+    # When
+    sweep(deployment.services)
+    # Then
+    assert manifests(deployment) == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "least"),
+    [({}, 35), ({"sweep": {"listing_days": 90}}, 98), ({"sweep": {"stalled_hours": 720}}, 37)],
+    ids=["dead letters", "listing", "stalled"],
+)
+def test_the_days_must_be_longer_than_what_looks_back(settings: dict[str, Any], least: int) -> None:
+    with pytest.raises(InvalidSettingsError, match=rf"ledger\.keep_days = {least - 1} is wrong: .* at least {least}"):
+        parse_settings({"stage": "dev", "ledger": {"keep_days": least - 1}, **settings})
+    assert parse_settings({"stage": "dev", "ledger": {"keep_days": least}, **settings}).ledger.keep_days == least
+
+
+def test_a_question_without_an_answer_leaves_the_file_to_its_message(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given
+    keep(deployment)
+    outcome(deployment)
+    deployment.wait(timedelta(days=KEEP_DAYS, hours=1))
+
+    def refuse(_: object, __: object) -> None:
+        raise TransientError("later")
+
+    monkeypatch.setattr(Arrivals, "get", refuse)
+    # When, Then
+    assert outcome(deployment) == [ArrivalOutcome.UNSETTLED]
+
+
+def test_an_intent_that_names_a_forgotten_file_is_kept(deployment: Deployment) -> None:
+    # Given: an intent whose file got no row, found long after
+    keep(deployment)
+    deployment.faults.reset()
+    deployment.faults.drop = 2
+    assert outcome(deployment) == [ArrivalOutcome.UNSETTLED]
+    deployment.faults.reset()
+    deployment.wait(timedelta(days=KEEP_DAYS))
+    # When
+    sweep(deployment.services)
+    # Then
+    assert manifests(deployment) == 0
+    assert len(deployment.keys("control", "intents/")) == 1
