@@ -8,6 +8,7 @@ from lake.errors import InvalidSettingsError
 from lake.settings.alarms import AlarmSettings
 from lake.settings.checks import DATASET_NAME, check_pattern, check_range, check_time_zone
 from lake.settings.conversion import ConvertSettings
+from lake.settings.emr import EmrSettings
 from lake.settings.encryption import EncryptionSettings
 from lake.settings.lanes import BatchSettings, StreamSettings
 from lake.settings.price import PriceSettings
@@ -16,7 +17,7 @@ from lake.settings.routing import FOLDER, DatasetRule, InputSettings, PeakSettin
 from lake.settings.schedule import ScheduleSettings
 from lake.settings.sweep import SweepSettings
 from lake.settings.verify import VerifySettings
-from lake.settings.workers import check_worker
+from lake.settings.workers import WORKERS, check_worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Settings:
     peak: PeakSettings = field(default_factory=PeakSettings)
     stream: StreamSettings = field(default_factory=StreamSettings)
     batch: BatchSettings = field(default_factory=BatchSettings)
+    emr: EmrSettings = field(default_factory=EmrSettings)
     convert: ConvertSettings = field(default_factory=ConvertSettings)
     schedule: ScheduleSettings = field(default_factory=ScheduleSettings)
     price: PriceSettings = field(default_factory=PriceSettings)
@@ -52,10 +54,15 @@ class Settings:
         check_range("max_datasets", self.max_datasets, 1, 100_000)
         check_worker("stream.worker_type", self.stream.worker_type, self.convert.row_group_bytes)
         check_worker("batch.worker_type", self.batch.worker_type, self.convert.row_group_bytes)
+        run_vcpus = self.batch.workers * WORKERS[self.batch.worker_type]
+        if self.batch.uses_emr and self.emr.max_vcpus < run_vcpus:
+            expected = f"expected at least {run_vcpus}, which one job run needs: batch.workers x the vCPUs of its type"
+            raise InvalidSettingsError("emr.max_vcpus", self.emr.max_vcpus, expected)
         if not self.datasets:
             raise InvalidSettingsError("datasets", [], "expected at least one [[datasets]] with a name")
 
     @property
     def max_batch_runs(self) -> int:
-        """Runs of the batch job at the same time: those of a night, and a scheduled verification."""
-        return self.batch.max_runs + int(self.verify.share > 0)
+        """Runs of Glue's batch job at the same time: those of a night, and a scheduled verification; at least one."""
+        night = self.batch.max_runs if self.batch.uses_glue else 0
+        return max(1, night + int(self.verify.share > 0))

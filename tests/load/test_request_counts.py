@@ -31,7 +31,7 @@ SETTINGS = Settings(
     datasets=(DatasetRule("orders", "orders/"),),
     peak=PeakSettings(hours=()),
     stream=StreamSettings(manifest_files=1000),
-    batch=BatchSettings(manifest_files=10_000, flex=False),
+    batch=BatchSettings(manifest_files=10_000, engines=("glue",)),
 )
 ROUTE = {"write units": 4, "PutObject": 3, "GetItem": 2, "DeleteObject": 1}
 """Without the one write unit of each file: manifest (2 with its index), dataset, partition; intent (written and
