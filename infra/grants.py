@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from aws_cdk import aws_iam as iam
 
     from infra.catalog import Catalog
+    from infra.emr import EmrServerless
     from infra.jobs import Jobs
     from infra.storage import Storage
 
@@ -28,6 +29,8 @@ class Grants:
     storage: Storage
     jobs: Jobs
     catalog: Catalog
+    emr: EmrServerless | None
+    """None: no run of the batch lane is on EMR Serverless."""
 
     def read_rows(self, role: iam.Role) -> None:
         """Read single rows of the ledger, consistently."""
@@ -124,8 +127,11 @@ class Grants:
         allow(role, ("glue:StartJobRun",), [self.jobs.stream_arn])
 
     def watch_runs(self, role: iam.Role) -> None:
-        """Read the state of runs of both jobs."""
+        """Read the state of runs of both jobs, on every engine."""
         allow(role, ("glue:GetJobRun", "glue:GetJobRuns"), [self.jobs.stream_arn, self.jobs.batch_arn])
+        if self.emr is not None:
+            reason = "A job run gets its id when it starts."
+            allow(role, ("emr-serverless:GetJobRun",), [self.emr.job_runs_arn], reason)
 
     def stop_stream(self, role: iam.Role) -> None:
         """Stop runs of the streaming job."""

@@ -9,6 +9,7 @@ from aws_cdk import Stack
 from constructs import Construct
 
 from infra.allow import allow
+from infra.emr import NOT_DEPLOYED
 from infra.machine import Machine
 from lake import layout
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from aws_cdk import aws_s3 as s3
     from aws_cdk import aws_sns as sns
 
+    from infra.emr import EmrServerless
     from infra.functions import RouterFunction
     from infra.jobs import Jobs
     from infra.names import StackNames
@@ -35,6 +37,20 @@ secondary indexes"). What it still lacks then stays QUEUED for the next executio
 """
 RUN_JOB = ("glue:StartJobRun", "glue:GetJobRun", "glue:GetJobRuns", "glue:BatchStopJobRun")
 """What Step Functions needs to start a run, wait for its end, and stop it with the execution."""
+EMR_RUN_RULE = "StepFunctionsGetEventsForEMRServerlessJobRule"
+"""The same for job runs on EMR Serverless
+(https://docs.aws.amazon.com/step-functions/latest/dg/connect-emr-serverless.html, IAM policies).
+"""
+USE_RULE = ("events:PutTargets", "events:PutRule", "events:DescribeRule")
+EMR_PLACEHOLDERS = (
+    "EmrApplication",
+    "EmrRole",
+    "EmrEntryPoint",
+    "EmrArguments",
+    "EmrSparkSubmitParameters",
+    "EmrLogGroup",
+    "EmrKeepsEventLogs",
+)
 
 
 class Machines(Construct):
@@ -50,6 +66,7 @@ class Machines(Construct):
         jobs: Jobs,
         control: s3.IBucket,
         topic: sns.ITopic,
+        emr: EmrServerless | None,
     ) -> None:
         super().__init__(scope, name)
         self.overnight = Machine(
@@ -65,6 +82,9 @@ class Machines(Construct):
                 "HeldWaitSeconds": str(settings.batch.held_wait_seconds),
                 "HeldRounds": str(settings.batch.held_rounds),
                 "MaxAttempts": str(settings.batch.max_attempts),
+                "Engine": settings.batch.engines[0],
+                "RunTimeoutMinutes": str(settings.batch.run_timeout_minutes),
+                **(dict.fromkeys(EMR_PLACEHOLDERS, NOT_DEPLOYED) if emr is None else emr.substitutions),
             },
         )
         self.backfill = Machine(
@@ -100,6 +120,8 @@ class Machines(Construct):
             if machine is not None
         )
         self._allow(functions, jobs, control, topic)
+        if emr is not None:
+            self._allow_emr(emr)
 
     def _create_verify(self, names: StackNames, jobs: Jobs, topic: sns.ITopic) -> Machine:
         substitutions = {"BatchJob": names.batch_job, "Topic": topic.topic_arn}
@@ -125,8 +147,18 @@ class Machines(Construct):
         self.backfill.allow_invoke(*(functions[name] for name in ("backfill", "plan", "reprocess")))
         self.backfill.allow_executions(overnight)
         rule = Stack.of(self).format_arn(service="events", resource="rule", resource_name=NESTED_EXECUTION_RULE)
-        allow(self.backfill.role, ("events:PutTargets", "events:PutRule", "events:DescribeRule"), [rule])
+        allow(self.backfill.role, USE_RULE, [rule])
         self.stream_window.allow_invoke(functions["stream_control"])
+
+    def _allow_emr(self, emr: EmrServerless) -> None:
+        role = self.overnight.role
+        allow(role, ("emr-serverless:StartJobRun",), [emr.application.attr_arn])
+        actions = ("emr-serverless:GetJobRun", "emr-serverless:CancelJobRun")
+        allow(role, actions, [emr.job_runs_arn], "A job run gets its id when it starts.")
+        passed = {"StringEquals": {"iam:PassedToService": "emr-serverless.amazonaws.com"}}
+        allow(role, ("iam:PassRole",), [emr.role.role_arn], conditions=passed)
+        rule = Stack.of(self).format_arn(service="events", resource="rule", resource_name=EMR_RUN_RULE)
+        allow(role, USE_RULE, [rule])
 
 
 def _function_arns(functions: Mapping[str, RouterFunction], *names: str) -> dict[str, str]:

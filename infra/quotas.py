@@ -36,6 +36,16 @@ def needed_quotas(settings: Settings) -> tuple[NeededQuota, ...]:
     stream, batch = settings.stream, settings.batch
     batch_runs = settings.max_batch_runs
     dpus = stream.max_workers * DPUS[stream.worker_type] + batch_runs * batch.workers * DPUS[batch.worker_type]
+    emr = (
+        NeededQuota(
+            "emr-serverless",
+            "L-D05C8A75",
+            "Max concurrent vCPUs per account",
+            settings.emr.max_vcpus,
+            "emr.max_vcpus, where batch.engines has emr-serverless",
+            "runs wait for their workers, or fail and are tried again",
+        ),
+    )
     return (
         NeededQuota(
             "lambda",
@@ -61,4 +71,5 @@ def needed_quotas(settings: Settings) -> tuple[NeededQuota, ...]:
             "these runs x batch.workers and stream.max_workers, each with its worker_type",
             "runs wait for a retry or get fewer workers, and the streaming job starts later",
         ),
+        *(emr if batch.uses_emr else ()),
     )
