@@ -18,9 +18,6 @@ DAY_BYTES = 338_000 * 4 * 10**9
 WORKERS = 10
 """One of them is the driver: it is billed and converts nothing."""
 
-EMR_VCPU_HOUR = 0.052624
-EMR_GB_HOUR = 0.0057785
-"""US dollars, Linux x86, us-east-1: aws.amazon.com/emr/pricing, EMR Serverless; check them before you quote them."""
 EMR_GB_PER_VCPU = 4
 
 
@@ -47,11 +44,11 @@ class Cost:
 
 
 def compute_services(price: PriceSettings) -> tuple[ComputeService, ...]:
-    """Glue at the prices of the settings, EMR Serverless at the constants above."""
+    """Each at the prices of the settings."""
     return (
         ComputeService("Glue standard", price.dpu_hour / VCPUS_PER_DPU),
         ComputeService("Glue Flex", price.dpu_hour_flex / VCPUS_PER_DPU),
-        ComputeService("EMR Serverless", EMR_VCPU_HOUR + EMR_GB_PER_VCPU * EMR_GB_HOUR),
+        ComputeService("EMR Serverless", price.emr_vcpu_hour + EMR_GB_PER_VCPU * price.emr_gb_hour),
     )
 
 

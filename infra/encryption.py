@@ -19,12 +19,11 @@ from aws_cdk import aws_sqs as sqs
 from infra.allow import allow
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from aws_cdk import aws_iam as iam
 
     from infra.functions import RouterFunction
-    from infra.jobs import Jobs
     from infra.machines import Machines
     from infra.schedules import Schedules
     from lake.settings import Settings
@@ -89,7 +88,7 @@ def encrypt(stack: Stack, key_arn: str) -> None:
 def grant_key(
     settings: Settings,
     functions: Mapping[str, RouterFunction],
-    jobs: Jobs,
+    job_roles: Sequence[iam.Role],
     machines: Machines,
     schedules: Schedules,
 ) -> None:
@@ -102,12 +101,14 @@ def grant_key(
     """
     key_arn, input_key_arn = settings.encryption.kms_key, settings.input.kms_key
     if input_key_arn:
-        _allow_key(jobs.role, input_key_arn, KeyUse((S3,)))
+        for role in job_roles:
+            _allow_key(role, input_key_arn, KeyUse((S3,)))
     if not key_arn:
         return
     for name, function in functions.items():
         _allow_key(function.role, key_arn, USES_OF_FUNCTIONS[name])
-    _allow_key(jobs.role, key_arn, WRITE_DOCUMENTS)
+    for role in job_roles:
+        _allow_key(role, key_arn, WRITE_DOCUMENTS)
     _allow_key(schedules.role, key_arn, SEND_TO_QUEUE)
     for machine in machines.all:
         _allow_key(machine.role, key_arn, PUBLISH_TO_TOPIC)

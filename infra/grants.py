@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from aws_cdk import aws_iam as iam
 
     from infra.catalog import Catalog
+    from infra.emr import EmrServerless
     from infra.jobs import Jobs
     from infra.storage import Storage
 
@@ -28,6 +29,8 @@ class Grants:
     storage: Storage
     jobs: Jobs
     catalog: Catalog
+    emr: EmrServerless | None
+    """None: no run of the batch lane is on EMR Serverless."""
 
     def read_rows(self, role: iam.Role) -> None:
         """Read single rows of the ledger, consistently."""
@@ -128,8 +131,11 @@ class Grants:
         allow(role, ("glue:StartJobRun", "glue:GetJobRuns"), [self.jobs.stream_arn])
 
     def watch_runs(self, role: iam.Role) -> None:
-        """Read the state of a run of either job."""
+        """Read the state of a run of either job, on every engine."""
         allow(role, ("glue:GetJobRun",), [self.jobs.stream_arn, self.jobs.batch_arn])
+        if self.emr is not None:
+            reason = "A job run gets its id when it starts."
+            allow(role, ("emr-serverless:GetJobRun",), [self.emr.job_runs_arn], reason)
 
     def list_stream_runs(self, role: iam.Role) -> None:
         """List the runs of the streaming job."""

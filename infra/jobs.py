@@ -12,6 +12,7 @@ from constructs import Construct
 
 from infra.allow import acknowledge_finding, allow
 from infra.assets import glue_code
+from lake.engines import Engine
 
 if TYPE_CHECKING:
     from infra.assets import Assets
@@ -88,7 +89,8 @@ class Jobs(Construct):
             enable_observability_metrics=METRICS,
             default_arguments=arguments,
         )
-        kind = glue.PySparkFlexEtlJob if self._settings.batch.flex else glue.PySparkEtlJob
+        # Each run of a plan names its execution class; a verification has that of the job.
+        kind = glue.PySparkFlexEtlJob if Engine.GLUE_FLEX in self._settings.batch.engines else glue.PySparkEtlJob
         batch = kind(
             self,
             "Batch",

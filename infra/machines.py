@@ -1,18 +1,16 @@
-"""The state machines: their ASL files unchanged, with CloudFormation's substitutions for the quoted placeholders."""
+"""The state machines, with their substitutions and permissions."""
 
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aws_cdk import ArnFormat, RemovalPolicy, Stack
-from aws_cdk import aws_iam as iam
-from aws_cdk import aws_logs as logs
-from aws_cdk import aws_stepfunctions as stepfunctions
+from aws_cdk import Stack
 from constructs import Construct
 
 from infra.allow import allow
+from infra.emr import NOT_DEPLOYED
+from infra.machine import Machine
 from lake import layout
 
 if TYPE_CHECKING:
@@ -21,12 +19,12 @@ if TYPE_CHECKING:
     from aws_cdk import aws_s3 as s3
     from aws_cdk import aws_sns as sns
 
+    from infra.emr import EmrServerless
     from infra.functions import RouterFunction
     from infra.jobs import Jobs
     from infra.names import StackNames
     from lake.settings import Settings
 
-DEFINITIONS = Path(__file__).parents[1] / "statemachines"
 NESTED_EXECUTION_RULE = "StepFunctionsGetEventsForStepFunctionsExecutionRule"
 """The EventBridge rule that tells Step Functions of a nested execution's end; AWS fixes its name
 (https://docs.aws.amazon.com/step-functions/latest/dg/connect-stepfunctions.html).
@@ -39,88 +37,20 @@ secondary indexes"). What it still lacks then stays QUEUED for the next executio
 """
 RUN_JOB = ("glue:StartJobRun", "glue:GetJobRun", "glue:GetJobRuns", "glue:BatchStopJobRun")
 """What Step Functions needs to start a run, wait for its end, and stop it with the execution."""
-
-
-class Machine(Construct):
-    """One state machine with its log group and role.
-
-    ``substitutions`` maps every placeholder of the ASL file to its value.
-    """
-
-    def __init__(
-        self, scope: Construct, name: str, file: str, machine_name: str, substitutions: Mapping[str, str]
-    ) -> None:
-        super().__init__(scope, name)
-        self.name = machine_name
-        self.arn = Stack.of(self).format_arn(
-            service="states",
-            resource="stateMachine",
-            resource_name=machine_name,
-            arn_format=ArnFormat.COLON_RESOURCE_NAME,
-        )
-        """Built from the name: a reference to the machine in the policy of its own role would be circular."""
-        self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("states.amazonaws.com"))
-        self.state_machine = stepfunctions.StateMachine(
-            self,
-            "Machine",
-            state_machine_name=machine_name,
-            definition_body=stepfunctions.DefinitionBody.from_string((DEFINITIONS / file).read_text(encoding="utf-8")),
-            definition_substitutions=dict(substitutions),
-            role=self.role.without_policy_updates(),
-            tracing_enabled=True,
-            logs=stepfunctions.LogOptions(
-                # AWS recommends this prefix: log groups under it do not count towards the size limit of the account's
-                # resource policy for CloudWatch Logs.
-                destination=logs.LogGroup(
-                    self,
-                    "Logs",
-                    log_group_name=f"/aws/vendedlogs/states/{machine_name}",
-                    retention=logs.RetentionDays.ONE_MONTH,
-                    removal_policy=RemovalPolicy.DESTROY,
-                ),
-                level=stepfunctions.LogLevel.ALL,
-            ),
-        )
-        self._allow_logs_and_traces()
-
-    def allow_invoke(self, *functions: RouterFunction) -> None:
-        """Let the machine invoke these functions."""
-        allow(self.role, ("lambda:InvokeFunction",), [item.function.function_arn for item in functions])
-
-    def allow_executions(self, machine: Machine) -> None:
-        """Let the machine start, redrive, describe and stop executions of ``machine``.
-
-        With itself as ``machine``: the child executions of its own distributed Map.
-        """
-        allow(self.role, ("states:StartExecution", "states:RedriveExecution"), [machine.arn])
-        executions = machine.arn.replace(":stateMachine:", ":execution:")
-        allow(
-            self.role,
-            ("states:DescribeExecution", "states:StopExecution", "states:RedriveExecution"),
-            [f"{executions}:*", f"{executions}/*"],
-            "Executions and child executions of a Map Run get their names when they start.",
-        )
-
-    def _allow_logs_and_traces(self) -> None:
-        deliveries = (
-            "logs:CreateLogDelivery",
-            "logs:GetLogDelivery",
-            "logs:UpdateLogDelivery",
-            "logs:DeleteLogDelivery",
-            "logs:ListLogDeliveries",
-            "logs:PutResourcePolicy",
-            "logs:DescribeResourcePolicies",
-            "logs:DescribeLogGroups",
-        )
-        reason = "The actions of CloudWatch's log deliveries and of X-Ray have no resources."
-        allow(self.role, deliveries, ["*"], reason)
-        traces = (
-            "xray:PutTraceSegments",
-            "xray:PutTelemetryRecords",
-            "xray:GetSamplingRules",
-            "xray:GetSamplingTargets",
-        )
-        allow(self.role, traces, ["*"], reason)
+EMR_RUN_RULE = "StepFunctionsGetEventsForEMRServerlessJobRule"
+"""The same for job runs on EMR Serverless
+(https://docs.aws.amazon.com/step-functions/latest/dg/connect-emr-serverless.html, IAM policies).
+"""
+USE_RULE = ("events:PutTargets", "events:PutRule", "events:DescribeRule")
+EMR_PLACEHOLDERS = (
+    "EmrApplication",
+    "EmrRole",
+    "EmrEntryPoint",
+    "EmrArguments",
+    "EmrSparkSubmitParameters",
+    "EmrLogGroup",
+    "EmrKeepsEventLogs",
+)
 
 
 class Machines(Construct):
@@ -136,6 +66,7 @@ class Machines(Construct):
         jobs: Jobs,
         control: s3.IBucket,
         topic: sns.ITopic,
+        emr: EmrServerless | None,
     ) -> None:
         super().__init__(scope, name)
         self.overnight = Machine(
@@ -151,6 +82,9 @@ class Machines(Construct):
                 "HeldWaitSeconds": str(settings.batch.held_wait_seconds),
                 "HeldRounds": str(settings.batch.held_rounds),
                 "MaxAttempts": str(settings.batch.max_attempts),
+                "Engine": settings.batch.engines[0],
+                "RunTimeoutMinutes": str(settings.batch.run_timeout_minutes),
+                **(dict.fromkeys(EMR_PLACEHOLDERS, NOT_DEPLOYED) if emr is None else emr.substitutions),
             },
         )
         self.backfill = Machine(
@@ -186,6 +120,8 @@ class Machines(Construct):
             if machine is not None
         )
         self._allow(functions, jobs, control, topic)
+        if emr is not None:
+            self._allow_emr(emr)
 
     def _create_verify(self, names: StackNames, jobs: Jobs, topic: sns.ITopic) -> Machine:
         substitutions = {"BatchJob": names.batch_job, "Topic": topic.topic_arn}
@@ -211,8 +147,18 @@ class Machines(Construct):
         self.backfill.allow_invoke(*(functions[name] for name in ("backfill", "plan", "reprocess")))
         self.backfill.allow_executions(overnight)
         rule = Stack.of(self).format_arn(service="events", resource="rule", resource_name=NESTED_EXECUTION_RULE)
-        allow(self.backfill.role, ("events:PutTargets", "events:PutRule", "events:DescribeRule"), [rule])
+        allow(self.backfill.role, USE_RULE, [rule])
         self.stream_window.allow_invoke(functions["stream_control"])
+
+    def _allow_emr(self, emr: EmrServerless) -> None:
+        role = self.overnight.role
+        allow(role, ("emr-serverless:StartJobRun",), [emr.application.attr_arn])
+        actions = ("emr-serverless:GetJobRun", "emr-serverless:CancelJobRun")
+        allow(role, actions, [emr.job_runs_arn], "A job run gets its id when it starts.")
+        passed = {"StringEquals": {"iam:PassedToService": "emr-serverless.amazonaws.com"}}
+        allow(role, ("iam:PassRole",), [emr.role.role_arn], conditions=passed)
+        rule = Stack.of(self).format_arn(service="events", resource="rule", resource_name=EMR_RUN_RULE)
+        allow(role, USE_RULE, [rule])
 
 
 def _function_arns(functions: Mapping[str, RouterFunction], *names: str) -> dict[str, str]:

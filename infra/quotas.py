@@ -33,6 +33,16 @@ def needed_quotas(settings: Settings) -> tuple[NeededQuota, ...]:
     """What this stage alone needs, when everything that its settings allow runs at the same time."""
     batch_runs = settings.max_batch_runs
     dpus = settings.stream_dpus + batch_runs * settings.run_dpus
+    emr = (
+        NeededQuota(
+            "emr-serverless",
+            "L-D05C8A75",
+            "Max concurrent vCPUs per account",
+            settings.emr.max_vcpus,
+            "emr.max_vcpus, where batch.engines has emr-serverless",
+            "runs wait for their workers, or fail and are tried again",
+        ),
+    )
     return (
         NeededQuota(
             "lambda",
@@ -58,4 +68,5 @@ def needed_quotas(settings: Settings) -> tuple[NeededQuota, ...]:
             "these runs x batch.workers and stream.max_workers, each with its worker_type",
             "runs wait for a retry or get fewer workers, and the streaming job starts later",
         ),
+        *(emr if settings.batch.uses_emr else ()),
     )

@@ -10,6 +10,7 @@ from infra.alarms import Alarms, AlarmTopic
 from infra.arrivals import Arrivals
 from infra.assets import Assets, asset_prefix
 from infra.catalog import Catalog
+from infra.emr import EmrServerless
 from infra.encryption import encrypt, grant_key
 from infra.functions import router_functions
 from infra.grants import Grants
@@ -18,7 +19,7 @@ from infra.log_alarms import count_alarm_lines
 from infra.machines import Machines
 from infra.names import StackNames
 from infra.outputs import StackOutputs
-from infra.permissions import grant_functions, grant_jobs, grant_verification
+from infra.permissions import grant_conversion, grant_functions, grant_jobs, grant_verification
 from infra.schedules import Schedules
 from infra.storage import Storage
 from lake.resource_names import ResourceNames
@@ -55,16 +56,20 @@ class HybridRouterStack(Stack):
         resources = _resource_names(storage, names)
         jobs = Jobs(self, "Jobs", settings, names, assets, resources)
         functions = router_functions(self, assets.functions, resources.to_environment(), names.metrics_namespace)
-        grants = Grants(storage, jobs, catalog)
+        emr = EmrServerless(self, "Emr", settings, names, assets, resources) if settings.batch.uses_emr else None
+        grants = Grants(storage, jobs, catalog, emr)
         grant_functions(grants, functions)
         grant_jobs(grants)
+        if emr is not None:
+            grant_conversion(grants, emr.role)
+            count_alarm_lines(self, "EmrLogAlarms", emr.log, names.metrics_namespace)
         if settings.verify.share:
             grant_verification(grants)
         arrivals.deliver_to(functions["route"])
         topic = AlarmTopic(self, "AlarmTopic").topic
-        machines = Machines(self, "Machines", settings, names, functions, jobs, storage.control, topic)
+        machines = Machines(self, "Machines", settings, names, functions, jobs, storage.control, topic, emr)
         schedules = Schedules(self, "Schedules", settings, machines, functions, arrivals.dead_letters)
-        grant_key(settings, functions, jobs, machines, schedules)
+        grant_key(settings, functions, [jobs.role, *([emr.role] if emr else [])], machines, schedules)
         Alarms(
             self,
             "Alarms",

@@ -1,25 +1,46 @@
-"""Whether a Glue job run has ended."""
+"""The ids by which job runs hold leases, and whether a job run has ended: asked of the service that runs it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from botocore.exceptions import ClientError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from mypy_boto3_glue import GlueClient
 
 TERMINAL_STATES = frozenset({"STOPPED", "SUCCEEDED", "FAILED", "TIMEOUT", "ERROR", "EXPIRED"})
+"""Of Glue."""
 UNKNOWN_RUN_CODES = frozenset({"EntityNotFoundException", "InvalidInputException"})
+TERMINAL_EMR_STATES = frozenset({"SUCCESS", "FAILED", "CANCELLED"})
+"""Of EMR Serverless (API reference, JobRun)."""
+UNKNOWN_EMR_RUN_CODES = frozenset({"ResourceNotFoundException", "ValidationException"})
+EMR_PREFIX = "emr-serverless:"
+"""Begins the id of a run on EMR Serverless. An id without it is Glue's own."""
 
 
-def run_is_terminal(glue: GlueClient, jobs: Iterable[str], run: str) -> bool:
-    """Whether the job run ``run`` of one of ``jobs`` has ended.
+class EmrServerlessClient(Protocol):
+    """What is asked of EMR Serverless; boto3's client has it."""
 
-    False for a run that none of the jobs knows: then its lease alone decides. Raises botocore's errors.
+    def get_job_run(self, *, applicationId: str, jobRunId: str) -> Mapping[str, Any]:  # noqa: N803
+        """The job run under the key ``jobRun``; raises botocore's errors."""
+
+
+def emr_run_id(application: str, job_run: str) -> str:
+    """The id by which a run on EMR Serverless holds its leases: it names all that ``run_is_terminal`` asks for."""
+    return f"{EMR_PREFIX}{application}:{job_run}"
+
+
+def run_is_terminal(glue: GlueClient, jobs: Iterable[str], run: str, emr: EmrServerlessClient | None = None) -> bool:
+    """Whether the run ``run``, one of the Glue jobs ``jobs`` or one on EMR Serverless, has ended.
+
+    False for a run that its service does not know, and for one on EMR Serverless without ``emr``: then its lease alone
+    decides. Raises botocore's errors.
     """
+    if run.startswith(EMR_PREFIX):
+        return emr is not None and _emr_run_is_terminal(emr, run)
     for job in jobs:
         try:
             state = glue.get_job_run(JobName=job, RunId=run)["JobRun"]["JobRunState"]
@@ -29,3 +50,14 @@ def run_is_terminal(glue: GlueClient, jobs: Iterable[str], run: str) -> bool:
         else:
             return state in TERMINAL_STATES
     return False
+
+
+def _emr_run_is_terminal(emr: EmrServerlessClient, run: str) -> bool:
+    application, _, job_run = run.removeprefix(EMR_PREFIX).partition(":")
+    try:
+        state = emr.get_job_run(applicationId=application, jobRunId=job_run)["jobRun"]["state"]
+    except ClientError as error:
+        if error.response["Error"]["Code"] not in UNKNOWN_EMR_RUN_CODES:
+            raise
+        return False
+    return state in TERMINAL_EMR_STATES

@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from local import isolation
-from local.glue_launch import GlueSettings
+from local.emr_runs import EmrRuns
 from local.glue_runs import GlueRuns
+from local.job_launch import JobSettings
+from local.job_processes import JobProcesses
 from local.limits import Limits
 from local.own_requests import only_own_requests
 from local.processes import kill_followers
@@ -78,25 +80,25 @@ def main(settings_file: Path) -> None:
     def limits() -> Limits:
         return Limits.read(Path(settings.limits))
 
-    runs = GlueRuns(
-        GlueSettings(
-            endpoint=settings.endpoint,
-            runs=state / "runs",
-            logs=state / "logs",
-            jars=tuple(Path(jar) for jar in settings.jars),
-            limits=limits,
-            minute_seconds=settings.glue_minute_seconds,
-        ),
-        _assume_role,
-        lambda access_key, bucket, key, target: isolation.client("s3", settings.endpoint, access_key).download_file(
-            bucket, key, str(target)
-        ),
+    def fetch(access_key: isolation.AccessKey, bucket: str, key: str, target: Path) -> None:
+        isolation.client("s3", settings.endpoint, access_key).download_file(bucket, key, str(target))
+
+    job_settings = JobSettings(
+        endpoint=settings.endpoint,
+        runs=state / "runs",
+        logs=state / "logs",
+        jars=tuple(Path(jar) for jar in settings.jars),
+        limits=limits,
+        minute_seconds=settings.glue_minute_seconds,
     )
-    threading.Thread(target=_end_with_owner, args=(runs,), daemon=True).start()
+    processes = JobProcesses()
+    runs = GlueRuns(job_settings, _assume_role, fetch, processes)
+    emr_runs = EmrRuns(job_settings, _assume_role, fetch, processes)
+    threading.Thread(target=_end_with_owner, args=(processes,), daemon=True).start()
 
     from local import emulator_patches  # noqa: PLC0415  (the emulator reads the environment when it is imported)
 
-    emulator_patches.install(runs, logs=state / "logs", runtime_dir=state / "lambda-runtime", limits=limits)
+    emulator_patches.install(runs, emr_runs, logs=state / "logs", runtime_dir=state / "lambda-runtime", limits=limits)
     asyncio.run(_serve(settings.socket, settings.port))
 
 
@@ -118,11 +120,11 @@ async def _serve(socket: int, port: int) -> None:
     await serve(only_own_requests(app, port), config)
 
 
-def _end_with_owner(runs: GlueRuns) -> None:
+def _end_with_owner(processes: JobProcesses) -> None:
     # Not sys.stdin: this thread would hold the lock of its buffer, and the interpreter could not finish.
     while os.read(0, 1):
         pass
-    runs.kill_all()
+    processes.kill_all()
     kill_followers(os.getpid())
     os._exit(0)
 

@@ -19,3 +19,11 @@ class ResourceNumberLimitExceededError(TerminalError):
 
 class RefusedError(LocalCloudError):
     """A role or a service may not do what it tried; the message is AWS's sentence."""
+
+
+class ServiceError(TerminalError):
+    """A service refuses a request; ``code`` is the name of its error."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code

@@ -1,58 +1,13 @@
-"""Prepares a Glue run: its script and modules as deployed, its arguments, its Spark configuration.
-
-A job finds the same as on Glue: ``SparkSession.builder.getOrCreate()`` needs no setting, and it can import the deployed
-script, ``--extra-py-files`` and the installed packages, but not this checkout.
-"""
+"""What Glue runs for a job: script, modules, arguments and Spark's properties, from the job and the request."""
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
-from local.isolation import AccessKey, environment_without_region
-from local.limits import Limits
+from local.job_launch import JobLaunch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-_CHECKOUT = Path(__file__).resolve().parents[1]
-# An editable install puts the checkout on the sys.path of every Python process; on Glue there is no checkout.
-_HIDE_CHECKOUT_SCRIPT = "import sys\nsys.path[:] = [entry for entry in sys.path if entry != {checkout!r}]\n"
-_LOG4J_PROPERTIES = """rootLogger.level = warn
-rootLogger.appenderRef.stderr.ref = stderr
-appender.stderr.type = Console
-appender.stderr.name = stderr
-appender.stderr.target = SYSTEM_ERR
-appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
-"""
-
-
-Fetch = Callable[[AccessKey, str, str, Path], None]
-"""``fetch(access_key, bucket, key, target)`` downloads one object to a file as the identity of the access key."""
-
-
-@dataclass(frozen=True, slots=True)
-class GlueSettings:
-    """Folders and settings of all Glue runs of a local cloud."""
-
-    endpoint: str
-    """URL of the emulator."""
-    runs: Path
-    """Each run has a folder in it, named after the run's id."""
-    logs: Path
-    """Each run has its log in it: ``<job>/<run id>.log``."""
-    jars: tuple[Path, ...]
-    """Spark's S3 jars."""
-    limits: Callable[[], Limits] = Limits
-    """The account's quotas of Glue, asked for each new run."""
-    minute_seconds: float = 60.0
-    """Seconds that a minute of a job's timeout lasts; tests make it shorter."""
 
 
 def merged_arguments(job: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, str]:
@@ -61,87 +16,17 @@ def merged_arguments(job: Mapping[str, Any], request: Mapping[str, Any]) -> dict
     return {str(key): str(value) for layer in layers for key, value in (layer or {}).items()}
 
 
-def prepare(
-    settings: GlueSettings, folder: Path, job: Mapping[str, Any], run: Mapping[str, Any], key: AccessKey, fetch: Fetch
-) -> Path:
-    """Fill the existing, empty ``folder`` with the run's files; returns the launch file for ``local.glue_child``.
-
-    Parameters
-    ----------
-    key
-        Of the job's role: with it the run reads its script, and works.
-
-    Raises
-    ------
-    Exception
-        Whatever ``fetch`` raises, for example because the script does not exist, or the role may not read it.
-    """
+def glue_launch(job: Mapping[str, Any], run: Mapping[str, Any]) -> JobLaunch:
+    """What a run of the job starts; ``run`` is its record."""
     arguments: dict[str, str] = run["Arguments"]
-    script = _fetch_uri(job["Command"]["ScriptLocation"], folder / "script", key, fetch)
-    modules = [
-        _fetch_uri(uri.strip(), folder / "modules" / str(index), key, fetch)
-        for index, uri in enumerate(arguments.get("--extra-py-files", "").split(","))
-        if uri.strip()
-    ]
-    # Python runs a module of this name at its start.
-    start_module = folder / "start" / "sitecustomize.py"
-    start_module.parent.mkdir(parents=True)
-    start_module.write_text(_HIDE_CHECKOUT_SCRIPT.format(checkout=str(_CHECKOUT)))
-    conf = _write_spark_conf(settings, folder, arguments.get("--conf", ""), key)
-    python_path = [start_module.parent, *(module.parent if module.suffix == ".py" else module for module in modules)]
-    environment = environment_without_region(settings.endpoint, key) | {
-        "PYTHONPATH": ":".join(str(entry) for entry in python_path),
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "SPARK_CONF_DIR": str(conf),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_LOCAL_DIRS": str(folder / "scratch"),
-        "TMPDIR": str(folder / "scratch"),
-    }
-    (folder / "scratch").mkdir()
-    argv = ["--JOB_NAME", str(run["JobName"]), "--JOB_RUN_ID", str(run["Id"])]
-    argv += [part for pair in arguments.items() for part in pair]
-    launch = {"command": [sys.executable, str(script), *argv], "environment": environment, "folder": str(folder)}
-    launch_file = folder / "launch.json"
-    launch_file.write_text(json.dumps(launch, indent=1))
-    return launch_file
-
-
-def _fetch_uri(uri: str, folder: Path, key: AccessKey, fetch: Fetch) -> Path:
-    parts = urlsplit(uri, allow_fragments=False)
-    folder.mkdir(parents=True)
-    target = folder / Path(parts.path).name
-    fetch(key, parts.netloc, parts.path.lstrip("/"), target)
-    return target
-
-
-def _write_spark_conf(settings: GlueSettings, folder: Path, job_conf: str, key: AccessKey) -> Path:
-    conf = folder / "conf"
-    conf.mkdir()
-    properties = {
-        "spark.master": "local[2]",
-        "spark.jars": ",".join(str(jar) for jar in settings.jars),
-        "spark.driver.memory": "1500m",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        # A short run pays more for the second compiler than it gets back: a demo took 137 s of processor time, now 104.
-        "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -Duser.timezone=UTC",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.warehouse.dir": str(folder / "scratch" / "warehouse"),
-        "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
-        "spark.hadoop.fs.s3a.endpoint": settings.endpoint,
-        "spark.hadoop.fs.s3a.path.style.access": "true",
-        "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
-        "spark.hadoop.fs.s3a.access.key": key.id,
-        "spark.hadoop.fs.s3a.secret.key": key.secret,
-        "spark.hadoop.fs.s3a.session.token": key.session_token or "",
-        "spark.hadoop.fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider",
-    }
+    words = ["--JOB_NAME", str(run["JobName"]), "--JOB_RUN_ID", str(run["Id"])]
+    words += [part for pair in arguments.items() for part in pair]
     # The value of Glue's only --conf argument holds several settings as "a=1 --conf b=2".
-    job_properties = (part.strip().partition("=") for part in job_conf.split("--conf") if "=" in part)
-    properties |= {key: value for key, _, value in job_properties}
-    (conf / "spark-defaults.conf").write_text("".join(f"{key} {value}\n" for key, value in properties.items()))
-    (conf / "log4j2.properties").write_text(_LOG4J_PROPERTIES)
-    return conf
+    properties = (part.strip().partition("=") for part in arguments.get("--conf", "").split("--conf") if "=" in part)
+    return JobLaunch(
+        script=job["Command"]["ScriptLocation"],
+        modules=tuple(uri.strip() for uri in arguments.get("--extra-py-files", "").split(",") if uri.strip()),
+        spark={key: value for key, _, value in properties},
+        arguments=tuple(words),
+        environment={},
+    )

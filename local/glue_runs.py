@@ -7,24 +7,23 @@ process of the run gets SIGKILL at once.
 from __future__ import annotations
 
 import itertools
-import subprocess
-import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lake.settings.workers import DPUS
 from local.errors import ConcurrentRunsExceededError, ResourceNumberLimitExceededError
-from local.glue_launch import Fetch, GlueSettings, merged_arguments, prepare
-from local.isolation import AccessKey
-from local.processes import end_session, kill_session
+from local.glue_launch import glue_launch, merged_arguments
+from local.job_launch import prepare
 from local.run_log import last_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from local.job_launch import AssumeRole, Fetch, JobSettings
+    from local.job_processes import JobProcesses
 
 LIVE_STATES = frozenset({"STARTING", "RUNNING", "STOPPING", "WAITING"})
 SUCCEEDED = "SUCCEEDED"
@@ -32,10 +31,6 @@ _BATCH_TIMEOUT_MINUTES = 480
 """Glue's default since version 5.0 (https://docs.aws.amazon.com/glue/latest/dg/aws-glue-api-jobs-job.html)."""
 _MAX_STREAM_MINUTES = 14 * 24 * 60
 """Glue ends a streaming run after 14 days (https://docs.aws.amazon.com/glue/latest/dg/glue-streaming-maintenance.html)."""
-_CHECKOUT = Path(__file__).resolve().parents[1]
-
-AssumeRole = Callable[[str, str, str], AccessKey]
-"""``assume_role(role_arn, service, session)`` gives temporary credentials of a role."""
 
 
 class GlueRuns:
@@ -44,12 +39,12 @@ class GlueRuns:
     A run's record is a dict like Glue's ``JobRun``, which is updated in place until the run has ended.
     """
 
-    def __init__(self, settings: GlueSettings, assume_role: AssumeRole, fetch: Fetch) -> None:
+    def __init__(self, settings: JobSettings, assume_role: AssumeRole, fetch: Fetch, processes: JobProcesses) -> None:
         self._settings = settings
         self._assume_role = assume_role
         self._fetch = fetch
         self._lock = threading.Lock()
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._processes = processes
         self._live: dict[str, dict[str, Any]] = {}
         """Records of all jobs' runs that have not ended."""
 
@@ -91,19 +86,8 @@ class GlueRuns:
             if run["JobRunState"] not in ("STARTING", "RUNNING"):
                 return False
             run["JobRunState"] = "STOPPING"
-            process = self._processes.get(run["Id"])
-        if process is not None:
-            kill_session(process.pid)
+        self._processes.kill(run["Id"])
         return True
-
-    def kill_all(self) -> None:
-        """Kill every live run and wait for the end of its processes; the local cloud ends with it."""
-        with self._lock:
-            processes = list(self._processes.values())
-        for process in processes:
-            kill_session(process.pid)
-        for process in processes:
-            end_session(process.pid)
 
     def _run(self, job: Mapping[str, Any], run: dict[str, Any]) -> None:
         log_file = self._settings.logs / str(run["JobName"]) / f"{run['Id']}.log"
@@ -112,42 +96,24 @@ class GlueRuns:
             folder = self._settings.runs / str(run["Id"])
             folder.mkdir(parents=True)
             key = self._assume_role(str(job["Role"]), "glue.amazonaws.com", f"GlueJobRunnerSession-{run['Id'][:16]}")
-            launch_file = prepare(self._settings, folder, job, run, key, self._fetch)
-            state, message = self._watch(self._launch(run, launch_file, log_file), run, log_file)
+            launch_file = prepare(self._settings, folder, glue_launch(job, run), key, self._fetch)
+            self._processes.start(run["Id"], launch_file, log_file)
+            state, message = self._watch(run, log_file)
         except Exception as error:  # a state machine polls the run: it must reach a final state after any error
             state, message = "FAILED", f"LAUNCH ERROR | {type(error).__name__}: {error}"
         self._finish(run, state, message)
 
-    def _launch(self, run: dict[str, Any], launch_file: Path, log_file: Path) -> subprocess.Popen[bytes]:
-        with log_file.open("wb") as log, self._lock:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "local.glue_child", str(launch_file)],
-                cwd=_CHECKOUT,
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-            self._processes[run["Id"]] = process
-            if run["JobRunState"] == "STARTING":
+    def _watch(self, run: dict[str, Any], log_file: Path) -> tuple[str, str]:
+        with self._lock:
+            stopped = run["JobRunState"] == "STOPPING"
+            if not stopped:
                 run["JobRunState"] = "RUNNING"
-        return process
-
-    def _watch(self, process: subprocess.Popen[bytes], run: dict[str, Any], log_file: Path) -> tuple[str, str]:
-        if run["JobRunState"] == "STOPPING":
-            kill_session(process.pid)
+        if stopped:
+            self._processes.kill(run["Id"])
         minutes, state = _max_minutes(run)
-        try:
-            code = process.wait(timeout=minutes * self._settings.minute_seconds)
-        except subprocess.TimeoutExpired:
-            kill_session(process.pid)
-            process.wait()
+        code = self._processes.wait(run["Id"], minutes * self._settings.minute_seconds)
+        if code is None:
             return state, f"The run was ended after {minutes} minutes."
-        finally:
-            # Processes that the script left behind end with it, as on Glue, where a run's machines are released.
-            end_session(process.pid)
-            if process.stdin is not None:
-                process.stdin.close()
         if code == 0:
             return SUCCEEDED, ""
         return "FAILED", last_error(log_file, code)
@@ -155,7 +121,6 @@ class GlueRuns:
     def _finish(self, run: dict[str, Any], state: str, message: str) -> None:
         now = time.time()
         with self._lock:
-            self._processes.pop(run["Id"], None)
             self._live.pop(run["Id"], None)
             stopped = run["JobRunState"] == "STOPPING"
             run["CompletedOn"] = run["LastModifiedOn"] = round(now, 3)

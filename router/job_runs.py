@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def release_unheld(services: Services, rows: Iterable[ManifestRow]) -> list[ManifestRow]:
     """Release RUNNING manifests whose lease has expired or whose owner run has ended; returns the released ones.
 
-    ``rows`` are consistent reads of RUNNING manifests. Each owner run is looked up in Glue once.
+    ``rows`` are consistent reads of RUNNING manifests. Each owner run is looked up once, in the service that runs it.
     """
     ended_runs: dict[str, bool] = {}
     released = []
@@ -38,5 +38,5 @@ def _has_ended(services: Services, row: ManifestRow, ended_runs: dict[str, bool]
     owner = str(row.owner)
     if owner not in ended_runs:
         job = services.resources.stream_job if row.lane == Lane.STREAM else services.resources.batch_job
-        ended_runs[owner] = run_is_terminal(services.glue, [job], owner)
+        ended_runs[owner] = run_is_terminal(services.glue, [job], owner, services.emr)
     return ended_runs[owner]

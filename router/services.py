@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from mypy_boto3_glue import GlueClient
     from mypy_boto3_s3 import S3Client
 
+    from lake.job_runs import EmrServerlessClient
+
 PARALLEL_REQUESTS = 32
 """Threads, and HTTP connections per client, of one invocation."""
 CLIENT_CONFIG = Config(max_pool_connections=PARALLEL_REQUESTS, retries={"mode": "standard", "max_attempts": 5})
@@ -44,6 +46,8 @@ class Services:
     glue: GlueClient
     clock: Callable[[], datetime]
     """Returns the current time: aware, UTC."""
+    emr: EmrServerlessClient | None = None
+    """None: no run of the stage is on EMR Serverless."""
 
 
 def new_session() -> boto3.Session:
@@ -78,13 +82,15 @@ def container_services() -> Services:
         The settings file is missing or not valid.
     """
     resources = ResourceNames.from_environment(os.environ)
+    settings = load_settings(ASSET_ROOT / os.environ.get("SETTINGS_FILE", "settings.json"))
     session = new_session()
     dynamodb = session.resource("dynamodb", config=CLIENT_CONFIG)
     return Services(
-        settings=load_settings(ASSET_ROOT / os.environ.get("SETTINGS_FILE", "settings.json")),
+        settings=settings,
         resources=resources,
         ledger=Ledger.over(dynamodb.meta.client, resources.ledger_table),
         s3=session.client("s3", config=CLIENT_CONFIG),
         glue=session.client("glue", config=CLIENT_CONFIG),
         clock=lambda: datetime.now(UTC),
+        emr=session.client("emr-serverless", config=CLIENT_CONFIG) if settings.batch.uses_emr else None,
     )

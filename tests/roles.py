@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from local.isolation import AwsClient
 
-SERVICES = ("glue", "lambda", "scheduler", "states")
+SERVICES = ("emr-serverless", "glue", "lambda", "scheduler", "states")
 
 
 def create_unlimited_role(iam: AwsClient, name: str) -> str:

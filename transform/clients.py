@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from mypy_boto3_glue import GlueClient
     from mypy_boto3_s3 import S3Client
 
+    from lake.job_runs import EmrServerlessClient
+
 MAX_CONNECTIONS = 128
 """The driver's threads can use this number at once while they publish (DRIVER_THREADS x PARALLEL_REQUESTS)."""
 JOB_CLIENT_CONFIG = Config(
@@ -84,6 +86,13 @@ def glue_client(region: str) -> GlueClient:
     """A thread-safe boto3 client."""
     with _SESSION_LOCK:
         return session(region).client("glue", config=JOB_CLIENT_CONFIG)
+
+
+def emr_client(region: str) -> EmrServerlessClient:
+    """A thread-safe boto3 client of EMR Serverless."""
+    with _SESSION_LOCK:
+        client: EmrServerlessClient = session(region).client("emr-serverless", config=JOB_CLIENT_CONFIG)
+        return client
 
 
 def object_store(region: str, bucket: str) -> S3Store:

@@ -5,6 +5,7 @@ An invalid value raises ``InvalidSettingsError`` with its key and itself.
 
 from lake.settings.alarms import AlarmSettings, NotifyQuarantine
 from lake.settings.conversion import ConvertSettings
+from lake.settings.emr import EmrSettings
 from lake.settings.encryption import EncryptionSettings
 from lake.settings.lanes import BatchSettings, StreamSettings
 from lake.settings.ledger import LedgerSettings
@@ -23,6 +24,7 @@ __all__ = [
     "BatchSettings",
     "ConvertSettings",
     "DatasetRule",
+    "EmrSettings",
     "EncryptionSettings",
     "InputSettings",
     "LedgerSettings",

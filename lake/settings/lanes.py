@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lake.engines import Engine
+from lake.errors import InvalidSettingsError
 from lake.settings.checks import check_choice, check_range
-from lake.settings.workers import GIB, WORKERS
+from lake.settings.workers import EMR_WORKERS, FLEX_WORKERS, GIB, WORKERS
 
 MAX_FILES_OF_A_JOB = 350_000
 """Spark ends a job whose results exceed 1 GiB (``spark.driver.maxResultSize``). A file has 2.8 KB of them at most: with
@@ -64,13 +66,14 @@ class BatchSettings:
     manifest_files: int = 10_000
     """Maximum number of files of one manifest."""
     run_bytes: int = 512 * GIB
-    """Maximum input in bytes of one Glue run, some minutes of work on all its workers; one manifest may exceed it."""
+    """Maximum input in bytes of one job run, some minutes of work on all its workers; one manifest may exceed it."""
     run_manifests: int = 500
-    """Maximum number of manifests of one Glue run."""
+    """Maximum number of manifests of one job run."""
     run_files: int = 200_000
-    """Maximum number of files of one Glue run, whose driver holds a result for each; one manifest may exceed it."""
+    """Maximum number of files of one job run, whose driver holds a result for each; one manifest may exceed it."""
     max_runs: int = 50
-    """Maximum number of Glue runs in parallel; fewer where ``quota`` has no room for them beside the streaming job."""
+    """Maximum number of job runs in parallel, on all engines together; fewer on Glue where ``quota`` has no room for
+    them beside the streaming job."""
     max_attempts: int = 3
     """Attempts of one manifest before it is FAILED; also consecutive runs without progress before a Map child ends."""
     lease_seconds: int = 600
@@ -80,13 +83,15 @@ class BatchSettings:
     held_rounds: int = 30
     """... and maximum number of such tries."""
     run_timeout_minutes: int = 480
-    """Time after which Glue ends a run."""
+    """Time after which the engine ends a job run."""
     worker_type: str = "G.1X"
-    """Glue worker type of the batch job: G.1X or G.2X with ``flex``, otherwise G.4X and G.8X as well."""
+    """Size of the workers, by the names of Glue: G.1X or G.2X with glue-flex, G.4X with emr-serverless as well, G.8X
+    with glue only."""
     workers: int = 10
     """Upper limit of auto scaling, the driver's worker included."""
-    flex: bool = True
-    """Flex execution class: cheaper, but a run may wait for capacity, and workers can be reclaimed."""
+    engines: tuple[str, ...] = (Engine.GLUE_FLEX.value,)
+    """Engines that a plan may use: glue-flex (cheaper, but a run may wait for capacity, and workers can be reclaimed),
+    glue, emr-serverless. The first one gets all job runs, unless an execution names another one."""
 
     def __post_init__(self) -> None:
         check_range("batch.manifest_bytes", self.manifest_bytes, 1, 1 << 50)
@@ -102,5 +107,24 @@ class BatchSettings:
         check_range("batch.run_timeout_minutes", self.run_timeout_minutes, 1, 10_080)
         check_choice("batch.worker_type", self.worker_type, WORKERS)
         check_range("batch.workers", self.workers, 2, 299)
-        if self.flex:
-            check_choice("batch.worker_type", self.worker_type, ("G.1X", "G.2X"))
+        self._check_engines()
+
+    @property
+    def uses_emr(self) -> bool:
+        """Whether a run may be on EMR Serverless."""
+        return Engine.EMR_SERVERLESS in self.engines
+
+    @property
+    def uses_glue(self) -> bool:
+        """Whether a run may be on Glue."""
+        return any(Engine(engine).on_glue for engine in self.engines)
+
+    def _check_engines(self) -> None:
+        for engine in self.engines:
+            check_choice("batch.engines", engine, [choice.value for choice in Engine])
+        if not self.engines or len(set(self.engines)) < len(self.engines):
+            raise InvalidSettingsError("batch.engines", list(self.engines), "expected one engine or more, each once")
+        if Engine.GLUE_FLEX in self.engines:
+            check_choice("batch.worker_type", self.worker_type, FLEX_WORKERS)
+        if self.uses_emr:
+            check_choice("batch.worker_type", self.worker_type, EMR_WORKERS)

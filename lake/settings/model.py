@@ -8,6 +8,7 @@ from lake.errors import InvalidSettingsError
 from lake.settings.alarms import AlarmSettings
 from lake.settings.checks import DATASET_NAME, check_pattern, check_range, check_time_zone
 from lake.settings.conversion import ConvertSettings
+from lake.settings.emr import EmrSettings
 from lake.settings.encryption import EncryptionSettings
 from lake.settings.lanes import BatchSettings, StreamSettings
 from lake.settings.ledger import LedgerSettings
@@ -18,7 +19,7 @@ from lake.settings.routing import FOLDER, DatasetRule, InputSettings, PeakSettin
 from lake.settings.schedule import ScheduleSettings
 from lake.settings.sweep import SweepSettings
 from lake.settings.verify import VerifySettings
-from lake.settings.workers import DPUS, check_worker
+from lake.settings.workers import DPUS, WORKERS, check_worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class Settings:
     peak: PeakSettings = field(default_factory=PeakSettings)
     stream: StreamSettings = field(default_factory=StreamSettings)
     batch: BatchSettings = field(default_factory=BatchSettings)
+    emr: EmrSettings = field(default_factory=EmrSettings)
     convert: ConvertSettings = field(default_factory=ConvertSettings)
     schedule: ScheduleSettings = field(default_factory=ScheduleSettings)
     price: PriceSettings = field(default_factory=PriceSettings)
@@ -57,6 +59,10 @@ class Settings:
         check_worker("stream.worker_type", self.stream.worker_type, self.convert.row_group_bytes)
         check_worker("batch.worker_type", self.batch.worker_type, self.convert.row_group_bytes)
         self.ledger.check_windows(self.sweep)
+        run_vcpus = self.batch.workers * WORKERS[self.batch.worker_type]
+        if self.batch.uses_emr and self.emr.max_vcpus < run_vcpus:
+            expected = f"expected at least {run_vcpus}, which one job run needs: batch.workers x the vCPUs of its type"
+            raise InvalidSettingsError("emr.max_vcpus", self.emr.max_vcpus, expected)
         if not self.datasets:
             raise InvalidSettingsError("datasets", [], "expected at least one [[datasets]] with a name")
         if self.max_overnight_runs < 1:
@@ -99,5 +105,6 @@ class Settings:
 
     @property
     def max_batch_runs(self) -> int:
-        """Runs of the batch job at the same time: those of a night, and a scheduled verification."""
-        return self.max_overnight_runs + self.max_verifications
+        """Runs of Glue's batch job at the same time: those of a night, and a scheduled verification; at least one."""
+        night = self.max_overnight_runs if self.batch.uses_glue else 0
+        return max(1, night + self.max_verifications)

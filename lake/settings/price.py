@@ -15,10 +15,16 @@ class PriceSettings:
     """Price of one DPU hour, standard execution class (AWS Glue pricing)."""
     dpu_hour_flex: float = 0.29
     """Price of one DPU hour, flex execution class (AWS Glue pricing)."""
+    emr_vcpu_hour: float = 0.052624
+    """Price of one vCPU hour of EMR Serverless: Linux, x86-64, us-east-1 (Amazon EMR pricing)."""
+    emr_gb_hour: float = 0.0057785
+    """Price of one hour of one GB of its memory (the same page)."""
     mb_per_second_per_core: float = 40.0
     """Input megabytes per second and vCPU, for a dataset whose speed the ledger has not measured yet."""
 
     def __post_init__(self) -> None:
         check_range("price.dpu_hour", self.dpu_hour, 0, 100)
         check_range("price.dpu_hour_flex", self.dpu_hour_flex, 0, 100)
+        check_range("price.emr_vcpu_hour", self.emr_vcpu_hour, 0, 100)
+        check_range("price.emr_gb_hour", self.emr_gb_hour, 0, 100)
         check_range("price.mb_per_second_per_core", self.mb_per_second_per_core, 0.1, 10_000)

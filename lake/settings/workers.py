@@ -1,4 +1,4 @@
-"""Glue worker types, and the memory that the tasks of one executor need."""
+"""Worker types, by the names of Glue, and the memory that the tasks of one executor need."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ WORKERS = {"G.025X": 2, "G.1X": 4, "G.2X": 8, "G.4X": 16, "G.8X": 32}
 """vCPUs of each worker type (AWS Glue, "Worker types"); each runs one task at a time."""
 DPUS = {"G.025X": 0.25, "G.1X": 1, "G.2X": 2, "G.4X": 4, "G.8X": 8}
 """DPUs of each worker type (the same page): what Glue bills, and counts for the account's quota."""
-_MEMORY = {"G.025X": 4 * GIB, "G.1X": 16 * GIB, "G.2X": 32 * GIB, "G.4X": 64 * GIB, "G.8X": 128 * GIB}
+FLEX_WORKERS = ("G.1X", "G.2X")
+"""Glue's execution class FLEX has no others (AWS Glue, "Worker types")."""
+EMR_WORKERS = ("G.1X", "G.2X", "G.4X")
+"""EMR Serverless has workers of their vCPUs and memory; its largest has 16 vCPUs (Amazon EMR Serverless User Guide,
+"Supported worker configurations")."""
+MEMORY_GIB = {"G.025X": 4, "G.1X": 16, "G.2X": 32, "G.4X": 64, "G.8X": 128}
+"""GiB of each worker type (AWS Glue, "Worker types")."""
 _OUTSIDE_HEAP = 5 / 16
 """Assumed share of memory outside the JVM: of a G.1X's 16 GB, the heap takes about 10 and its overhead 1.
 
@@ -39,7 +45,7 @@ def check_worker(key: str, worker_type: str, row_group_bytes: int) -> None:
     InvalidSettingsError
         The executors would run out of memory and be killed.
     """
-    needed, available = needed_bytes(worker_type, row_group_bytes), int(_MEMORY[worker_type] * _OUTSIDE_HEAP)
+    needed, available = needed_bytes(worker_type, row_group_bytes), int(MEMORY_GIB[worker_type] * GIB * _OUTSIDE_HEAP)
     if needed > available:
         raise InvalidSettingsError(
             key,

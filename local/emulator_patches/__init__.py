@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from local.emr_runs import EmrRuns
     from local.glue_runs import GlueRuns
     from local.limits import Limits
 
@@ -24,13 +25,15 @@ EmulatorValue = Any
 """A record, request or response of the emulator, which has no types."""
 
 
-def install(runs: GlueRuns, *, logs: Path, runtime_dir: Path, limits: Callable[[], Limits]) -> None:
+def install(runs: GlueRuns, emr_runs: EmrRuns, *, logs: Path, runtime_dir: Path, limits: Callable[[], Limits]) -> None:
     """Apply all patches; call it before the emulator serves, and after its environment is set, which its import reads.
 
     Parameters
     ----------
     runs
         Starts and ends the Glue runs.
+    emr_runs
+        Starts and ends the job runs of EMR Serverless.
     logs
         The folder for the functions' logs and for the record of used permissions.
     runtime_dir
@@ -49,6 +52,7 @@ def install(runs: GlueRuns, *, logs: Path, runtime_dir: Path, limits: Callable[[
     from local.emulator_patches import (  # noqa: PLC0415
         bucket_policies,
         checksums,
+        emr_serverless,
         encryption,
         execution_history,
         glue_jobs,
@@ -67,6 +71,7 @@ def install(runs: GlueRuns, *, logs: Path, runtime_dir: Path, limits: Callable[[
 
     glue_jobs.patch(runs)
     state_machines.patch(runs)
+    emr_serverless.patch(emr_runs)
     state_sizes.patch()
     execution_history.patch()
     lambda_limits.patch()

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from local.emulator_patches import EmulatorValue
 
-_POLL_SECONDS = 0.1
+POLL_SECONDS = 0.1
 
-_execution: contextvars.ContextVar[Mapping[str, Any] | None] = contextvars.ContextVar("execution", default=None)
+current_execution: contextvars.ContextVar[Mapping[str, Any] | None] = contextvars.ContextVar("execution", default=None)
 _abandoned: contextvars.ContextVar[threading.Event | None] = contextvars.ContextVar("abandoned", default=None)
 
 
@@ -45,10 +45,10 @@ def _patch_glue_in_states(runs: GlueRuns) -> None:
         run = find_run(glue._job_runs[data["JobName"]], answer["JobRunId"])
         assert run is not None
         while run["JobRunState"] in LIVE_STATES:
-            if _is_abandoned():
+            if is_abandoned():
                 runs.stop(run)
-            time.sleep(_POLL_SECONDS)
-        _check_not_stopped(_execution.get())
+            time.sleep(POLL_SECONDS)
+        check_not_stopped(current_execution.get())
         if run["JobRunState"] != SUCCEEDED:
             raise stepfunctions._ExecutionError("States.TaskFailed", json.dumps(run))
         return dict(run)
@@ -56,10 +56,10 @@ def _patch_glue_in_states(runs: GlueRuns) -> None:
     stepfunctions._SERVICE_DISPATCH["arn:aws:states:::glue:startJobRun"] = start_job_run
 
 
-def _is_abandoned() -> bool:
+def is_abandoned() -> bool:
     """Whether this thread's state has timed out or its execution was stopped."""
     abandoned = _abandoned.get()
-    return _is_aborted(_execution.get()) or (abandoned is not None and abandoned.is_set())
+    return _is_aborted(current_execution.get()) or (abandoned is not None and abandoned.is_set())
 
 
 def _is_aborted(execution: Mapping[str, Any] | None) -> bool:
@@ -71,7 +71,8 @@ def _is_aborted(execution: Mapping[str, Any] | None) -> bool:
     return False
 
 
-def _check_not_stopped(execution: Mapping[str, Any] | None) -> None:
+def check_not_stopped(execution: Mapping[str, Any] | None) -> None:
+    """Raise the emulator's error for a stopped execution if ``execution`` is one."""
     if _is_aborted(execution):
         raise stepfunctions._ExecutionError("States.Aborted", "The execution was stopped.")
 
@@ -83,12 +84,12 @@ def _patch_abort_and_timeout() -> None:
     def execute_task(
         state: EmulatorValue, raw_input: EmulatorValue, execution: EmulatorValue, context: EmulatorValue
     ) -> EmulatorValue:
-        _check_not_stopped(execution)
-        token = _execution.set(execution)
+        check_not_stopped(execution)
+        token = current_execution.set(execution)
         try:
             return task(state, raw_input, execution, context)
         finally:
-            _execution.reset(token)
+            current_execution.reset(token)
 
     def invoke_with_timeout(resource: str, data: EmulatorValue, timeout: float) -> EmulatorValue:
         abandoned = threading.Event()

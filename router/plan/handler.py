@@ -12,6 +12,7 @@ from lake.time import iso_utc
 from router.documents import write_document
 from router.entry import with_product_errors
 from router.plan.backlog import backlog
+from router.plan.choose_engine import choose_engine
 from router.plan.forecast import forecast
 from router.plan.merge import merge
 from router.plan.pack import PlannedRun, pack_runs
@@ -24,13 +25,15 @@ if TYPE_CHECKING:
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
-FIELDS = ("dataset", "from", "to", "dryRun")
+    from lake.engines import Engine
+
+FIELDS = ("dataset", "from", "to", "dryRun", "engine")
 
 
 @with_product_errors
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
-    """``{"execution", "dataset"?, "from"?, "to"?, "dryRun"?}`` -> counts, the index for the Map, and a forecast."""
+    """``{"execution", "dataset"?, "from"?, "to"?, "dryRun"?, "engine"?}`` -> counts, the index and a forecast."""
     return plan(event, container_services())
 
 
@@ -42,7 +45,8 @@ def plan(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     Raises
     ------
     InvalidInputError
-        Unknown field, invalid time, ``from`` later than ``to``, unknown dataset, missing ``execution``.
+        Unknown field, invalid time, ``from`` later than ``to``, unknown dataset, an engine that the settings do not
+        allow, missing ``execution``.
     """
     given = {key: value for key, value in event.items() if key != "execution"}
     check_fields(given, FIELDS, "overnight")
@@ -50,36 +54,38 @@ def plan(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     if not isinstance(execution, str) or not execution:
         raise InvalidInputError("execution is missing: pass the name of the state machine's execution")
     selection, dry_run = parse_selection(given, services), parse_flag(given, "dryRun")
+    engine = choose_engine(given, services.settings.batch)
     rows = backlog(services, selection, release=not dry_run)
     if not dry_run:
         rows = merge(services, rows)
     runs = pack_runs(rows, services.settings.batch)
-    result = _result(services, execution, runs)
+    result = _result(services, execution, runs, engine)
     if not dry_run:
-        _write_runs(services, execution, runs)
+        _write_runs(services, execution, runs, engine)
     _write_summary(services, execution, selection, dry_run, runs, result)
     counts = {"runs": len(runs), "manifests": len(rows), "bytes": result["bytes"]}
     logger.info("planned", execution=execution, dry_run=dry_run, **counts)
     return result
 
 
-def _result(services: Services, execution: str, runs: Sequence[PlannedRun]) -> dict[str, Any]:
+def _result(services: Services, execution: str, runs: Sequence[PlannedRun], engine: Engine) -> dict[str, Any]:
     bucket = services.resources.control_bucket
     speeds = services.ledger.datasets.speeds()
     return {
         "execution": execution,
         "index": {"bucket": bucket, "key": plan_index_key(execution)},
+        "engine": engine,
         "runs": len(runs),
         "manifests": sum(len(run.manifests) for run in runs),
         "files": sum(run.files for run in runs),
         "bytes": sum(run.bytes for run in runs),
         "maxConcurrency": services.settings.max_overnight_runs,
         "summary": f"s3://{bucket}/{plan_summary_key(execution)}",
-        "forecast": asdict(forecast(runs, services.settings, speeds, services.clock())),
+        "forecast": asdict(forecast(runs, services.settings, speeds, services.clock(), engine)),
     }
 
 
-def _write_runs(services: Services, execution: str, runs: Sequence[PlannedRun]) -> None:
+def _write_runs(services: Services, execution: str, runs: Sequence[PlannedRun], engine: Engine) -> None:
     """The run documents side by side, and after all of them the index that names them."""
 
     def write(number: int) -> str:
@@ -87,6 +93,7 @@ def _write_runs(services: Services, execution: str, runs: Sequence[PlannedRun]) 
         body = {
             "execution": execution,
             "number": number,
+            "engine": engine,
             "manifests": [row.id for row in run.manifests],
             "bytes": run.bytes,
             "files": run.files,
@@ -96,7 +103,8 @@ def _write_runs(services: Services, execution: str, runs: Sequence[PlannedRun]) 
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
         uris = list(pool.map(write, range(len(runs))))
     index = [
-        {"run": uri, "manifests": len(run.manifests), "bytes": run.bytes} for uri, run in zip(uris, runs, strict=True)
+        {"run": uri, "manifests": len(run.manifests), "bytes": run.bytes, "engine": engine}
+        for uri, run in zip(uris, runs, strict=True)
     ]
     write_document(services, plan_index_key(execution), index)
 

@@ -37,7 +37,9 @@ def e2e_settings() -> Settings:
         # So small that eight files of 30 KB are eight tasks.
         convert=ConvertSettings(target_file_bytes=20_000, column_limit=200),
         stream=StreamSettings(trigger_seconds=1, idle_minutes=0.2),
-        batch=BatchSettings(lease_seconds=60, held_wait_seconds=1, max_runs=2, flex=False),
+        batch=BatchSettings(
+            lease_seconds=60, held_wait_seconds=1, max_runs=2, engines=("glue", "glue-flex", "emr-serverless")
+        ),
         schedule=ScheduleSettings(watch_seconds=1, stop_grace_minutes=1),
         # Its schedule does not start during the tests, except in the first hour of a year.
         verify=VerifySettings(share=1.0, start="cron(0 0 1 1 ? *)"),

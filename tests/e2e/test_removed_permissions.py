@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -41,26 +42,29 @@ def test_route_says_what_it_may_not_do_and_takes_the_file_afterwards(scenario: S
 
 
 @pytest.mark.parametrize(
-    ("part", "action"),
+    ("part", "action", "engine"),
     [
-        pytest.param("MachinesOvernightRole", "lambda:InvokeFunction", marks=LONG),
-        pytest.param("MachinesOvernightRole", "glue:StartJobRun", marks=LONG),
-        ("RouterplanRole", "dynamodb:Query"),
-        pytest.param("RoutersettleRole", "s3:ListBucket", marks=LONG),
-        pytest.param("JobsRole", "s3:PutObject", marks=LONG),
-        pytest.param("JobsRole", "dynamodb:UpdateItem", marks=LONG),
+        pytest.param("MachinesOvernightRole", "lambda:InvokeFunction", "glue", marks=LONG),
+        pytest.param("MachinesOvernightRole", "glue:StartJobRun", "glue", marks=LONG),
+        pytest.param("MachinesOvernightRole", "emr-serverless:StartJobRun", "emr-serverless", marks=LONG),
+        pytest.param("MachinesOvernightRole", "iam:PassRole", "emr-serverless", marks=LONG),
+        ("RouterplanRole", "dynamodb:Query", "glue"),
+        pytest.param("RoutersettleRole", "s3:ListBucket", "glue", marks=LONG),
+        pytest.param("JobsRole", "s3:PutObject", "glue", marks=LONG),
+        pytest.param("JobsRole", "dynamodb:UpdateItem", "glue", marks=LONG),
+        pytest.param("EmrRole", "s3:PutObject", "emr-serverless", marks=LONG),
     ],
 )
 def test_a_night_names_the_missing_permission_and_the_next_one_converts(
-    scenario: Scenario, part: str, action: str, tmp_path: Path
+    scenario: Scenario, part: str, action: str, engine: str, tmp_path: Path
 ) -> None:
     # Given a file that waits for the night, and a role without a permission
-    iam, dataset = scenario.cloud.client("iam"), f"{part}{action.replace(':', '')}".lower()
+    iam, dataset = scenario.cloud.client("iam"), re.sub("[^a-z]", "", f"{part}{action}".lower())
     file = scenario.put(f"{dataset}/a.ndjson", ['{"a": 1}'])
     scenario.wait_state(file, State.QUEUED)
     role, overnight = role_name(iam, part), scenario.deployment.outputs.overnight
     with without(iam, role, action):
-        refused = scenario.execute(overnight, {"dataset": dataset})
+        refused = scenario.execute(overnight, {"dataset": dataset, "engine": engine})
     # Then the night fails, and its cause is a sentence of role and action; without the ledger only the run's log tells
     assert refused["status"] == "FAILED"
     told = refused["cause"].replace("\\n", "\n")
@@ -68,6 +72,6 @@ def test_a_night_names_the_missing_permission_and_the_next_one_converts(
         told = logs(scenario.cloud.logs_dir, f"{scenario.deployment.resources.batch_job}/*.log")
     assert sentences(told, role, action), refused["cause"]
     # When it has the permission again, then the next night converts the file
-    granted = scenario.execute(overnight, {"dataset": dataset})
+    granted = scenario.execute(overnight, {"dataset": dataset, "engine": engine})
     assert granted["status"] == "SUCCEEDED", granted.get("cause")
     assert sorted(scenario.lake_rows(dataset, tmp_path)) == ['{"a": "1"}']

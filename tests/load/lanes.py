@@ -58,7 +58,7 @@ def load_test_settings() -> Settings:
         datasets=(DatasetRule("orders", "orders/"),),
         peak=PeakSettings(hours=()),
         stream=StreamSettings(idle_minutes=0.5),
-        batch=BatchSettings(flex=False),
+        batch=BatchSettings(engines=("glue",)),
     )
 
 

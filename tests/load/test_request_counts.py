@@ -32,7 +32,7 @@ SETTINGS = Settings(
     datasets=(DatasetRule("orders", "orders/"),),
     peak=PeakSettings(hours=()),
     stream=StreamSettings(manifest_files=1000),
-    batch=BatchSettings(manifest_files=10_000, flex=False),
+    batch=BatchSettings(manifest_files=10_000, engines=("glue",)),
 )
 ROUTE = {"write units": 3, "PutObject": 3, "GetItem": 3, "DeleteObject": 1}
 """Without the one write unit of each file: manifest (2 with its index), partition; intent (written and deleted),

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 _SYNC_RULE = f"arn:aws:events:{REGION}:{ACCOUNT}:rule/StepFunctionsGetEventsForStepFunctionsExecutionRule"
 
+_EMR_RULE = f"arn:aws:events:{REGION}:{ACCOUNT}:rule/StepFunctionsGetEventsForEMRServerlessJobRule"
+_RULE_ACTIONS = ("PutTargets", "PutRule", "DescribeRule")
+_PASSED_TO = {"iam:passedtoservice": "emr-serverless.amazonaws.com"}
+"""The condition key of iam:PassRole; no other task passes a role."""
+
 
 def patch() -> None:
     """Apply the patches of this file, after those of ``local.emulator_patches.state_machines``."""
@@ -25,7 +30,7 @@ def patch() -> None:
     distribute = stepfunctions._run_distributed_map
 
     def invoke_resource(resource: str, data: dict[str, Any]) -> EmulatorValue:
-        execution = state_machines._execution.get()
+        execution = state_machines.current_execution.get()
         if execution is not None:
             error, asked = rights_of(resource, data)
             _check(execution["stateMachineArn"], error, asked)
@@ -69,6 +74,13 @@ def rights_of(resource: str, data: dict[str, Any]) -> tuple[str, list[tuple[str,
         arn = f"arn:aws:glue:{REGION}:{ACCOUNT}:job/{data['JobName']}"
         watched = ("GetJobRun", "GetJobRuns", "BatchStopJobRun") if resource.endswith(".sync") else ()
         return "Glue.AccessDeniedException", [(f"glue:{name}", arn) for name in ("StartJobRun", *watched)]
+    if "emr-serverless:startJobRun" in resource:
+        arn = f"arn:aws:emr-serverless:{REGION}:{ACCOUNT}:/applications/{data['ApplicationId']}"
+        asked = [("emr-serverless:StartJobRun", arn), ("iam:PassRole", data["ExecutionRoleArn"])]
+        if resource.endswith(".sync"):
+            asked += [(f"emr-serverless:{name}", f"{arn}/jobruns/any") for name in ("GetJobRun", "CancelJobRun")]
+            asked += [(f"events:{name}", _EMR_RULE) for name in _RULE_ACTIONS]
+        return "EMRServerless.AccessDeniedException", asked
     if "sns:publish" in resource:
         return "Sns.AuthorizationErrorException", [("sns:Publish", data["TopicArn"])]
     if "states:startExecution" in resource:
@@ -77,7 +89,7 @@ def rights_of(resource: str, data: dict[str, Any]) -> tuple[str, list[tuple[str,
         if ".sync" in resource:
             execution = f"{machine.replace(':stateMachine:', ':execution:')}:any"
             asked += [(f"states:{name}", execution) for name in ("DescribeExecution", "StopExecution")]
-            asked += [(f"events:{name}", _SYNC_RULE) for name in ("PutTargets", "PutRule", "DescribeRule")]
+            asked += [(f"events:{name}", _SYNC_RULE) for name in _RULE_ACTIONS]
         return "StepFunctions.AccessDeniedException", asked
     return "States.Permissions", []
 
@@ -93,7 +105,8 @@ def _check(machine_arn: str, error: str, asked: list[tuple[str, str]]) -> None:
     keys = {"aws:sourceaccount": ACCOUNT, "aws:sourcearn": machine}
     for action, resource in asked:
         try:
-            check_role(role, "states.amazonaws.com", action, resource, keys)
+            passed = _PASSED_TO if action == "iam:PassRole" else {}
+            check_role(role, "states.amazonaws.com", action, resource, {**keys, **passed})
         except RefusedError as refusal:
             log_refusal(machine, str(refusal))
             raise stepfunctions._ExecutionError(error, str(refusal)) from None

@@ -38,6 +38,8 @@ JOB_RETRIES = 5
 """Of each group of its errors; in the deployed machine there are more."""
 OVERNIGHT_WITHOUT_PLAN = "overnight_without_plan"
 """The machine ``overnight`` with a function that does not exist."""
+OVERNIGHT_WITHOUT_EMR = "overnight_without_emr"
+"""The machine ``overnight`` with an application of EMR Serverless that does not exist."""
 NUMBERS = {
     "HeldWaitSeconds": "1",
     "HeldRounds": "3",
@@ -45,6 +47,7 @@ NUMBERS = {
     "IndexWaitSeconds": "0",
     "WatchSeconds": "1",
     "StopRounds": "2",
+    "RunTimeoutMinutes": "5",
 }
 BUCKET = "stubs"
 JOB = "stub-batch"
@@ -58,6 +61,8 @@ class StubbedMachines:
     machines: dict[str, str]
     notifications: str
     """URL of the queue that subscribes to the topic."""
+    emr_application: str
+    """Id of an EMR Serverless application."""
 
     def set_answers(self, function: str, *answers: Any) -> None:
         """Set the answers of a function or of ``job``: one for each call, the last for later ones; forget old calls."""
@@ -78,9 +83,10 @@ class StubbedMachines:
         wait_for(f"the end of {arn}", lambda: states.describe_execution(executionArn=arn)["status"] != "RUNNING")
         return dict(states.describe_execution(executionArn=arn))
 
-    def index(self, *runs: str) -> dict[str, Any]:
-        """An answer of ``plan``, whose index on S3 lists these runs."""
-        body = [{"run": run, "manifests": 1, "bytes": 10} for run in runs]
+    def index(self, *runs: str, engine: str | None = None) -> dict[str, Any]:
+        """An answer of ``plan``, whose index on S3 lists these runs; without an engine as older versions wrote it."""
+        named = {} if engine is None else {"engine": engine}
+        body = [{"run": run, "manifests": 1, "bytes": 10, **named} for run in runs]
         self.cloud.client("s3").put_object(Bucket=BUCKET, Key="index.json", Body=json.dumps(body))
         return {"runs": len(runs), "maxConcurrency": 2, "index": {"bucket": BUCKET, "key": "index.json"}}
 
@@ -127,7 +133,19 @@ def deployed_machines(cloud: LocalCloud) -> StubbedMachines:
         Timeout=5,
     )
     topic, queue = _topic(cloud)
-    values = {**FUNCTIONS, **NUMBERS, "BatchJob": JOB, "Topic": topic}
+    application = cloud.client("emr-serverless").create_application(
+        name=JOB, releaseLabel="emr-spark-8.1.0", type="SPARK", clientToken="stub"
+    )["applicationId"]
+    emr = {
+        "EmrApplication": application,
+        "EmrRole": role,
+        "EmrEntryPoint": f"s3://{BUCKET}/job.py",
+        "EmrArguments": f"--stubs {BUCKET} --region {REGION}",
+        "EmrSparkSubmitParameters": "--conf spark.dynamicAllocation.maxExecutors=1",
+        "EmrLogGroup": "/aws/emr-serverless/stub",
+        "EmrKeepsEventLogs": "yes",
+    }
+    values = {**FUNCTIONS, **NUMBERS, **emr, "BatchJob": JOB, "Topic": topic, "Engine": "glue"}
     machines: dict[str, str] = {}
     for name in ("overnight", "backfill", "stream_window"):
         values["OvernightMachine"] = machines.get("overnight", "")
@@ -142,7 +160,10 @@ def deployed_machines(cloud: LocalCloud) -> StubbedMachines:
     machines[OVERNIGHT_WITHOUT_PLAN] = _create(
         cloud, OVERNIGHT_WITHOUT_PLAN, _definition("overnight"), without_plan, role
     )
-    return StubbedMachines(cloud, machines, queue)
+    machines[OVERNIGHT_WITHOUT_EMR] = _create(
+        cloud, OVERNIGHT_WITHOUT_EMR, _definition("overnight"), {**values, "EmrApplication": "00missing"}, role
+    )
+    return StubbedMachines(cloud, machines, queue, application)
 
 
 @pytest.fixture

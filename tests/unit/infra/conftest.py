@@ -86,12 +86,12 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
 
 @pytest.fixture(scope="session")
 def other_assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """A stage with an existing input bucket and a scheduled verification, without Flex and peak hours, protected."""
+    """A stage with an existing input bucket, EMR Serverless and a scheduled verification; without Flex and peak."""
     settings = Settings(
         stage="other",
         input=InputSettings(bucket="landing-zone-1"),
         peak=PeakSettings(hours=()),
-        batch=BatchSettings(flex=False),
+        batch=BatchSettings(engines=("glue", "emr-serverless"), worker_type="G.2X", workers=5),
         verify=VerifySettings(share=0.01),
         protection=ProtectionSettings(versions=True, version_days=7, deletion=True),
     )

@@ -21,6 +21,7 @@ OWN_NAMES = {
 """Types whose resources the template names itself; all others get their logical id as a name here."""
 ARNS = {
     "AWS::DynamoDB::GlobalTable": "dynamodb:{place}:table/{name}",
+    "AWS::EMRServerless::Application": "emr-serverless:{place}:/applications/{name}",
     "AWS::Glue::Job": "glue:{place}:job/{name}",
     "AWS::IAM::Role": "iam::{account}:role/{name}",
     "AWS::Lambda::Function": "lambda:{place}:function:{name}",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ministack.core import iam_evaluator  # type: ignore[import-untyped]
 
+from tests.unit.infra import emr_edges
 from tests.unit.infra.resolved_template import ACCOUNT, REGION
 
 if TYPE_CHECKING:
@@ -34,12 +35,8 @@ DELIVER_LOGS = (
     "logs:DescribeLogGroups",
 )
 """AWS Step Functions Developer Guide, "Using CloudWatch Logs to log execution history"."""
-TRACE = (
-    "xray:PutTraceSegments",
-    "xray:PutTelemetryRecords",
-    "xray:GetSamplingRules",
-    "xray:GetSamplingTargets",
-)
+TRACE = tuple(f"xray:{name}" for name in ("PutTraceSegments", "PutTelemetryRecords"))
+TRACE += tuple(f"xray:{name}" for name in ("GetSamplingRules", "GetSamplingTargets"))
 """AWS Step Functions Developer Guide, "Trace request data in Step Functions with AWS X-Ray"."""
 
 
@@ -182,10 +179,13 @@ def _machine(template: ResolvedTemplate, name: str, body: Mapping[str, Any]) -> 
     text = body["DefinitionString"]
     for placeholder, value in body["DefinitionSubstitutions"].items():
         text = text.replace(f"${{{placeholder}}}", value)
-    requests = list(_requests_of_states(json.loads(text), template.arn(name), template))
+    definition = json.loads(text)
     everywhere = [(action, "*") for action in (*DELIVER_LOGS, *TRACE)]
-    for action, resource in [*requests, *everywhere]:
-        yield Edge(name, template.arn(name), "states.amazonaws.com", action, resource, body["RoleArn"])
+    for action, resource in [*_requests_of_states(definition, template.arn(name), template), *everywhere]:
+        keys = emr_edges.PASSED_TO if action == "iam:PassRole" else {}
+        yield Edge(name, template.arn(name), "states.amazonaws.com", action, resource, body["RoleArn"], keys)
+    for arn, role, action, resource in emr_edges.requests_of_runs(definition):
+        yield Edge(name, arn, "emr-serverless.amazonaws.com", action, resource, role)
 
 
 def _requests_of_states(value: Any, machine: str, template: ResolvedTemplate) -> Iterator[tuple[str, str]]:
@@ -226,6 +226,7 @@ def _index_of_plan(_: Mapping[str, Any], template: ResolvedTemplate) -> Iterator
 
 
 INTEGRATIONS = {
+    emr_edges.INTEGRATION: lambda arguments, _: emr_edges.requests_of_machine(arguments),
     "lambda:invoke": lambda arguments, _: [("lambda:InvokeFunction", arguments["FunctionName"])],
     "glue:startJobRun.sync": lambda arguments, _: [
         (action, f"arn:aws:glue:{REGION}:{ACCOUNT}:job/{arguments['JobName']}") for action in RUN_JOB

@@ -12,7 +12,7 @@ import pytest
 from infra.encryption import USES_OF_FUNCTIONS
 from infra.functions import SPECS
 from infra.synth import synth
-from lake.settings import EncryptionSettings, InputSettings, Settings, VerifySettings
+from lake.settings import BatchSettings, EncryptionSettings, InputSettings, Settings, VerifySettings
 from tests.unit.infra.conftest import Assembly, listed
 from tests.unit.infra.key_edges import key_edges
 from tests.unit.infra.resolved_template import ResolvedTemplate
@@ -31,7 +31,10 @@ SERVICE_STATEMENTS = {"EventsOfTheInputBucket", "Alarms", "LogGroups"}
 def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     """Checked by cdk-nag."""
     settings = Settings(
-        stage="encrypted", verify=VerifySettings(share=0.01), encryption=EncryptionSettings(kms_key=KEY)
+        stage="encrypted",
+        batch=BatchSettings(engines=("glue-flex", "emr-serverless")),
+        verify=VerifySettings(share=0.01),
+        encryption=EncryptionSettings(kms_key=KEY),
     )
     return Assembly(synth(settings, tmp_path_factory.mktemp("encrypted"), checked=True), settings)
 
@@ -73,9 +76,14 @@ def test_every_resource_that_stores_something_is_encrypted_by_the_key(assembly: 
     assert table["SSESpecification"] == {"SSEEnabled": True, "SSEType": "KMS"}
     keys["table"] = table["Replicas"][0]["SSESpecification"]["KMSMasterKeyId"]
     assert not any("SqsManagedSseEnabled" in body for body in assembly.resources("AWS::SQS::Queue").values())
-    # Four buckets, two queues, a topic, a table; log groups of functions, of the notifier, of machines and jobs.
-    assert len(keys) == 8 + len(SPECS) + 1 + 4 + 2
+    # Four buckets, two queues, a topic, a table; log groups of functions, of the notifier, of machines, jobs and EMR.
+    assert len(keys) == 8 + len(SPECS) + 1 + 4 + 2 + 1
     assert set(keys.values()) == {KEY}
+
+
+def test_event_logs_stay_out_of_a_place_that_the_key_does_not_encrypt(assembly: Assembly) -> None:
+    machine = assembly.one("AWS::StepFunctions::StateMachine", "MachinesOvernight")
+    assert machine["DefinitionSubstitutions"]["EmrKeepsEventLogs"] == "no"
 
 
 def test_each_role_has_the_key_for_what_it_may_read_or_write_and_for_nothing_else(template: ResolvedTemplate) -> None:

@@ -33,6 +33,8 @@ PASSING_RUN_ERRORS = {
     "ResourceNumberLimitExceededException",
 }
 """Modelled errors of Glue's StartJobRun that pass."""
+PASSING_EMR_ERRORS = {"ConflictException", "InternalServerException"}
+"""The same of EMR Serverless: a conflict is an application that is just being stopped."""
 MAX_STATE_BYTES = 256 * 1024
 
 
@@ -50,6 +52,13 @@ def retried(state: dict[str, Any]) -> set[str]:
     [
         ("lambda:invoke", "lambda", "Invoke", "Lambda.", PASSING_INVOKE_ERRORS),
         ("glue:startJobRun.sync", "glue", "StartJobRun", "Glue.", PASSING_RUN_ERRORS | {"ThrottlingException"}),
+        (
+            "emr-serverless:startJobRun.sync",
+            "emr-serverless",
+            "StartJobRun",
+            "EMRServerless.",
+            PASSING_EMR_ERRORS | {"ThrottlingException"},
+        ),
     ],
 )
 def test_of_the_modelled_errors_of_a_call_those_that_pass_are_retried(
@@ -72,7 +81,7 @@ def test_of_the_modelled_errors_of_a_call_those_that_pass_are_retried(
 @machine_files
 def test_no_name_of_botocore_is_retried_or_caught(file: Path) -> None:
     known = subclasses(errors.HybridRouterError) | {"States.ALL", "States.Timeout", "Sandbox.Timedout"}
-    services = ("Lambda.", "Glue.", "StepFunctions.")
+    services = ("Lambda.", "Glue.", "EMRServerless.", "StepFunctions.")
     for graph in graphs(read(file)):
         for name, state in graph["States"].items():
             for rule in (*state.get("Retry", []), *state.get("Catch", [])):

@@ -41,6 +41,13 @@ GLUE_ERRORS = {
     "Glue.AWSGlueException",
     "Glue.SdkClientException",
 }
+EMR_ERRORS = {
+    "EMRServerless.ConflictException",
+    "EMRServerless.ThrottlingException",
+    "EMRServerless.InternalServerException",
+    "EMRServerless.AWSEMRServerlessException",
+    "EMRServerless.SdkClientException",
+}
 NESTED_ERRORS = {
     "StepFunctions.ExecutionLimitExceededException",
     "StepFunctions.ThrottlingException",
@@ -117,7 +124,7 @@ def test_the_machine_is_jsonata_described_and_ends_in_time(file: Path) -> None:
 
 @machine_files
 def test_every_task_is_retried_by_name_with_jitter_and_an_end(file: Path) -> None:
-    known = LAMBDA_ERRORS | GLUE_ERRORS | NESTED_ERRORS | subclasses(errors.TransientError)
+    known = LAMBDA_ERRORS | GLUE_ERRORS | EMR_ERRORS | NESTED_ERRORS | subclasses(errors.TransientError)
     for name, state in states(read(file)):
         if state["Type"] != "Task":
             continue
@@ -203,8 +210,9 @@ def test_overnight_outlasts_the_longest_run_and_backfill_outlasts_overnight() ->
         read(next(file for file in FILES if file.name.startswith(name))) for name in ("overnight", "backfill")
     )
     max_run_seconds = 10_080 * 60
-    run = overnight["States"]["Runs"]["ItemProcessor"]["States"]["RunJob"]
-    assert max_run_seconds < run["TimeoutSeconds"] < overnight["TimeoutSeconds"]
+    for name in ("RunJob", "RunOnEmr"):
+        run = overnight["States"]["Runs"]["ItemProcessor"]["States"][name]
+        assert max_run_seconds < run["TimeoutSeconds"] < overnight["TimeoutSeconds"]
     assert overnight["TimeoutSeconds"] < backfill["States"]["Overnight"]["TimeoutSeconds"]
 
 
@@ -213,9 +221,10 @@ def test_every_run_is_a_child_execution_and_stops_no_other() -> None:
     runs = machine["States"]["Runs"]
     assert runs["ItemProcessor"]["ProcessorConfig"] == {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"}
     assert runs["ToleratedFailurePercentage"] == 100
-    job = runs["ItemProcessor"]["States"]["RunJob"]
-    assert job["Resource"] == "arn:aws:states:::glue:startJobRun.sync"
-    assert job["Catch"][-1]["ErrorEquals"] == ["States.ALL"]
+    for name, resource in (("RunJob", "glue:startJobRun.sync"), ("RunOnEmr", "emr-serverless:startJobRun.sync")):
+        job = runs["ItemProcessor"]["States"][name]
+        assert job["Resource"] == f"arn:aws:states:::{resource}"
+        assert job["Catch"][-1]["ErrorEquals"] == ["States.ALL"]
 
 
 def _keys(value: Any) -> Iterator[str]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 NO_REQUESTS = {
     "AWS::CloudWatch::Dashboard",
     "AWS::DynamoDB::GlobalTable",
+    "AWS::EMRServerless::Application",
     "AWS::Glue::Database",
     "AWS::IAM::Policy",
     "AWS::IAM::Role",
@@ -53,7 +54,8 @@ def test_every_edge_is_allowed(template: ResolvedTemplate) -> None:
     walked = list(edges(template))
     # Given alarms to the topic, the bucket to its queue, schedules, the queue to route, machines, and the jobs' code.
     services = {edge.service.partition(".")[0] for edge in walked}
-    assert services == {"cloudwatch", "s3", "scheduler", "lambda", "states", "glue"}
+    emr = {"emr-serverless"} if template.of_kind("AWS::EMRServerless::Application") else set()
+    assert services == {"cloudwatch", "s3", "scheduler", "lambda", "states", "glue"} | emr
     # Then the policies of the template allow each of them.
     refused = [f"{edge.source}: {edge.action} on {edge.resource}" for edge in walked if not policies.allow(edge)]
     assert not refused

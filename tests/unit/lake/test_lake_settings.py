@@ -59,10 +59,18 @@ def test_only_the_stage_has_no_default() -> None:
         ({"stream": {"low_mark_bytes": 2, "high_mark_bytes": 1}}, "stream.low_mark_bytes", 2),
         ({"batch": {"worker_type": "G.9X"}}, "batch.worker_type", "G.9X"),
         ({"batch": {"worker_type": "G.4X"}}, "batch.worker_type", "G.4X"),
-        ({"batch": {"worker_type": "G.025X", "flex": False}}, "batch.worker_type", "G.025X"),
+        ({"batch": {"worker_type": "G.025X", "engines": ["glue"]}}, "batch.worker_type", "G.025X"),
         ({"stream": {"worker_type": "G.025X"}}, "stream.worker_type", "G.025X"),
         ({"convert": {"row_group_bytes": 512 << 20}}, "stream.worker_type", "G.1X"),
-        ({"batch": {"flex": "yes"}}, "batch.flex", "yes"),
+        ({"batch": {"engines": "glue"}}, "batch.engines", "glue"),
+        ({"batch": {"engines": []}}, "batch.engines", []),
+        ({"batch": {"engines": ["glue", "glue"]}}, "batch.engines", ["glue", "glue"]),
+        ({"batch": {"engines": ["glue", "emr"]}}, "batch.engines", "emr"),
+        ({"batch": {"engines": [True]}}, "batch.engines", True),
+        ({"batch": {"engines": ["glue-flex", "glue"], "worker_type": "G.4X"}}, "batch.worker_type", "G.4X"),
+        ({"batch": {"engines": ["emr-serverless"], "worker_type": "G.8X"}}, "batch.worker_type", "G.8X"),
+        ({"batch": {"engines": ["emr-serverless"], "workers": 101}}, "emr.max_vcpus", 400),
+        ({"emr": {"max_vcpus": 3}}, "emr.max_vcpus", 3),
         ({"convert": {"compression": "lzo"}}, "convert.compression", "lzo"),
         ({"schedule": {"overnight": "22:00"}}, "schedule.overnight", "22:00"),
         ({"verify": {"share": 1.5}}, "verify.share", 1.5),
@@ -119,7 +127,7 @@ def test_the_other_workers_have_memory_for_the_default_row_group(worker_type: st
     settings = Settings(
         stage="dev",
         stream=StreamSettings(worker_type=worker_type),
-        batch=BatchSettings(worker_type=worker_type, flex=False),
+        batch=BatchSettings(worker_type=worker_type, engines=("glue",)),
     )
     assert needed_bytes("G.1X", settings.convert.row_group_bytes) == 4 * 300_000_000 + 1_000_000_000
 

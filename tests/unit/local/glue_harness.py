@@ -6,9 +6,10 @@ import shutil
 import time
 from typing import TYPE_CHECKING
 
-from local.glue_launch import GlueSettings
 from local.glue_runs import LIVE_STATES, GlueRuns
 from local.isolation import AccessKey
+from local.job_launch import JobSettings
+from local.job_processes import JobProcesses
 from local.limits import Limits
 
 if TYPE_CHECKING:
@@ -22,10 +23,12 @@ class GlueHarness:
         self.folder = folder
         self.records: list[dict] = []
         self.limits = limits or Limits()
-        self.settings = GlueSettings(
+        self.settings = JobSettings(
             "http://127.0.0.1:9", folder / "runs", folder / "logs", (), lambda: self.limits, minute_seconds
         )
-        self.runs = GlueRuns(self.settings, lambda *_: AccessKey("ASIAJOB", "secret", "token"), self._fetch)
+        self.processes = JobProcesses()
+        key = AccessKey("ASIAJOB", "secret", "token")
+        self.runs = GlueRuns(self.settings, lambda *_: key, self._fetch, self.processes)
 
     def _fetch(self, _access_key: AccessKey, bucket: str, key: str, target: Path) -> None:
         shutil.copy(self.folder / bucket / key, target)

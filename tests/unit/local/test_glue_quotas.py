@@ -15,7 +15,7 @@ HANGING = "import time; time.sleep(600)"
 def glue(tmp_path):
     harness = GlueHarness(tmp_path)
     yield harness
-    harness.runs.kill_all()
+    harness.processes.kill_all()
 
 
 def start(glue, name, **properties):

@@ -16,7 +16,7 @@ from tests.unit.local.glue_harness import GlueHarness
 def glue(tmp_path):
     harness = GlueHarness(tmp_path)
     yield harness
-    harness.runs.kill_all()
+    harness.processes.kill_all()
 
 
 def test_run_gets_glues_arguments_and_ends_succeeded(glue):

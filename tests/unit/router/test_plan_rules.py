@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lake.engines import Engine
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
 from lake.settings import parse_settings
@@ -90,12 +91,12 @@ def test_a_forecast_has_duration_cost_and_whether_it_meets_the_deadline() -> Non
     size = 360_000_000 * 3600
     run = PlannedRun((ManifestRow("m", State.QUEUED, Lane.BATCH, PARTITION, "", size, 1),))
     # When
-    expected = forecast([run, run], settings, {"orders": 10_000_000.0}, FRIDAY_EVENING)
+    expected = forecast([run, run], settings, {"orders": 10_000_000.0}, FRIDAY_EVENING, Engine.GLUE_FLEX)
     # Then: two hours and two starts; 2 h * 10 DPU * $0.29; the deadline is 06:00 in Berlin
     assert (expected.minutes, expected.dollars) == (122.0, 5.8)
     assert (expected.deadline, expected.fits) == ("2026-11-21T05:00+00:00", True)
-    assert not forecast([run] * 8, settings, {"orders": 10_000_000.0}, FRIDAY_EVENING).fits
-    assert forecast([run], settings, {}, FRIDAY_EVENING).minutes == 16.0
+    assert not forecast([run] * 8, settings, {"orders": 10_000_000.0}, FRIDAY_EVENING, Engine.GLUE_FLEX).fits
+    assert forecast([run], settings, {}, FRIDAY_EVENING, Engine.GLUE_FLEX).minutes == 16.0
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 
 from lake.errors import TransientError
 from lake.resource_names import ResourceNames
+from lake.settings import Settings
 from transform import job_main
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from transform.context import ConversionContext
 
+SETTINGS = Settings(stage="t")
 REGION = "eu-central-1"
 RESOURCES = ResourceNames("input", "lake", "quarantine", "control", "ledger", "stream-job", "batch-job", "catalog")
 
@@ -40,7 +42,9 @@ def applications(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             return "session"
 
     monkeypatch.setattr(pyspark.sql, "SparkSession", SimpleNamespace(builder=Builder()))
-    monkeypatch.setattr(job_main, "open_services", lambda _: SimpleNamespace(resources=RESOURCES, region=REGION))
+    monkeypatch.setattr(
+        job_main, "open_services", lambda _: SimpleNamespace(resources=RESOURCES, region=REGION, settings=SETTINGS)
+    )
     monkeypatch.setattr(job_main, "glue_client", lambda _: None)
     return started
 
@@ -77,6 +81,21 @@ def test_a_run_without_an_id_gets_one_of_its_own(applications: list[str]) -> Non
         job_main.run_job([], "app", record)
     assert all(run.startswith("manual-") for run in runs)
     assert len(set(runs)) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "expected"),
+    [
+        ({"JOB_RUN_ID": "jr_1"}, {}, "jr_1"),
+        ({}, {job_main.EMR_APPLICATION: "00app", job_main.EMR_JOB_RUN: "00run"}, "emr-serverless:00app:00run"),
+        ({}, {job_main.EMR_APPLICATION: "00app"}, "manual-"),
+        ({}, {job_main.EMR_JOB_RUN: "00run", job_main.EMR_APPLICATION: ""}, "manual-"),
+    ],
+)
+def test_a_run_holds_its_leases_by_the_id_that_its_engine_knows(
+    arguments: dict[str, str], environment: dict[str, str], expected: str
+) -> None:
+    assert job_main.run_id(arguments, environment).startswith(expected)
 
 
 def test_a_deliberate_error_is_one_line_and_exit_code_1(

@@ -1,4 +1,4 @@
-"""The first process of a local Glue run: it runs the job's script, and ends the run when the emulator ends.
+"""The first process of a local job run: it runs the job's script, and ends the run when the emulator ends.
 
 It leads the run's session, so killing the session kills the run. Its standard input is a pipe that the emulator holds
 open: end of file means that the emulator has ended, even by SIGKILL.

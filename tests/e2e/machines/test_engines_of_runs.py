@@ -1,0 +1,96 @@
+"""The machine ``overnight`` starts, watches and stops each run by the engine that the plan names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.e2e.machines.conftest import JOB, OVERNIGHT_WITHOUT_EMR, verdict
+from tests.e2e.waiting import wait_for
+
+if TYPE_CHECKING:
+    from tests.e2e.machines.conftest import StubbedMachines
+
+EMR = "emr-serverless"
+OPEN = {"open": 1, "terminal": 0, "held": 0}
+
+
+def glue_runs(stubbed: StubbedMachines) -> list[dict[str, Any]]:
+    runs: list[dict[str, Any]] = stubbed.cloud.client("glue").get_job_runs(JobName=JOB)["JobRuns"]
+    return runs
+
+
+def emr_runs(stubbed: StubbedMachines) -> list[dict[str, Any]]:
+    """The newest first."""
+    runs: list[dict[str, Any]] = stubbed.cloud.client(EMR).list_job_runs(applicationId=stubbed.emr_application)[
+        "jobRuns"
+    ]
+    return runs
+
+
+@pytest.mark.parametrize(
+    ("engine", "execution_class"), [("glue-flex", "FLEX"), ("glue", "STANDARD"), (None, "STANDARD")]
+)
+def test_a_run_on_glue_has_the_execution_class_of_its_engine(
+    stubbed: StubbedMachines, engine: str | None, execution_class: str
+) -> None:
+    # Given a plan with this engine, or of a version that names none: then it is the first one of the settings
+    before = len(emr_runs(stubbed))
+    stubbed.set_answers("stub-plan", stubbed.index("s3://control/runs/0", engine=engine))
+    # When
+    assert stubbed.run("overnight", {})["status"] == "SUCCEEDED"
+    # Then
+    assert glue_runs(stubbed)[0]["ExecutionClass"] == execution_class
+    assert len(emr_runs(stubbed)) == before
+
+
+def test_a_run_on_emr_serverless_is_the_same_job_with_the_same_argument(stubbed: StubbedMachines) -> None:
+    before = len(glue_runs(stubbed))
+    stubbed.set_answers("stub-plan", stubbed.index("s3://control/runs/0", engine=EMR))
+    assert stubbed.run("overnight", {})["status"] == "SUCCEEDED"
+    assert stubbed.calls("job") == [{"run": "s3://control/runs/0"}]
+    assert emr_runs(stubbed)[0]["state"] == "SUCCESS"
+    assert len(glue_runs(stubbed)) == before
+
+
+def test_a_job_that_fails_on_emr_serverless_runs_max_attempts_times(stubbed: StubbedMachines) -> None:
+    # Given
+    before = len(emr_runs(stubbed))
+    stubbed.set_answers("stub-plan", stubbed.index("s3://control/runs/0", engine=EMR))
+    stubbed.set_answers("job", 1)
+    stubbed.set_answers("stub-run-status", OPEN)
+    stubbed.set_answers("stub-settle", verdict("FAILED", "1 manifests are not done", notify=True))
+    # When
+    end = stubbed.run("overnight", {})
+    # Then each round has a job run of its own
+    assert end["error"] == "OvernightFAILED"
+    assert [run["state"] for run in emr_runs(stubbed)[: len(emr_runs(stubbed)) - before]] == ["FAILED", "FAILED"]
+
+
+def test_run_status_learns_why_emr_serverless_did_not_start_a_run(stubbed: StubbedMachines) -> None:
+    # Given a machine whose application does not exist
+    stubbed.set_answers("stub-plan", stubbed.index("s3://control/runs/0", engine=EMR))
+    # When
+    stubbed.run(OVERNIGHT_WITHOUT_EMR, {})
+    # Then
+    (call,) = stubbed.calls("stub-run-status")
+    assert call["refusal"] == "EMRServerless.ResourceNotFoundException: Application 00missing does not exist"
+
+
+def test_a_stopped_execution_cancels_its_runs_on_emr_serverless(stubbed: StubbedMachines) -> None:
+    # Given an execution whose run hangs
+    before = len(emr_runs(stubbed))
+    stubbed.set_answers("stub-plan", stubbed.index("s3://control/runs/0", engine=EMR))
+    stubbed.set_answers("job", "hang")
+    states = stubbed.cloud.client("stepfunctions")
+    arn = states.start_execution(stateMachineArn=stubbed.machines["overnight"], input="{}")["executionArn"]
+
+    def states_of_new_runs() -> list[str]:
+        runs = emr_runs(stubbed)
+        return [run["state"] for run in runs[: len(runs) - before]]
+
+    wait_for("the run to hang", lambda: states_of_new_runs() == ["RUNNING"])
+    # When it is stopped, then the run is cancelled
+    states.stop_execution(executionArn=arn)
+    wait_for("the run to be cancelled", lambda: states_of_new_runs() == ["CANCELLED"])

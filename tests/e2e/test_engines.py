@@ -1,0 +1,72 @@
+"""One input, converted through the launch path of every engine, gives the same lake."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lake.engines import Engine
+from lake.ledger import State
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.e2e.scenario import Scenario
+
+LINES = [
+    *(json.dumps({"n": number, "nested": {"a": [number]}, "Größe": "Ω"}, ensure_ascii=False) for number in range(200)),
+    '{"n": 1.10, "only": 1E400}',
+    '{"n": 3} tail',
+]
+ROWS = Counter(
+    [
+        *(
+            json.dumps({"n": str(number), "nested": f'{{"a": [{number}]}}', "__gr__0f6___0df_e": "Ω"}, sort_keys=True)
+            for number in range(200)
+        ),
+        json.dumps({"n": "1.10", "only": "1E400"}, sort_keys=True),
+    ]
+)
+
+
+def dataset_of(engine: Engine) -> str:
+    return f"on_{engine.replace('-', '_')}"
+
+
+def owner_of(scenario: Scenario, engine: Engine) -> str:
+    """The id by which the newest job run of the engine holds its leases."""
+    if engine == Engine.EMR_SERVERLESS:
+        emr = scenario.cloud.client("emr-serverless")
+        (application,) = emr.list_applications()["applications"]
+        run = emr.list_job_runs(applicationId=application["id"])["jobRuns"][0]
+        assert run["state"] == "SUCCESS"
+        return f"emr-serverless:{application['id']}:{run['id']}"
+    run = scenario.deployment.glue.get_job_runs(JobName=scenario.deployment.resources.batch_job)["JobRuns"][0]
+    assert run["ExecutionClass"] == {"glue-flex": "FLEX", "glue": "STANDARD"}[engine]
+    return str(run["Id"])
+
+
+@pytest.mark.parametrize("engine", list(Engine))
+def test_every_engine_gives_the_same_lake(scenario: Scenario, engine: Engine, tmp_path: Path) -> None:
+    # Given the same file in a dataset of its own
+    dataset = dataset_of(engine)
+    file = scenario.put(f"{dataset}/same.ndjson", LINES)
+    scenario.wait_state(file, State.QUEUED)
+    # When a night with this engine converts it
+    execution = scenario.execute(scenario.deployment.outputs.overnight, {"dataset": dataset, "engine": engine})
+    # Then it was that engine's run, and the lake has the same rows
+    assert execution["status"] == "SUCCEEDED", execution.get("cause")
+    verdict: dict[str, Any] = json.loads(execution["output"])
+    assert verdict["verdict"] == "SUCCEEDED_WITH_QUARANTINE"
+    row = scenario.wait_state(file, State.DONE)
+    assert owner_of(scenario, engine) == row.owner
+    assert scenario.lake_rows(dataset, tmp_path) == ROWS
+
+
+def test_an_engine_that_is_not_deployed_is_refused_in_the_first_state(scenario: Scenario) -> None:
+    execution = scenario.execute(scenario.deployment.outputs.overnight, {"engine": "emr"})
+    assert (execution["status"], execution["error"]) == ("FAILED", "InvalidInputError")
+    assert "pass one of glue, glue-flex, emr-serverless" in execution["cause"]

@@ -1,0 +1,120 @@
+"""EMR Serverless in the template: only where a setting allows it, bounded, and with the permissions of its runs."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from infra.quotas import needed_quotas
+from lake.settings import BatchSettings, EmrSettings, Settings
+from local.emr_launch import Capacity, needed_capacity, spark_properties
+from tests.unit.infra.conftest import listed
+
+if TYPE_CHECKING:
+    from tests.unit.infra.conftest import Assembly
+
+APPLICATION = "AWS::EMRServerless::Application"
+WATCHERS = {"Routerplan", "Routerrunstatus", "Routersweep", "Routerstreamcontrol", "Jobs", "Emr"}
+"""The roles of the code that asks whether the holder of a lease has ended."""
+
+
+def actions_by_role(assembly: Assembly) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for name, statement in assembly.statements():
+        actions = {action for action in listed(statement["Action"]) if action.startswith("emr-serverless:")}
+        if actions:
+            role = re.sub(r"Role(DefaultPolicy)?[0-9A-F]{8}$", "", name)
+            found.setdefault(role, set()).update(action.partition(":")[2] for action in actions)
+    return found
+
+
+def test_without_the_engine_nothing_is_created_or_allowed(assembly: Assembly) -> None:
+    assert assembly.resources(APPLICATION) == {}
+    assert actions_by_role(assembly) == {}
+    assert not [name for name in assembly.template["Resources"] if name.startswith("Emr")]
+
+
+def test_the_application_is_bounded_and_stops_by_itself(other_assembly: Assembly) -> None:
+    # Given 400 vCPUs, and runs of 5 workers with 8 vCPUs and 32 GB
+    application = other_assembly.one(APPLICATION, "Emr")
+    assert application["MaximumCapacity"] == {"Cpu": "400 vCPU", "Memory": "1600 GB"}
+    assert application["SchedulerConfiguration"] == {"MaxConcurrentRuns": 10, "QueueTimeoutMinutes": 720}
+    assert application["AutoStopConfiguration"] == {"Enabled": True, "IdleTimeoutMinutes": 5}
+    assert not {"NetworkConfiguration", "InitialCapacity"} & application.keys()
+
+
+def test_a_run_has_the_workers_of_the_settings(other_assembly: Assembly) -> None:
+    # Given what the state machine passes
+    machine = other_assembly.one("AWS::StepFunctions::StateMachine", "MachinesOvernight")
+    parameters = machine["DefinitionSubstitutions"]["EmrSparkSubmitParameters"]
+    text = "".join(part for part in parameters["Fn::Join"][1] if isinstance(part, str))
+    # When the service reads it
+    properties = spark_properties(
+        {"jobDriver": {"sparkSubmit": {"entryPoint": "main.py", "sparkSubmitParameters": text}}}
+    )
+    # Then there are 5 workers of a size that it has, with as much outside of the heap as on Glue
+    assert needed_capacity(properties) == Capacity(vcpus=40, gigabytes=160)
+    assert (properties["spark.executor.memory"], properties["spark.executor.memoryOverhead"]) == ("20g", "12g")
+    assert properties["spark.speculation"] == "true"
+
+
+def test_only_the_machine_starts_runs_and_only_lease_take_over_watches_them(other_assembly: Assembly) -> None:
+    expected = {role: {"GetJobRun"} for role in WATCHERS}
+    expected["MachinesOvernight"] = {"StartJobRun", "GetJobRun", "CancelJobRun"}
+    assert actions_by_role(other_assembly) == expected
+
+
+def test_the_role_of_the_runs_can_be_passed_to_emr_serverless_only(other_assembly: Assembly) -> None:
+    passes = [
+        (name, statement)
+        for name, statement in other_assembly.statements()
+        if "iam:PassRole" in listed(statement["Action"])
+    ]
+    ((name, statement),) = passes
+    assert name.startswith("MachinesOvernight")
+    assert str(statement["Resource"]["Fn::GetAtt"][0]).startswith("EmrRole")
+    assert statement["Condition"] == {"StringEquals": {"iam:PassedToService": "emr-serverless.amazonaws.com"}}
+
+
+def test_a_run_may_do_what_glues_batch_job_does_and_nothing_of_the_stream(other_assembly: Assembly) -> None:
+    # Given the statements of both roles, without those for their own service and log groups
+    def of(role: str) -> set[tuple[str, str]]:
+        return {
+            (action, str(statement["Resource"]))
+            for name, statement in other_assembly.statements()
+            if name.startswith(f"{role}RoleDefaultPolicy")
+            for action in listed(statement["Action"])
+            if not action.startswith("logs:")
+        }
+
+    # Then what Glue's role has besides is the inbox, the checkpoint, and what a verification needs
+    assert of("Emr") < of("Jobs")
+    more = {resource for _, resource in of("Jobs") - of("Emr")}
+    assert all(
+        any(part in resource for part in ("/inbox", "/checkpoint", "/verify", "Ledger", "landing-zone-1"))
+        for resource in more
+    ), more
+
+
+def test_lines_with_alarm_are_counted_in_the_log_of_every_engine(other_assembly: Assembly) -> None:
+    filters = other_assembly.resources("AWS::Logs::MetricFilter").values()
+    groups = {body["LogGroupName"]["Ref"] for body in filters}
+    assert {re.sub(r"[0-9A-F]{8}$", "", group) for group in groups} == {"JobsOutputLog", "EmrLog"}
+    metrics = [body["MetricTransformations"] for body in filters]
+    assert metrics[0] == metrics[1]
+
+
+def test_event_logs_are_kept_for_the_spark_ui(other_assembly: Assembly) -> None:
+    machine = other_assembly.one("AWS::StepFunctions::StateMachine", "MachinesOvernight")
+    assert machine["DefinitionSubstitutions"]["EmrKeepsEventLogs"] == "yes"
+
+
+def test_the_vcpus_are_a_quota_of_the_account_where_the_engine_is_allowed() -> None:
+    def needed(*engines: str) -> dict[str, int]:
+        batch, emr = BatchSettings(engines=engines, workers=2), EmrSettings(max_vcpus=64)
+        return {item.code: item.needed for item in needed_quotas(Settings(stage="t", batch=batch, emr=emr))}
+
+    assert "L-D05C8A75" not in needed("glue")
+    assert needed("glue", "emr-serverless")["L-D05C8A75"] == 64
+    # With Glue for the stream and a verification only, its quotas need no room for the night.
+    assert needed("emr-serverless")["L-5E4153CA"] == 2

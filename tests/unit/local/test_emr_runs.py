@@ -1,0 +1,177 @@
+"""Job runs of EMR Serverless on this machine: states, client tokens, queue and capacity."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from local.emr_runs import TERMINAL_STATES, EmrRuns
+from local.errors import ServiceError
+from local.isolation import AccessKey
+from local.job_launch import JobSettings
+from local.job_processes import JobProcesses
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+HANGING = "import time; time.sleep(600)"
+SMALL = "--conf spark.driver.cores=1 --conf spark.driver.memory=2g --conf spark.executor.cores=1 "
+SMALL += "--conf spark.executor.memory=1g --conf spark.executor.memoryOverhead=1g "
+SMALL += "--conf spark.dynamicAllocation.maxExecutors=1"
+"""A run of 2 vCPUs and 4 GB."""
+
+
+class EmrHarness:
+    """Job runs with scripts from a folder that takes the place of a bucket."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.processes = JobProcesses()
+        self.services: list[str] = []
+        settings = JobSettings("http://127.0.0.1:9", folder / "runs", folder / "logs", (), minute_seconds=0.5)
+        self.runs = EmrRuns(settings, self._assume_role, self._fetch, self.processes)
+        self.application: dict[str, Any] = {
+            "applicationId": "00app",
+            "arn": "arn:aws:emr-serverless:eu-central-1:111122223333:/applications/00app",
+            "name": "batch",
+            "releaseLabel": "emr-spark-8.1.0",
+        }
+
+    def _assume_role(self, _role: str, service: str, _session: str) -> AccessKey:
+        self.services.append(service)
+        return AccessKey("ASIAJOB", "secret", "token")
+
+    def _fetch(self, _key: AccessKey, bucket: str, key: str, target: Path) -> None:
+        shutil.copy(self.folder / bucket / key, target)
+
+    def request(self, script: str, parameters: str = SMALL, **fields: Any) -> dict[str, Any]:
+        (self.folder / "code").mkdir(exist_ok=True)
+        name = f"job{len(list((self.folder / 'code').iterdir()))}.py"
+        (self.folder / "code" / name).write_text(script)
+        submit = {"entryPoint": f"s3://code/{name}", "entryPointArguments": ["--run", "x"]}
+        driver = {"sparkSubmit": {**submit, "sparkSubmitParameters": parameters}}
+        return {"executionRoleArn": "role", "jobDriver": driver, **fields}
+
+    def start(self, script: str, **fields: Any) -> dict[str, Any]:
+        return self.runs.start(self.application, self.request(script, **fields))
+
+    def reach(self, run: dict[str, Any], *states: str) -> dict[str, Any]:
+        deadline = time.monotonic() + 60
+        while run["state"] not in states:
+            assert run["state"] not in TERMINAL_STATES, run
+            assert time.monotonic() < deadline, run
+            time.sleep(0.01)
+        return run
+
+
+@pytest.fixture
+def emr(tmp_path: Path) -> Iterator[EmrHarness]:
+    harness = EmrHarness(tmp_path)
+    yield harness
+    harness.processes.kill_all()
+
+
+def test_a_run_knows_itself_and_works_as_its_own_role(emr: EmrHarness) -> None:
+    # Given a script that tells what it sees
+    seen = emr.folder / "seen.json"
+    script = f"import json, os, sys\nopen({str(seen)!r}, 'w').write(json.dumps([sys.argv[1:], dict(os.environ)]))"
+    # When
+    run = emr.reach(emr.start(script), "SUCCESS")
+    # Then
+    arguments, environment = json.loads(seen.read_text())
+    assert arguments == ["--run", "x"]
+    assert environment["SERVERLESS_EMR_JOB_ID"] == run["jobRunId"]
+    assert environment["SERVERLESS_EMR_VIRTUAL_CLUSTER_ID"] == "00app"
+    assert "AWS_REGION" not in environment
+    assert emr.services == ["emr-serverless.amazonaws.com"]
+
+
+def test_a_failed_run_tells_its_exception(emr: EmrHarness) -> None:
+    run = emr.reach(emr.start("raise ValueError('no such column')"), "FAILED")
+    assert "ExitCode: 1" in run["stateDetails"]
+    assert "ValueError: no such column" in run["stateDetails"]
+
+
+def test_a_repeated_request_finds_the_run_of_the_first_one(emr: EmrHarness) -> None:
+    # Given a request whose answer was lost
+    request = emr.request(HANGING, clientToken="round-0")
+    run = emr.runs.start(emr.application, request)
+    # When it is repeated, then there is still one run; and another one for another token
+    assert emr.runs.start(emr.application, dict(request)) is run
+    assert emr.runs.start(emr.application, {**request, "clientToken": "round-1"}) is not run
+    assert len(emr.runs.of("00app")) == 2
+    # When the token comes with another request, then it is refused
+    with pytest.raises(ServiceError, match="round-0") as refused:
+        emr.runs.start(emr.application, {**request, "name": "other"})
+    assert refused.value.code == "ConflictException"
+
+
+def test_a_cancelled_run_ends_with_all_of_its_processes(emr: EmrHarness) -> None:
+    run = emr.reach(emr.start(HANGING), "RUNNING")
+    emr.runs.cancel(run)
+    emr.reach(run, "CANCELLED")
+    # Then cancelling again changes nothing
+    emr.runs.cancel(run)
+    assert run["state"] == "CANCELLED"
+
+
+def test_a_run_is_cancelled_at_its_timeout(emr: EmrHarness) -> None:
+    run = emr.reach(emr.start(HANGING, executionTimeoutMinutes=1), "CANCELLED")
+    assert "execution timeout of 1 minutes" in run["stateDetails"]
+
+
+def test_runs_wait_in_the_queue_until_others_have_ended(emr: EmrHarness) -> None:
+    # Given an application for one run at a time
+    emr.application["schedulerConfiguration"] = {"maxConcurrentRuns": 1, "queueTimeoutMinutes": 720}
+    first, second = emr.reach(emr.start(HANGING), "RUNNING"), emr.start("")
+    emr.reach(second, "QUEUED")
+    # When the first one ends, then the second one begins
+    emr.runs.cancel(first)
+    emr.reach(second, "SUCCESS")
+
+
+@pytest.mark.parametrize(("cpu", "memory"), [("3 vCPU", "100 GB"), ("100 vCPU", "7 GB")])
+def test_all_workers_of_all_runs_fit_the_maximum_capacity(emr: EmrHarness, cpu: str, memory: str) -> None:
+    # Given room for one run, and no queue
+    emr.application["maximumCapacity"] = {"cpu": cpu, "memory": memory}
+    emr.reach(emr.start(HANGING), "RUNNING")
+    # When another one starts, then it fails
+    run = emr.reach(emr.start(HANGING), "FAILED")
+    assert "exceeded maximumCapacity" in run["stateDetails"]
+
+
+def test_a_run_does_not_wait_for_ever(emr: EmrHarness) -> None:
+    emr.application["schedulerConfiguration"] = {"maxConcurrentRuns": 1, "queueTimeoutMinutes": 1}
+    emr.reach(emr.start(HANGING), "RUNNING")
+    run = emr.reach(emr.start(HANGING), "FAILED")
+    assert "1 minutes in the queue" in run["stateDetails"]
+
+
+def test_a_run_can_be_cancelled_in_the_queue(emr: EmrHarness) -> None:
+    emr.application["schedulerConfiguration"] = {"maxConcurrentRuns": 1}
+    emr.reach(emr.start(HANGING), "RUNNING")
+    run = emr.reach(emr.start(HANGING), "QUEUED")
+    emr.runs.cancel(run)
+    emr.reach(run, "CANCELLED")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ("--conf spark.master=local[2]", "'spark.master' is not supported"),
+        ("--jars s3://code/a.jar", "'--jars' is not supported"),
+        ("--conf", "'--conf' is not supported"),
+        ("--conf spark.driver.cores=3", "no worker with 3 vCPU and 14 GB for the driver"),
+        ("--conf spark.executor.memory=40g", "no worker with 4 vCPU and 40 GB for the executor"),
+    ],
+)
+def test_what_the_service_would_refuse_is_refused(emr: EmrHarness, parameters: str, message: str) -> None:
+    with pytest.raises(ServiceError, match=message) as refused:
+        emr.runs.start(emr.application, emr.request("", parameters))
+    assert refused.value.code == "ValidationException"
+    assert emr.runs.of("00app") == []
