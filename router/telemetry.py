@@ -28,6 +28,8 @@ class Metric(StrEnum):
     """1 while ``stream_control`` finds a run of the streaming job, else 0."""
     STREAM_BACKLOG_BYTES = "StreamBacklogBytes"
     """Bytes of the open manifests of the stream lane."""
+    PLAN_LATE_MINUTES = "PlanLateMinutes"
+    """Minutes by which a plan ends after its deadline; 0: it ends in time."""
     FAILED_MANIFESTS = "FailedManifests"
     """Manifests of an execution that ended FAILED."""
     OPEN_MANIFESTS = "OpenManifests"

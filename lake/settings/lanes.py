@@ -65,8 +65,9 @@ class BatchSettings:
     """Maximum size, as stored, of the files of one manifest, after merging too; a larger file gets one of its own."""
     manifest_files: int = 10_000
     """Maximum number of files of one manifest."""
-    run_bytes: int = 512 * GIB
-    """Maximum input in bytes of one job run, some minutes of work on all its workers; one manifest may exceed it."""
+    run_bytes: int = 4096 * GIB
+    """Maximum input in bytes of one job run, less than an hour of work on all its workers; one manifest may exceed it.
+    A run has some minutes in which it does not convert, so small runs cost time."""
     run_manifests: int = 500
     """Maximum number of manifests of one job run."""
     run_files: int = 200_000
@@ -91,7 +92,7 @@ class BatchSettings:
     """Upper limit of auto scaling, the driver's worker included."""
     engines: tuple[str, ...] = (Engine.GLUE_FLEX.value,)
     """Engines that a plan may use: glue-flex (cheaper, but a run may wait for capacity, and workers can be reclaimed),
-    glue, emr-serverless. The first one gets all job runs, unless an execution names another one."""
+    glue, emr-serverless. A plan takes the cheapest one that ends in time, unless an execution names another one."""
 
     def __post_init__(self) -> None:
         check_range("batch.manifest_bytes", self.manifest_bytes, 1, 1 << 50)

@@ -19,6 +19,10 @@ class PriceSettings:
     """Price of one vCPU hour of EMR Serverless: Linux, x86-64, us-east-1 (Amazon EMR pricing)."""
     emr_gb_hour: float = 0.0057785
     """Price of one hour of one GB of its memory (the same page)."""
+    emr_speed_factor: float = 1.0
+    """Speed of a vCPU of EMR Serverless, where 1 is that of Glue; assumed until a night has measured both."""
+    flex_wait_minutes: float = 5.0
+    """Time that a run of the class FLEX is assumed to wait for spare capacity."""
     mb_per_second_per_core: float = 40.0
     """Input megabytes per second and vCPU, for a dataset whose speed the ledger has not measured yet."""
 
@@ -27,4 +31,6 @@ class PriceSettings:
         check_range("price.dpu_hour_flex", self.dpu_hour_flex, 0, 100)
         check_range("price.emr_vcpu_hour", self.emr_vcpu_hour, 0, 100)
         check_range("price.emr_gb_hour", self.emr_gb_hour, 0, 100)
+        check_range("price.emr_speed_factor", self.emr_speed_factor, 0.1, 10)
+        check_range("price.flex_wait_minutes", self.flex_wait_minutes, 0, 600)
         check_range("price.mb_per_second_per_core", self.mb_per_second_per_core, 0.1, 10_000)

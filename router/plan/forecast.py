@@ -1,4 +1,4 @@
-"""Forecast of a plan: duration, cost, and whether it ends before the deadline. Pure."""
+"""Forecast of a plan: engine, duration, cost, and whether it ends before the deadline. Pure."""
 
 from __future__ import annotations
 
@@ -7,22 +7,31 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from lake.engines import Engine
-from lake.settings.workers import DPUS, MEMORY_GIB, WORKERS
-from lake.time import next_local_time
+from lake.time import iso_utc
+from router.estimate.night import run_dollars, run_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
-    from lake.settings import Settings
-    from router.plan.pack import PlannedRun
+    from router.estimate.choose import Choice
+    from router.estimate.night import Night
+    from router.estimate.offer import Offer
 
-START_SECONDS = 60.0
-"""Assumed start of a job run, not billed, before it converts anything."""
-MIN_BILLED_SECONDS = 60.0
-"""Glue bills at least one minute per run, EMR Serverless per worker (AWS Glue pricing, Amazon EMR pricing)."""
-MEGABYTE = 1_000_000
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """The best way of one engine."""
+
+    engine: str
+    worker_type: str
+    workers: int
+    """Workers of each run, the driver's included."""
+    concurrency: int
+    """Runs side by side."""
+    runs: int
+    minutes: float
+    dollars: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,51 +39,61 @@ class Forecast:
     """Expected duration and cost of a plan."""
 
     minutes: float
-    """From now to the end of the last run."""
+    """From its start to the end of the last run."""
     dollars: float
-    """Billed time of the job runs only."""
+    """Billed time of the runs only."""
+    start: str
+    """ISO 8601, UTC."""
+    end: str
+    """ISO 8601, UTC."""
     deadline: str
     """ISO 8601, UTC."""
     fits: bool
-    """Whether the last run ends before the deadline."""
+    """Whether the last run ends before the deadline, with the margin."""
+    late_minutes: float
+    """How much later than the deadline it ends; 0: it does not."""
+    options: tuple[Option, ...]
+    """The best way of each allowed engine, cheapest first."""
 
 
 def forecast(
-    runs: Sequence[PlannedRun], settings: Settings, speeds: Mapping[str, float], now: datetime, engine: Engine
+    run_core_seconds: Sequence[float], choice: Choice, offer: Offer, start: datetime, deadline: datetime, margin: float
 ) -> Forecast:
-    """Expected duration and cost from ``now`` (aware) on, with all job runs on ``engine``.
+    """Expected duration and cost of runs, in this order, as many side by side as the choice says.
 
-    ``speeds`` are measured input bytes per second and core by dataset; ``price.mb_per_second_per_core`` replaces
-    missing ones. All workers but the driver's convert; ``max_overnight_runs`` runs work in parallel, longest first.
+    Parameters
+    ----------
+    run_core_seconds
+        Work of each run, in seconds of one vCPU of Glue.
+    margin
+        Share of the time until the deadline that stays unused.
     """
-    batch = settings.batch
-    seconds = [_run_seconds(run, settings, speeds) for run in runs]
-    busy_until = [0.0] * min(settings.max_overnight_runs, max(len(runs), 1))
-    for duration in sorted(seconds, reverse=True):
-        heapq.heapreplace(busy_until, busy_until[0] + START_SECONDS + duration)
-    total = max(busy_until)
-    billed = sum(max(duration, MIN_BILLED_SECONDS) for duration in seconds)
-    deadline = next_local_time(settings.schedule.deadline, settings.time_zone, now)
+    night = choice.night
+    busy_until = [0.0] * max(min(night.concurrency, len(run_core_seconds)), 1)
+    for work in run_core_seconds:
+        heapq.heapreplace(busy_until, busy_until[0] + run_seconds(work, night.workers, offer))
+    seconds = max(busy_until)
+    dollars = sum(run_dollars(work, night.workers, offer) for work in run_core_seconds)
+    allowed = (deadline - start).total_seconds()
     return Forecast(
-        minutes=round(total / 60, 1),
-        dollars=round(billed / 3600 * run_dollars_per_hour(settings, engine), 2),
-        deadline=deadline.isoformat(timespec="minutes"),
-        fits=now + timedelta(seconds=total) <= deadline,
+        minutes=round(seconds / 60, 1),
+        dollars=round(dollars, 2),
+        start=iso_utc(start),
+        end=iso_utc(start + timedelta(seconds=seconds)),
+        deadline=iso_utc(deadline),
+        fits=seconds <= allowed * (1 - margin),
+        late_minutes=round(max(0.0, seconds - allowed) / 60, 1),
+        options=tuple(map(_option, choice.others)),
     )
 
 
-def run_dollars_per_hour(settings: Settings, engine: Engine) -> float:
-    """Price of one hour of a job run with all of its workers on ``engine``."""
-    batch, price = settings.batch, settings.price
-    if engine == Engine.EMR_SERVERLESS:
-        vcpus, gigabytes = WORKERS[batch.worker_type], MEMORY_GIB[batch.worker_type]
-        return batch.workers * (vcpus * price.emr_vcpu_hour + gigabytes * price.emr_gb_hour)
-    dpu_hour = price.dpu_hour_flex if engine == Engine.GLUE_FLEX else price.dpu_hour
-    return batch.workers * DPUS[batch.worker_type] * dpu_hour
-
-
-def _run_seconds(run: PlannedRun, settings: Settings, speeds: Mapping[str, float]) -> float:
-    batch = settings.batch
-    cores = (batch.workers - 1) * WORKERS[batch.worker_type]
-    assumed = settings.price.mb_per_second_per_core * MEGABYTE
-    return sum(row.bytes / speeds.get(row.partition.dataset, assumed) for row in run.manifests) / cores
+def _option(night: Night) -> Option:
+    return Option(
+        night.engine.value,
+        night.worker_type,
+        night.workers,
+        night.concurrency,
+        night.runs,
+        round(night.seconds / 60, 1),
+        round(night.dollars, 2),
+    )

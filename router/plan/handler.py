@@ -3,44 +3,57 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
+
+import boto3
+from botocore.config import Config
 
 from lake.errors import InvalidInputError
 from lake.layout import plan_index_key, plan_summary_key, run_key
-from lake.time import iso_utc
+from lake.time import iso_utc, next_local_time
 from router.documents import write_document
 from router.entry import with_product_errors
+from router.plan.allowed_engines import allowed_engines
 from router.plan.backlog import backlog
-from router.plan.choose_engine import choose_engine
-from router.plan.forecast import forecast
+from router.plan.glue_room import configured_room, read_glue_room
 from router.plan.merge import merge
-from router.plan.pack import PlannedRun, pack_runs
+from router.plan.night import PlannedNight, plan_night
+from router.plan.night_start import next_night_start
 from router.selection import Selection, check_fields, parse_flag, parse_selection
 from router.services import PARALLEL_REQUESTS, Services, container_services
-from router.telemetry import logger
+from router.telemetry import Metric, count, logger, metrics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
-    from lake.engines import Engine
+    from lake.ledger import ManifestRow
+    from router.plan.glue_room import GlueRoom
 
 FIELDS = ("dataset", "from", "to", "dryRun", "engine")
 
 
 @with_product_errors
 @logger.inject_lambda_context
+@metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
     """``{"execution", "dataset"?, "from"?, "to"?, "dryRun"?, "engine"?}`` -> counts, the index and a forecast."""
-    return plan(event, container_services())
+    return plan(event, container_services(), _service_quotas())
 
 
-def plan(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
+def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = None) -> dict[str, Any]:  # noqa: ANN401
     """Plan the backlog, or the part of it that the event selects.
 
-    A dry run writes the summary only. A repetition plans what is queued at its time.
+    A dry run writes the summary only, and plans for the next start of ``schedule.overnight``; any other run plans from
+    now. A repetition plans what is queued at its time.
+
+    Parameters
+    ----------
+    service_quotas
+        A client of Service Quotas; None: the quotas of the settings hold.
 
     Raises
     ------
@@ -54,39 +67,60 @@ def plan(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     if not isinstance(execution, str) or not execution:
         raise InvalidInputError("execution is missing: pass the name of the state machine's execution")
     selection, dry_run = parse_selection(given, services), parse_flag(given, "dryRun")
-    engine = choose_engine(given, services.settings.batch)
+    engines = allowed_engines(given, services.settings.batch)
+    room = configured_room(services.settings) if service_quotas is None else read_glue_room(services, service_quotas)
     rows = backlog(services, selection, release=not dry_run)
     if not dry_run:
         rows = merge(services, rows)
-    runs = pack_runs(rows, services.settings.batch)
-    result = _result(services, execution, runs, engine)
+    planned = _plan_night(services, rows, engines, room, dry_run)
+    result = _result(services, execution, planned)
     if not dry_run:
-        _write_runs(services, execution, runs, engine)
-    _write_summary(services, execution, selection, dry_run, runs, result)
-    counts = {"runs": len(runs), "manifests": len(rows), "bytes": result["bytes"]}
-    logger.info("planned", execution=execution, dry_run=dry_run, **counts)
+        _write_runs(services, execution, planned)
+    _write_summary(services, execution, selection, dry_run, planned, {**result, "quotas": room.source})
+    count(Metric.PLAN_LATE_MINUTES, planned.forecast.late_minutes)
+    counts = {"runs": len(planned.runs), "manifests": len(rows), "bytes": result["bytes"]}
+    logger.info("planned", execution=execution, dry_run=dry_run, late=planned.forecast.late_minutes, **counts)
     return result
 
 
-def _result(services: Services, execution: str, runs: Sequence[PlannedRun], engine: Engine) -> dict[str, Any]:
-    bucket = services.resources.control_bucket
-    speeds = services.ledger.datasets.speeds()
+@cache
+def _service_quotas() -> Any:  # noqa: ANN401
+    """A client that gives up soon: without an answer the settings hold."""
+    config = Config(connect_timeout=5, read_timeout=5, retries={"mode": "standard", "max_attempts": 2})
+    return boto3.client("service-quotas", config=config)
+
+
+def _plan_night(
+    services: Services, rows: Sequence[ManifestRow], engines: tuple[str, ...], room: GlueRoom, dry_run: bool
+) -> PlannedNight:
+    settings, now = services.settings, services.clock()
+    settings = replace(settings, batch=replace(settings.batch, engines=engines))
+    start = next_night_start(settings, now) if dry_run else now
+    deadline = next_local_time(settings.schedule.deadline, settings.time_zone, start)
+    return plan_night(rows, settings, services.ledger.datasets.speeds(), room, start, deadline)
+
+
+def _result(services: Services, execution: str, planned: PlannedNight) -> dict[str, Any]:
+    bucket, runs = services.resources.control_bucket, planned.runs
     return {
         "execution": execution,
         "index": {"bucket": bucket, "key": plan_index_key(execution)},
-        "engine": engine,
+        "engine": planned.night.engine,
+        "workers": planned.night.workers,
         "runs": len(runs),
         "manifests": sum(len(run.manifests) for run in runs),
         "files": sum(run.files for run in runs),
         "bytes": sum(run.bytes for run in runs),
-        "maxConcurrency": services.settings.max_overnight_runs,
+        "maxConcurrency": planned.night.concurrency,
         "summary": f"s3://{bucket}/{plan_summary_key(execution)}",
-        "forecast": asdict(forecast(runs, services.settings, speeds, services.clock(), engine)),
+        "forecast": asdict(planned.forecast),
     }
 
 
-def _write_runs(services: Services, execution: str, runs: Sequence[PlannedRun], engine: Engine) -> None:
+def _write_runs(services: Services, execution: str, planned: PlannedNight) -> None:
     """The run documents side by side, and after all of them the index that names them."""
+
+    runs, engine, workers = planned.runs, planned.night.engine, planned.night.workers
 
     def write(number: int) -> str:
         run = runs[number]
@@ -103,7 +137,7 @@ def _write_runs(services: Services, execution: str, runs: Sequence[PlannedRun], 
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
         uris = list(pool.map(write, range(len(runs))))
     index = [
-        {"run": uri, "manifests": len(run.manifests), "bytes": run.bytes, "engine": engine}
+        {"run": uri, "manifests": len(run.manifests), "bytes": run.bytes, "engine": engine, "workers": workers}
         for uri, run in zip(uris, runs, strict=True)
     ]
     write_document(services, plan_index_key(execution), index)
@@ -114,11 +148,11 @@ def _write_summary(
     execution: str,
     selection: Selection,
     dry_run: bool,
-    runs: Sequence[PlannedRun],
+    planned: PlannedNight,
     result: Mapping[str, Any],
 ) -> None:
     planned_at = iso_utc(services.clock())
-    manifests = [row.id for run in runs for row in run.manifests]
+    manifests = [row.id for run in planned.runs for row in run.manifests]
     body = {
         **result,
         "plannedAt": planned_at,

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from router.plan.open_runs import OpenRuns
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from lake.ledger import ManifestRow
     from lake.settings import BatchSettings
 
+MAX_TRIES = 8
+"""Runs that are tried for a manifest before it gets a new one; with all of them, packing would take quadratic time."""
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """The manifests that one Glue run converts."""
+    """The manifests that one job run converts."""
 
     manifests: tuple[ManifestRow, ...]
 
@@ -31,21 +33,67 @@ class PlannedRun:
         return sum(row.files for row in self.manifests)
 
 
-def pack_runs(rows: Iterable[ManifestRow], limits: BatchSettings) -> list[PlannedRun]:
-    """Runs of at most ``run_bytes``, ``run_manifests`` and ``run_files``; a larger manifest gets a run of its own.
+class _OpenRun:
+    """A run that is being filled."""
 
-    Every manifest is in exactly one run. First-fit decreasing by size, in steps that grow with the logarithm of the
-    number of runs.
+    def __init__(self) -> None:
+        self.manifests: list[ManifestRow] = []
+        self.seconds = 0.0
+        self._bytes = 0
+        self._files = 0
+
+    def add(self, row: ManifestRow, seconds: float) -> None:
+        self.manifests.append(row)
+        self.seconds += seconds
+        self._bytes += row.bytes
+        self._files += row.files
+
+    def has_room(self, row: ManifestRow, limits: BatchSettings) -> bool:
+        """An empty run takes any manifest."""
+        return not self.manifests or (
+            len(self.manifests) < limits.run_manifests
+            and self._bytes + row.bytes <= limits.run_bytes
+            and self._files + row.files <= limits.run_files
+        )
+
+
+def pack_evenly(
+    rows: Iterable[ManifestRow], limits: BatchSettings, count: int, seconds: Callable[[ManifestRow], float]
+) -> list[PlannedRun]:
+    """About ``count`` runs that take about the same time; more where the limits of a run demand it.
+
+    Runs have at most ``run_bytes``, ``run_manifests`` and ``run_files``; a larger manifest has a run of its own. Every
+    manifest is in exactly one run. The longest manifest first, each to the run with the least work.
     """
-    runs: list[list[ManifestRow]] = []
-    room = OpenRuns()
-    for row in sorted(rows, key=lambda row: (-row.bytes, row.id)):
-        number = room.first_with(row.bytes, row.files)
-        if number is None:
-            number = room.add(limits.run_bytes, limits.run_files)
-            runs.append([])
-        runs[number].append(row)
-        room.take(number, row.bytes, row.files)
-        if len(runs[number]) == limits.run_manifests:
-            room.close(number)
-    return [PlannedRun(tuple(rows)) for rows in runs]
+    runs = [_OpenRun() for _ in range(max(count, 1))]
+    least = [(0.0, number) for number in range(len(runs))]
+    for row in sorted(rows, key=lambda row: (-seconds(row), row.id)):
+        tried: list[tuple[float, int]] = []
+        while least and len(tried) < MAX_TRIES:
+            tried.append(heapq.heappop(least))
+            if runs[tried[-1][1]].has_room(row, limits):
+                number = tried.pop()[1]
+                break
+        else:
+            number = len(runs)
+            runs.append(_OpenRun())
+        runs[number].add(row, seconds(row))
+        if len(runs[number].manifests) < limits.run_manifests:
+            tried.append((runs[number].seconds, number))
+        for entry in tried:
+            heapq.heappush(least, entry)
+    return [PlannedRun(tuple(run.manifests)) for run in runs if run.manifests]
+
+
+def pack_oldest_first(
+    rows: Iterable[ManifestRow], limits: BatchSettings, count: int, seconds: Callable[[ManifestRow], float]
+) -> list[PlannedRun]:
+    """Like ``pack_evenly``, but each run has older hours than the next: for a night that will not end in time."""
+    ordered = sorted(rows, key=lambda row: (row.partition.date, row.partition.hour, row.partition.dataset, row.id))
+    share = sum(map(seconds, ordered)) / max(count, 1)
+    runs = [_OpenRun()]
+    for row in ordered:
+        if runs[-1].seconds >= share or not runs[-1].has_room(row, limits):
+            runs.append(_OpenRun())
+        runs[-1].add(row, seconds(row))
+    return [PlannedRun(tuple(run.manifests)) for run in runs if run.manifests]

@@ -1,84 +1,69 @@
-"""plan: packing looks at few runs for each manifest, and fills them as well as looking at all of them does."""
+"""plan: packing looks at few runs for each manifest, and fills them evenly."""
 
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
 from lake.settings import parse_settings
-from router.plan.pack import pack_runs
+from router.plan import pack as pack_module
+from router.plan.pack import MAX_TRIES, pack_evenly
 from tests.unit.lake.world import PARTITION
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-LIMITS = parse_settings({"stage": "t"}).batch
-MANIFESTS = 1500
+GIB = 1 << 30
+LIMITS = parse_settings({"stage": "t", "batch": {"run_bytes": 512 * GIB}}).batch
 
 
-class CountedSize(int):
-    """A size that counts what is done with it."""
-
-    uses = 0
-
-    def __radd__(self, other: int) -> int:
-        CountedSize.uses += 1
-        return other + int(self)
-
-    __add__ = __radd__
-
-    def __gt__(self, other: object) -> bool:
-        CountedSize.uses += 1
-        return int(self) > other  # type: ignore[operator]
+def manifest(number: int, size: int, files: int = 1) -> ManifestRow:
+    return ManifestRow(f"m{number:05}", State.QUEUED, Lane.BATCH, PARTITION, "", size, files)
 
 
-def backlog(sizes: Iterator[int], files: Iterator[int]) -> list[ManifestRow]:
-    return [
-        ManifestRow(f"m{number:05}", State.QUEUED, Lane.BATCH, PARTITION, "", CountedSize(size), count)
-        for number, size, count in zip(range(MANIFESTS), sizes, files, strict=False)
-    ]
+def seconds(row: ManifestRow) -> float:
+    return row.bytes / GIB
 
 
-def forever(value: Callable[[], int]) -> Iterator[int]:
-    while True:
-        yield value()
-
-
-@pytest.mark.parametrize("smallest", [0.0, 0.2, 0.51], ids=["many in a run", "some in a run", "one in a run"])
-def test_the_work_for_a_manifest_does_not_grow_with_the_number_of_runs(smallest: float) -> None:
-    # Given: sizes between a share of a run and a whole run
+def test_runs_take_about_the_same_time() -> None:
+    # Given manifests of 1 to 64 GiB
     random = Random(1)
-    rows = backlog(forever(lambda: int(LIMITS.run_bytes * random.uniform(smallest, 0.9))), forever(lambda: 1))
-    CountedSize.uses = 0
+    backlog = [manifest(number, random.randint(1, 64) * GIB) for number in range(2000)]
     # When
-    pack_runs(rows, LIMITS)
-    # Then: about twice the depth of the tree, where every run would be hundreds
-    assert CountedSize.uses <= MANIFESTS * 30
+    runs = pack_evenly(backlog, LIMITS, 150, seconds)
+    # Then: no run is longer than the mean and a tenth of the largest manifest
+    lengths = [sum(map(seconds, run.manifests)) for run in runs]
+    assert len(runs) == 150
+    assert max(lengths) <= sum(lengths) / len(lengths) + 6.4
 
 
-def test_files_that_do_not_fit_where_bytes_do_cost_a_bounded_search() -> None:
-    # Given: manifests that differ in the limit that they come close to
-    random = Random(1)
-    rows = backlog(
-        forever(lambda: random.choice([0, LIMITS.run_bytes // 2 + 1])),
-        forever(lambda: random.randint(1, LIMITS.run_files)),
-    )
-    CountedSize.uses = 0
+def test_a_dataset_that_is_converted_slowly_weighs_more_than_its_bytes() -> None:
+    # Given: a manifest that takes as long as four others of its size
+    backlog = [manifest(number, 10 * GIB) for number in range(5)]
     # When
-    runs = pack_runs(rows, LIMITS)
+    runs = pack_evenly(backlog, LIMITS, 2, lambda row: 4.0 if row.id == "m00000" else 1.0)
     # Then
-    assert CountedSize.uses <= MANIFESTS * 260
-    assert sum(len(run.manifests) for run in runs) == MANIFESTS
+    assert sorted(len(run.manifests) for run in runs) == [1, 4]
 
 
-def test_gaps_that_large_manifests_leave_are_filled_with_small_ones() -> None:
-    # Given: as many of six tenths of a run as of four tenths
-    sizes = [LIMITS.run_bytes * 6 // 10] * 700 + [LIMITS.run_bytes * 4 // 10] * 700
+@pytest.mark.parametrize("files", [lambda random: 1, lambda random: random.randint(1, LIMITS.run_files)])
+def test_the_work_for_a_manifest_does_not_grow_with_the_number_of_runs(
+    files: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given: sizes between nothing and a whole run
+    random, checks = Random(1), 0
+    backlog = [manifest(number, int(LIMITS.run_bytes * random.random()), files(random)) for number in range(1500)]
+    has_room = pack_module._OpenRun.has_room
+
+    def counted(run: Any, row: ManifestRow, limits: Any) -> bool:
+        nonlocal checks
+        checks += 1
+        return has_room(run, row, limits)
+
+    monkeypatch.setattr(pack_module._OpenRun, "has_room", counted)
     # When
-    runs = pack_runs(backlog(iter(sizes), forever(lambda: 1)), LIMITS)
+    runs = pack_evenly(backlog, LIMITS, 1, seconds)
     # Then
-    assert [len(run.manifests) for run in runs] == [2] * 700
+    assert checks <= len(backlog) * MAX_TRIES
+    assert sum(len(run.manifests) for run in runs) == len(backlog)

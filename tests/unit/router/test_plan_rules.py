@@ -1,23 +1,23 @@
-"""plan: packing, groups to merge, forecast and deadline; pure."""
+"""plan: packing, groups to merge and the deadline; pure."""
 
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lake.engines import Engine
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
-from lake.settings import parse_settings
+from lake.settings import BatchSettings, parse_settings
 from lake.time import next_local_time
-from router.plan.forecast import forecast
 from router.plan.merge import MAX_SOURCES, mergeable_groups
-from router.plan.pack import PlannedRun, pack_runs
+from router.plan.pack import PlannedRun, pack_evenly, pack_oldest_first
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.planning import HOURS
 
+Pack = Callable[[list[ManifestRow], BatchSettings, int, Callable[[ManifestRow], float]], list[PlannedRun]]
 rows = st.lists(
     st.builds(
         lambda number, size, files, hour, attempt: ManifestRow(
@@ -41,9 +41,14 @@ LIMITS = parse_settings(
 ).batch
 
 
-@given(rows)
-def test_every_manifest_is_in_exactly_one_run(backlog: list[ManifestRow]) -> None:
-    runs = pack_runs(backlog, LIMITS)
+def by_size(row: ManifestRow) -> float:
+    return row.bytes / 10
+
+
+@pytest.mark.parametrize("pack", [pack_evenly, pack_oldest_first])
+@given(backlog=rows, count=st.integers(1, 12))
+def test_every_manifest_is_in_exactly_one_run(pack: Pack, backlog: list[ManifestRow], count: int) -> None:
+    runs = pack(backlog, LIMITS, count, by_size)
     assert Counter(row.id for run in runs for row in run.manifests) == Counter(row.id for row in backlog)
     for run in runs:
         assert run.manifests
@@ -57,7 +62,18 @@ def test_small_files_fill_a_run_by_their_number() -> None:
         for number, files in enumerate([12, 12, 12, 40])
     ]
     # When, Then: the large one has a run of its own
-    assert sorted(run.files for run in pack_runs(backlog, LIMITS)) == [12, 24, 40]
+    assert sorted(run.files for run in pack_evenly(backlog, LIMITS, 1, by_size)) == [12, 24, 40]
+
+
+def test_runs_of_a_late_night_begin_with_the_oldest_hours() -> None:
+    backlog = [
+        ManifestRow(f"m{number}", State.QUEUED, Lane.BATCH, hour, "", 100 + number, 1)
+        for number, hour in enumerate(reversed(HOURS * 3))
+    ]
+    runs = pack_oldest_first(backlog, LIMITS, 6, by_size)
+    ages = [row.partition.stamp for run in runs for row in run.manifests]
+    assert ages == sorted(ages)
+    assert 4 <= len(runs) <= 6
 
 
 @given(rows)
@@ -78,25 +94,6 @@ def test_a_group_fits_into_a_transaction() -> None:
         ManifestRow(f"m{number}", State.QUEUED, Lane.BATCH, PARTITION, f"{number:04d}", 0, 0) for number in range(200)
     ]
     assert [len(group) for group in mergeable_groups(many, LIMITS)] == [90, 90, 20]
-
-
-FRIDAY_EVENING = datetime(2026, 11, 20, 21, tzinfo=UTC)
-
-
-def test_a_forecast_has_duration_cost_and_whether_it_meets_the_deadline() -> None:
-    # Given: 9 workers of 4 vCPUs that convert 10 MB/s each: 360 MB/s; two runs one after the other
-    settings = parse_settings(
-        {"stage": "t", "time_zone": "Europe/Berlin", "batch": {"max_runs": 1}, "price": {"dpu_hour_flex": 0.29}}
-    )
-    size = 360_000_000 * 3600
-    run = PlannedRun((ManifestRow("m", State.QUEUED, Lane.BATCH, PARTITION, "", size, 1),))
-    # When
-    expected = forecast([run, run], settings, {"orders": 10_000_000.0}, FRIDAY_EVENING, Engine.GLUE_FLEX)
-    # Then: two hours and two starts; 2 h * 10 DPU * $0.29; the deadline is 06:00 in Berlin
-    assert (expected.minutes, expected.dollars) == (122.0, 5.8)
-    assert (expected.deadline, expected.fits) == ("2026-11-21T05:00+00:00", True)
-    assert not forecast([run] * 8, settings, {"orders": 10_000_000.0}, FRIDAY_EVENING, Engine.GLUE_FLEX).fits
-    assert forecast([run], settings, {}, FRIDAY_EVENING, Engine.GLUE_FLEX).minutes == 16.0
 
 
 @pytest.mark.parametrize(

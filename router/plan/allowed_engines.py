@@ -1,10 +1,9 @@
-"""Which engine the job runs of a plan use. Pure."""
+"""Which engines the job runs of a plan may use. Pure."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lake.engines import Engine
 from lake.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -13,8 +12,8 @@ if TYPE_CHECKING:
     from lake.settings import BatchSettings
 
 
-def choose_engine(given: Mapping[str, Any], batch: BatchSettings) -> Engine:
-    """The engine that the input field ``engine`` names; without one, the first of ``batch.engines``.
+def allowed_engines(given: Mapping[str, Any], batch: BatchSettings) -> tuple[str, ...]:
+    """The engine that the input field ``engine`` names; without one, all of ``batch.engines``.
 
     Raises
     ------
@@ -23,10 +22,10 @@ def choose_engine(given: Mapping[str, Any], batch: BatchSettings) -> Engine:
     """
     asked = given.get("engine")
     if asked is None:
-        return Engine(batch.engines[0])
+        return batch.engines
     if asked not in batch.engines:
         raise InvalidInputError(
             f"engine = {asked!r} is not allowed: pass one of {', '.join(batch.engines)}, "
             "or add it to batch.engines and deploy the stack again"
         )
-    return Engine(asked)
+    return (asked,)

@@ -1,0 +1,117 @@
+"""The way to do a night's work: the cheapest that ends before the deadline, else the fastest. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from router.estimate.night import Night, night
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from lake.engines import Engine
+    from router.estimate.offer import Offer
+
+MARGIN = 0.1
+"""Share of the time until the deadline that a plan leaves unused: a night is an estimate."""
+SAME_PRICE = 0.02
+"""Of ways whose prices differ by less than this share, the fastest is taken."""
+SIZES = (1, 2, 4)
+"""Multiples of ``batch.workers``: a larger run has fewer drivers, which convert nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a night has to convert."""
+
+    core_seconds: float
+    """Time on one vCPU of Glue."""
+    min_runs: int
+    """Number of runs that the limits of a run demand (``batch.run_bytes``, ``run_manifests``, ``run_files``)."""
+    max_runs: int
+    """Number of manifests: none is divided among runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What an engine's quota leaves for a night, the streaming job's reserve taken off."""
+
+    units: float
+    """DPUs or vCPUs."""
+    runs: int
+    """Runs side by side."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The chosen way, and how it stands to the deadline."""
+
+    night: Night
+    fits: bool
+    """Whether it ends before the deadline, with the margin."""
+    late_seconds: float
+    """How much later than the deadline it ends; 0: it does not."""
+    others: tuple[Night, ...]
+    """The best way of each engine, the chosen one included, cheapest first."""
+
+
+def choose(work: Work, offers: Iterable[Offer], rooms: Mapping[Engine, Room], workers: int, seconds: float) -> Choice:
+    """The way to do ``work`` within ``seconds`` from its start.
+
+    Parameters
+    ----------
+    workers
+        Workers of a run (``batch.workers``); multiples of it are considered too, where the quota has room.
+
+    Raises
+    ------
+    ValueError
+        No engine has room for a single run.
+    """
+    by_engine = {
+        offer.engine: found for offer in offers if (found := list(_nights(work, offer, rooms[offer.engine], workers)))
+    }
+    if not by_engine:
+        raise ValueError(f"no engine has room for one run of {workers} workers")
+    allowed = seconds * (1 - MARGIN)
+    best = [_best(nights, allowed) for nights in by_engine.values()]
+    chosen = _best(best, allowed)
+    return Choice(
+        chosen,
+        chosen.seconds <= allowed,
+        max(0.0, chosen.seconds - seconds),
+        tuple(sorted(best, key=lambda item: (item.dollars, item.seconds))),
+    )
+
+
+def _best(nights: list[Night], allowed: float) -> Night:
+    fitting = [item for item in nights if item.seconds <= allowed]
+    if not fitting:
+        return min(nights, key=lambda item: (item.seconds, item.dollars))
+    limit = min(item.dollars for item in fitting) * (1 + SAME_PRICE)
+    return min((item for item in fitting if item.dollars <= limit), key=lambda item: (item.seconds, item.dollars))
+
+
+def _nights(work: Work, offer: Offer, room: Room, workers: int) -> Iterator[Night]:
+    """Ways with this offer, from one run after the other up to all that the quota allows; runs fill whole rounds."""
+    for size in _sizes(workers, room.units / offer.quota_units):
+        most = min(int(room.units // (size * offer.quota_units)), room.runs, work.max_runs)
+        for concurrency in _steps_up_to(most):
+            runs = concurrency * math.ceil(work.min_runs / concurrency)
+            yield night(work.core_seconds, runs, size, concurrency, offer)
+
+
+def _sizes(workers: int, available: float) -> Iterator[int]:
+    return (size for factor in SIZES if (size := factor * workers) <= available)
+
+
+def _steps_up_to(most: int) -> Iterator[int]:
+    """1, 2, 4, ... and ``most``."""
+    number = 1
+    while number < most:
+        yield number
+        number *= 2
+    if most >= 1:
+        yield most

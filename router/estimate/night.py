@@ -1,0 +1,64 @@
+"""The duration and cost of a night: so much work, on so many runs side by side, of so many workers each. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from router.estimate.offer import GLUE_MIN_BILLED_SECONDS, RAMP_SECONDS, TAIL_SECONDS, Offer, poll_seconds
+
+if TYPE_CHECKING:
+    from lake.engines import Engine
+
+DRIVERS = 1
+"""Workers of a run that convert nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """One way to do a night's work."""
+
+    engine: Engine
+    worker_type: str
+    workers: int
+    """Workers of each run, the driver's included."""
+    concurrency: int
+    """Runs side by side."""
+    runs: int
+    seconds: float
+    """From the start to the end of the last run."""
+    dollars: float
+    """Billed time of the runs only."""
+
+
+def run_seconds(core_seconds: float, workers: int, offer: Offer) -> float:
+    """From the start of a run to the end that Step Functions sees; ``core_seconds`` is its work on Glue's vCPU."""
+    lived = offer.wait_seconds + offer.start_seconds + _busy_seconds(core_seconds, workers, offer)
+    return lived + poll_seconds(lived)
+
+
+def run_dollars(core_seconds: float, workers: int, offer: Offer) -> float:
+    """Price of a run: all its workers, from the first task to the end."""
+    billed = max(_busy_seconds(core_seconds, workers, offer), GLUE_MIN_BILLED_SECONDS)
+    return billed / 3600 * workers * offer.dollars_per_hour
+
+
+def night(core_seconds: float, runs: int, workers: int, concurrency: int, offer: Offer) -> Night:
+    """``core_seconds`` of work in ``runs`` of the same size."""
+    each = core_seconds / max(runs, 1)
+    rounds = math.ceil(runs / max(concurrency, 1))
+    return Night(
+        offer.engine,
+        offer.worker_type,
+        workers,
+        concurrency,
+        runs,
+        rounds * run_seconds(each, workers, offer),
+        runs * run_dollars(each, workers, offer),
+    )
+
+
+def _busy_seconds(core_seconds: float, workers: int, offer: Offer) -> float:
+    cores = (workers - DRIVERS) * offer.vcpus * offer.speed_factor
+    return RAMP_SECONDS / 2 + core_seconds / cores + TAIL_SECONDS

@@ -1,0 +1,71 @@
+"""What one engine offers: its workers, what they cost, and the time around a run's own work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lake.engines import Engine
+from lake.settings.workers import DPUS, MEMORY_GIB, WORKERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lake.settings import Settings
+
+GLUE_START_SECONDS = 60.0
+"""Assumed: from StartJobRun until the first task runs; not billed."""
+EMR_START_SECONDS = 90.0
+"""Assumed: an application without pre-initialized workers."""
+RAMP_SECONDS = 30.0
+"""Assumed: until auto scaling has added the last worker; half of it is lost."""
+TAIL_SECONDS = 35.0
+"""Assumed: from the first idle core until the last manifest is published and the run has ended."""
+GLUE_MIN_BILLED_SECONDS = 60.0
+"""Listed: Glue and EMR Serverless bill at least one minute (their pricing pages)."""
+SHORT_RUN_SECONDS = 600.0
+SHORT_POLL_SECONDS = 60.0
+LONG_POLL_SECONDS = 300.0
+"""Assumed from what users report: ``.sync`` asks every minute in the first ten, then every five. On average a place is
+free half an interval before the machine knows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Workers of one type on one engine."""
+
+    engine: Engine
+    worker_type: str
+    """By the names of Glue."""
+    vcpus: int
+    """vCPUs of a worker; each runs one task at a time."""
+    quota_units: float
+    """What a worker takes of the engine's quota: DPUs on Glue, vCPUs on EMR Serverless."""
+    dollars_per_hour: float
+    """Price of one worker."""
+    start_seconds: float
+    wait_seconds: float
+    """Assumed time in which a run waits for capacity, before it starts."""
+    speed_factor: float
+    """Speed of its vCPU, where 1 is that of Glue's."""
+
+
+def offers(settings: Settings) -> Iterator[Offer]:
+    """What the engines of ``batch.engines`` offer, in their order."""
+    worker, price = settings.batch.worker_type, settings.price
+    for name in settings.batch.engines:
+        engine = Engine(name)
+        if engine is Engine.EMR_SERVERLESS:
+            dollars = WORKERS[worker] * price.emr_vcpu_hour + MEMORY_GIB[worker] * price.emr_gb_hour
+            units, start, wait, factor = float(WORKERS[worker]), EMR_START_SECONDS, 0.0, price.emr_speed_factor
+        else:
+            flex = engine is Engine.GLUE_FLEX
+            dollars = DPUS[worker] * (price.dpu_hour_flex if flex else price.dpu_hour)
+            units, start, factor = DPUS[worker], GLUE_START_SECONDS, 1.0
+            wait = 60 * price.flex_wait_minutes if flex else 0.0
+        yield Offer(engine, worker, WORKERS[worker], units, dollars, start, wait, factor)
+
+
+def poll_seconds(run_seconds: float) -> float:
+    """Average time until Step Functions notices that a run of this length has ended."""
+    return (SHORT_POLL_SECONDS if run_seconds <= SHORT_RUN_SECONDS else LONG_POLL_SECONDS) / 2

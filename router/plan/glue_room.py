@@ -1,0 +1,83 @@
+"""What the account's Glue quotas leave for a night now, beside the stream's reserve and the runs of other nights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from router.telemetry import logger
+
+if TYPE_CHECKING:
+    from lake.settings import Settings
+    from router.services import Services
+
+DPU_QUOTA = "L-08F3B322"
+"""Service Quotas, AWS Glue: "Max task DPUs per account"."""
+RUN_QUOTA = "L-5E4153CA"
+"""Service Quotas, AWS Glue: "Max concurrent job runs per account"."""
+LIVE_STATES = ("STARTING", "RUNNING", "STOPPING", "WAITING")
+MAX_LISTED_RUNS = 200
+"""The newest runs of the batch job, in one request: older ones have ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class GlueRoom:
+    """Room for the runs of a night beside the streaming job, a scheduled verification and runs that are alive now."""
+
+    dpus: float
+    runs: int
+    source: str
+    """Where the quotas come from; a sentence for people."""
+
+
+def read_glue_room(services: Services, service_quotas: Any) -> GlueRoom:  # noqa: ANN401
+    """The account's quotas, at most those of the settings; the settings alone where the account's cannot be read.
+
+    ``service_quotas`` is a client of Service Quotas.
+    """
+    settings = services.settings
+    dpus, runs = settings.quota.dpus, settings.quota.job_runs
+    try:
+        account = [_quota(service_quotas, code) for code in (DPU_QUOTA, RUN_QUOTA)]
+    except (BotoCoreError, ClientError) as error:
+        logger.warning("quotas not read", error=str(error))
+        return _room(services, dpus, runs, f"quota.* of the settings; the account's could not be read: {error}")
+    source = f"the account ({account[0]:g} DPU, {account[1]:g} job runs) and quota.* of the settings, the smaller ones"
+    return _room(services, min(dpus, account[0]), min(runs, int(account[1])), source)
+
+
+def configured_room(settings: Settings) -> GlueRoom:
+    """What the quotas of the settings leave when nothing runs."""
+    return _beside_others(settings, settings.quota.dpus, settings.quota.job_runs, 0, "quota.* of the settings")
+
+
+def _room(services: Services, dpus: float, runs: int, source: str) -> GlueRoom:
+    try:
+        listed = services.glue.get_job_runs(JobName=services.resources.batch_job, MaxResults=MAX_LISTED_RUNS)
+        alive = sum(run["JobRunState"] in LIVE_STATES for run in listed["JobRuns"])
+    except (BotoCoreError, ClientError) as error:
+        logger.warning("runs not listed", error=str(error))
+        alive, source = 0, f"{source}; runs that are alive could not be counted: {error}"
+    if alive:
+        source = f"{source}; {alive} runs of the batch job are alive"
+    return _beside_others(services.settings, dpus, runs, alive, source)
+
+
+def _beside_others(settings: Settings, dpus: float, runs: int, alive: int, source: str) -> GlueRoom:
+    """At least one run: Glue refuses it until there is room, and the state machine tries again."""
+    others = alive + settings.max_verifications
+    left = dpus - settings.stream_dpus - others * settings.run_dpus
+    return GlueRoom(max(left, settings.run_dpus), max(runs - 1 - others, 1), source)
+
+
+def _quota(service_quotas: Any, code: str) -> float:  # noqa: ANN401
+    """The account's value, else AWS's default."""
+    asked = {"ServiceCode": "glue", "QuotaCode": code}
+    try:
+        answer = service_quotas.get_service_quota(**asked)
+    except service_quotas.exceptions.NoSuchResourceException:
+        answer = service_quotas.get_aws_default_service_quota(**asked)
+    value: float = answer["Quota"]["Value"]
+    return value

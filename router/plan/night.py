@@ -1,0 +1,81 @@
+"""A backlog becomes a night: the engine, the workers of a run, the runs side by side, what is in each of them. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lake.engines import Engine
+from router.estimate.choose import MARGIN, Room, Work, choose
+from router.estimate.offer import offers
+from router.plan.forecast import Forecast, forecast
+from router.plan.pack import PlannedRun, pack_evenly, pack_oldest_first
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from lake.ledger import ManifestRow
+    from lake.settings import Settings
+    from router.estimate.night import Night
+    from router.plan.glue_room import GlueRoom
+
+MEGABYTE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedNight:
+    """The runs of a night, all on one engine and of the same workers."""
+
+    runs: tuple[PlannedRun, ...]
+    night: Night
+    forecast: Forecast
+
+
+def plan_night(
+    rows: Sequence[ManifestRow],
+    settings: Settings,
+    speeds: Mapping[str, float],
+    glue: GlueRoom,
+    start: datetime,
+    deadline: datetime,
+) -> PlannedNight:
+    """The cheapest night that ends before ``deadline``; if none does, the fastest, with the oldest hours first.
+
+    Parameters
+    ----------
+    speeds
+        Measured input bytes per second and vCPU by dataset; ``price.mb_per_second_per_core`` replaces missing ones.
+    start, deadline
+        Aware.
+    """
+    assumed = settings.price.mb_per_second_per_core * MEGABYTE
+
+    def core_seconds(row: ManifestRow) -> float:
+        return row.bytes / speeds.get(row.partition.dataset, assumed)
+
+    batch = settings.batch
+    work = Work(sum(map(core_seconds, rows)), _min_runs(rows, settings), max(len(rows), 1))
+    rooms = {
+        Engine.GLUE: Room(glue.dpus, min(batch.max_runs, glue.runs)),
+        Engine.GLUE_FLEX: Room(glue.dpus, min(batch.max_runs, glue.runs)),
+        Engine.EMR_SERVERLESS: Room(settings.emr.max_vcpus, batch.max_runs),
+    }
+    offered = tuple(offers(settings))
+    choice = choose(work, offered, rooms, batch.workers, (deadline - start).total_seconds())
+    pack = pack_evenly if choice.fits else pack_oldest_first
+    runs = pack(rows, batch, choice.night.runs, core_seconds)
+    (offer,) = (offer for offer in offered if offer.engine == choice.night.engine)
+    each = [sum(map(core_seconds, run.manifests)) for run in runs]
+    return PlannedNight(tuple(runs), choice.night, forecast(each, choice, offer, start, deadline, MARGIN))
+
+
+def _min_runs(rows: Sequence[ManifestRow], settings: Settings) -> int:
+    batch = settings.batch
+    return max(
+        math.ceil(sum(row.bytes for row in rows) / batch.run_bytes),
+        math.ceil(sum(row.files for row in rows) / batch.run_files),
+        math.ceil(len(rows) / batch.run_manifests),
+        1,
+    )

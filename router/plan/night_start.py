@@ -1,0 +1,25 @@
+"""When the night begins for which a dry run plans. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from lake.time import next_local_time
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from lake.settings import Settings
+
+DAILY = re.compile(r"cron\((\d{1,2}) (\d{1,2}) \* \* \? \*\)")
+"""A schedule that starts once every day (EventBridge Scheduler, "Cron-based schedules")."""
+
+
+def next_night_start(settings: Settings, now: datetime) -> datetime:
+    """The next start of ``schedule.overnight`` after ``now`` (aware); ``now`` unless it is a time of every day."""
+    match = DAILY.fullmatch(settings.schedule.overnight)
+    if match is None:
+        return now
+    minute, hour = int(match[1]), int(match[2])
+    return next_local_time(f"{hour:02d}:{minute:02d}", settings.time_zone, now)

@@ -1,0 +1,90 @@
+"""plan: the account's quotas less the stream's reserve, a verification, and the runs that are alive."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+
+from router.plan.glue_room import DPU_QUOTA, RUN_QUOTA, configured_room, read_glue_room
+from tests.unit.router.planning import plan_overnight
+
+if TYPE_CHECKING:
+    from tests.unit.router.conftest import Deployment
+
+
+class Runs:
+    """The part of Glue that is asked."""
+
+    def __init__(self, *states: str) -> None:
+        self._states = states
+
+    def get_job_runs(self, **_: Any) -> dict[str, Any]:
+        return {"JobRuns": [{"JobRunState": state} for state in self._states]}
+
+
+def quotas(dpus: float, runs: float) -> Any:
+    """A client of Service Quotas that answers once for each quota; a negative number: only a default is known."""
+    client = boto3.client("service-quotas", region_name="eu-central-1")
+    stubber = Stubber(client)
+    for code, value in ((DPU_QUOTA, dpus), (RUN_QUOTA, runs)):
+        asked, answer = {"ServiceCode": "glue", "QuotaCode": code}, {"Quota": {"Value": abs(value)}}
+        if value < 0:
+            stubber.add_client_error("get_service_quota", "NoSuchResourceException", expected_params=asked)
+            stubber.add_response("get_aws_default_service_quota", answer, asked)
+        else:
+            stubber.add_response("get_service_quota", answer, asked)
+    stubber.activate()
+    return client
+
+
+def with_runs(deployment: Deployment, *states: str) -> Any:
+    from dataclasses import replace
+
+    glue: Any = Runs(*states)
+    return replace(deployment.services, glue=glue)
+
+
+def test_the_stream_keeps_its_reserve(deployment: Deployment) -> None:
+    # Given quotas.* of 500 DPU and 50 runs, and an account that has fewer; 10 workers for the stream and each run
+    services = with_runs(deployment)
+    room = read_glue_room(services, quotas(300, -20))
+    # Then
+    assert (room.dpus, room.runs) == (290, 19)
+    assert "300 DPU, 20 job runs" in room.source
+
+
+def test_an_account_with_more_than_the_settings_allow(deployment: Deployment) -> None:
+    room = read_glue_room(with_runs(deployment), quotas(5000, 1000))
+    assert (room.dpus, room.runs) == (490, 49)
+
+
+def test_runs_that_are_alive_take_their_part(deployment: Deployment) -> None:
+    services = with_runs(deployment, "RUNNING", "SUCCEEDED", "WAITING", "FAILED")
+    room = read_glue_room(services, quotas(500, 50))
+    assert (room.dpus, room.runs) == (470, 47)
+    assert "2 runs of the batch job are alive" in room.source
+
+
+def test_one_run_is_planned_in_a_full_account(deployment: Deployment) -> None:
+    room = read_glue_room(with_runs(deployment, *["RUNNING"] * 60), quotas(500, 50))
+    assert (room.dpus, room.runs) == (10, 1)
+
+
+@pytest.mark.parametrize("code", ["AccessDeniedException", "TooManyRequestsException"])
+def test_quotas_that_cannot_be_read_are_those_of_the_settings(deployment: Deployment, code: str) -> None:
+    client = boto3.client("service-quotas", region_name="eu-central-1")
+    stubber = Stubber(client)
+    stubber.add_client_error("get_service_quota", code)
+    stubber.activate()
+    room = read_glue_room(with_runs(deployment), client)
+    assert (room.dpus, room.runs) == (490, 49)
+    assert room.source.startswith("quota.* of the settings; the account's could not be read")
+
+
+def test_a_plan_says_which_quotas_it_has_used(deployment: Deployment) -> None:
+    answer = plan_overnight(deployment, dryRun=True)
+    assert answer["maxConcurrency"] == 1
+    assert configured_room(deployment.services.settings).source == "quota.* of the settings"

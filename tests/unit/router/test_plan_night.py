@@ -1,0 +1,113 @@
+"""plan: the engine, the number of runs and their order, and the forecast; pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from lake.engines import Engine
+from lake.ledger import ManifestRow, State
+from lake.manifest import Lane
+from lake.partition import Partition
+from lake.settings import parse_settings
+from router.plan.glue_room import configured_room
+from router.plan.night import PlannedNight, plan_night
+from router.plan.night_start import next_night_start
+from tests.unit.lake.world import PARTITION
+
+START = datetime(2026, 11, 20, 21, tzinfo=UTC)
+GB = 10**9
+
+
+def manifests(count: int, size: int, partition: Partition = PARTITION) -> list[ManifestRow]:
+    return [
+        ManifestRow(f"{partition.hour:02}-{number:05}", State.QUEUED, Lane.BATCH, partition, "", size, 15)
+        for number in range(count)
+    ]
+
+
+def planned(
+    rows: list[ManifestRow], hours: float = 8, speeds: dict[str, float] | None = None, **settings: Any
+) -> PlannedNight:
+    parsed = parse_settings({"stage": "t", **settings})
+    return plan_night(rows, parsed, speeds or {}, configured_room(parsed), START, START + timedelta(hours=hours))
+
+
+def test_the_largest_day_ends_within_eight_hours_on_a_default_account() -> None:
+    # Given 338,000 files of 4.5 GB, of which 15 are a manifest, and 500 DPU with the stream's reserve taken off
+    night = planned(manifests(22_533, 67 * GB))
+    # Then
+    assert night.forecast.fits
+    assert night.forecast.minutes < 480
+    assert night.night.concurrency * night.night.workers <= 490
+
+
+def test_it_ends_within_four_hours_with_twice_the_dpus() -> None:
+    night = planned(manifests(22_533, 67 * GB), 4.4, quota={"dpus": 1000, "job_runs": 200}, batch={"max_runs": 150})
+    assert night.forecast.minutes < 240
+
+
+def test_a_small_backlog_takes_one_run_and_not_all_that_the_quota_allows() -> None:
+    night = planned(manifests(30, GB))
+    assert (len(night.runs), night.night.concurrency) == (1, 1)
+
+
+def test_a_close_deadline_takes_more_runs_side_by_side() -> None:
+    rows = manifests(400, 10 * GB)
+    relaxed, close = planned(rows), planned(rows, 0.25)
+    assert len(relaxed.runs) < len(close.runs)
+    assert close.forecast.fits
+    assert close.forecast.dollars > relaxed.forecast.dollars
+
+
+def test_a_night_that_cannot_fit_says_how_late_it_is_and_does_the_oldest_hours_first() -> None:
+    rows = [row for hour in (9, 8) for row in manifests(11_000, 67 * GB, Partition("orders", "2026-11-20", hour))]
+    night = planned(rows, 2)
+    assert not night.forecast.fits
+    assert night.forecast.late_minutes == pytest.approx(night.forecast.minutes - 120, abs=0.2)
+    hours = [row.partition.hour for run in night.runs for row in run.manifests]
+    assert hours == sorted(hours)
+
+
+def test_the_cheapest_engine_that_ends_in_time_is_taken() -> None:
+    # Given: all engines, and spare capacity that is cheap and comes late
+    engines = {"engines": ["glue-flex", "glue", "emr-serverless"]}
+    price = {"dpu_hour_flex": 0.1, "dpu_hour": 0.3, "flex_wait_minutes": 60, "emr_vcpu_hour": 1.0}
+    rows = manifests(100, 10 * GB)
+    # When, Then
+    assert planned(rows, batch=engines, price=price).night.engine is Engine.GLUE_FLEX
+    in_a_hurry = planned(rows, 1, batch=engines, price=price)
+    assert in_a_hurry.night.engine is Engine.GLUE
+    options = in_a_hurry.forecast.options
+    assert {option.engine for option in options} == set(engines["engines"])
+    assert [option.dollars for option in options] == sorted(option.dollars for option in options)
+
+
+def test_a_measured_speed_replaces_the_assumed_one() -> None:
+    rows = manifests(100, 10 * GB)
+    assert planned(rows, speeds={"orders": 80e6}).forecast.dollars < 0.7 * planned(rows).forecast.dollars
+
+
+def test_the_forecast_of_one_run() -> None:
+    # Given: 9 workers of 4 vCPUs at 10 MB/s are 360 MB/s; an hour of work in one run
+    night = planned(
+        manifests(1, 3600 * 360_000_000), speeds={"orders": 10e6}, price={"flex_wait_minutes": 0}, quota={"dpus": 29}
+    )
+    # Then: 60 s of start, half of the ramp (15 s), the tail (35 s), half of the interval of .sync (150 s)
+    assert night.forecast.minutes == round((3600 + 60 + 15 + 35 + 150) / 60, 1)
+    assert night.forecast.dollars == round((3600 + 15 + 35) / 3600 * 10 * 0.29, 2)
+    assert night.forecast.deadline == "2026-11-21T05:00:00.000+00:00"
+
+
+def test_nothing_to_convert_takes_no_run() -> None:
+    night = planned([])
+    assert (night.runs, night.forecast.dollars, night.forecast.fits) == ((), 0, True)
+
+
+def test_a_dry_run_plans_for_the_next_start_of_the_schedule() -> None:
+    settings = parse_settings({"stage": "t", "time_zone": "Europe/Berlin"})
+    assert next_night_start(settings, START - timedelta(hours=9)) == START
+    weekdays = parse_settings({"stage": "t", "schedule": {"overnight": "cron(0 22 ? * MON-FRI *)"}})
+    assert next_night_start(weekdays, START) == START
