@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 INVOKE_TIMEOUT_SECONDS = 910
 """Longer than the maximum timeout of a Lambda function, 900 s."""
+DRY_RUN_PREFIX = "dry-run-"
+"""Of the names under which ``plan`` writes summaries that belong to no execution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,17 @@ class DeployedStack:
             The function failed; the message is the function's.
         """
         return self._invoke("stream_control", self.outputs.stream_control, {"action": action})
+
+    def dry_run_of_plan(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Invoke ``plan`` for a dry run: it changes nothing but the summary of that name.
+
+        Raises
+        ------
+        InvalidInputError
+            The function failed, or it refused the input; the message is the function's.
+        """
+        event = {**fields, "execution": f"{DRY_RUN_PREFIX}{secrets.token_hex(6)}", "dryRun": True}
+        return self._invoke("plan", self.outputs.plan, event)
 
     def promote(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Invoke ``promote``.

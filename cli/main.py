@@ -128,6 +128,24 @@ def reprocess(
 
 
 @app.command()
+def plan(
+    dataset: Annotated[str | None, typer.Option(help="Only the queued files of this dataset.")] = None,
+    first: Annotated[str | None, typer.Option("--from", help="UTC day or hour, such as 2026-11-21T08.")] = None,
+    last: Annotated[str | None, typer.Option("--to", help="UTC day or hour, inclusive.")] = None,
+    engine: Annotated[str | None, typer.Option(help="Only this one of batch.engines.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    stage: Stage = "dev",
+    local: Local = False,
+) -> None:
+    """Show what the next night would do with what is queued now, and its price: 0 in time, 1 too late."""
+    from cli.connect import connect_to_stage
+    from cli.plan import print_plan
+
+    options = {"dataset": dataset, "from": first, "to": last, "engine": engine}
+    raise typer.Exit(print_plan(connect_to_stage(stage, local), options, as_json=as_json))
+
+
+@app.command()
 def verify(
     dataset: Annotated[str, typer.Option(help="Dataset to prove.")],
     first: Annotated[str, typer.Option("--from", help="UTC day or hour, such as 2026-11-21T08.")],

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 LATE_ARRIVAL_SECONDS = 900
 """An S3 event that waits this long in the queue raises the alarm; usually it waits for the batching window (20 s)."""
 METRIC_PERIOD = Duration.minutes(5)
+PLAN_PERIOD = Duration.hours(1)
+"""The interval of the dry runs for the next night."""
 STALLED_PERIOD = Duration.hours(1)
 """Longer than the interval between two sweeps: what stays stalled is one alarm, not one for each sweep."""
 
@@ -106,6 +108,12 @@ class Alarms(Construct):
             self._own_metric("route", "FilesBeyondDatasetLimit"),
             1,
             "Files of new datasets are not converted, because keys have created max_datasets of them: see route's log.",
+        )
+        self._add_alarm(
+            "PlanDoesNotFit",
+            self._own_metric("plan", "PlanLateMinutes", "Maximum", period=PLAN_PERIOD),
+            1,
+            "The backlog will not be converted by schedule.deadline: run 'hybrid-router plan' to see by how much.",
         )
         for machine in machines.all:
             self._add_machine_alarms(machine)

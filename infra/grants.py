@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 ANY_KEY = "The keys are made at run time; every key under this prefix belongs to the system."
 ANY_INPUT = "Every key of the input bucket can be an arrival."
+ANY_QUOTA = "Reading a quota cannot be limited to one (Service Authorization Reference, Service Quotas)."
 ANY_TABLE = "A table is named after its dataset, which is unknown until its first file arrives."
 
 
@@ -136,6 +137,11 @@ class Grants:
         if self.emr is not None:
             reason = "A job run gets its id when it starts."
             allow(role, ("emr-serverless:GetJobRun",), [self.emr.job_runs_arn], reason)
+
+    def read_glue_room(self, role: iam.Role) -> None:
+        """Read the account's quotas of Glue, and list the runs of the batch job."""
+        allow(role, ("glue:GetJobRuns",), [self.jobs.batch_arn])
+        allow(role, ("servicequotas:GetServiceQuota", "servicequotas:GetAWSDefaultServiceQuota"), ["*"], ANY_QUOTA)
 
     def list_stream_runs(self, role: iam.Role) -> None:
         """List the runs of the streaming job."""

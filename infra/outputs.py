@@ -27,6 +27,8 @@ class StackOutputs:
     """Name of the EventBridge schedule."""
     stream_control: str
     """Name of the function that starts, watches and stops the streaming job."""
+    plan: str
+    """Name of the function that plans a night; the command line asks it for dry runs only."""
     promote: str
     """Name of the function that moves queued files to the stream lane."""
     reprocess: str

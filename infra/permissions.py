@@ -71,6 +71,7 @@ def _plan(grants: Grants, role: iam.Role) -> None:
     grants.read_control(role, layout.MANIFESTS)
     grants.write_control(role, layout.MANIFESTS, layout.PLANS)
     grants.watch_runs(role)
+    grants.read_glue_room(role)
 
 
 def _backfill(grants: Grants, role: iam.Role) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
@@ -22,13 +24,16 @@ if TYPE_CHECKING:
 
 CATALOG_RATE = "rate(15 minutes)"
 SWEEP_RATE = "rate(15 minutes)"
+PLAN_AHEAD_RATE = "rate(1 hour)"
+PLAN_AHEAD = MappingProxyType({"execution": "plan-ahead", "dryRun": True})
+"""A dry run for the next night: its metric raises the alarm before that night. Its summary replaces the last one."""
 MAX_START_RETRIES = 10
 MAX_START_AGE_SECONDS = 3600
 """A start goes to the dead-letter queue after the last retry, or when it is this old."""
 
 
 class Schedules(Construct):
-    """Starts the machines ``overnight``, ``stream_window``, ``verify``, and the functions ``catalog`` and ``sweep``."""
+    """Starts ``overnight``, ``stream_window``, ``verify``, and the functions ``catalog``, ``sweep`` and ``plan``."""
 
     def __init__(
         self,
@@ -59,6 +64,7 @@ class Schedules(Construct):
             self._start_machine("Verify", settings.verify.start, machines.verify)
         self._invoke_function("Catalog", CATALOG_RATE, functions["catalog"])
         self._invoke_function("Sweep", SWEEP_RATE, functions["sweep"])
+        self._invoke_function("PlanAhead", PLAN_AHEAD_RATE, functions["plan"], PLAN_AHEAD)
 
     def _start_machine(
         self, name: str, expression: str, machine: Machine, state: str = "ENABLED"
@@ -66,11 +72,20 @@ class Schedules(Construct):
         allow(self.role, ("states:StartExecution",), [machine.arn])
         return self._schedule(name, expression, machine.state_machine.state_machine_arn, state)
 
-    def _invoke_function(self, name: str, expression: str, function: RouterFunction) -> scheduler.CfnSchedule:
+    def _invoke_function(
+        self, name: str, expression: str, function: RouterFunction, event: Mapping[str, Any] = MappingProxyType({})
+    ) -> scheduler.CfnSchedule:
         allow(self.role, ("lambda:InvokeFunction",), [function.function.function_arn])
-        return self._schedule(name, expression, function.function.function_arn)
+        return self._schedule(name, expression, function.function.function_arn, event=event)
 
-    def _schedule(self, name: str, expression: str, target: str, state: str = "ENABLED") -> scheduler.CfnSchedule:
+    def _schedule(
+        self,
+        name: str,
+        expression: str,
+        target: str,
+        state: str = "ENABLED",
+        event: Mapping[str, Any] = MappingProxyType({}),
+    ) -> scheduler.CfnSchedule:
         schedule = scheduler.CfnSchedule(
             self,
             name,
@@ -81,7 +96,7 @@ class Schedules(Construct):
             target=scheduler.CfnSchedule.TargetProperty(
                 arn=target,
                 role_arn=self.role.role_arn,
-                input="{}",
+                input=json.dumps(dict(event)),
                 retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
                     maximum_retry_attempts=MAX_START_RETRIES, maximum_event_age_in_seconds=MAX_START_AGE_SECONDS
                 ),

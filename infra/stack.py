@@ -88,6 +88,7 @@ class HybridRouterStack(Stack):
             stream_window=machines.stream_window.state_machine.state_machine_arn,
             overnight_schedule=schedules.overnight.ref,
             stream_control=functions["stream_control"].function.function_name,
+            plan=functions["plan"].function.function_name,
             promote=functions["promote"].function.function_name,
             reprocess=functions["reprocess"].function.function_name,
             alarm_topic=topic.topic_arn,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from router.estimate.night import Night, night
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from lake.engines import Engine
     from router.estimate.offer import Offer
@@ -53,12 +53,19 @@ class Choice:
     """Whether it ends before the deadline, with the margin."""
     late_seconds: float
     """How much later than the deadline it ends; 0: it does not."""
-    others: tuple[Night, ...]
-    """The best way of each engine, the chosen one included, cheapest first."""
+    options: tuple[Night, ...]
+    """The best way of each engine, allowed or not, cheapest first; the chosen one is among them."""
 
 
-def choose(work: Work, offers: Iterable[Offer], rooms: Mapping[Engine, Room], workers: int, seconds: float) -> Choice:
-    """The way to do ``work`` within ``seconds`` from its start.
+def choose(
+    work: Work,
+    offers: Iterable[Offer],
+    rooms: Mapping[Engine, Room],
+    allowed: Collection[Engine],
+    workers: int,
+    seconds: float,
+) -> Choice:
+    """The way to do ``work`` within ``seconds`` from its start, on an ``allowed`` engine.
 
     Parameters
     ----------
@@ -68,21 +75,20 @@ def choose(work: Work, offers: Iterable[Offer], rooms: Mapping[Engine, Room], wo
     Raises
     ------
     ValueError
-        No engine has room for a single run.
+        No allowed engine has room for a single run.
     """
-    by_engine = {
-        offer.engine: found for offer in offers if (found := list(_nights(work, offer, rooms[offer.engine], workers)))
-    }
-    if not by_engine:
-        raise ValueError(f"no engine has room for one run of {workers} workers")
-    allowed = seconds * (1 - MARGIN)
-    best = [_best(nights, allowed) for nights in by_engine.values()]
-    chosen = _best(best, allowed)
+    limit = seconds * (1 - MARGIN)
+    ways = [list(_nights(work, offer, rooms[offer.engine], workers)) for offer in offers]
+    options = [_best(nights, limit) for nights in ways if nights]
+    candidates = [option for option in options if option.engine in allowed]
+    if not candidates:
+        raise ValueError(f"no engine of {', '.join(allowed)} has room for one run of {workers} workers")
+    chosen = _best(candidates, limit)
     return Choice(
         chosen,
-        chosen.seconds <= allowed,
+        chosen.seconds <= limit,
         max(0.0, chosen.seconds - seconds),
-        tuple(sorted(best, key=lambda item: (item.dollars, item.seconds))),
+        tuple(sorted(options, key=lambda item: (item.dollars, item.seconds))),
     )
 
 

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lake.engines import Engine
-from lake.settings.workers import DPUS, MEMORY_GIB, WORKERS
+from lake.settings.workers import DPUS, EMR_WORKERS, FLEX_WORKERS, MEMORY_GIB, WORKERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lake.settings import Settings
 
+TYPES = {Engine.GLUE_FLEX: FLEX_WORKERS, Engine.GLUE: tuple(WORKERS), Engine.EMR_SERVERLESS: EMR_WORKERS}
+"""Worker types of each engine."""
 GLUE_START_SECONDS = 60.0
 """Assumed: from StartJobRun until the first task runs; not billed."""
 EMR_START_SECONDS = 90.0
@@ -51,10 +53,11 @@ class Offer:
 
 
 def offers(settings: Settings) -> Iterator[Offer]:
-    """What the engines of ``batch.engines`` offer, in their order."""
+    """What each engine offers that has workers of the type ``batch.worker_type``, allowed by the settings or not."""
     worker, price = settings.batch.worker_type, settings.price
-    for name in settings.batch.engines:
-        engine = Engine(name)
+    for engine in Engine:
+        if worker not in TYPES[engine]:
+            continue
         if engine is Engine.EMR_SERVERLESS:
             dollars = WORKERS[worker] * price.emr_vcpu_hour + MEMORY_GIB[worker] * price.emr_gb_hour
             units, start, wait, factor = float(WORKERS[worker]), EMR_START_SECONDS, 0.0, price.emr_speed_factor

@@ -53,7 +53,7 @@ class Forecast:
     late_minutes: float
     """How much later than the deadline it ends; 0: it does not."""
     options: tuple[Option, ...]
-    """The best way of each allowed engine, cheapest first."""
+    """The best way of each engine, allowed or not, cheapest first."""
 
 
 def forecast(
@@ -83,7 +83,7 @@ def forecast(
         deadline=iso_utc(deadline),
         fits=seconds <= allowed * (1 - margin),
         late_minutes=round(max(0.0, seconds - allowed) / 60, 1),
-        options=tuple(map(_option, choice.others)),
+        options=tuple(map(_option, choice.options)),
     )
 
 

@@ -19,7 +19,7 @@ from router.plan.allowed_engines import allowed_engines
 from router.plan.backlog import backlog
 from router.plan.glue_room import configured_room, read_glue_room
 from router.plan.merge import merge
-from router.plan.night import PlannedNight, plan_night
+from router.plan.night import MEGABYTE, PlannedNight, plan_night
 from router.plan.night_start import next_night_start
 from router.selection import Selection, check_fields, parse_flag, parse_selection
 from router.services import PARALLEL_REQUESTS, Services, container_services
@@ -31,9 +31,12 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
     from lake.ledger import ManifestRow
+    from lake.settings import Settings
     from router.plan.glue_room import GlueRoom
 
 FIELDS = ("dataset", "from", "to", "dryRun", "engine")
+MAX_DATASETS = 200
+"""Datasets that a dry run names: a state machine passes its answer on, and a state has at most 256 KiB."""
 
 
 @with_product_errors
@@ -72,15 +75,17 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
     rows = backlog(services, selection, release=not dry_run)
     if not dry_run:
         rows = merge(services, rows)
-    planned = _plan_night(services, rows, engines, room, dry_run)
+    speeds = services.ledger.datasets.speeds()
+    planned = _plan_night(services, rows, speeds, engines, room, dry_run)
     result = _result(services, execution, planned)
+    told = {"quotas": room.source, "engines": engines, "datasets": _by_dataset(rows, speeds, services.settings)}
     if not dry_run:
         _write_runs(services, execution, planned)
-    _write_summary(services, execution, selection, dry_run, planned, {**result, "quotas": room.source})
+    _write_summary(services, execution, selection, dry_run, planned, {**result, **told})
     count(Metric.PLAN_LATE_MINUTES, planned.forecast.late_minutes)
     counts = {"runs": len(planned.runs), "manifests": len(rows), "bytes": result["bytes"]}
     logger.info("planned", execution=execution, dry_run=dry_run, late=planned.forecast.late_minutes, **counts)
-    return result
+    return {**result, **told} if dry_run else result
 
 
 @cache
@@ -91,13 +96,18 @@ def _service_quotas() -> Any:  # noqa: ANN401
 
 
 def _plan_night(
-    services: Services, rows: Sequence[ManifestRow], engines: tuple[str, ...], room: GlueRoom, dry_run: bool
+    services: Services,
+    rows: Sequence[ManifestRow],
+    speeds: Mapping[str, float],
+    engines: tuple[str, ...],
+    room: GlueRoom,
+    dry_run: bool,
 ) -> PlannedNight:
     settings, now = services.settings, services.clock()
     settings = replace(settings, batch=replace(settings.batch, engines=engines))
     start = next_night_start(settings, now) if dry_run else now
     deadline = next_local_time(settings.schedule.deadline, settings.time_zone, start)
-    return plan_night(rows, settings, services.ledger.datasets.speeds(), room, start, deadline)
+    return plan_night(rows, settings, speeds, room, start, deadline)
 
 
 def _result(services: Services, execution: str, planned: PlannedNight) -> dict[str, Any]:
@@ -115,6 +125,19 @@ def _result(services: Services, execution: str, planned: PlannedNight) -> dict[s
         "summary": f"s3://{bucket}/{plan_summary_key(execution)}",
         "forecast": asdict(planned.forecast),
     }
+
+
+def _by_dataset(rows: Sequence[ManifestRow], speeds: Mapping[str, float], settings: Settings) -> list[dict[str, Any]]:
+    """The backlog of each dataset, the largest first; at most ``MAX_DATASETS``."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        name = row.partition.dataset
+        speed = speeds.get(name, settings.price.mb_per_second_per_core * MEGABYTE) / MEGABYTE
+        facts = {"dataset": name, "files": 0, "bytes": 0, "mbPerSecondPerCore": speed, "measured": name in speeds}
+        entry = found.setdefault(name, facts)
+        entry["files"] += row.files
+        entry["bytes"] += row.bytes
+    return sorted(found.values(), key=lambda entry: -entry["bytes"])[:MAX_DATASETS]
 
 
 def _write_runs(services: Services, execution: str, planned: PlannedNight) -> None:

@@ -63,7 +63,8 @@ def plan_night(
         Engine.EMR_SERVERLESS: Room(settings.emr.max_vcpus, batch.max_runs),
     }
     offered = tuple(offers(settings))
-    choice = choose(work, offered, rooms, batch.workers, (deadline - start).total_seconds())
+    allowed = [Engine(name) for name in batch.engines]
+    choice = choose(work, offered, rooms, allowed, batch.workers, (deadline - start).total_seconds())
     pack = pack_evenly if choice.fits else pack_oldest_first
     runs = pack(rows, batch, choice.night.runs, core_seconds)
     (offer,) = (offer for offer in offered if offer.engine == choice.night.engine)

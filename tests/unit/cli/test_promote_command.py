@@ -19,6 +19,7 @@ NAMES = (
     "stream_window",
     "overnight_schedule",
     "stream_control",
+    "plan",
     "promote",
     "reprocess",
     "alarm_topic",

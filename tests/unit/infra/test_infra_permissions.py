@@ -69,7 +69,7 @@ def test_all_resources_are_allowed_only_for_actions_without_resources(assembly: 
         if statement["Effect"] == "Allow" and "*" in listed(statement.get("Resource", []))
         for action in listed(statement["Action"])
     }
-    assert {action.split(":")[0] for action in actions} == {"logs", "xray"}
+    assert {action.split(":")[0] for action in actions} == {"logs", "servicequotas", "xray"}
     assert not actions & {"logs:PutLogEvents", "logs:CreateLogGroup"}
 
 

@@ -82,6 +82,7 @@ def test_the_cheapest_engine_that_ends_in_time_is_taken() -> None:
     assert in_a_hurry.night.engine is Engine.GLUE
     options = in_a_hurry.forecast.options
     assert {option.engine for option in options} == set(engines["engines"])
+    assert planned(rows, 1, price=price).night.engine is Engine.GLUE_FLEX
     assert [option.dollars for option in options] == sorted(option.dollars for option in options)
 
 

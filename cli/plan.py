@@ -1,0 +1,113 @@
+"""``hybrid-router plan``: what the next night would do, before it begins."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from lake.printable import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cli.deployed_stack import DeployedStack
+
+FITS, LATE = 0, 1
+UNITS = ((10**15, "PB"), (10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
+
+
+def print_plan(stack: DeployedStack, options: Mapping[str, Any], *, as_json: bool) -> int:
+    """Plan the present backlog for the next night and print it; nothing is changed.
+
+    ``options`` are the fields of the function's input, None for each option that was not given. Returns the exit code:
+    1 when the night ends after its deadline.
+
+    Raises
+    ------
+    InvalidInputError
+        The function refused the options, or failed.
+    """
+    answer = stack.dry_run_of_plan({name: value for name, value in options.items() if value is not None})
+    if as_json:
+        typer.echo(json.dumps(answer, indent=2))
+    else:
+        _print(answer)
+    return LATE if answer["forecast"]["late_minutes"] else FITS
+
+
+def _print(answer: Mapping[str, Any]) -> None:
+    console = Console(highlight=False)
+    forecast = answer["forecast"]
+    typer.echo(
+        f"backlog: {answer['files']:,} files, {format_bytes(answer['bytes'])}, {answer['manifests']:,} manifests; "
+        f"quotas: {printable(answer['quotas'])}"
+    )
+    if answer["datasets"]:
+        console.print(_datasets(answer["datasets"]))
+    if not answer["runs"]:
+        typer.echo("nothing to convert")
+        return
+    typer.echo(
+        f"{answer['runs']:,} runs of {answer['workers']} workers on {answer['engine']}, "
+        f"{answer['maxConcurrency']} side by side: {_minute(forecast['start'])} to {_minute(forecast['end'])} UTC, ${forecast['dollars']:,.2f}"
+    )
+    deadline = f"the deadline is {_minute(forecast['deadline'])} UTC"
+    if forecast["late_minutes"]:
+        typer.echo(f"TOO LATE by {forecast['late_minutes']:,.0f} minutes: {deadline}; the oldest hours come first")
+    else:
+        typer.echo(deadline if forecast["fits"] else f"{deadline}: with less than a tenth of the time to spare")
+    console.print(_options(answer))
+
+
+def _datasets(rows: list[Mapping[str, Any]]) -> Table:
+    table = Table(title="Backlog by dataset", title_justify="left", header_style="bold")
+    table.add_column("dataset")
+    for name in ("files", "size", "MB/s per vCPU", "speed is"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        speed = f"{row['mbPerSecondPerCore']:,.1f}"
+        table.add_row(
+            row["dataset"],
+            f"{row['files']:,}",
+            format_bytes(row["bytes"]),
+            speed,
+            "measured" if row["measured"] else "assumed",
+        )
+    return table
+
+
+def _options(answer: Mapping[str, Any]) -> Table:
+    table = Table(title="The best way on each engine", title_justify="left", header_style="bold")
+    table.add_column("engine")
+    for name in ("workers", "side by side", "runs", "minutes", "dollars"):
+        table.add_column(name, justify="right")
+    table.add_column("")
+    for option in answer["forecast"]["options"]:
+        chosen = option["engine"] == answer["engine"]
+        allowed = option["engine"] in answer["engines"]
+        table.add_row(
+            option["engine"],
+            f"{option['workers']:,}",
+            f"{option['concurrency']:,}",
+            f"{option['runs']:,}",
+            f"{option['minutes']:,.0f}",
+            f"{option['dollars']:,.2f}",
+            "planned" if chosen else "" if allowed else "not allowed",
+        )
+    return table
+
+
+def format_bytes(size: int) -> str:
+    """A size for people, in decimal units with three digits."""
+    for factor, unit in UNITS:
+        if size >= factor:
+            return f"{size / factor:.3g} {unit}"
+    return f"{size} B"
+
+
+def _minute(instant: str) -> str:
+    return instant[:16].replace("T", " ")

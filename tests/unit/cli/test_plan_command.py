@@ -1,0 +1,96 @@
+"""`hybrid-router plan`: its request, its output, and its exit code."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from cli.plan import format_bytes, print_plan
+from lake.errors import InvalidInputError
+from tests.unit.cli.test_promote_command import FakeLambda, stack_with
+
+OPTION = {"worker_type": "G.1X", "workers": 10, "concurrency": 4, "runs": 4, "minutes": 61.0, "dollars": 12.5}
+
+
+def answer(late: float = 0, fits: bool = True, runs: int = 4) -> dict[str, Any]:
+    forecast = {
+        "minutes": 61.0,
+        "dollars": 12.5,
+        "start": "2026-11-20T22:00:00.000+00:00",
+        "end": "2026-11-20T23:01:00.000+00:00",
+        "deadline": "2026-11-21T06:00:00.000+00:00",
+        "fits": fits,
+        "late_minutes": late,
+        "options": [{**OPTION, "engine": "glue-flex"}, {**OPTION, "engine": "glue", "dollars": 13.5}],
+    }
+    dataset = {"dataset": "orders", "files": 10, "bytes": 4_500_000_000, "mbPerSecondPerCore": 40.0, "measured": False}
+    return {
+        "engine": "glue-flex",
+        "engines": ["glue-flex"],
+        "workers": 10,
+        "runs": runs,
+        "manifests": 2,
+        "files": 10,
+        "bytes": 4_500_000_000,
+        "maxConcurrency": 4,
+        "quotas": "quota.* of the settings",
+        "datasets": [dataset],
+        "forecast": forecast,
+    }
+
+
+def printed(capsys: pytest.CaptureFixture[str], body: dict[str, Any]) -> tuple[int, str]:
+    code = print_plan(stack_with(FakeLambda(body)), {"dataset": None}, as_json=False)
+    return code, capsys.readouterr().out
+
+
+def test_a_plan_that_fits(capsys: pytest.CaptureFixture[str]) -> None:
+    code, text = printed(capsys, answer())
+    assert code == 0
+    assert "backlog: 10 files, 4.5 GB, 2 manifests; quotas: quota.* of the settings" in text
+    assert "4 runs of 10 workers on glue-flex, 4 side by side: 2026-11-20 22:00 to 2026-11-20 23:01 UTC, $12.50" in text
+    assert "the deadline is 2026-11-21 06:00 UTC\n" in text
+    assert [word for word in ("assumed", "planned", "not allowed") if word not in text] == []
+
+
+def test_a_plan_that_is_late_ends_with_1(capsys: pytest.CaptureFixture[str]) -> None:
+    code, text = printed(capsys, answer(late=95.4, fits=False))
+    assert code == 1
+    assert "TOO LATE by 95 minutes: the deadline is 2026-11-21 06:00 UTC; the oldest hours come first" in text
+
+
+def test_a_plan_with_little_time_to_spare(capsys: pytest.CaptureFixture[str]) -> None:
+    code, text = printed(capsys, answer(fits=False))
+    assert (code, "with less than a tenth of the time to spare" in text) == (0, True)
+
+
+def test_an_empty_backlog(capsys: pytest.CaptureFixture[str]) -> None:
+    code, text = printed(capsys, {**answer(runs=0), "datasets": []})
+    assert (code, text.endswith("nothing to convert\n")) == (0, True)
+
+
+def test_json_is_the_answer_and_the_request_is_a_dry_run(capsys: pytest.CaptureFixture[str]) -> None:
+    functions = FakeLambda(answer())
+    assert print_plan(stack_with(functions), {"dataset": "orders", "engine": None}, as_json=True) == 0
+    assert json.loads(capsys.readouterr().out) == answer()
+    ((name, event),) = functions.requests
+    assert (name, event["dataset"], event["dryRun"]) == ("plan", "orders", True)
+    assert event["execution"].startswith("dry-run-")
+    assert "engine" not in event
+
+
+def test_a_refusal_of_the_function_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    functions = FakeLambda(
+        {"errorType": "InvalidInputError", "errorMessage": "engine = 'x' is not allowed"}, error=True
+    )
+    with pytest.raises(InvalidInputError, match="engine = 'x' is not allowed"):
+        print_plan(stack_with(functions), {"engine": "x"}, as_json=False)
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(0, "0 B"), (999, "999 B"), (4_500_000_000, "4.5 GB"), (1_521_000_000_000_000, "1.52 PB")]
+)
+def test_sizes_have_a_readable_unit(size: int, text: str) -> None:
+    assert format_bytes(size) == text
