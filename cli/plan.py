@@ -51,10 +51,9 @@ def _print(answer: Mapping[str, Any]) -> None:
     if not answer["runs"]:
         typer.echo("nothing to convert")
         return
-    typer.echo(
-        f"{answer['runs']:,} runs of {answer['workers']} workers on {answer['engine']}, "
-        f"{answer['maxConcurrency']} side by side: {_minute(forecast['start'])} to {_minute(forecast['end'])} UTC, ${forecast['dollars']:,.2f}"
-    )
+    runs = f"{answer['runs']:,} runs of {answer['workers']} workers on {answer['engine']}"
+    times = f"{_minute(forecast['start'])} to {_minute(forecast['end'])} UTC"
+    typer.echo(f"{runs}, {answer['maxConcurrency']} side by side: {times}, ${forecast['dollars']:,.2f}")
     deadline = f"the deadline is {_minute(forecast['deadline'])} UTC"
     if forecast["late_minutes"]:
         typer.echo(f"TOO LATE by {forecast['late_minutes']:,.0f} minutes: {deadline}; the oldest hours come first")
