@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import boto3
 import botocore.session
@@ -61,7 +61,7 @@ def new_session() -> boto3.Session:
     return boto3.Session(botocore_session=core)
 
 
-def parse_time(value: object) -> datetime:
+def parse_time(value: Any) -> datetime:
     """The time of an answer of AWS, aware; the format of S3's listings is read without botocore's parser."""
     if isinstance(value, str) and LISTED_TIME.fullmatch(value):
         return datetime.fromisoformat(value)

@@ -95,7 +95,8 @@ def measure_settle(services: Services, execution: str) -> SettleMeasurement:
 def night_services(night: Night, requests: Counter[str]) -> Services:
     """The services of a deployment that has this night behind it; counts the requests by operation."""
     stand_in = _StandIn(night, requests)
-    session, place = new_session(), {"region_name": "eu-central-1", "config": CLIENT_CONFIG}
+    session: Any = new_session()
+    place = {"region_name": "eu-central-1", "config": CLIENT_CONFIG}
     keys = {"aws_access_key_id": "stand-in", "aws_secret_access_key": "stand-in"}
     s3, glue = (session.client(name, **place, **keys) for name in ("s3", "glue"))
     dynamodb = session.resource("dynamodb", **place, **keys).meta.client
@@ -125,7 +126,7 @@ class _StandIn:
             "ListObjectsV2": self._page,
         }.get(operation, lambda _: b"")(request)
         # DynamoDB's clients compare this checksum.
-        headers = {"x-amz-crc32": str(crc32(body))}
+        headers: Any = {"x-amz-crc32": str(crc32(body))}
         return AWSResponse(request.url, 200, headers, _Raw(body))
 
     def _plan(self, request: Any) -> bytes:

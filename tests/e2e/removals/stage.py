@@ -17,6 +17,7 @@ from lake.partition import Partition
 from lake.time import iso_utc
 from tests.e2e.removed_permission import logs, role_name, sentences, without
 from tests.e2e.waiting import wait_for
+from tests.unit.lake.transitions import TOTALS
 from tests.unit.lake.uploads import upload
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ class Stage:
         """The manifest is PUBLISHING an object whose upload was changed, or nothing of a file that was unreadable."""
         deployment, claim = self.scenario.deployment, self.claimed(row)
         objects = () if unreadable else (self._changed_upload(claim),)
-        sources = ()
+        sources: tuple[SourceCount, ...] = ()
         if unreadable:
             sources = (SourceCount(unreadable.uri, unreadable.version, 9, 0, 0, 0, {}, None, "it was gone"),)
         document = CommitDocument(
@@ -147,7 +148,7 @@ class Stage:
     def done_without(self, file: ObjectVersion, manifest: str) -> ManifestRow:
         """The manifest is DONE and has not read the file."""
         row = self.publishing(self.row(manifest), file)
-        assert self.scenario.deployment.ledger.manifests.finish(row, datetime.now(UTC))
+        assert self.scenario.deployment.ledger.manifests.finish(row, TOTALS, datetime.now(UTC))
         return self.row(manifest)
 
     def age(self, row: ManifestRow) -> None:

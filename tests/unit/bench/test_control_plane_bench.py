@@ -102,7 +102,12 @@ def test_a_transaction_is_refused_as_a_whole_and_a_row_leaves_the_index(table: T
 def endpoint() -> Iterator[str]:
     """The small night behind HTTP, in a thread."""
     loop, ports, has_port = asyncio.new_event_loop(), list[int](), threading.Event()
-    task = loop.create_task(serve(SMALL, lambda port: (ports.append(port), has_port.set())))
+
+    def take_port(port: int) -> None:
+        ports.append(port)
+        has_port.set()
+
+    task = loop.create_task(serve(SMALL, take_port))
     thread = threading.Thread(target=lambda: loop.run_until_complete(asyncio.gather(task, return_exceptions=True)))
     thread.start()
     has_port.wait()

@@ -10,7 +10,7 @@ from lake.ledger import ManifestRow, Published, State
 from lake.ledger.supersede import successor_row
 from lake.manifest import Lane
 from lake.time import epoch_milliseconds, iso_utc
-from tests.unit.lake.transitions import DOCUMENT, row_in_state
+from tests.unit.lake.transitions import DOCUMENT, TOTALS, row_in_state
 from tests.unit.lake.world import LEASE, World
 
 
@@ -33,7 +33,7 @@ def test_a_claim(world: World) -> None:
     world.wait(timedelta(minutes=1))
     claim = world.ledger.manifests.claim(row, "jr_1", world.now, LEASE)
     assert claim is not None
-    changes = {"attempt": 1, "owner": "jr_1", "lease_until": epoch_milliseconds(world.now + LEASE)}
+    changes: dict[str, Any] = {"attempt": 1, "owner": "jr_1", "lease_until": epoch_milliseconds(world.now + LEASE)}
     assert_row(world, replace(row, state=State.RUNNING, changed_at=iso_utc(world.now), **changes))
     assert claim.row == world.row(row.id)
 
@@ -52,7 +52,7 @@ def test_a_release(world: World, counted: bool, exclusions: str | None) -> None:
     world.wait(timedelta(minutes=1))
     assert world.ledger.manifests.release(row, "because", world.now, exclusions, counted=counted)
     base = 0 if counted else 1
-    changes = {"reason": "because", "lease_until": 0, "base_attempt": base, "exclusions": exclusions}
+    changes: dict[str, Any] = {"reason": "because", "lease_until": 0, "base_attempt": base, "exclusions": exclusions}
     assert_row(world, replace(row, state=State.QUEUED, changed_at=iso_utc(world.now), **changes))
 
 
@@ -66,9 +66,9 @@ def test_a_commit(world: World) -> None:
 def test_a_publish(world: World) -> None:
     row = row_in_state(world, "PUBLISHING")
     world.wait(timedelta(minutes=1))
-    assert world.ledger.manifests.finish(row, world.now)
+    assert world.ledger.manifests.finish(row, TOTALS, world.now)
     now = iso_utc(world.now)
-    published = Published(1, DOCUMENT)
+    published = Published(1, DOCUMENT, TOTALS)
     assert_row(world, replace(row, state=State.DONE, published=published, changed_at=now, finished_at=now))
 
 
@@ -100,7 +100,7 @@ def test_a_supersede(world: World, state: str) -> None:
     world.wait(timedelta(minutes=1))
     assert world.ledger.manifests.supersede([row], successors, "because", world.now)
     ids = tuple(successor.id for successor in successors)
-    changes = {"superseded_by": ids, "reason": "because", "changed_at": iso_utc(world.now)}
+    changes: dict[str, Any] = {"superseded_by": ids, "reason": "because", "changed_at": iso_utc(world.now)}
     assert_row(world, replace(row, state=State.SUPERSEDED, **changes))
     for successor in successors:
         assert_row(world, successor_row([row], successor))

@@ -10,13 +10,12 @@ import pytest
 from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
-from lake.engines import Engine
 from lake.errors import InvalidInputError
 from lake.job_runs import emr_run_id
 from lake.ledger import State
 from lake.settings import BatchSettings, Settings
+from router.estimate.offer import offers
 from router.job_runs import release_unheld
-from router.plan.forecast import run_dollars_per_hour
 from tests.unit.lake.world import LEASE
 from tests.unit.router.planning import document, plan_overnight
 
@@ -36,13 +35,13 @@ def allow(deployment: Deployment, *engines: str) -> None:
 
 
 @pytest.fixture
-def emr() -> Iterator[Stubber]:
+def emr() -> Iterator[Any]:
     """A real client whose answers are given; it refuses parameters that the service does not have."""
     with Stubber(boto3.client("emr-serverless", region_name="eu-central-1")) as stubber:
         yield stubber
 
 
-def set_state(emr: Stubber, state: str) -> None:
+def set_state(emr: Any, state: str) -> None:
     request = {"applicationId": APPLICATION, "jobRunId": JOB_RUN}
     role = "arn:aws:iam::111122223333:role/emr"
     arn = f"arn:aws:emr-serverless:eu-central-1:111122223333:/applications/{APPLICATION}/jobruns/{JOB_RUN}"
@@ -56,8 +55,9 @@ def set_state(emr: Stubber, state: str) -> None:
     ("allowed", "fields", "engine"),
     [
         (("glue-flex",), {}, "glue-flex"),
-        (("emr-serverless", "glue"), {}, "emr-serverless"),
-        (("emr-serverless", "glue"), {"engine": None}, "emr-serverless"),
+        (("emr-serverless", "glue"), {}, "glue"),
+        (("emr-serverless", "glue"), {"engine": None}, "glue"),
+        (("emr-serverless", "glue"), {"engine": "emr-serverless"}, "emr-serverless"),
         (("emr-serverless", "glue"), {"engine": "glue"}, "glue"),
     ],
 )
@@ -84,16 +84,16 @@ def test_an_engine_that_the_settings_do_not_allow_is_refused(deployment: Deploym
     assert deployment.keys("control", "plans/") == []
 
 
-@pytest.mark.parametrize(("engine", "dollars"), [("glue-flex", 5.8), ("glue", 8.8), ("emr-serverless", 6.059)])
-def test_each_engine_has_its_price(engine: str, dollars: float) -> None:
-    # Given 10 workers with 8 vCPUs and 32 GB, which are 2 DPUs
-    settings = Settings(stage="t", batch=BatchSettings(worker_type="G.2X", engines=(engine,)))
-    # Then $0.29 or $0.44 per DPU; 80 vCPUs x $0.052624 + 320 GB x $0.0057785
-    assert run_dollars_per_hour(settings, Engine(engine)) == pytest.approx(dollars, abs=1e-4)
+def test_each_engine_has_its_price() -> None:
+    # Given workers with 8 vCPUs and 32 GB, which are 2 DPUs
+    settings = Settings(stage="t", batch=BatchSettings(worker_type="G.2X"))
+    # Then $0.29 or $0.44 per DPU; 8 vCPUs x $0.052624 + 32 GB x $0.0057785
+    prices = {offer.engine.value: round(offer.dollars_per_hour, 4) for offer in offers(settings)}
+    assert prices == {"glue-flex": 0.58, "glue": 0.88, "emr-serverless": 0.6059}
 
 
 @pytest.mark.parametrize("state", ["SUBMITTED", "PENDING", "SCHEDULED", "QUEUED", "RUNNING", "CANCELLING"])
-def test_a_live_run_on_emr_serverless_keeps_its_manifests(deployment: Deployment, emr: Stubber, state: str) -> None:
+def test_a_live_run_on_emr_serverless_keeps_its_manifests(deployment: Deployment, emr: Any, state: str) -> None:
     deployment.services = replace(deployment.services, emr=emr.client)
     row = deployment.claimed(deployment.queued("a.json"), HOLDER).row
     set_state(emr, state)
@@ -102,9 +102,7 @@ def test_a_live_run_on_emr_serverless_keeps_its_manifests(deployment: Deployment
 
 
 @pytest.mark.parametrize("state", ["SUCCESS", "FAILED", "CANCELLED"])
-def test_manifests_of_an_ended_run_on_emr_serverless_are_released(
-    deployment: Deployment, emr: Stubber, state: str
-) -> None:
+def test_manifests_of_an_ended_run_on_emr_serverless_are_released(deployment: Deployment, emr: Any, state: str) -> None:
     # Given: two manifests of one run, which is asked for once
     deployment.services = replace(deployment.services, emr=emr.client)
     rows = [deployment.claimed(deployment.queued(name), HOLDER).row for name in ("a.json", "b.json")]
@@ -117,14 +115,14 @@ def test_manifests_of_an_ended_run_on_emr_serverless_are_released(
     emr.assert_no_pending_responses()
 
 
-def test_a_run_that_emr_serverless_does_not_know_keeps_its_lease(deployment: Deployment, emr: Stubber) -> None:
+def test_a_run_that_emr_serverless_does_not_know_keeps_its_lease(deployment: Deployment, emr: Any) -> None:
     deployment.services = replace(deployment.services, emr=emr.client)
     row = deployment.claimed(deployment.queued("a.json"), HOLDER).row
     emr.add_client_error("get_job_run", "ResourceNotFoundException", http_status_code=404)
     assert release_unheld(deployment.services, [deployment.row(row.id)]) == []
 
 
-def test_an_error_of_emr_serverless_is_not_taken_for_an_answer(deployment: Deployment, emr: Stubber) -> None:
+def test_an_error_of_emr_serverless_is_not_taken_for_an_answer(deployment: Deployment, emr: Any) -> None:
     deployment.services = replace(deployment.services, emr=emr.client)
     row = deployment.claimed(deployment.queued("a.json"), HOLDER).row
     emr.add_client_error("get_job_run", "InternalServerException", http_status_code=500)

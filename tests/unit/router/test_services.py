@@ -4,6 +4,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from botocore.utils import parse_timestamp
@@ -43,7 +44,7 @@ def test_settings_are_parsed_once_per_container(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     "value", ["2026-11-20T09:30:00.000Z", "2026-11-20T09:30:00Z", "Fri, 20 Nov 2026 09:30:00 GMT", 1795167000]
 )
-def test_times_of_every_format_are_read_and_those_of_listings_without_botocores_parser(value: object) -> None:
+def test_times_of_every_format_are_read_and_those_of_listings_without_botocores_parser(value: Any) -> None:
     assert parse_time(value) == parse_timestamp(value) == datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 
 
