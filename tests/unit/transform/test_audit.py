@@ -87,6 +87,8 @@ def test_an_excluded_file_counts_nothing_and_has_its_reason() -> None:
             NOT_TILED,
         ),
         ((replace(GOOD[0], splits=(), objects=()), GOOD[1]), NOT_TILED),
+        # No part of a file.
+        ((GOOD[0], replace(GOOD[1], splits=GOOD[1].splits[:1], objects=(pending("k1", 4),))), NOT_TILED),
         ((replace(GOOD[0], splits=GOOD[0].splits * 2, objects=(pending("k0", 6),)), GOOD[1]), NOT_TILED),
         ((replace(GOOD[0], objects=(pending("k0", 2),)), GOOD[1]), "footers count 2"),
         ((replace(GOOD[0], splits=(counted(LEFT, 3, lines=6),)), GOOD[1]), "neither row nor reject nor blank"),
