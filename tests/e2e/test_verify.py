@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from cli.connect import LOCAL_STATE
 from cli.main import app
@@ -23,8 +23,6 @@ from tests.e2e.test_both_lanes import lines_of
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-    from click.testing import Result
 
     from lake.ledger import ManifestRow
     from tests.e2e.scenario import Scenario
