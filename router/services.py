@@ -61,7 +61,7 @@ def new_session() -> boto3.Session:
     return boto3.Session(botocore_session=core)
 
 
-def parse_time(value: Any) -> datetime:
+def parse_time(value: Any) -> datetime:  # noqa: ANN401
     """The time of an answer of AWS, aware; the format of S3's listings is read without botocore's parser."""
     if isinstance(value, str) and LISTED_TIME.fullmatch(value):
         return datetime.fromisoformat(value)

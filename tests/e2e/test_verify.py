@@ -7,11 +7,10 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from cli.connect import LOCAL_STATE
 from cli.main import app
@@ -24,8 +23,6 @@ from tests.e2e.test_both_lanes import lines_of
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-    from typer.testing import Result
 
     from lake.ledger import ManifestRow
     from tests.e2e.scenario import Scenario
@@ -86,9 +83,7 @@ def change_one_row(body: bytes) -> bytes:
     """One value of one row."""
     table = pq.read_table(io.BytesIO(body))
     index = table.schema.get_field_index("n")
-    old, new = pa.scalar("1.10"), pa.scalar("1.1")
-    column = table.column(index)
-    values = pc.if_else(pc.equal(column, old), new, column)
+    values = pc.if_else(pc.equal(table.column(index), "1.10"), "1.1", table.column(index))
     changed = io.BytesIO()
     pq.write_table(table.set_column(index, table.schema.field(index), values), changed)
     return changed.getvalue()

@@ -28,7 +28,11 @@ UNIT_TESTS = {
         "unit/lake/test_conflicts.py",
         "unit/lake/test_manifest_binding.py",
     ),
-    "lake/publish.py": ("unit/lake/test_lake_publish.py", "unit/lake/test_commit_formats.py"),
+    "lake/publish.py": (
+        "unit/lake/test_lake_publish.py",
+        "unit/lake/test_publish_errors.py",
+        "unit/lake/test_commit_formats.py",
+    ),
     "router/ownership/": (
         "unit/router/test_known_arrivals.py",
         "unit/router/test_ownership_draft.py",

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lake.commit import PendingObject, UploadedPart
+from lake.commit import PendingObject, SourceCount, UploadedPart
 from lake.errors import AuditError
 from lake.manifest import Lane, Manifest, ObjectVersion
 from lake.partition import Partition
@@ -59,22 +59,15 @@ GOOD = (
 
 def test_results_that_add_up_pass_in_the_order_of_the_manifest() -> None:
     plain, packed = audit(MANIFEST, {}, TASKS, tuple(reversed(GOOD)))
-    assert (plain.uri, plain.lines, plain.rows, plain.blank_lines, plain.rejects) == (
-        PLAIN.uri,
-        11,
-        7,
-        2,
-        {"not JSON": 2},
-    )
-    assert plain.first_reject == "at 0"
-    assert (packed.rows, packed.failed) == (1, None)
+    assert plain == SourceCount(PLAIN.uri, PLAIN.version, 100, 11, 7, 2, {"not JSON": 2}, "at 0", None)
+    assert packed == SourceCount(PACKED.uri, PACKED.version, 10, 3, 1, 1, {"not JSON": 1}, "at 0", None)
 
 
 def test_an_excluded_file_counts_nothing_and_has_its_reason() -> None:
     tasks = (task(0, LEFT), task(1, RIGHT))
     results = (GOOD[0], task_result(1, (pending("k1", 4),), counted(RIGHT, 4)))
     _, packed = audit(MANIFEST, {PACKED: "gone"}, tasks, results)
-    assert (packed.lines, packed.rows, packed.failed) == (0, 0, "gone")
+    assert packed == SourceCount(PACKED.uri, PACKED.version, 10, 0, 0, 0, {}, None, "gone")
 
 
 @pytest.mark.parametrize(
@@ -87,6 +80,8 @@ def test_an_excluded_file_counts_nothing_and_has_its_reason() -> None:
             NOT_TILED,
         ),
         ((replace(GOOD[0], splits=(), objects=()), GOOD[1]), NOT_TILED),
+        # No part of a file.
+        ((GOOD[0], replace(GOOD[1], splits=GOOD[1].splits[:1], objects=(pending("k1", 4),))), NOT_TILED),
         ((replace(GOOD[0], splits=GOOD[0].splits * 2, objects=(pending("k0", 6),)), GOOD[1]), NOT_TILED),
         ((replace(GOOD[0], objects=(pending("k0", 2),)), GOOD[1]), "footers count 2"),
         ((replace(GOOD[0], splits=(counted(LEFT, 3, lines=6),)), GOOD[1]), "neither row nor reject nor blank"),

@@ -1,0 +1,83 @@
+"""Errors of S3 while publishing: only what says that an upload is gone means that; every other error is raised."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from lake.commit import PendingObject, UploadedPart
+from lake.layout import lake_key
+from lake.ledger import State
+from lake.publish import abort_upload, complete_all, roll_back
+from tests.unit.lake.transitions import row_in_state
+from tests.unit.lake.uploads import upload
+from tests.unit.lake.world import PARTITION, World
+
+KEY = lake_key(PARTITION, "m", 1, 0)
+
+
+class RefusingS3:
+    """An S3 that refuses one operation; how often the others were called."""
+
+    def __init__(self, s3: Any, operation: str, code: str) -> None:
+        self._s3, self._operation, self._code = s3, operation, code
+        self.calls: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        def call(**request: Any) -> Any:
+            self.calls.append(name)
+            if name == self._operation:
+                answer: Any = {"Error": {"Code": self._code, "Message": ""}}
+                raise ClientError(answer, name)
+            return getattr(self._s3, name)(**request)
+
+        return call
+
+
+@pytest.mark.parametrize("operation", ["complete_multipart_upload", "head_object"])
+@pytest.mark.parametrize("code", ["SlowDown", "AccessDenied", "403"])
+def test_an_error_that_does_not_say_that_the_upload_is_gone_is_raised(world: World, operation: str, code: str) -> None:
+    item = upload(world.raw_s3, "lake", KEY, b"rows")
+    with pytest.raises(ClientError, match=code):
+        complete_all(RefusingS3(world.s3, operation, code), [item])  # type: ignore[arg-type]
+    # And the next process publishes it.
+    assert complete_all(world.s3, [item]).keys() == {("lake", KEY)}
+
+
+@pytest.mark.parametrize("code", ["SlowDown", "AccessDenied"])
+def test_nothing_fails_and_nothing_is_deleted_while_an_upload_cannot_be_aborted(world: World, code: str) -> None:
+    # Given a committed manifest with one completed object
+    row, item = row_in_state(world, "PUBLISHING"), upload(world.raw_s3, "lake", KEY, b"rows")
+    complete_all(world.s3, [item])
+    refusing: Any = RefusingS3(world.s3, "abort_multipart_upload", code)
+    # When / Then
+    with pytest.raises(ClientError, match=code):
+        roll_back(refusing, world.ledger, row, [item], "uploads are gone", world.now)
+    assert world.row(row.id).state == State.PUBLISHING
+    assert world.keys("lake") == [KEY]
+
+
+def test_an_upload_that_does_not_exist_is_aborted_already(world: World) -> None:
+    refusing: Any = RefusingS3(world.s3, "abort_multipart_upload", "NoSuchUpload")
+    abort_upload(refusing, "lake", KEY, "u")
+    assert refusing.calls == ["abort_multipart_upload"]
+
+
+def with_another_etag(item: PendingObject) -> PendingObject:
+    """As the document of an upload request that the client has repeated: the part has another ETag by now."""
+    return replace(item, parts=(UploadedPart("0" * 32, item.parts[0].checksum),))
+
+
+def test_a_part_with_another_etag_and_the_same_checksum_is_completed(world: World) -> None:
+    item = with_another_etag(upload(world.raw_s3, "lake", KEY, b"rows"))
+    assert complete_all(world.s3, [item]).keys() == {("lake", KEY)}
+    assert world.raw_s3.get_object(Bucket="lake", Key=KEY)["Body"].read() == b"rows"
+
+
+def test_a_part_without_a_checksum_has_to_have_its_etag(world: World) -> None:
+    item = with_another_etag(upload(world.raw_s3, "lake", KEY, b"rows"))
+    old = replace(item, checksum=None, etag="unused")
+    with pytest.raises(ClientError, match="InvalidPart"):
+        complete_all(world.s3, [old])
+    assert world.keys("lake") == []
