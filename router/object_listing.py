@@ -23,9 +23,9 @@ def read_listings_quickly(session: Session, parse_time: Callable[[object], datet
     """
     conversions = {**CONVERSIONS, "LastModified": parse_time}
 
-    def take_objects(response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: object) -> None:
+    def take_objects(**event: Any) -> None:  # noqa: ANN401 (the type of botocore's handlers)
         try:
-            root = fromstring(response_dict["body"])  # noqa: S314 (S3's own answer, which botocore parses as well)
+            root = fromstring(event["response_dict"]["body"])  # noqa: S314 (S3's own answer, which botocore parses as well)
         except ParseError:
             # botocore says what is wrong with it, and repeats the request.
             return
@@ -37,7 +37,7 @@ def read_listings_quickly(session: Session, parse_time: Callable[[object], datet
             else:
                 rest.append(node)
         if objects:
-            response_dict["body"] = tostring(rest)
-            customized_response_dict["Contents"] = objects
+            event["response_dict"]["body"] = tostring(rest)
+            event["customized_response_dict"]["Contents"] = objects
 
     session.register(EVENT, take_objects)
