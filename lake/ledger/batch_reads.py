@@ -35,7 +35,8 @@ def read_batch(
         answer = client.batch_get_item(RequestItems={table: {"Keys": remaining, "ConsistentRead": True}})
         page = answer["Responses"].get(table, [])
         found += page
-        remaining = answer.get("UnprocessedKeys", {}).get(table, {}).get("Keys", [])  # type: ignore[assignment,call-overload]
+        unprocessed: Any = answer.get("UnprocessedKeys", {})
+        remaining = unprocessed[table]["Keys"] if table in unprocessed else []
         tries = 0 if page else tries + 1
         if tries == MAX_TRIES:
             raise TransientError(

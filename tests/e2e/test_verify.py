@@ -7,6 +7,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
@@ -83,7 +84,8 @@ def change_one_row(body: bytes) -> bytes:
     """One value of one row."""
     table = pq.read_table(io.BytesIO(body))
     index = table.schema.get_field_index("n")
-    values = pc.if_else(pc.equal(table.column(index), "1.10"), "1.1", table.column(index))
+    column, old, new = table.column(index), pa.scalar("1.10"), pa.scalar("1.1")
+    values = pc.if_else(pc.equal(column, old), new, column)
     changed = io.BytesIO()
     pq.write_table(table.set_column(index, table.schema.field(index), values), changed)
     return changed.getvalue()

@@ -15,6 +15,7 @@ from tests.load.control_plane import compare_with_old_manifests
 from tests.load.lanes import batch_load, stream_load
 from tests.load.large_file import large_file_load
 from tests.load.overnight import overnight_load
+from tests.load.settle_night import LARGE_NIGHTS, measure_night
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +27,8 @@ MAX_SLOWDOWN = 1.25
 """Of a micro-batch in a ledger with old manifests; two measurements of the same work differ by this factor."""
 MAX_MEMORY_GROWTH = 1.2
 """Peak memory of the second half of a large file divided by that of the first half."""
+MAX_SETTLE_SECONDS = 120
+MAX_SETTLE_MIB = 512
 
 OBJECT_BYTES = (64 << 20, 192 << 20)
 """Minimum and maximum size of every output object of a manifest that is larger than the maximum."""
@@ -108,6 +111,16 @@ def _large(options: argparse.Namespace, _: LocalCloud, folder: Path) -> bool:
     return flat and OBJECT_BYTES[0] <= conversion.min_object_bytes <= conversion.max_object_bytes <= OBJECT_BYTES[1]
 
 
+def _settle(_: argparse.Namespace, __: LocalCloud, ___: Path) -> bool:
+    measurements = [measure_night(night) for night in LARGE_NIGHTS]
+    for night, measurement in zip(LARGE_NIGHTS, measurements, strict=True):
+        print(f"settle: {night}: {measurement}", flush=True)
+    return all(
+        item.seconds <= MAX_SETTLE_SECONDS and item.peak_mib <= MAX_SETTLE_MIB and item.verdict == "SUCCEEDED"
+        for item in measurements
+    )
+
+
 LOAD_TESTS: dict[str, Callable[[argparse.Namespace, LocalCloud, Path], bool]] = {
     "stream": _stream,
     "old": _old,
@@ -115,6 +128,7 @@ LOAD_TESTS: dict[str, Callable[[argparse.Namespace, LocalCloud, Path], bool]] = 
     "manifest": _manifest,
     "backlog": _backlog,
     "large": _large,
+    "settle": _settle,
 }
 
 

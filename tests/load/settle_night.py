@@ -10,7 +10,8 @@ import io
 import json
 import threading
 import time
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -32,7 +33,6 @@ from router.services import CLIENT_CONFIG, Services, new_session
 from router.settle.handler import settle
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Iterator
 
 READ_SECONDS, WRITE_SECONDS = 0.025, 0.040
@@ -81,6 +81,19 @@ class SettleMeasurement:
     """Of this process, with that of the stand-in."""
     peak_mib: float
     """Peak resident memory of this process during the call."""
+    requests: dict[str, int] = field(default_factory=dict)
+    """By operation; empty if nothing counted them."""
+
+
+LARGE_NIGHTS = (Night(22_000, 100), Night(85_000, 1, datasets=10))
+"""338,000 files of 4.5 GB in manifests of 64 GiB, which give about 100 objects each; 1,200,000 files of 3.5 MB in
+manifests of one object each, as the queue delivers them when nothing is merged."""
+
+
+def measure_night(night: Night) -> SettleMeasurement:
+    """Settle a night of the stand-in."""
+    requests: Counter[str] = Counter()
+    return replace(measure_settle(night_services(night, requests), EXECUTION), requests=dict(requests))
 
 
 def measure_settle(services: Services, execution: str) -> SettleMeasurement:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lake.time import iso_utc
 from tests.model.checksums import crc32_of
 from tests.model.contents import INPUT_PREFIX, check_contents, may_be_unreadable
+from tests.model.published_totals import check_totals
 from tests.model.scheduler import Violation
 from tests.model.world import GRACE, LONG_AGO, START, name_of
 
@@ -62,6 +63,7 @@ class InvariantChecker:
         self._check_request(identity, row)
         if "published_key" in row:
             self._check_published(identity, self._document(row["published_key"]))
+            check_totals(self._world, identity, row, self._document(row["published_key"]))
         if row["state"] == "DONE" and row["published_generation"] != row["generation"]:
             raise Violation(f"{identity} is DONE in generation {row['generation']}, but another one is published")
         if row["state"] == "FAILED" and not self._may_fail(identity, row):

@@ -47,6 +47,7 @@ RULES: dict[str, tuple[Mutation, str]] = {
         "workers",
     ),
     "quarantine no excluded file": (publishing_mutations.quarantine_no_excluded_file, "unreadable"),
+    "totals without the quarantine": (publishing_mutations.totals_without_the_quarantine, "unreadable"),
     "audit nothing": (publishing_mutations.audit_nothing, "wrong results"),
     "no grace period": (publishing_mutations.delete_replaced_objects_at_once, "reprocess"),
     "a draft with an unconfirmed row": (

@@ -1,0 +1,43 @@
+"""The totals in the row of a published generation are those of its commit document and of the visible objects."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from tests.model.scheduler import Violation
+
+if TYPE_CHECKING:
+    from tests.model.world import World
+
+Item = dict[str, Any]
+
+
+def check_totals(world: World, identity: str, row: Item, document: Item) -> None:
+    """Raise ``Violation`` unless the totals are those of ``document``, and the digests those of a listing."""
+    totals = row["published_totals"]
+    rejects: Counter[str] = Counter()
+    for source in document["sources"]:
+        rejects.update(source["rejects"])
+    expected: Item = {
+        "generation": document["generation"],
+        "rows": sum(item["rows"] for item in document["objects"]),
+        "rejects": dict(+rejects),
+        "failed_files": sum(source["failed"] is not None for source in document["sources"]),
+    }
+    for name, objects in (("lake", document["objects"]), ("quarantine", document["quarantine"])):
+        if objects:
+            expected[name] = _digest(world, objects)
+    if totals != expected:
+        raise Violation(f"{identity} has the totals {totals}, and its published generation {expected}")
+
+
+def _digest(world: World, objects: list[Item]) -> Item:
+    lines, size = [], 0
+    for item in sorted(objects, key=lambda item: str(item["key"])):
+        visible = world.s3.buckets[item["bucket"]][item["key"]]
+        lines.append(f"{item['key']}\0{len(visible.body)}\0{visible.etag}\n")
+        size += len(visible.body)
+    digest = hashlib.sha256("".join(lines).encode()).hexdigest()
+    return {"count": len(objects), "bytes": size, "digest": digest}
