@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from infra.arrivals import Arrivals
     from infra.functions import RouterFunction
-    from infra.machines import Machine, Machines
+    from infra.machine import Machine
+    from infra.machines import Machines
 
 LATE_ARRIVAL_SECONDS = 900
 """An S3 event that waits this long in the queue raises the alarm; usually it waits for the batching window (20 s)."""

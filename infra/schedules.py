@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from aws_cdk import aws_sqs as sqs
 
     from infra.functions import RouterFunction
-    from infra.machines import Machine, Machines
+    from infra.machine import Machine
+    from infra.machines import Machines
     from lake.settings import Settings
 
 CATALOG_RATE = "rate(15 minutes)"

@@ -156,7 +156,8 @@ def _patch_states(runs: EmrRuns) -> None:
             state_machines.check_not_stopped(state_machines.current_execution.get())
             if run["state"] != SUCCESS:
                 raise stepfunctions._ExecutionError("States.TaskFailed", json.dumps(_renamed(run, str.upper)))
-        return _renamed(run, str.upper)
+        answer: dict[str, Any] = _renamed(run, str.upper)
+        return answer
 
     stepfunctions._SERVICE_DISPATCH["arn:aws:states:::emr-serverless:startJobRun"] = start_job_run
 
