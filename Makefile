@@ -14,7 +14,7 @@ PROPERTIES = $(shell grep -rl "import given" tests/unit)
 .PHONY: help setup demo test test-modules test-stack unit integration e2e storms permissions fuzz chaos hostile mutants load bench bench-plan check hooks format
 .PHONY: check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-machines
 .PHONY: check-workflows check-rust-format check-rust
-.PHONY: wheels install audit pins synth local-up clean
+.PHONY: wheels emr-libraries install audit pins synth local-up clean
 
 help: ## list all targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -131,6 +131,9 @@ bench-plan: setup ## the functions of the control plane on nights of 338,000 and
 
 wheels: setup ## the zip of wheels that the Glue jobs install (needs Rust); before `make synth` and `cdk deploy`
 	@$(UV) run --quiet --isolated --locked --only-group wheels --python $(PY) python -m infra.make_wheels
+
+emr-libraries: setup ## the libraries for job runs on EMR Serverless (needs Rust); only with that engine in batch.engines
+	@$(UV) run --quiet --isolated --locked --only-group wheels --python $(PY) python -m infra.make_emr_libraries
 
 install: ## the command hybrid-router for this user, from this checkout, without the local cloud; see docs/adr/installation.md
 	@scripts/setup.sh --uv-only

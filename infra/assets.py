@@ -14,6 +14,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3_assets as s3_assets
 
 from infra.allow import allow
+from infra.emr_libraries import LIBRARIES_ZIP, check_libraries
 from infra.glue_wheels import WHEELS_SUFFIX, check_wheels
 from infra.job_asset import build_job_zip, job_script
 from infra.lambda_asset import build_lambda_asset
@@ -38,6 +39,8 @@ class Assets:
     settings: s3_assets.Asset
     wheels: FileAssetLocation | None
     """None on the local cloud: its jobs use the libraries of this environment."""
+    emr_libraries: s3_assets.Asset | None
+    """None there as well, and where no run is on EMR Serverless."""
 
     @classmethod
     def build(
@@ -56,8 +59,11 @@ class Assets:
         Raises
         ------
         AssetError
-            The code of a function or job is incomplete, or ``wheels`` belong to another checkout.
+            The code of a function or job is incomplete, or ``wheels`` or the libraries for EMR Serverless
+            are missing or belong to another checkout.
         """
+        packed = wheels is not None and settings.batch.uses_emr
+        libraries = check_libraries(checkout / LIBRARIES_ZIP, checkout) if packed else None
         settings_file = workspace / "settings.json"
         settings_file.write_text(dump_settings(settings), encoding="utf-8")
         return cls(
@@ -67,6 +73,7 @@ class Assets:
             batch_script=_asset(scope, "BatchScript", job_script(checkout, "batch_job")),
             settings=_asset(scope, "Settings", settings_file),
             wheels=None if wheels is None else _wheels(scope, check_wheels(wheels, checkout), synthesizer),
+            emr_libraries=None if libraries is None else _asset(scope, "EmrLibraries", libraries),
         )
 
     def grant_read(self, role: iam.Role) -> None:

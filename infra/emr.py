@@ -29,6 +29,8 @@ QUEUE_MINUTES = 720
 """How long a job run waits for room, at most; the longest that EMR Serverless allows."""
 HEAP_SIXTEENTHS = 10
 """Share of a worker's memory that the JVM gets, in sixteenths: as on Glue (``lake.settings.workers``)."""
+LIBRARIES = "libraries"
+"""The folder into which Spark unpacks the archive, beside the driver and beside each executor."""
 NOT_DEPLOYED = "not-deployed"
 """In the state machine of a stage whose settings do not allow this engine: no run of a plan names it."""
 
@@ -133,6 +135,10 @@ class EmrServerless(Construct):
             "spark.submit.pyFiles": self._assets.job_code.s3_object_url,
             "spark.dynamicAllocation.maxExecutors": str(batch.workers - 1),
         }
+        if self._assets.emr_libraries is not None:
+            properties["spark.archives"] = f"{self._assets.emr_libraries.s3_object_url}#{LIBRARIES}"
+            properties["spark.emr-serverless.driverEnv.PYTHONPATH"] = f"./{LIBRARIES}"
+            properties["spark.executorEnv.PYTHONPATH"] = f"./{LIBRARIES}"
         for part in ("driver", "executor"):
             properties[f"spark.{part}.cores"] = str(WORKERS[batch.worker_type])
             properties[f"spark.{part}.memory"] = f"{heap}g"

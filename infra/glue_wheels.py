@@ -35,11 +35,11 @@ _READER_SOURCES = ("Cargo.toml", "Cargo.lock", "pyproject.toml", "src/**/*.rs", 
 
 
 @dataclass(frozen=True, slots=True)
-class GlueRuntime:
-    """What Glue provides to a job."""
+class JobRuntime:
+    """What a service provides to a job."""
 
-    glue: str
-    """Version of Glue."""
+    release: str
+    """Service and version."""
     python: str
     """Major and minor version."""
     glibc: tuple[int, int]
@@ -47,12 +47,12 @@ class GlueRuntime:
     """Normalised name -> version of each installed package."""
 
     @classmethod
-    def load(cls) -> GlueRuntime:
-        """The versions of ``glue_runtime.toml``, which also names their sources."""
-        body = tomllib.loads(Path(__file__).with_name("glue_runtime.toml").read_text(encoding="utf-8"))
+    def load(cls, file: str = "glue_runtime.toml") -> JobRuntime:
+        """The versions of a file beside this one, which also names their sources."""
+        body = tomllib.loads(Path(__file__).with_name(file).read_text(encoding="utf-8"))
         runtime = body["runtime"]
         major, minor = runtime["glibc"].split(".")
-        return cls(runtime["glue"], runtime["python"], (int(major), int(minor)), body["packages"])
+        return cls(runtime["release"], runtime["python"], (int(major), int(minor)), body["packages"])
 
 
 def locked_versions(checkout: Path) -> dict[str, str]:
@@ -72,8 +72,8 @@ def locked_hashes(checkout: Path) -> dict[str, frozenset[str]]:
     }
 
 
-def missing_on_glue(checkout: Path, runtime: GlueRuntime) -> dict[str, str]:
-    """Name -> locked version of every package that the jobs need, directly or not, and that Glue does not provide."""
+def missing_libraries(checkout: Path, runtime: JobRuntime) -> dict[str, str]:
+    """Name -> locked version of every package that the jobs need, directly or not, and that the runtime lacks."""
     lock = tomllib.loads((checkout / "uv.lock").read_text(encoding="utf-8"))
     dependencies = {package["name"]: package.get("dependencies", []) for package in lock["package"]}
     versions = locked_versions(checkout)
@@ -141,13 +141,13 @@ def check_wheels(zip_file: Path, checkout: Path) -> Path:
         raise AssetError(f"the wheels for Glue ({zip_file}) are missing: {REBUILD}") from error
     except (OSError, KeyError, UnicodeDecodeError, zipfile.BadZipFile) as error:
         raise AssetError(f"the wheels for Glue ({zip_file}) cannot be read ({error}): {REBUILD}") from error
-    needed = missing_on_glue(checkout, GlueRuntime.load())
+    needed = missing_libraries(checkout, JobRuntime.load())
     difference = _pin_difference(pins, needed, checkout)
     if difference is None and fingerprint != reader_fingerprint(checkout):
         difference = "were built from another state of native/"
     if difference is None:
         known = locked_hashes(checkout) | {READER: frozenset({reader_hash})}
-        difference = _wheel_difference(hashes, {name: known[name] for name in needed})
+        difference = wheel_difference(hashes, {name: known[name] for name in needed})
     if difference is not None:
         raise AssetError(f"the wheels for Glue ({zip_file}) {difference}: {REBUILD}")
     return zip_file
@@ -166,7 +166,7 @@ def _pin_difference(pins: Sequence[str], needed: Mapping[str, str], checkout: Pa
     return None
 
 
-def _wheel_difference(hashes: Sequence[tuple[str, str]], known: Mapping[str, frozenset[str]]) -> str | None:
+def wheel_difference(hashes: Sequence[tuple[str, str]], known: Mapping[str, frozenset[str]]) -> str | None:
     """What differs between the entries with their SHA-256 and the known SHA-256 of the wheel of each package."""
     missing = set(known)
     for entry, digest in hashes:
@@ -183,7 +183,7 @@ def _wheel_difference(hashes: Sequence[tuple[str, str]], known: Mapping[str, fro
     return f"lack the wheel of {', '.join(sorted(missing))}" if missing else None
 
 
-def _applies(dependency: Mapping[str, Any], runtime: GlueRuntime) -> bool:
+def _applies(dependency: Mapping[str, Any], runtime: JobRuntime) -> bool:
     environment = {
         "python_version": runtime.python,
         "python_full_version": f"{runtime.python}.0",

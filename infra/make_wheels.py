@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 from infra.glue_wheels import (
     READER,
     WHEELS_ZIP,
-    GlueRuntime,
+    JobRuntime,
     locked_hashes,
-    missing_on_glue,
+    missing_libraries,
     write_zip,
 )
 from infra.lambda_asset import AssetError
@@ -47,23 +47,34 @@ def build_wheels_zip(checkout: Path, target: Path) -> list[str]:
         Rust is missing or has another version, a build or download failed, Glue's machines cannot load a wheel, or a
         wheel does not say what is inside.
     """
-    runtime = GlueRuntime.load()
-    pins = missing_on_glue(checkout, runtime)
+    runtime = JobRuntime.load()
     with tempfile.TemporaryDirectory(prefix="hybrid-router-wheels-") as workspace:
-        folder = Path(workspace)
-        _build_reader(checkout, folder)
-        _download({name: version for name, version in pins.items() if name != READER}, checkout, folder, runtime)
-        wheels = sorted(folder.glob("*.whl"))
-        if len(wheels) != len(pins):
-            raise AssetError(f"{len(pins)} wheels are needed ({', '.join(pins)}), but {len(wheels)} were built")
-        for wheel in wheels:
-            check_compatibility(wheel, runtime)
-        write_zip(wheels, pins, checkout, target)
+        wheels = collect_wheels(checkout, Path(workspace), runtime)
+        write_zip(wheels, missing_libraries(checkout, runtime), checkout, target)
         write_sbom(wheels, target, linked_crates(checkout, RUST_TARGET), target.with_name(SBOM.name))
     return [wheel.name for wheel in wheels]
 
 
-def check_compatibility(wheel: Path, runtime: GlueRuntime) -> tuple[int, int]:
+def collect_wheels(checkout: Path, folder: Path, runtime: JobRuntime) -> list[Path]:
+    """Build or download the wheels that the jobs need and ``runtime`` lacks, into the existing, empty ``folder``.
+
+    Raises
+    ------
+    AssetError
+        Rust is missing or has another version, a build or download failed, or the machines cannot load a wheel.
+    """
+    pins = missing_libraries(checkout, runtime)
+    _build_reader(checkout, folder)
+    _download({name: version for name, version in pins.items() if name != READER}, checkout, folder, runtime)
+    wheels = sorted(folder.glob("*.whl"))
+    if len(wheels) != len(pins):
+        raise AssetError(f"{len(pins)} wheels are needed ({', '.join(pins)}), but {len(wheels)} were built")
+    for wheel in wheels:
+        check_compatibility(wheel, runtime)
+    return wheels
+
+
+def check_compatibility(wheel: Path, runtime: JobRuntime) -> tuple[int, int]:
     """The oldest glibc that can load the libraries of a wheel for Linux x86-64; (0, 0) for pure Python.
 
     auditwheel finds it (https://github.com/pypa/auditwheel): it is the glibc of the oldest manylinux platform with all
@@ -85,7 +96,7 @@ def check_compatibility(wheel: Path, runtime: GlueRuntime) -> tuple[int, int]:
     glibc = int(tag[1]), int(tag[2])
     if glibc > runtime.glibc:
         has = ".".join(map(str, runtime.glibc))
-        raise AssetError(f"{wheel.name} needs glibc {glibc[0]}.{glibc[1]}, Glue {runtime.glue} has {has}")
+        raise AssetError(f"{wheel.name} needs glibc {glibc[0]}.{glibc[1]}, {runtime.release} has {has}")
     return glibc
 
 
@@ -130,7 +141,7 @@ def _build_reader(checkout: Path, folder: Path) -> None:
     _run("maturin", [*arguments, "--target-dir", str(checkout / "build" / "wheels"), "--out", str(folder)])
 
 
-def _download(pins: Mapping[str, str], checkout: Path, folder: Path, runtime: GlueRuntime) -> None:
+def _download(pins: Mapping[str, str], checkout: Path, folder: Path, runtime: JobRuntime) -> None:
     """Download the wheels of ``pins``; pip accepts only files whose hashes are in uv.lock."""
     hashes = locked_hashes(checkout)
     lines = [

@@ -5,14 +5,24 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from infra import assets
+from infra.emr import RELEASE
+from infra.emr_libraries import RUNTIME_FILE
+from infra.glue_wheels import JobRuntime
 from infra.quotas import needed_quotas
+from infra.synth import synth
 from lake.settings import BatchSettings, EmrSettings, Settings
 from local.emr_launch import Capacity, needed_capacity, spark_properties
-from tests.unit.infra.conftest import listed
+from tests.unit.infra.conftest import Assembly, listed
+from tests.unit.infra.resolved_template import ResolvedTemplate
 
 if TYPE_CHECKING:
-    from tests.unit.infra.conftest import Assembly
+    from pathlib import Path
 
+    import pytest
+
+MAX_PARAMETERS = 102_400
+"""Characters of sparkSubmitParameters (EMR Serverless API Reference, SparkSubmit)."""
 APPLICATION = "AWS::EMRServerless::Application"
 WATCHERS = {"Routerplan", "Routerrunstatus", "Routersweep", "Routerstreamcontrol", "Jobs", "Emr"}
 """The roles of the code that asks whether the holder of a lease has ended."""
@@ -56,6 +66,38 @@ def test_a_run_has_the_workers_of_the_settings(other_assembly: Assembly) -> None
     assert needed_capacity(properties) == Capacity(vcpus=40, gigabytes=160)
     assert (properties["spark.executor.memory"], properties["spark.executor.memoryOverhead"]) == ("20g", "12g")
     assert properties["spark.speculation"] == "true"
+
+
+def test_a_deployed_run_unpacks_its_libraries_and_has_them_on_its_path(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # Given a deployment with wheels and libraries
+    wheels, libraries = tmp_path / "made.gluewheels.zip", tmp_path / "libraries.zip"
+    for file in (wheels, libraries):
+        file.write_bytes(file.name.encode())
+    monkeypatch.setattr(assets, "check_wheels", lambda zip_file, _: zip_file)
+    monkeypatch.setattr(assets, "check_libraries", lambda _file, _checkout: libraries)
+    settings = Settings(stage="real", batch=BatchSettings(engines=("emr-serverless",)))
+    # When it is synthesized
+    deployed = Assembly(synth(settings, tmp_path / "out", wheels=wheels), settings)
+    machine = ResolvedTemplate(deployed.template).resources
+    values = next(body for name, body in machine.items() if name.startswith("MachinesOvernightMachine"))
+    parameters = values["DefinitionSubstitutions"]["EmrSparkSubmitParameters"]
+    # Then the driver and the executors get the archive
+    properties = spark_properties(
+        {"jobDriver": {"sparkSubmit": {"entryPoint": "main.py", "sparkSubmitParameters": parameters}}}
+    )
+    uri, _, folder = properties["spark.archives"].partition("#")
+    assert uri.endswith(".zip")
+    assert uri != properties["spark.submit.pyFiles"]
+    for name in ("spark.emr-serverless.driverEnv.PYTHONPATH", "spark.executorEnv.PYTHONPATH"):
+        assert properties[name] == f"./{folder}"
+    # And the parameters are not longer than the service takes
+    assert len(parameters) < MAX_PARAMETERS
+
+
+def test_the_libraries_are_those_of_the_release() -> None:
+    assert JobRuntime.load(RUNTIME_FILE).release == RELEASE
 
 
 def test_only_the_machine_starts_runs_and_only_lease_take_over_watches_them(other_assembly: Assembly) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infra.glue_wheels import GlueRuntime
+from infra.glue_wheels import JobRuntime
 from infra.synth import CHECKOUT
 from lake.resource_names import ResourceNames
 
@@ -56,7 +56,7 @@ def _documented(name: str, version: float) -> bool:
 @pytest.mark.parametrize("part", ["JobsStream", "JobsBatch"])
 def test_the_jobs_pass_only_arguments_of_their_version(assembly: Assembly, part: str) -> None:
     job = assembly.one("AWS::Glue::Job", part)
-    assert job["GlueVersion"] == GlueRuntime.load().glue
+    assert f"Glue {job['GlueVersion']}" == JobRuntime.load().release
     assert refused(set(job["DefaultArguments"]), float(job["GlueVersion"])) == set()
 
 

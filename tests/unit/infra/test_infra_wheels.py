@@ -17,9 +17,9 @@ from infra.glue_wheels import (
     READER,
     WHEELS_SUFFIX,
     WHEELS_ZIP,
-    GlueRuntime,
+    JobRuntime,
     locked_versions,
-    missing_on_glue,
+    missing_libraries,
 )
 from infra.job_asset import JOB_PACKAGES
 from infra.lambda_asset import AssetError
@@ -68,15 +68,15 @@ def test_everything_that_the_jobs_import_is_in_the_zip_or_on_glue() -> None:
     distributions = packages_distributions()
     libraries = {distributions.get(module, [module])[0].lower().replace("_", "-") for module in third_party}
     # Then each is in the zip or on Glue, and JOB_LIBRARIES is complete.
-    runtime = GlueRuntime.load()
-    packed = missing_on_glue(CHECKOUT, runtime)
+    runtime = JobRuntime.load()
+    packed = missing_libraries(CHECKOUT, runtime)
     assert libraries <= set(packed) | set(runtime.packages)
     assert libraries - set(runtime.packages) <= set(JOB_LIBRARIES)
 
 
 def test_the_zip_has_locked_versions_and_nothing_that_glue_provides() -> None:
-    runtime = GlueRuntime.load()
-    packed = missing_on_glue(CHECKOUT, runtime)
+    runtime = JobRuntime.load()
+    packed = missing_libraries(CHECKOUT, runtime)
     assert set(packed) == {READER, "obstore"}
     locked = locked_versions(CHECKOUT)
     assert packed == {name: locked[name] for name in packed}
@@ -85,17 +85,19 @@ def test_the_zip_has_locked_versions_and_nothing_that_glue_provides() -> None:
 
 def test_dependencies_follow_their_markers() -> None:
     # Given a Glue without typing-extensions, which obstore requires before Python 3.13.
-    runtime = GlueRuntime.load()
+    runtime = JobRuntime.load()
     packages = {name: version for name, version in runtime.packages.items() if name != "typing-extensions"}
     # Then
-    older = GlueRuntime("5.1", "3.11", (2, 34), packages)
-    assert "typing-extensions" in missing_on_glue(CHECKOUT, older)
-    assert "typing-extensions" not in missing_on_glue(CHECKOUT, GlueRuntime("6.0", "3.13", (2, 34), packages))
+    older = JobRuntime("Glue 5.1", "3.11", (2, 34), packages)
+    assert "typing-extensions" in missing_libraries(CHECKOUT, older)
+    assert "typing-extensions" not in missing_libraries(CHECKOUT, JobRuntime("Glue 6.0", "3.13", (2, 34), packages))
 
 
 def test_the_runtime_is_the_one_that_the_jobs_are_deployed_on(assembly: Assembly) -> None:
-    runtime = GlueRuntime.load()
-    assert {job["GlueVersion"] for job in assembly.resources("AWS::Glue::Job").values()} == {runtime.glue}
+    runtime = JobRuntime.load()
+    assert {job["GlueVersion"] for job in assembly.resources("AWS::Glue::Job").values()} == {
+        runtime.release.removeprefix("Glue ")
+    }
     # The local cloud runs the same Spark, and Glue's Python is in the project's range.
     assert runtime.packages["pyspark"] == locked_versions(CHECKOUT)["pyspark"]
     assert runtime.packages["py4j"] == locked_versions(CHECKOUT)["py4j"]
@@ -104,7 +106,7 @@ def test_the_runtime_is_the_one_that_the_jobs_are_deployed_on(assembly: Assembly
 
 
 def test_a_wheel_that_needs_a_newer_glibc_is_refused(tmp_path: Path) -> None:
-    runtime = GlueRuntime.load()
+    runtime = JobRuntime.load()
     old = {"some/native.abi3.so": elf_library(["GLIBC_2.9", "GLIBC_2.34"])}
     assert check_compatibility(write_wheel(tmp_path / f"some-1-{PLATFORM}.whl", old), runtime) == (2, 34)
     pure = {"pure/__init__.py": b"# GLIBC_2.35"}
@@ -117,7 +119,7 @@ def test_a_wheel_that_needs_a_newer_glibc_is_refused(tmp_path: Path) -> None:
 def test_a_wheel_with_a_library_that_linux_distributions_do_not_share_is_refused(tmp_path: Path) -> None:
     files = {"ssl/native.so": elf_library(["OPENSSL_3.0.0"], "libssl.so.3")}
     with pytest.raises(AssetError, match=r"needs libssl\.so\.3, which no manylinux platform"):
-        check_compatibility(write_wheel(tmp_path / f"ssl-1-{PLATFORM}.whl", files), GlueRuntime.load())
+        check_compatibility(write_wheel(tmp_path / f"ssl-1-{PLATFORM}.whl", files), JobRuntime.load())
 
 
 def test_a_platform_wheel_without_a_library_is_refused(tmp_path: Path) -> None:
@@ -125,7 +127,7 @@ def test_a_platform_wheel_without_a_library_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         AssetError, match=r"auditwheel cannot check empty-1-.*\.whl: This does not look like a platform"
     ):
-        check_compatibility(damaged, GlueRuntime.load())
+        check_compatibility(damaged, JobRuntime.load())
 
 
 def test_a_deployment_without_its_wheels_is_one_sentence(
