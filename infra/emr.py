@@ -133,7 +133,6 @@ class EmrServerless(Construct):
         properties = {
             **SPARK_SETTINGS,
             "spark.submit.pyFiles": self._assets.job_code.s3_object_url,
-            "spark.dynamicAllocation.maxExecutors": str(batch.workers - 1),
         }
         if self._assets.emr_libraries is not None:
             properties["spark.archives"] = f"{self._assets.emr_libraries.s3_object_url}#{LIBRARIES}"

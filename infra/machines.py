@@ -83,6 +83,8 @@ class Machines(Construct):
                 "HeldRounds": str(settings.batch.held_rounds),
                 "MaxAttempts": str(settings.batch.max_attempts),
                 "Engine": settings.batch.engines[0],
+                "WorkerType": settings.batch.worker_type,
+                "Workers": str(settings.batch.workers),
                 "RunTimeoutMinutes": str(settings.batch.run_timeout_minutes),
                 **(dict.fromkeys(EMR_PLACEHOLDERS, NOT_DEPLOYED) if emr is None else emr.substitutions),
             },

@@ -67,7 +67,7 @@ def parse_time(value: Any) -> datetime:  # noqa: ANN401
     """The time of an answer of AWS, aware; the format of S3's listings is read without botocore's parser."""
     if isinstance(value, str) and LISTED_TIME.fullmatch(value):
         return datetime.fromisoformat(value)
-    return parse_timestamp(value)  # type: ignore[arg-type]
+    return parse_timestamp(value)
 
 
 @cache

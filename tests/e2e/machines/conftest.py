@@ -83,9 +83,9 @@ class StubbedMachines:
         wait_for(f"the end of {arn}", lambda: states.describe_execution(executionArn=arn)["status"] != "RUNNING")
         return dict(states.describe_execution(executionArn=arn))
 
-    def index(self, *runs: str, engine: str | None = None) -> dict[str, Any]:
-        """An answer of ``plan``, whose index on S3 lists these runs; without an engine as older versions wrote it."""
-        named = {} if engine is None else {"engine": engine}
+    def index(self, *runs: str, **named: str | int | None) -> dict[str, Any]:
+        """An answer of ``plan``, whose index on S3 lists these runs with an engine and workers, unless they are None."""
+        named = {name: value for name, value in named.items() if value is not None}
         body = [{"run": run, "manifests": 1, "bytes": 10, **named} for run in runs]
         self.cloud.client("s3").put_object(Bucket=BUCKET, Key="index.json", Body=json.dumps(body))
         return {"runs": len(runs), "maxConcurrency": 2, "index": {"bucket": BUCKET, "key": "index.json"}}
@@ -145,7 +145,16 @@ def deployed_machines(cloud: LocalCloud) -> StubbedMachines:
         "EmrLogGroup": "/aws/emr-serverless/stub",
         "EmrKeepsEventLogs": "yes",
     }
-    values = {**FUNCTIONS, **NUMBERS, **emr, "BatchJob": JOB, "Topic": topic, "Engine": "glue"}
+    values = {
+        **FUNCTIONS,
+        **NUMBERS,
+        **emr,
+        "BatchJob": JOB,
+        "Topic": topic,
+        "Engine": "glue",
+        "WorkerType": "G.1X",
+        "Workers": "2",
+    }
     machines: dict[str, str] = {}
     for name in ("overnight", "backfill", "stream_window"):
         values["OvernightMachine"] = machines.get("overnight", "")

@@ -45,6 +45,16 @@ def test_a_run_on_glue_has_the_execution_class_of_its_engine(
     assert len(emr_runs(stubbed)) == before
 
 
+@pytest.mark.parametrize(("planned", "workers"), [(1, 1), (None, 2)])
+def test_a_run_has_the_workers_of_its_plan(stubbed: StubbedMachines, planned: int | None, workers: int) -> None:
+    # Given a plan that names the workers, or one of a version that did not: then they are those of the settings
+    stubbed.set_answers("stub-plan", stubbed.index("s3://control/runs/0", engine="glue", workers=planned))
+    # When
+    assert stubbed.run("overnight", {})["status"] == "SUCCEEDED"
+    # Then
+    assert (glue_runs(stubbed)[0]["NumberOfWorkers"], glue_runs(stubbed)[0]["WorkerType"]) == (workers, "G.1X")
+
+
 def test_a_run_on_emr_serverless_is_the_same_job_with_the_same_argument(stubbed: StubbedMachines) -> None:
     before = len(glue_runs(stubbed))
     stubbed.set_answers("stub-plan", stubbed.index("s3://control/runs/0", engine=EMR))
