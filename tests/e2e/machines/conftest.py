@@ -84,7 +84,7 @@ class StubbedMachines:
         return dict(states.describe_execution(executionArn=arn))
 
     def index(self, *runs: str, **named: str | int | None) -> dict[str, Any]:
-        """An answer of ``plan``, whose index on S3 lists these runs with an engine and workers, unless they are None."""
+        """An answer of ``plan``, whose index on S3 lists these runs, with engine and workers unless they are None."""
         named = {name: value for name, value in named.items() if value is not None}
         body = [{"run": run, "manifests": 1, "bytes": 10, **named} for run in runs]
         self.cloud.client("s3").put_object(Bucket=BUCKET, Key="index.json", Body=json.dumps(body))

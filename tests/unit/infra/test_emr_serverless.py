@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MAX_PARAMETERS = 102_400
 """Characters of sparkSubmitParameters (EMR Serverless API Reference, SparkSubmit)."""
 APPLICATION = "AWS::EMRServerless::Application"
-WATCHERS = {"Routerplan", "Routerrunstatus", "Routersweep", "Routerstreamcontrol", "Jobs", "Emr"}
+WATCHERS = {"Routerplan", "Routerrunstatus", "Routersweep", "Jobs", "Emr"}
 """The roles of the code that asks whether the holder of a lease has ended."""
 
 
@@ -58,7 +58,8 @@ def test_a_run_has_the_workers_of_the_settings(other_assembly: Assembly) -> None
     machine = other_assembly.one("AWS::StepFunctions::StateMachine", "MachinesOvernight")
     parameters = machine["DefinitionSubstitutions"]["EmrSparkSubmitParameters"]
     text = "".join(part for part in parameters["Fn::Join"][1] if isinstance(part, str))
-    # When the service reads it
+    # When the service reads it, with the workers of a plan
+    text += " --conf spark.dynamicAllocation.maxExecutors=4"
     properties = spark_properties(
         {"jobDriver": {"sparkSubmit": {"entryPoint": "main.py", "sparkSubmitParameters": text}}}
     )
