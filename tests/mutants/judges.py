@@ -17,6 +17,7 @@ EVERY_WRITE = 4
 UNIT_TESTS = {
     "lake/ledger/": (
         "unit/lake/test_fence.py",
+        "unit/lake/test_force.py",
         "unit/lake/test_column_room.py",
         "unit/lake/test_ledger_table.py",
         "unit/lake/test_rows_after_transitions.py",
