@@ -46,6 +46,7 @@ UNIT_TESTS = {
     "transform/": (
         "unit/transform/test_audit.py",
         "unit/transform/test_quarantine_audit.py",
+        "unit/transform/test_give_up.py",
         "unit/transform/test_finalize.py",
         "unit/transform/test_lease.py",
         "unit/transform/test_poison_manifest.py",
