@@ -17,6 +17,7 @@ EVERY_WRITE = 4
 UNIT_TESTS = {
     "lake/ledger/": (
         "unit/lake/test_fence.py",
+        "unit/lake/test_force.py",
         "unit/lake/test_column_room.py",
         "unit/lake/test_ledger_table.py",
         "unit/lake/test_rows_after_transitions.py",
@@ -45,6 +46,7 @@ UNIT_TESTS = {
     "transform/": (
         "unit/transform/test_audit.py",
         "unit/transform/test_quarantine_audit.py",
+        "unit/transform/test_give_up.py",
         "unit/transform/test_finalize.py",
         "unit/transform/test_lease.py",
         "unit/transform/test_poison_manifest.py",

@@ -66,6 +66,20 @@ def test_another_object_under_its_key_is_not_taken_for_its_upload(world: World) 
     assert roll(world, row) == State.FAILED
 
 
+def test_an_upload_of_other_bytes_of_the_same_size_is_not_taken_for_it_either(world: World) -> None:
+    # Given an object without a checksum, as the version before completed its own
+    row, key = old_publishing(world)
+    (upload,) = world.raw_s3.list_multipart_uploads(Bucket="lake")["Uploads"]
+    world.raw_s3.abort_multipart_upload(Bucket="lake", Key=key, UploadId=upload["UploadId"])
+    other = old_upload(world, key, b"sowr")
+    part = {"PartNumber": 1, "ETag": f'"{other["parts"][0]}"'}
+    world.raw_s3.complete_multipart_upload(
+        Bucket="lake", Key=key, UploadId=other["upload_id"], MultipartUpload={"Parts": [part]}
+    )
+    # When / Then
+    assert roll(world, row) == State.FAILED
+
+
 def test_a_document_of_a_later_format_belongs_to_a_newer_version() -> None:
     with pytest.raises(NewerDocumentError, match="its format is 3"):
         decode_commit(b'{"format": 3}')

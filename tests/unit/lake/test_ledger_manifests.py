@@ -209,6 +209,13 @@ def test_a_request_that_is_repeated_recognises_the_generation_that_it_queued(wor
     assert (world.row(row.id).generation, world.row(row.id).request) == (2, "request-1")
 
 
+def test_two_callers_without_a_request_queue_one_generation_and_one_of_them_knows_it(world: World) -> None:
+    row = row_in_state(world, "FAILED")
+    assert force(world, row)
+    assert not force(world, row)
+    assert world.row(row.id).generation == 2
+
+
 def test_a_later_force_forgets_the_request_of_the_generation_before(world: World) -> None:
     row = row_in_state(world, "FAILED")
     world.ledger.manifests.force(row, world.now, "request-1")

@@ -14,18 +14,14 @@ from tests.unit.lake.transitions import DOCUMENT, TOTALS, row_in_state
 from tests.unit.lake.world import LEASE, World
 
 
-def index_entry(world: World, manifest: str) -> tuple[Any, Any]:
-    """What the index of open manifests has of the row, by the item itself."""
-    key = {"pk": f"manifest#{manifest}", "sk": "manifest"}
-    item = world.dynamodb.get_item(TableName="ledger", Key=key, ConsistentRead=True)["Item"]
-    return item.get("open"), item.get("open_order")
-
-
 def assert_row(world: World, expected: ManifestRow) -> None:
-    """The row is this one, and in the index exactly while it is open."""
+    """The row is this one, without empty attributes, and in the index of open manifests exactly while it is open."""
     assert world.row(expected.id) == expected
+    key = {"pk": f"manifest#{expected.id}", "sk": "manifest"}
+    item: dict[str, Any] = world.dynamodb.get_item(TableName="ledger", Key=key, ConsistentRead=True)["Item"]
+    assert None not in item.values()
     entry = (f"{expected.lane}#{expected.state}", f"{expected.created_at}#{expected.id}")
-    assert index_entry(world, expected.id) == (entry if expected.open else (None, None))
+    assert (item.get("open"), item.get("open_order")) == (entry if expected.open else (None, None))
 
 
 def test_a_claim(world: World) -> None:
