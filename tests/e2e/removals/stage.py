@@ -132,7 +132,7 @@ class Stage:
         """The manifest is PUBLISHING an object whose upload was changed, or nothing of a file that was unreadable."""
         deployment, claim = self.scenario.deployment, self.claimed(row)
         objects = () if unreadable else (self._changed_upload(claim),)
-        sources = ()
+        sources: tuple[SourceCount, ...] = ()
         if unreadable:
             sources = (SourceCount(unreadable.uri, unreadable.version, 9, 0, 0, 0, {}, None, "it was gone"),)
         document = CommitDocument(
