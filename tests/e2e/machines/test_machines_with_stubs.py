@@ -142,6 +142,11 @@ def test_an_index_that_cannot_be_read_still_gets_the_verdict_of_the_ledger(stubb
     stubbed.set_answers("stub-settle", verdict("FAILED", "nothing was converted", notify=True))
     end = stubbed.run("overnight", {})
     assert (end["status"], end["error"]) == ("FAILED", "OvernightFAILED")
+    # And people read why no run began, as well as what the ledger says
+    (notification,) = stubbed.take_notifications()
+    for text in (end["cause"], notification):
+        assert "nothing was converted" in text
+        assert "The runs could not be started: " in text
 
 
 def test_a_failure_of_the_catalog_does_not_change_the_verdict(stubbed: StubbedMachines) -> None:

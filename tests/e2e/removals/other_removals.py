@@ -7,7 +7,7 @@ from tests.e2e.removals import function_plays as functions
 from tests.e2e.removals import job_plays as jobs
 from tests.e2e.removals import machine_plays as machines
 from tests.e2e.removals import sweep_plays as sweep
-from tests.e2e.removals.removal import ANSWER, CAUSE, CLOUD, LOG, Removal
+from tests.e2e.removals.removal import ANSWER, CAUSE, CLOUD, HISTORY, LOG, Removal
 
 OF_SWEEP = (
     Removal(
@@ -68,8 +68,8 @@ OF_JOBS_AND_SERVICES = (
         jobs.a_run_of_a_damaged_commit,
     ),
     Removal("JobsRole", "s3:ListBucket", "a missing file looks like a denied one", LOG, jobs.a_run_of_a_missing_file),
-    Removal("JobsRole", "s3:DeleteObject dynamodb:Query", "the stream does not run", LOG, jobs.a_stream),
-    Removal("JobsRole", "s3:ListBucketVersions", "a date is not verified", LOG, jobs.a_verification),
+    Removal("JobsRole", "s3:DeleteObject", "the stream does not run", LOG, jobs.a_stream),
+    Removal("JobsRole", "dynamodb:Query s3:ListBucketVersions", "a date is not verified", LOG, jobs.a_verification),
     Removal(
         "MachinesOvernightRole",
         "lambda:InvokeFunction glue:StartJobRun glue:GetJobRun glue:GetJobRuns glue:BatchStopJobRun s3:GetObject"
@@ -78,7 +78,7 @@ OF_JOBS_AND_SERVICES = (
         CAUSE,
         machines.a_night,
     ),
-    Removal("MachinesOvernightRole", "sns:Publish", "nobody is notified", CAUSE, machines.a_night_that_fails),
+    Removal("MachinesOvernightRole", "sns:Publish", "nobody is notified", HISTORY, machines.a_night_that_fails),
     Removal(
         "MachinesBackfillRole",
         "lambda:InvokeFunction states:StartExecution states:DescribeExecution states:StopExecution events:PutTargets"
@@ -87,8 +87,8 @@ OF_JOBS_AND_SERVICES = (
         CAUSE,
         machines.a_requested_backfill,
     ),
-    Removal("MachinesBackfillRole", "sns:Publish", "nobody is notified", CAUSE, machines.a_backfill_that_fails),
-    Removal("MachinesStreamWindowRole", "sns:Publish", "nobody is notified", CAUSE, machines.a_window_that_fails),
+    Removal("MachinesBackfillRole", "sns:Publish", "nobody is notified", HISTORY, machines.a_backfill_that_fails),
+    Removal("MachinesStreamWindowRole", "sns:Publish", "nobody is notified", HISTORY, machines.a_window_that_fails),
     Removal("MachinesStreamWindowRole", "lambda:InvokeFunction", "the window fails", CAUSE, machines.a_window),
     Removal(
         "MachinesVerifyRole",
@@ -97,7 +97,7 @@ OF_JOBS_AND_SERVICES = (
         CAUSE,
         machines.a_verification,
     ),
-    Removal("MachinesVerifyRole", "sns:Publish", "nobody is notified", CAUSE, machines.a_verification_that_fails),
+    Removal("MachinesVerifyRole", "sns:Publish", "nobody is notified", HISTORY, machines.a_verification_that_fails),
     Removal("SchedulesRole", "states:StartExecution", "no execution starts", CLOUD, machines.the_time_of_a_machine),
     Removal("SchedulesRole", "lambda:InvokeFunction", "no sweep starts", CLOUD, machines.the_time_of_a_function),
 )

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 ANSWER = "its answer"
 LOG = "its log"
 CAUSE = "the cause of the execution"
+HISTORY = "the history of the execution"
 CLOUD = "CloudTrail"
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from infra.arrivals import NOTIFICATIONS_HANDLER_ID
 from tests.e2e.removals.table import REMOVALS
-from tests.e2e.test_used_permissions import USED_BY_LONG_TESTS, explained
+from tests.e2e.test_used_permissions import explained, played
 from tests.unit.infra.conftest import listed
 
 if TYPE_CHECKING:
@@ -31,21 +31,17 @@ def granted(assembly: Assembly) -> set[tuple[str, str]]:
     }
 
 
-def removed() -> set[tuple[str, str]]:
-    return {(removal.role, action) for removal in REMOVALS for action in removal.actions.split()}
-
-
 def test_every_permission_is_taken_away_or_explained(assembly: Assembly, other_assembly: Assembly) -> None:
     # Given a stage with all that stages can have
     grants = {item for item in granted(assembly) | granted(other_assembly) if not item[1].startswith("kms:")}
     # Then
-    assert grants - removed() - explained() == set(), "play it in tests/e2e/removals, or explain it"
-    assert (removed() | explained() | USED_BY_LONG_TESTS) - grants == set(), "not granted"
-    assert removed() & explained() == set(), "what a test takes away is used"
+    assert grants - played() - explained() == set(), "play it in tests/e2e/removals, or explain it"
+    assert (played() | explained()) - grants == set(), "not granted"
+    assert played() & explained() == set(), "what a test takes away is used"
 
 
 def test_no_permission_is_taken_away_twice() -> None:
-    assert len(removed()) == sum(len(removal.actions.split()) for removal in REMOVALS)
+    assert len(played()) == sum(len(removal.actions.split()) for removal in REMOVALS)
 
 
 def test_the_page_has_every_removal() -> None:
