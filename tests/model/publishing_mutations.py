@@ -12,7 +12,7 @@ import router.sweep.objects
 import transform.audit
 import transform.finalize
 import transform.give_up
-from lake.commit import SourceCount
+from lake.commit import SourceCount, totals_of
 from lake.ledger.table import Condition, LedgerTable
 from tests.model.changed_source import changed_source
 
@@ -99,7 +99,6 @@ def _unchecked_source(_: Any, file: Any, splits: Any) -> Any:
 
 
 def totals_without_the_quarantine() -> AbstractContextManager[Any]:
-    totals_of = lake.publish.totals_of
     return patch.object(
         lake.publish, "totals_of", lambda document, etags: totals_of(replace(document, quarantine=()), etags)
     )
