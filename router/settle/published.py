@@ -158,5 +158,5 @@ def _difference(item: PendingObject, etag: str | None, found: ObjectTypeDef) -> 
 
 def _is_current(services: Services, row: ManifestRow) -> bool:
     """Whether this generation is still the result: a newer one replaces its objects, and has its own execution."""
-    current = services.ledger.manifests.get(row.id)
+    (current,) = services.ledger.manifests.get_many([row.id])
     return current is not None and (current.state, current.generation) == (State.DONE, row.generation)

@@ -1,6 +1,7 @@
 """settle compares the ledger with the objects of lake and quarantine."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -119,27 +120,27 @@ def test_while_a_manifest_is_open_the_objects_are_not_listed(deployment: Deploym
     assert (settled(deployment)["verdict"], settled(deployment)["damagedObjects"]) == ("OPEN", 0)
 
 
-@pytest.mark.parametrize("read", ["get_many", "get"])
+@pytest.mark.parametrize("number", [2, 3], ids=["after the listing", "after the comparison"])
 def test_what_is_converted_again_meanwhile_is_left_to_its_own_execution(
-    deployment: Deployment, row: ManifestRow, monkeypatch: pytest.MonkeyPatch, read: str
+    deployment: Deployment, row: ManifestRow, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     # Given: a manifest whose objects are gone, and that a person forces after the listing, or after the comparison
     for bucket in ("lake", "quarantine"):
         for key in deployment.keys(bucket):
             deployment.raw_s3.delete_object(Bucket=bucket, Key=key)
     manifests, before = deployment.ledger.manifests, deployment.row(row.id)
-    original, calls = getattr(manifests, read), []
+    get_many, calls = manifests.get_many, []
 
-    def reading(_: object, argument: Any) -> Any:
-        calls.append(argument)
-        if len(calls) == {"get_many": 2, "get": 1}[read]:
+    def reading(_: object, ids: Sequence[str]) -> Any:
+        calls.append(ids)
+        if len(calls) == number:
             manifests.force(before, deployment.now)
-        return original(argument)
+        return get_many(ids)
 
-    monkeypatch.setattr(type(manifests), read, reading)
+    monkeypatch.setattr(type(manifests), "get_many", reading)
     # Then
     assert settled(deployment)["damagedObjects"] == 0
-    assert calls
+    assert len(calls) == number
 
 
 def test_a_long_list_of_findings_is_counted_and_its_first_ones_are_named(deployment: Deployment) -> None:
