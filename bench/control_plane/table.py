@@ -44,6 +44,14 @@ class Table:
         self._sorted: defaultdict[str, list[str]] = defaultdict(list)
         self._index: defaultdict[str, list[tuple[str, str, str]]] = defaultdict(list)
         self._batches = 0
+        self._operations = {
+            "GetItem": self._get_item,
+            "BatchGetItem": self._batch_get_item,
+            "PutItem": self._put_item,
+            "UpdateItem": self._update_item,
+            "TransactWriteItems": self._transact_write_items,
+            "Query": self._query,
+        }
         self.index_writes: Counter[tuple[str, int]] = Counter()
 
     def load(self, item: Mapping[str, Any]) -> None:
@@ -53,14 +61,13 @@ class Table:
 
     def answer(self, operation: str, request: Item) -> Item:
         """The answer to one request; raises ``RefusedRequestError``."""
-        answer: Item = getattr(self, f"_{operation}")(request)
-        return answer
+        return self._operations[operation](request)
 
-    def _GetItem(self, request: Item) -> Item:  # noqa: N802
+    def _get_item(self, request: Item) -> Item:
         item = self._items.get(_key(request["Key"]))
         return {} if item is None else {"Item": item}
 
-    def _BatchGetItem(self, request: Item) -> Item:  # noqa: N802
+    def _batch_get_item(self, request: Item) -> Item:
         ((table, asked),) = request["RequestItems"].items()
         keys = asked["Keys"]
         if len(keys) > MAX_BATCH_KEYS or len({_key(key) for key in keys}) < len(keys):
@@ -81,17 +88,17 @@ class Table:
         rest = {**asked, "Keys": keys[processed:]}
         return {"Responses": {table: found}, "UnprocessedKeys": {table: rest} if rest["Keys"] else {}}
 
-    def _PutItem(self, request: Item) -> Item:  # noqa: N802
+    def _put_item(self, request: Item) -> Item:
         self._check(request["Item"], request)
         self._store(request["Item"])
         return {}
 
-    def _UpdateItem(self, request: Item) -> Item:  # noqa: N802
+    def _update_item(self, request: Item) -> Item:
         self._check(request["Key"], request)
         self._update(request)
         return {}
 
-    def _TransactWriteItems(self, request: Item) -> Item:  # noqa: N802
+    def _transact_write_items(self, request: Item) -> Item:
         actions = [next(iter(action.items())) for action in request["TransactItems"]]
         if len(actions) > MAX_ACTIONS:
             raise RefusedRequestError("ValidationException", message="too many actions")
@@ -103,7 +110,7 @@ class Table:
             self._store(item["Item"]) if kind == "Put" else self._update(item)
         return {}
 
-    def _Query(self, request: Item) -> Item:  # noqa: N802
+    def _query(self, request: Item) -> Item:
         names, values = request["ExpressionAttributeNames"], request["ExpressionAttributeValues"]
         pk = values[":p"]["S"]
         low, high = values.get(":a", {"S": ""})["S"], values.get(":b", {"S": chr(0x10FFFF)})["S"]

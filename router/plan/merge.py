@@ -38,7 +38,7 @@ the time in which a run of the default size converts 4 GiB (calculated); merging
 """
 PARALLEL_GROUPS = 16
 """Threads; each holds the files of one group, at most ``batch.manifest_files``."""
-TIME_TO_MERGE = timedelta(seconds=90)
+TIME_TO_MERGE = timedelta(seconds=60)
 """No group is begun after it: the manifests that are left are planned as they are. The function has 15 minutes."""
 MERGE_REASON = "merged with other manifests of its hour"
 
