@@ -12,6 +12,7 @@ from constructs import Construct
 
 from infra.allow import allow
 from infra.jobs import SPARK_SETTINGS
+from lake.engines import Engine
 from lake.settings.workers import MEMORY_GIB, WORKERS
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class EmrServerless(Construct):
             ),
             scheduler_configuration=application.SchedulerConfigurationProperty(
                 # A run that got only a part of its workers would take longer and cost as much.
-                max_concurrent_runs=min(batch.max_runs, max_vcpus // (batch.workers * vcpus)),
+                max_concurrent_runs=self._settings.max_parallel_runs(Engine.EMR_SERVERLESS),
                 queue_timeout_minutes=QUEUE_MINUTES,
             ),
         )

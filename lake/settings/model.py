@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from lake.errors import InvalidSettingsError
 from lake.settings.alarms import AlarmSettings
@@ -18,6 +19,9 @@ from lake.settings.schedule import ScheduleSettings
 from lake.settings.sweep import SweepSettings
 from lake.settings.verify import VerifySettings
 from lake.settings.workers import WORKERS, check_worker
+
+if TYPE_CHECKING:
+    from lake.engines import Engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +58,26 @@ class Settings:
         check_range("max_datasets", self.max_datasets, 1, 100_000)
         check_worker("stream.worker_type", self.stream.worker_type, self.convert.row_group_bytes)
         check_worker("batch.worker_type", self.batch.worker_type, self.convert.row_group_bytes)
-        run_vcpus = self.batch.workers * WORKERS[self.batch.worker_type]
-        if self.batch.uses_emr and self.emr.max_vcpus < run_vcpus:
-            expected = f"expected at least {run_vcpus}, which one job run needs: batch.workers x the vCPUs of its type"
+        if self.batch.uses_emr and self.emr.max_vcpus < self._run_vcpus:
+            expected = (
+                f"expected at least {self._run_vcpus}, which one job run needs: batch.workers x the vCPUs of its type"
+            )
             raise InvalidSettingsError("emr.max_vcpus", self.emr.max_vcpus, expected)
         if not self.datasets:
             raise InvalidSettingsError("datasets", [], "expected at least one [[datasets]] with a name")
+
+    def max_parallel_runs(self, engine: Engine) -> int:
+        """Job runs of a night at the same time on ``engine``, each with all of its workers."""
+        if engine.on_glue:
+            return self.batch.max_runs
+        return min(self.batch.max_runs, self.emr.max_vcpus // self._run_vcpus)
 
     @property
     def max_batch_runs(self) -> int:
         """Runs of Glue's batch job at the same time: those of a night, and a scheduled verification; at least one."""
         night = self.batch.max_runs if self.batch.uses_glue else 0
         return max(1, night + int(self.verify.share > 0))
+
+    @property
+    def _run_vcpus(self) -> int:
+        return self.batch.workers * WORKERS[self.batch.worker_type]

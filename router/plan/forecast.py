@@ -45,11 +45,11 @@ def forecast(
     """Expected duration and cost from ``now`` (aware) on, with all job runs on ``engine``.
 
     ``speeds`` are measured input bytes per second and core by dataset; ``price.mb_per_second_per_core`` replaces
-    missing ones. All workers but the driver's convert; ``batch.max_runs`` runs work in parallel, longest first.
+    missing ones. All workers but the driver's convert; as many runs as the settings allow on this engine work in
+    parallel, longest first.
     """
-    batch = settings.batch
     seconds = [_run_seconds(run, settings, speeds) for run in runs]
-    busy_until = [0.0] * min(batch.max_runs, max(len(runs), 1))
+    busy_until = [0.0] * min(settings.max_parallel_runs(engine), max(len(runs), 1))
     for duration in sorted(seconds, reverse=True):
         heapq.heapreplace(busy_until, busy_until[0] + START_SECONDS + duration)
     total = max(busy_until)

@@ -79,7 +79,7 @@ def _result(services: Services, execution: str, runs: Sequence[PlannedRun], engi
         "manifests": sum(len(run.manifests) for run in runs),
         "files": sum(run.files for run in runs),
         "bytes": sum(run.bytes for run in runs),
-        "maxConcurrency": services.settings.batch.max_runs,
+        "maxConcurrency": services.settings.max_parallel_runs(engine),
         "summary": f"s3://{bucket}/{plan_summary_key(execution)}",
         "forecast": asdict(forecast(runs, services.settings, speeds, services.clock(), engine)),
     }

@@ -13,11 +13,13 @@ from botocore.stub import Stubber
 from lake.engines import Engine
 from lake.errors import InvalidInputError
 from lake.job_runs import emr_run_id
-from lake.ledger import State
-from lake.settings import BatchSettings, Settings
+from lake.ledger import ManifestRow, State
+from lake.manifest import Lane
+from lake.settings import BatchSettings, Settings, parse_settings
 from router.job_runs import release_unheld
-from router.plan.forecast import run_dollars_per_hour
-from tests.unit.lake.world import LEASE
+from router.plan.forecast import forecast, run_dollars_per_hour
+from router.plan.pack import PlannedRun
+from tests.unit.lake.world import LEASE, PARTITION
 from tests.unit.router.planning import document, plan_overnight
 
 if TYPE_CHECKING:
@@ -90,6 +92,23 @@ def test_each_engine_has_its_price(engine: str, dollars: float) -> None:
     settings = Settings(stage="t", batch=BatchSettings(worker_type="G.2X", engines=(engine,)))
     # Then $0.29 or $0.44 per DPU; 80 vCPUs x $0.052624 + 320 GB x $0.0057785
     assert run_dollars_per_hour(settings, Engine(engine)) == pytest.approx(dollars, abs=1e-4)
+
+
+@pytest.mark.parametrize(("engine", "parallel", "minutes"), [("glue", 3, 61.0), ("emr-serverless", 1, 183.0)])
+def test_no_more_runs_are_started_than_get_all_of_their_workers(
+    deployment: Deployment, engine: str, parallel: int, minutes: float
+) -> None:
+    # Given: three runs at once, of which 79 vCPUs are enough for one: 10 workers with 4 each
+    given = {"engines": ["glue", "emr-serverless"], "max_runs": 3}
+    settings = parse_settings({"stage": "t", "batch": given, "emr": {"max_vcpus": 79}})
+    deployment.services = replace(deployment.services, settings=settings)
+    deployment.queued("a.json")
+    # Then the state machine starts as many
+    assert plan_overnight(deployment, engine=engine)["maxConcurrency"] == parallel
+    # And the forecast counts with them: three runs of an hour, each after a minute
+    hour = 40_000_000 * 36 * 3600
+    runs = [PlannedRun((ManifestRow("m", State.QUEUED, Lane.BATCH, PARTITION, "", hour, 1),))] * 3
+    assert forecast(runs, settings, {}, deployment.now, Engine(engine)).minutes == minutes
 
 
 @pytest.mark.parametrize("state", ["SUBMITTED", "PENDING", "SCHEDULED", "QUEUED", "RUNNING", "CANCELLING"])
