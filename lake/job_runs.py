@@ -24,8 +24,8 @@ EMR_PREFIX = "emr-serverless:"
 class EmrServerlessClient(Protocol):
     """What is asked of EMR Serverless; boto3's client has it."""
 
-    def get_job_run(self, *, applicationId: str, jobRunId: str) -> Mapping[str, Any]:  # noqa: N803
-        """The job run under the key ``jobRun``; raises botocore's errors."""
+    def get_job_run(self, **_request: str) -> Mapping[str, Any]:
+        """The job run, as ``jobRun``, for ``applicationId`` and ``jobRunId``; raises botocore's errors."""
 
 
 def emr_run_id(application: str, job_run: str) -> str:
