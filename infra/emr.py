@@ -97,7 +97,7 @@ class EmrServerless(Construct):
             ),
             scheduler_configuration=application.SchedulerConfigurationProperty(
                 # A run that got only a part of its workers would take longer and cost as much.
-                max_concurrent_runs=min(batch.max_runs, max_vcpus // (batch.workers * vcpus)),
+                max_concurrent_runs=self._settings.max_emr_runs,
                 queue_timeout_minutes=QUEUE_MINUTES,
             ),
         )

@@ -21,4 +21,4 @@ class Engine(StrEnum):
     @property
     def on_glue(self) -> bool:
         """Whether it is an execution class of Glue."""
-        return self is not Engine.EMR_SERVERLESS
+        return self in (Engine.GLUE_FLEX, Engine.GLUE)

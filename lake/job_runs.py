@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, HTTPClientError
+from botocore.exceptions import ConnectionError as BotocoreConnectionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,8 +25,8 @@ EMR_PREFIX = "emr-serverless:"
 class EmrServerlessClient(Protocol):
     """What is asked of EMR Serverless; boto3's client has it."""
 
-    def get_job_run(self, *, applicationId: str, jobRunId: str) -> Mapping[str, Any]:  # noqa: N803
-        """The job run under the key ``jobRun``; raises botocore's errors."""
+    def get_job_run(self, **_request: str) -> Mapping[str, Any]:
+        """The job run, as ``jobRun``, for ``applicationId`` and ``jobRunId``; raises botocore's errors."""
 
 
 def emr_run_id(application: str, job_run: str) -> str:
@@ -36,8 +37,8 @@ def emr_run_id(application: str, job_run: str) -> str:
 def run_is_terminal(glue: GlueClient, jobs: Iterable[str], run: str, emr: EmrServerlessClient | None = None) -> bool:
     """Whether the run ``run``, one of the Glue jobs ``jobs`` or one on EMR Serverless, has ended.
 
-    False for a run that its service does not know, and for one on EMR Serverless without ``emr``: then its lease alone
-    decides. Raises botocore's errors.
+    False for a run that its service does not know, and for one on EMR Serverless without ``emr`` or without a way to
+    that service, which a job's machines may lack: then its lease alone decides. Raises botocore's errors.
     """
     if run.startswith(EMR_PREFIX):
         return emr is not None and _emr_run_is_terminal(emr, run)
@@ -59,5 +60,7 @@ def _emr_run_is_terminal(emr: EmrServerlessClient, run: str) -> bool:
     except ClientError as error:
         if error.response["Error"]["Code"] not in UNKNOWN_EMR_RUN_CODES:
             raise
+        return False
+    except (BotocoreConnectionError, HTTPClientError):
         return False
     return state in TERMINAL_EMR_STATES

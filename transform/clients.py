@@ -35,6 +35,8 @@ JOB_CLIENT_CONFIG = Config(
     request_checksum_calculation="when_required",
     response_checksum_validation="when_required",
 )
+EMR_CLIENT_CONFIG = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "total_max_attempts": 2})
+"""Which services machines of EMR Serverless reach without a VPC is not certain: a claim must not wait long for it."""
 METADATA_SETTINGS = {
     "AWS_METADATA_SERVICE_TIMEOUT": ("metadata_service_timeout", 2),
     "AWS_METADATA_SERVICE_NUM_ATTEMPTS": ("metadata_service_num_attempts", 5),
@@ -91,7 +93,7 @@ def glue_client(region: str) -> GlueClient:
 def emr_client(region: str) -> EmrServerlessClient:
     """A thread-safe boto3 client of EMR Serverless."""
     with _SESSION_LOCK:
-        client: EmrServerlessClient = session(region).client("emr-serverless", config=JOB_CLIENT_CONFIG)
+        client: EmrServerlessClient = session(region).client("emr-serverless", config=EMR_CLIENT_CONFIG)
         return client
 
 

@@ -104,6 +104,11 @@ class Settings:
         return self.input.kms_key if self.input.bucket else self.encryption.kms_key
 
     @property
+    def max_emr_runs(self) -> int:
+        """Runs of ``batch.workers`` workers at the same time for which the EMR Serverless application has room."""
+        return min(self.batch.max_runs, self.emr.max_vcpus // (self.batch.workers * WORKERS[self.batch.worker_type]))
+
+    @property
     def max_batch_runs(self) -> int:
         """Runs of Glue's batch job at the same time: those of a night, and a scheduled verification; at least one."""
         night = self.max_overnight_runs if self.batch.uses_glue else 0

@@ -48,6 +48,11 @@ PATCH_POINTS = [
     ("services.s3", "_composite_checksum", ["algorithm", "part_checksums"]),
     ("services.s3", "_put_object", ["bucket_name", "key", "body", "headers"]),
     ("services.s3", "_object_response_headers", ["obj", "bucket_name", "key", "include_checksums"]),
+    (
+        "core.iam_actions",
+        "extract_resource_arn",
+        ["service", "method", "path", "headers", "body", "query_params", "region", "account_id"],
+    ),
     ("services.sqs", "queue_policy_allows", ["queue_arn", "service", "source_arn", "source_account"]),
     ("services.sns", "topic_policy_allows", ["topic_arn", "service", "source_arn", "source_account"]),
 ]
@@ -61,6 +66,24 @@ def test_exact_version_is_installed():
 def test_patch_point_exists_with_its_parameters(module, name, parameters):
     function = getattr(import_module(f"ministack.{module}"), name)
     assert list(inspect.signature(function).parameters) == parameters
+
+
+TABLES = [
+    ("app", "SERVICE_HANDLERS", "glue"),
+    ("core.router", "SERVICE_PATTERNS", "glue"),
+    ("core.iam_actions", "SERVICE_TO_IAM_NAMESPACE", "glue"),
+    ("core.iam_actions", "_BOTOCORE_SERVICE_MAP", "batch"),
+    ("services.cloudformation.provisioners", "_RESOURCE_HANDLERS", "AWS::Glue::Job"),
+    ("services.stepfunctions", "_SERVICE_DISPATCH", "arn:aws:states:::sns:publish"),
+]
+"""Tables to which EMR Serverless is added, with an entry of another service."""
+
+
+@pytest.mark.parametrize(("module", "name", "entry"), TABLES)
+def test_table_is_extended_where_other_services_are(module, name, entry):
+    table = getattr(import_module(f"ministack.{module}"), name)
+    assert entry in table
+    assert not [key for key in table if "emr-serverless" in key.lower() or "emrserverless" in key.lower()]
 
 
 def test_limits_of_a_job_come_through_cloudformation(probe):

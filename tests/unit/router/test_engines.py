@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
+from botocore.config import Config
 from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
@@ -120,6 +122,17 @@ def test_a_run_that_emr_serverless_does_not_know_keeps_its_lease(deployment: Dep
     row = deployment.claimed(deployment.queued("a.json"), HOLDER).row
     emr.add_client_error("get_job_run", "ResourceNotFoundException", http_status_code=404)
     assert release_unheld(deployment.services, [deployment.row(row.id)]) == []
+
+
+def test_where_emr_serverless_cannot_be_reached_the_lease_of_its_run_decides(deployment: Deployment) -> None:
+    # Given: a port of this machine on which nothing listens
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        place: dict[str, Any] = {"region_name": "eu-central-1", "endpoint_url": f"http://127.0.0.1:{unused.getsockname()[1]}"}
+        emr = boto3.client("emr-serverless", config=Config(retries={"total_max_attempts": 1}), **place)
+        deployment.services = replace(deployment.services, emr=emr)
+        row = deployment.claimed(deployment.queued("a.json"), HOLDER).row
+        assert release_unheld(deployment.services, [deployment.row(row.id)]) == []
 
 
 def test_an_error_of_emr_serverless_is_not_taken_for_an_answer(deployment: Deployment, emr: Any) -> None:

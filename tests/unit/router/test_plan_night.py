@@ -86,6 +86,15 @@ def test_the_cheapest_engine_that_ends_in_time_is_taken() -> None:
     assert [option.dollars for option in options] == sorted(option.dollars for option in options)
 
 
+def test_emr_serverless_gets_no_more_runs_at_once_than_its_application_has_room_for() -> None:
+    # Given 100 vCPUs, which are enough for two runs of 10 workers with 4 each, and little time
+    batch = {"engines": ["emr-serverless"], "workers": 10}
+    night = planned(manifests(100, 10 * GB), 0.1, batch=batch, emr={"max_vcpus": 100})
+    # Then
+    assert night.night.concurrency * night.night.workers <= 20
+    assert not night.forecast.fits
+
+
 def test_a_measured_speed_replaces_the_assumed_one() -> None:
     rows = manifests(100, 10 * GB)
     assert planned(rows, speeds={"orders": 80e6}).forecast.dollars < 0.7 * planned(rows).forecast.dollars
