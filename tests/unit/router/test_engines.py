@@ -57,16 +57,16 @@ def set_state(emr: Any, state: str) -> None:
     ("allowed", "fields", "engine"),
     [
         (("glue-flex",), {}, "glue-flex"),
-        (("emr-serverless", "glue"), {}, "glue"),
-        (("emr-serverless", "glue"), {"engine": None}, "glue"),
-        (("emr-serverless", "glue"), {"engine": "emr-serverless"}, "emr-serverless"),
+        (("glue", "emr-serverless"), {}, "emr-serverless"),
+        (("glue", "emr-serverless"), {"engine": None}, "emr-serverless"),
+        (("glue", "emr-serverless"), {"engine": "glue"}, "glue"),
         (("emr-serverless", "glue"), {"engine": "glue"}, "glue"),
     ],
 )
 def test_every_run_of_a_plan_names_its_engine(
     deployment: Deployment, allowed: tuple[str, ...], fields: dict[str, Any], engine: str
 ) -> None:
-    # Given
+    # Given EMR Serverless, which is cheaper than Glue by the default prices
     allow(deployment, *allowed)
     deployment.queued("a.json")
     # When
