@@ -29,7 +29,9 @@ def a_night(stage: Stage) -> str:
 
 
 def a_night_that_fails(stage: Stage) -> str:
-    return _unnotified(stage, stage.scenario.deployment.outputs.overnight, {"dataset": "nowhere"})
+    """Not because of its input, of which nobody has to be notified."""
+    with Stage(stage.scenario, "RouterplanRole", "dynamodb:Query").lacking():
+        return _unnotified(stage, stage.scenario.deployment.outputs.overnight, {})
 
 
 def a_requested_backfill(stage: Stage) -> str:
@@ -38,7 +40,9 @@ def a_requested_backfill(stage: Stage) -> str:
 
 
 def a_backfill_that_fails(stage: Stage) -> str:
-    return _unnotified(stage, stage.scenario.deployment.outputs.backfill, {})
+    request = {"dataset": "nowhere", "from": "2026-11-01", "to": "2026-11-02"}
+    with Stage(stage.scenario, "RouterbackfillRole", "dynamodb:Query").lacking():
+        return _unnotified(stage, stage.scenario.deployment.outputs.backfill, request)
 
 
 def a_window_that_fails(stage: Stage) -> str:
