@@ -7,7 +7,7 @@ from tests.e2e.removals import function_plays as functions
 from tests.e2e.removals import job_plays as jobs
 from tests.e2e.removals import machine_plays as machines
 from tests.e2e.removals import sweep_plays as sweep
-from tests.e2e.removals.removal import ANSWER, CAUSE, CLOUD, HISTORY, LOG, Removal
+from tests.e2e.removals.removal import ANSWER, CAUSE, CLOUD, LOG, Removal
 
 OF_SWEEP = (
     Removal(
@@ -78,7 +78,13 @@ OF_JOBS_AND_SERVICES = (
         CAUSE,
         machines.a_night,
     ),
-    Removal("MachinesOvernightRole", "sns:Publish", "nobody is notified", HISTORY, machines.a_night_that_fails),
+    Removal(
+        "MachinesOvernightRole",
+        "sns:Publish",
+        "nobody is notified but by the alarm of failed executions",
+        CLOUD,
+        machines.a_night_that_fails,
+    ),
     Removal(
         "MachinesBackfillRole",
         "lambda:InvokeFunction states:StartExecution states:DescribeExecution states:StopExecution events:PutTargets"
@@ -87,8 +93,20 @@ OF_JOBS_AND_SERVICES = (
         CAUSE,
         machines.a_requested_backfill,
     ),
-    Removal("MachinesBackfillRole", "sns:Publish", "nobody is notified", HISTORY, machines.a_backfill_that_fails),
-    Removal("MachinesStreamWindowRole", "sns:Publish", "nobody is notified", HISTORY, machines.a_window_that_fails),
+    Removal(
+        "MachinesBackfillRole",
+        "sns:Publish",
+        "nobody is notified but by the alarm of failed executions",
+        CLOUD,
+        machines.a_backfill_that_fails,
+    ),
+    Removal(
+        "MachinesStreamWindowRole",
+        "sns:Publish",
+        "nobody is notified but by the alarm of failed executions",
+        CLOUD,
+        machines.a_window_that_fails,
+    ),
     Removal("MachinesStreamWindowRole", "lambda:InvokeFunction", "the window fails", CAUSE, machines.a_window),
     Removal(
         "MachinesVerifyRole",
@@ -97,7 +115,13 @@ OF_JOBS_AND_SERVICES = (
         CAUSE,
         machines.a_verification,
     ),
-    Removal("MachinesVerifyRole", "sns:Publish", "nobody is notified", HISTORY, machines.a_verification_that_fails),
+    Removal(
+        "MachinesVerifyRole",
+        "sns:Publish",
+        "nobody is notified but by the alarm of failed executions",
+        CLOUD,
+        machines.a_verification_that_fails,
+    ),
     Removal("SchedulesRole", "states:StartExecution", "no execution starts", CLOUD, machines.the_time_of_a_machine),
     Removal("SchedulesRole", "lambda:InvokeFunction", "no sweep starts", CLOUD, machines.the_time_of_a_function),
 )

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 ANSWER = "its answer"
 LOG = "its log"
 CAUSE = "the cause of the execution"
-HISTORY = "the history of the execution"
 CLOUD = "CloudTrail"
 
 

@@ -56,8 +56,14 @@ class Stage:
         return role_name(self.iam, f"-{self.role}")
 
     def told(self, text: str) -> list[str]:
-        """The lines of the text that name role and action."""
-        return sentences(text.replace("\\n", "\n"), self.role_name, self.action)
+        """The lines of the text that name role and action: AWS's sentence, or the record of the local cloud."""
+        lines, role = text.replace("\\n", "\n"), self.role_name
+        recorded = [
+            line
+            for line in lines.splitlines()
+            if line.startswith("refused: ") and f"/{role}/" in line and f": {self.action} on " in line
+        ]
+        return sentences(lines, role, self.action) + recorded
 
     def wait_until_logged(self, pattern: str) -> str:
         """Wait until a log file that matches the pattern names role and action; returns these lines."""
