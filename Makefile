@@ -7,6 +7,7 @@ SECONDS ?= 60
 SEED ?= 0
 OUTPUT ?= demo-output
 STAGE ?= dev
+ARCHITECTURE ?= x86_64
 
 PROPERTIES = $(shell grep -rl "import given" tests/unit)
 
@@ -132,8 +133,8 @@ bench-plan: setup ## the functions of the control plane on nights of 338,000 and
 wheels: setup ## the zip of wheels that the Glue jobs install (needs Rust); before `make synth` and `cdk deploy`
 	@$(UV) run --quiet --isolated --locked --only-group wheels --python $(PY) python -m infra.make_wheels
 
-emr-libraries: setup ## the libraries for job runs on EMR Serverless (needs Rust); only with that engine in batch.engines
-	@$(UV) run --quiet --isolated --locked --only-group wheels --python $(PY) python -m infra.make_emr_libraries
+emr-libraries: setup ## what job runs on EMR Serverless unpack (needs Rust): ARCHITECTURE=x86_64 or arm64, as emr.architecture
+	@$(UV) run --quiet --isolated --locked --only-group wheels --python $(PY) python -m infra.make_emr_libraries $(ARCHITECTURE)
 
 install: ## the command hybrid-router for this user, from this checkout, without the local cloud; see docs/adr/installation.md
 	@scripts/setup.sh --uv-only

@@ -14,7 +14,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3_assets as s3_assets
 
 from infra.allow import allow
-from infra.emr_libraries import LIBRARIES_ZIP, check_libraries
+from infra.emr_libraries import check_libraries, libraries_zip
 from infra.glue_wheels import WHEELS_SUFFIX, check_wheels
 from infra.job_asset import build_job_zip, job_script
 from infra.lambda_asset import build_lambda_asset
@@ -62,8 +62,10 @@ class Assets:
             The code of a function or job is incomplete, or ``wheels`` or the libraries for EMR Serverless
             are missing or belong to another checkout.
         """
-        packed = wheels is not None and settings.batch.uses_emr
-        libraries = check_libraries(checkout / LIBRARIES_ZIP, checkout) if packed else None
+        libraries = None
+        if wheels is not None and settings.batch.uses_emr:
+            architecture = settings.emr.architecture
+            libraries = check_libraries(checkout / libraries_zip(architecture), checkout, architecture)
         settings_file = workspace / "settings.json"
         settings_file.write_text(dump_settings(settings), encoding="utf-8")
         return cls(

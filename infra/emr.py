@@ -87,7 +87,7 @@ class EmrServerless(Construct):
             name=names.batch_job,
             release_label=RELEASE,
             type="SPARK",
-            architecture="X86_64",
+            architecture=self._settings.emr.architecture.upper(),
             auto_start_configuration=application.AutoStartConfigurationProperty(enabled=True),
             auto_stop_configuration=application.AutoStopConfigurationProperty(
                 enabled=True, idle_timeout_minutes=IDLE_MINUTES

@@ -11,6 +11,8 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from packaging.utils import parse_wheel_filename
+
 from infra.glue_wheels import (
     READER,
     JobRuntime,
@@ -25,12 +27,21 @@ from infra.lambda_asset import AssetError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-LIBRARIES_ZIP = Path("dist") / "hybrid-router.emr-libraries.zip"
-"""Path in the checkout."""
+MACHINES = {"x86_64": "x86_64", "arm64": "aarch64"}
+"""``emr.architecture`` -> the processor as wheels name it."""
 RUNTIME_FILE = "emr_runtime.toml"
 LIST = "hybrid_router_wheels.txt"
 """In the archive: file name and SHA-256 of each wheel that was unpacked, one per line."""
-REBUILD = "run `make emr-libraries`, then the same command again"
+
+
+def libraries_zip(architecture: str) -> Path:
+    """Path of the archive in the checkout, for a value of ``emr.architecture``."""
+    return Path("dist") / f"hybrid-router.emr-libraries-{architecture}.zip"
+
+
+def emr_runtime(architecture: str) -> JobRuntime:
+    """What EMR Serverless provides to a job."""
+    return JobRuntime.load(RUNTIME_FILE, MACHINES[architecture])
 
 
 def write_libraries(wheels: Iterable[Path], checkout: Path, target: Path) -> None:
@@ -69,17 +80,18 @@ def write_libraries(wheels: Iterable[Path], checkout: Path, target: Path) -> Non
         archive.comment = f"{reader_fingerprint(checkout)} {reader_hash} {_digest(content)}".encode()
 
 
-def check_libraries(archive_file: Path, checkout: Path) -> Path:
+def check_libraries(archive_file: Path, checkout: Path, architecture: str) -> Path:
     """Return ``archive_file`` if it has the content of exactly the wheels that the jobs need, byte for byte.
 
-    Every wheel had a SHA-256 that ``uv.lock`` states for its package; the reader's was the one that
-    ``make emr-libraries`` has built from the sources of this checkout.
+    Every wheel is for the processor or for any, and had a SHA-256 that ``uv.lock`` states for its package; the reader's
+    was the one that ``make emr-libraries`` has built from the sources of this checkout.
 
     Raises
     ------
     AssetError
         The archive is missing or damaged, or has other libraries; names the command that builds it.
     """
+    rebuild = f"run `make emr-libraries ARCHITECTURE={architecture}`, then the same command again"
     try:
         with zipfile.ZipFile(archive_file) as archive:
             fingerprint, reader_hash, digest = archive.comment.decode().split()
@@ -87,21 +99,32 @@ def check_libraries(archive_file: Path, checkout: Path) -> Path:
         lines = [line.split() for line in content[LIST].decode().splitlines()]
         wheels = [(f"wheels/{name}", wheel_digest) for name, wheel_digest in lines]
     except FileNotFoundError as error:
-        raise AssetError(f"the libraries for EMR Serverless ({archive_file}) are missing: {REBUILD}") from error
+        raise AssetError(f"the libraries for EMR Serverless ({archive_file}) are missing: {rebuild}") from error
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
         raise AssetError(
-            f"the libraries for EMR Serverless ({archive_file}) cannot be read ({error}): {REBUILD}"
+            f"the libraries for EMR Serverless ({archive_file}) cannot be read ({error}): {rebuild}"
         ) from error
-    needed = missing_libraries(checkout, JobRuntime.load(RUNTIME_FILE))
+    needed = missing_libraries(checkout, emr_runtime(architecture))
     known = locked_hashes(checkout) | {READER: frozenset({reader_hash})}
     difference = wheel_difference(wheels, {name: known[name] for name in needed})
+    if difference is None:
+        difference = _foreign_wheel([name for name, _ in lines], MACHINES[architecture])
     if difference is None and fingerprint != reader_fingerprint(checkout):
         difference = "were built from another state of native/"
     if difference is None and digest != _digest(content):
         difference = "were changed after they were built"
     if difference is not None:
-        raise AssetError(f"the libraries for EMR Serverless ({archive_file}) {difference}: {REBUILD}")
+        raise AssetError(f"the libraries for EMR Serverless ({archive_file}) {difference}: {rebuild}")
     return archive_file
+
+
+def _foreign_wheel(names: Iterable[str], machine: str) -> str | None:
+    """What differs if a wheel is for another processor."""
+    for name in names:
+        platforms = {tag.platform for tag in parse_wheel_filename(name)[3]}
+        if not any(platform == "any" or platform.endswith(f"_{machine}") for platform in platforms):
+            return f"contain {name}, which is not for {machine}"
+    return None
 
 
 def _digest(content: Mapping[str, bytes]) -> str:

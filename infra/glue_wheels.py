@@ -45,14 +45,16 @@ class JobRuntime:
     glibc: tuple[int, int]
     packages: Mapping[str, str]
     """Normalised name -> version of each installed package."""
+    machine: str = "x86_64"
+    """Processor, as Python's ``platform.machine`` names it."""
 
     @classmethod
-    def load(cls, file: str = "glue_runtime.toml") -> JobRuntime:
+    def load(cls, file: str = "glue_runtime.toml", machine: str = "x86_64") -> JobRuntime:
         """The versions of a file beside this one, which also names their sources."""
         body = tomllib.loads(Path(__file__).with_name(file).read_text(encoding="utf-8"))
         runtime = body["runtime"]
         major, minor = runtime["glibc"].split(".")
-        return cls(runtime["release"], runtime["python"], (int(major), int(minor)), body["packages"])
+        return cls(runtime["release"], runtime["python"], (int(major), int(minor)), body["packages"], machine)
 
 
 def locked_versions(checkout: Path) -> dict[str, str]:
@@ -191,7 +193,7 @@ def _applies(dependency: Mapping[str, Any], runtime: JobRuntime) -> bool:
         "platform_python_implementation": "CPython",
         "sys_platform": "linux",
         "platform_system": "Linux",
-        "platform_machine": "x86_64",
+        "platform_machine": runtime.machine,
         "os_name": "posix",
     }
     marker = dependency.get("marker")

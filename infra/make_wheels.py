@@ -32,10 +32,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 CHECKOUT = Path(__file__).parents[1]
-MANYLINUX_TAGS = ("manylinux_2_28", "manylinux_2_17", "manylinux2014")
+MANYLINUX_TAGS = ("manylinux_2_28", "manylinux_2_24", "manylinux_2_17", "manylinux2014")
 """Platforms that Glue's machines can load, newest first; the native reader is compiled for the first."""
 RUST_TARGET = "x86_64-unknown-linux-gnu"
-_AUDITED_TAG = re.compile(r"manylinux_(\d+)_(\d+)_x86_64")
+"""Of the wheel for Glue."""
+_AUDITED_TAG = re.compile(r"manylinux_(\d+)_(\d+)_(\w+)")
 
 
 def build_wheels_zip(checkout: Path, target: Path) -> list[str]:
@@ -64,7 +65,7 @@ def collect_wheels(checkout: Path, folder: Path, runtime: JobRuntime) -> list[Pa
         Rust is missing or has another version, a build or download failed, or the machines cannot load a wheel.
     """
     pins = missing_libraries(checkout, runtime)
-    _build_reader(checkout, folder)
+    _build_reader(checkout, folder, runtime.machine)
     _download({name: version for name, version in pins.items() if name != READER}, checkout, folder, runtime)
     wheels = sorted(folder.glob("*.whl"))
     if len(wheels) != len(pins):
@@ -75,7 +76,7 @@ def collect_wheels(checkout: Path, folder: Path, runtime: JobRuntime) -> list[Pa
 
 
 def check_compatibility(wheel: Path, runtime: JobRuntime) -> tuple[int, int]:
-    """The oldest glibc that can load the libraries of a wheel for Linux x86-64; (0, 0) for pure Python.
+    """The oldest glibc that can load the libraries of a wheel for Linux; (0, 0) for pure Python.
 
     auditwheel finds it (https://github.com/pypa/auditwheel): it is the glibc of the oldest manylinux platform with all
     symbol versions and system libraries that the wheel needs. glibc versions without a platform of their own count as
@@ -84,15 +85,16 @@ def check_compatibility(wheel: Path, runtime: JobRuntime) -> tuple[int, int]:
     Raises
     ------
     AssetError
-        Glue's glibc is older, no manylinux platform has what the wheel needs, or the wheel cannot be read.
+        The runtime's glibc is older, no manylinux platform for its processor has what the wheel needs, or the wheel
+        cannot be read.
     """
     report = _audit(wheel)
     if report["pure"]:
         return 0, 0
     tag = _AUDITED_TAG.fullmatch(report["overall_tag"])
-    if tag is None:
+    if tag is None or tag[3] != runtime.machine:
         libraries = ", ".join(report["external_libs"]) or "newer symbols or CPU instructions"
-        raise AssetError(f"{wheel.name} needs {libraries}, which no manylinux platform for x86-64 has")
+        raise AssetError(f"{wheel.name} needs {libraries}, which no manylinux platform for {runtime.machine} has")
     glibc = int(tag[1]), int(tag[2])
     if glibc > runtime.glibc:
         has = ".".join(map(str, runtime.glibc))
@@ -134,10 +136,10 @@ def check_rust(checkout: Path) -> None:
         )
 
 
-def _build_reader(checkout: Path, folder: Path) -> None:
+def _build_reader(checkout: Path, folder: Path, machine: str) -> None:
     check_rust(checkout)
     arguments = ["build", "--manifest-path", str(checkout / "native" / "Cargo.toml"), "--release", "--locked", "--zig"]
-    arguments += ["--compatibility", MANYLINUX_TAGS[0], "--target", RUST_TARGET]
+    arguments += ["--compatibility", MANYLINUX_TAGS[0], "--target", f"{machine}-unknown-linux-gnu"]
     _run("maturin", [*arguments, "--target-dir", str(checkout / "build" / "wheels"), "--out", str(folder)])
 
 
@@ -153,7 +155,7 @@ def _download(pins: Mapping[str, str], checkout: Path, folder: Path, runtime: Jo
     arguments = ["download", "--quiet", "--no-deps", "--only-binary=:all:", "--require-hashes", "--dest", str(folder)]
     arguments += ["--implementation", "cp", "--python-version", runtime.python]
     arguments += [f"--abi={abi}" for abi in ("cp" + runtime.python.replace(".", ""), "abi3", "none")]
-    arguments += [f"--platform={platform}_x86_64" for platform in MANYLINUX_TAGS]
+    arguments += [f"--platform={platform}_{runtime.machine}" for platform in MANYLINUX_TAGS]
     _run("pip", [*arguments, "--requirement", str(requirements)])
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lake.settings.checks import check_range
+from lake.settings.checks import check_choice, check_range
+
+ARCHITECTURES = ("x86_64", "arm64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,5 +16,9 @@ class EmrSettings:
     max_vcpus: int = 400
     """Maximum number of vCPUs of all its workers together. Job runs for which there is no room wait in its queue."""
 
+    architecture: str = "x86_64"
+    """Processor of the workers: x86_64 or arm64, which is cheaper; each has a build of the libraries."""
+
     def __post_init__(self) -> None:
+        check_choice("emr.architecture", self.architecture, ARCHITECTURES)
         check_range("emr.max_vcpus", self.max_vcpus, 4, 1_000_000)

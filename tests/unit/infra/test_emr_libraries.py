@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infra.emr_libraries import LIST, RUNTIME_FILE, check_libraries, write_libraries
-from infra.glue_wheels import JobRuntime, missing_libraries
+from infra.emr_libraries import LIST, check_libraries, emr_runtime, write_libraries
+from infra.glue_wheels import missing_libraries
 from infra.lambda_asset import AssetError
 from infra.synth import CHECKOUT
 from tests.unit.infra.small_wheels import write_wheel
@@ -70,7 +70,7 @@ def rewrite(made: Path, change: Callable[[dict[str, bytes]], object]) -> Path:
 
 def test_python_imports_what_spark_unpacks(made: Path, checkout: Path, tmp_path: Path) -> None:
     # Given the folder into which Spark unpacks the archive
-    assert check_libraries(made, checkout) == made
+    assert check_libraries(made, checkout, "x86_64") == made
     with zipfile.ZipFile(made) as archive:
         archive.extractall(tmp_path / "libraries")
     # When it is on the path, then the packages can be imported
@@ -110,19 +110,31 @@ def test_an_archive_with_other_content_is_refused(
     made: Path, checkout: Path, change: Callable[[dict[str, bytes]], object], reason: str
 ) -> None:
     with pytest.raises(AssetError, match=reason) as error:
-        check_libraries(rewrite(made, change), checkout)
-    assert "run `make emr-libraries`" in str(error.value)
+        check_libraries(rewrite(made, change), checkout, "x86_64")
+    assert "run `make emr-libraries ARCHITECTURE=x86_64`" in str(error.value)
+
+
+def test_an_archive_for_another_processor_is_refused(tmp_path: Path, checkout: Path) -> None:
+    # Given the reader's wheel as it is built for one processor
+    reader = write_wheel(
+        tmp_path / "ndjson_arrow-0.1.0-cp311-abi3-manylinux_2_28_aarch64.whl", {"ndjson_arrow.py": b""}
+    )
+    made = tmp_path / "made.zip"
+    write_libraries([reader, *(tmp_path / wheel_name(name) for name in NAMES)], checkout, made)
+    assert check_libraries(made, checkout, "arm64") == made
+    with pytest.raises(AssetError, match=r"aarch64\.whl, which is not for x86_64"):
+        check_libraries(made, checkout, "x86_64")
 
 
 def test_a_reader_of_other_sources_is_refused(made: Path, checkout: Path) -> None:
     (checkout / "native" / "src" / "lib.rs").write_text("// another reader\n")
     with pytest.raises(AssetError, match="another state of native/"):
-        check_libraries(made, checkout)
+        check_libraries(made, checkout, "x86_64")
 
 
 def test_a_missing_archive_names_the_command(tmp_path: Path, checkout: Path) -> None:
-    with pytest.raises(AssetError, match="are missing: run `make emr-libraries`"):
-        check_libraries(tmp_path / "none.zip", checkout)
+    with pytest.raises(AssetError, match="are missing: run `make emr-libraries ARCHITECTURE=arm64`"):
+        check_libraries(tmp_path / "none.zip", checkout, "arm64")
 
 
 @pytest.mark.parametrize(
@@ -141,6 +153,6 @@ def test_a_wheel_that_cannot_be_unpacked_beside_the_others_is_refused(
 
 
 def test_the_jobs_bring_everything_but_spark() -> None:
-    needed = missing_libraries(CHECKOUT, JobRuntime.load(RUNTIME_FILE))
+    needed = missing_libraries(CHECKOUT, emr_runtime("arm64"))
     assert {"boto3", "botocore", "ndjson-arrow", "obstore", "pyarrow", "urllib3"} <= needed.keys()
     assert not {"pyspark", "py4j"} & needed.keys()

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from infra import assets
 from infra.emr import RELEASE
-from infra.emr_libraries import RUNTIME_FILE
-from infra.glue_wheels import JobRuntime
+from infra.emr_libraries import emr_runtime
 from infra.quotas import needed_quotas
 from infra.synth import synth
 from lake.settings import BatchSettings, EmrSettings, Settings
@@ -77,14 +76,16 @@ def test_a_deployed_run_unpacks_its_libraries_and_has_them_on_its_path(
     for file in (wheels, libraries):
         file.write_bytes(file.name.encode())
     monkeypatch.setattr(assets, "check_wheels", lambda zip_file, _: zip_file)
-    monkeypatch.setattr(assets, "check_libraries", lambda _file, _checkout: libraries)
-    settings = Settings(stage="real", batch=BatchSettings(engines=("emr-serverless",)))
+    monkeypatch.setattr(assets, "check_libraries", lambda _file, _checkout, _architecture: libraries)
+    emr = EmrSettings(architecture="arm64")
+    settings = Settings(stage="real", batch=BatchSettings(engines=("emr-serverless",)), emr=emr)
     # When it is synthesized
     deployed = Assembly(synth(settings, tmp_path / "out", wheels=wheels), settings)
     machine = ResolvedTemplate(deployed.template).resources
     values = next(body for name, body in machine.items() if name.startswith("MachinesOvernightMachine"))
     parameters = values["DefinitionSubstitutions"]["EmrSparkSubmitParameters"]
-    # Then the driver and the executors get the archive
+    # Then the driver and the executors get the archive of their processor
+    assert deployed.one(APPLICATION, "Emr")["Architecture"] == "ARM64"
     properties = spark_properties(
         {"jobDriver": {"sparkSubmit": {"entryPoint": "main.py", "sparkSubmitParameters": parameters}}}
     )
@@ -98,7 +99,7 @@ def test_a_deployed_run_unpacks_its_libraries_and_has_them_on_its_path(
 
 
 def test_the_libraries_are_those_of_the_release() -> None:
-    assert JobRuntime.load(RUNTIME_FILE).release == RELEASE
+    assert emr_runtime("x86_64").release == RELEASE
 
 
 def test_only_the_machine_starts_runs_and_only_lease_take_over_watches_them(other_assembly: Assembly) -> None:

@@ -71,6 +71,7 @@ def test_only_the_stage_has_no_default() -> None:
         ({"batch": {"engines": ["emr-serverless"], "worker_type": "G.8X"}}, "batch.worker_type", "G.8X"),
         ({"batch": {"engines": ["emr-serverless"], "workers": 101}}, "emr.max_vcpus", 400),
         ({"emr": {"max_vcpus": 3}}, "emr.max_vcpus", 3),
+        ({"emr": {"architecture": "aarch64"}}, "emr.architecture", "aarch64"),
         ({"convert": {"compression": "lzo"}}, "convert.compression", "lzo"),
         ({"schedule": {"overnight": "22:00"}}, "schedule.overnight", "22:00"),
         ({"verify": {"share": 1.5}}, "verify.share", 1.5),
