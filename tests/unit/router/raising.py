@@ -55,6 +55,7 @@ PASSING_CODES = {
 condition means that another process has changed the row."""
 PASSING_IN_OPERATION = {
     ("glue.start_job_run", "ResourceNumberLimitExceededException"),
+    ("glue.start_job_run", "ConcurrentRunsExceededException"),
     ("glue.create_table", "AlreadyExistsException"),
     ("glue.update_table", "AlreadyExistsException"),
     ("glue.get_table", "EntityNotFoundException"),

@@ -127,6 +127,8 @@ CASES = (
 def invoke(function: str, event: dict[str, Any], deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Any:
     module = import_module(f"router.{function}.handler")
     monkeypatch.setattr(module, "container_services", lambda: deployment.services)
+    # Without its client plan takes the quotas of the settings.
+    monkeypatch.setattr(module, "_service_quotas", lambda: None, raising=False)
     return module.handler(event, CONTEXT)
 
 

@@ -77,7 +77,7 @@ def test_a_read_without_an_answer_makes_nothing_known(
     def no_answer(_: object) -> None:
         raise ReadTimeoutError(endpoint_url="loopback")
 
-    monkeypatch.setattr(type(getattr(deployment.ledger, rows)), "get", lambda _, key: no_answer(key))
+    monkeypatch.setattr(type(getattr(deployment.ledger, rows)), "get_many", lambda _, keys: no_answer(keys))
 
     # When / Then every arrival stays, for the writes that decide
     ownership = Ownership()

@@ -142,6 +142,7 @@ def check_backfill(deployment: Deployment, _: None, answer: dict[str, Any]) -> N
 
 
 def prepare_catalog(deployment: Deployment) -> None:
+    deployment.ledger.datasets.register("clicks")
     deployment.ledger.datasets.reserve_columns("clicks", ["a"], 1000)
     catalog(deployment.services)
     deployment.ledger.datasets.reserve_columns("clicks", ["b"], 1000)
