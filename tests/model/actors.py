@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 
-from lake.layout import INBOX
+from lake.layout import INBOX, INTENTS
 from lake.ledger import State
 from lake.ledger.arrivals import IGNORED
 from lake.manifest import Identity, Lane
@@ -71,17 +71,25 @@ def route(world: World, actor: Actor | None, files: Sequence[ObjectVersion], lan
             acknowledge(world, file)
 
 
+def _is_announced(world: World, file: ObjectVersion) -> bool:
+    """Whether an intent names the file: whatever becomes of its writer, the sweep takes ownership of the file."""
+    intents = [world.document(key) or {} for key in world.s3.buckets["control"] if key.startswith(INTENTS)]
+    return any(item[1] == file.key for intent in intents for item in intent["arrivals"])
+
+
 def acknowledge(world: World, file: ObjectVersion) -> None:
     """Its event is not delivered again: from now on only the ledger knows the file.
 
     Raises
     ------
     Violation
-        No manifest owns the file, and it is not an ignored one.
+        No manifest owns the file, and it is neither an ignored one nor one that another invocation is adopting.
     """
     arrival = world.arrival(file)
     row = None if arrival is None else world.rows().get(arrival.get("manifest", ""))
-    if arrival is not None and not file.key.endswith(".ndjson") and arrival.get("state") == IGNORED:
+    # What was IGNORED when its event was routed may be adopted by another invocation, with an intent of its own.
+    is_left = arrival is not None and (arrival.get("state") == IGNORED or _is_announced(world, file))
+    if is_left and not file.key.endswith(".ndjson"):
         return
     if row is None or row["state"] == State.ABANDONED:
         raise Violation(f"{name_of(file)} is acknowledged, but no manifest owns it")

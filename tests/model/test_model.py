@@ -48,6 +48,18 @@ def test_a_publisher_of_the_right_document_publishes_nothing_after_it_was_change
     assert history.violation is None, history.describe()
 
 
+def test_an_ignored_file_that_another_invocation_adopts_before_its_event_is_acknowledged_gets_an_owner() -> None:
+    # Given a rule that comes while the event is routed, and a backfill that is adopting the file at its acknowledgement
+    script = [
+        ("queue1", "get_bucket_versioning", "add_rule"),
+        ("queue1", "delete_object", "switch:backfill1"),
+        ("backfill1", "update_item", ""),
+        ("backfill1", "put_object", "switch:queue1"),
+    ]
+    history = scripted(SCENARIOS["new rule"], script)
+    assert history.violation is None, history.describe()
+
+
 def test_a_history_is_replayed_by_its_plan() -> None:
     plan = FaultPlan(2, 0.2, 0.2, used_id_succeeds=True, draws=Random(3).randbytes(200))
     first, second = (play_plan(SCENARIOS["reprocess"], plan) for _ in range(2))
