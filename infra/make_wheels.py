@@ -66,7 +66,7 @@ def collect_wheels(checkout: Path, folder: Path, runtime: JobRuntime) -> list[Pa
     """
     pins = missing_libraries(checkout, runtime)
     _build_reader(checkout, folder, runtime.machine)
-    _download({name: version for name, version in pins.items() if name != READER}, checkout, folder, runtime)
+    download_wheels({name: version for name, version in pins.items() if name != READER}, checkout, folder, runtime)
     wheels = sorted(folder.glob("*.whl"))
     if len(wheels) != len(pins):
         raise AssetError(f"{len(pins)} wheels are needed ({', '.join(pins)}), but {len(wheels)} were built")
@@ -143,8 +143,11 @@ def _build_reader(checkout: Path, folder: Path, machine: str) -> None:
     _run("maturin", [*arguments, "--target-dir", str(checkout / "build" / "wheels"), "--out", str(folder)])
 
 
-def _download(pins: Mapping[str, str], checkout: Path, folder: Path, runtime: JobRuntime) -> None:
-    """Download the wheels of ``pins``; pip accepts only files whose hashes are in uv.lock."""
+def download_wheels(pins: Mapping[str, str], checkout: Path, folder: Path, runtime: JobRuntime) -> None:
+    """Download the wheels of ``pins`` (name -> version) for ``runtime`` into the existing ``folder``.
+
+    pip accepts only files whose hashes are in uv.lock. Raises ``AssetError``.
+    """
     hashes = locked_hashes(checkout)
     lines = [
         " ".join([f"{name}=={version}", *(f"--hash=sha256:{digest}" for digest in sorted(hashes[name]))])

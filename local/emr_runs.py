@@ -86,7 +86,9 @@ class EmrRuns:
 
     def of(self, application: str) -> list[dict[str, Any]]:
         """The records of all job runs of an application, the newest first."""
-        return [run for run in reversed(self._runs.values()) if run["applicationId"] == application]
+        with self._changed:
+            runs = list(self._runs.values())
+        return [run for run in reversed(runs) if run["applicationId"] == application]
 
     def cancel(self, run: dict[str, Any]) -> None:
         """Kill the run: it becomes CANCELLING, and CANCELLED when its processes have ended; nothing if it has ended."""
