@@ -181,6 +181,19 @@ def quotas(settings: SettingsFile = Path("settings/dev.toml")) -> None:
     raise typer.Exit(print_quotas(load_settings(settings), boto3.client("service-quotas")))
 
 
+@app.command()
+def simulate(
+    profile: Annotated[Path, typer.Argument(help="TOML file: how many files of which sizes arrive when.")],
+    settings: SettingsFile = Path("settings/dev.toml"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Show what a day of files would look like: latency, backlog, the night and dollars, without any cloud."""
+    from cli.simulate import simulate_profile
+    from lake.settings import load_settings
+
+    simulate_profile(profile, load_settings(settings), as_json=as_json)
+
+
 @settings_app.command()
 def check(path: Path) -> None:
     """Print all settings of a file, or the key and the value that is wrong."""

@@ -19,12 +19,13 @@ class TransientError(HybridRouterError):
 
 
 class InvalidSettingsError(TerminalError):
-    """A settings file has an invalid value: ``key`` (dotted) and ``value``."""
+    """A settings file has an invalid value: ``key`` (dotted), ``value``, and what was ``expected``."""
 
     def __init__(self, key: str, value: object, expected: str) -> None:
         super().__init__(f"settings: {key} = {value!r} is wrong: {expected}")
         self.key = key
         self.value = value
+        self.expected = expected
 
 
 class InvalidInputError(TerminalError):

@@ -43,7 +43,7 @@ def parse_settings(body: dict[str, Any]) -> Settings:
     InvalidSettingsError
         Unknown or missing key, or a value of a wrong type or range; ``key`` is the full dotted key.
     """
-    settings: Settings = _build(Settings, body, "")
+    settings: Settings = build(Settings, body, "")
     return settings
 
 
@@ -52,8 +52,14 @@ def dump_settings(settings: Settings) -> str:
     return json.dumps(asdict(settings), indent=1, sort_keys=True)
 
 
-def _build(cls: type[Any], body: object, path: str) -> Any:  # noqa: ANN401
-    """An instance of the dataclass ``cls``; ``path`` is empty or ends in a dot."""
+def build(cls: type[Any], body: object, path: str) -> Any:  # noqa: ANN401
+    """An instance of the dataclass ``cls`` from a parsed table; ``path`` of its keys is empty or ends in a dot.
+
+    Raises
+    ------
+    InvalidSettingsError
+        As ``parse_settings``; also where ``cls`` is no part of the settings, such as the profile of a simulation.
+    """
     if not isinstance(body, dict):
         raise InvalidSettingsError(path.rstrip(".") or "settings", body, "expected a table of keys")
     hints = get_type_hints(cls)
@@ -73,7 +79,7 @@ def _value(kind: type[Any] | GenericAlias, value: object, path: str) -> Any:  # 
             raise InvalidSettingsError(path, value, "expected a list")
         return tuple(_value(get_args(kind)[0], item, path) for item in value)
     if is_dataclass(kind):
-        return _build(kind, value, path + ".")
+        return build(kind, value, path + ".")
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):  # type: ignore[arg-type]

@@ -1,0 +1,122 @@
+"""What a simulation rests on: each value, whether it was measured, listed or assumed, and where it comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from lake.settings.price import PriceSettings
+from router.estimate import offer
+from router.estimate.choose import MARGIN
+from router.plan.merge import TIME_TO_MERGE
+from router.plan.write_pace import MAX_INDEX_WRITES_PER_SECOND
+from simulate import batch_lane, routing, speed, stream_lane
+from simulate.arrivals import WINDOW_SECONDS
+from simulate.options import comparable_emr
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lake.settings import Settings
+
+BENCH = "docs/performance.md"
+PRICES = "Prices of us-east-1 as noted in November 2026; look up your region's"
+
+
+class Basis(StrEnum):
+    """How a value is known."""
+
+    MEASURED = "measured"
+    LISTED = "listed"
+    ASSUMED = "assumed"
+    SETTING = "setting"
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """A value that the outcome depends on."""
+
+    name: str
+    value: float
+    unit: str
+    basis: Basis
+    source: str
+
+
+def assumptions(settings: Settings) -> tuple[Assumption, ...]:
+    """All of them, in the order of a file's path."""
+    return (*_routing(), *_conversion(settings), *_stream(), *_night(settings), *_prices(settings))
+
+
+def _routing() -> Iterator[Assumption]:
+    yield Assumption("window in which events are collected", WINDOW_SECONDS, "s", Basis.LISTED, "infra/arrivals.py")
+    yield Assumption(
+        "batches of events at the same time", routing.POLLERS, "", Basis.LISTED, "AWS Lambda Developer Guide"
+    )
+    yield Assumption("events to QUEUED", routing.ROUTE_SECONDS, "s", Basis.ASSUMED, "simulate/routing.py")
+
+
+def _conversion(settings: Settings) -> Iterator[Assumption]:
+    network = settings.price.mb_per_second_per_core
+    default = PriceSettings().mb_per_second_per_core
+    basis = Basis.ASSUMED if network == default else Basis.SETTING
+    yield Assumption("input that a core reads", network, "MB/s", basis, "price.mb_per_second_per_core")
+    yield Assumption("NDJSON that a core converts", speed.CPU_PLAIN, "MB/s", Basis.MEASURED, f"{BENCH}, nested")
+    yield Assumption(
+        "NDJSON of gzip files that a core converts", speed.CPU_GZIP, "MB/s", Basis.MEASURED, f"{BENCH}, gzip"
+    )
+    yield Assumption("Parquet for each byte of NDJSON", speed.OUTPUT_RATIO, "", Basis.MEASURED, f"{BENCH}, flat")
+    yield Assumption("time of a file besides its bytes", 0, "s", Basis.ASSUMED, "files are read ahead")
+
+
+def _stream() -> Iterator[Assumption]:
+    here = "simulate/stream_lane.py"
+    yield Assumption("claim, commit and publish of a portion", stream_lane.PORTION_SECONDS, "s", Basis.ASSUMED, here)
+    yield Assumption(
+        "an executor is idle before it is given back",
+        stream_lane.EXECUTOR_IDLE_SECONDS,
+        "s",
+        Basis.LISTED,
+        "Spark, spark.dynamicAllocation.executorIdleTimeout",
+    )
+    yield Assumption("workers of a quiet stream", stream_lane.MIN_WORKERS, "", Basis.ASSUMED, here)
+
+
+def _night(settings: Settings) -> Iterator[Assumption]:
+    here, estimate = "simulate/batch_lane.py", "router/estimate/offer.py"
+    margin = "router/estimate/choose.py"
+    pace = MAX_INDEX_WRITES_PER_SECOND
+    yield Assumption("schedule to first run", batch_lane.PLAN_SECONDS, "s", Basis.ASSUMED, here)
+    yield Assumption("pace of merging", pace, "writes/s", Basis.LISTED, "router/plan/write_pace.py")
+    yield Assumption("time to merge", TIME_TO_MERGE.total_seconds(), "s", Basis.LISTED, "router/plan/merge.py")
+    yield Assumption("start of a Glue run", offer.GLUE_START_SECONDS, "s", Basis.ASSUMED, estimate)
+    yield Assumption("start of an EMR Serverless run", offer.EMR_START_SECONDS, "s", Basis.ASSUMED, estimate)
+    wait, factor = settings.price.flex_wait_minutes, settings.price.emr_speed_factor
+    yield Assumption("wait for Flex capacity", wait, "min", Basis.ASSUMED, "price.flex_wait_minutes")
+    yield Assumption("speed of a vCPU of EMR Serverless", factor, "x Glue's", Basis.ASSUMED, "price.emr_speed_factor")
+    yield Assumption("auto scaling adds the last worker after", offer.RAMP_SECONDS, "s", Basis.ASSUMED, estimate)
+    yield Assumption("first idle core to end of a run", offer.TAIL_SECONDS, "s", Basis.ASSUMED, estimate)
+    yield Assumption(
+        "Step Functions asks, runs of up to 10 minutes", offer.SHORT_POLL_SECONDS, "s", Basis.ASSUMED, estimate
+    )
+    yield Assumption("Step Functions asks, longer runs", offer.LONG_POLL_SECONDS, "s", Basis.ASSUMED, estimate)
+    yield Assumption("work that a failed run repeats", batch_lane.FAILED_WORK, "", Basis.ASSUMED, here)
+    yield Assumption("last run to verdict", batch_lane.SETTLE_SECONDS, "s", Basis.ASSUMED, here)
+    yield Assumption("share of the time until the deadline that a plan leaves", MARGIN, "", Basis.LISTED, margin)
+    yield Assumption("quota of Glue", settings.quota.dpus, "DPU", Basis.SETTING, "quota.dpus")
+    yield Assumption("quota of Glue", settings.quota.job_runs, "job runs", Basis.SETTING, "quota.job_runs")
+    source = "emr.max_vcpus" if settings.batch.uses_emr else "as many vCPUs as Glue's quota leaves"
+    vcpus = comparable_emr(settings).max_vcpus
+    yield Assumption("limit of EMR Serverless", vcpus, "vCPU", Basis.SETTING, source)
+
+
+def _prices(settings: Settings) -> Iterator[Assumption]:
+    price = settings.price
+    for name, value, unit in (
+        ("price.dpu_hour", price.dpu_hour, "$/DPU-hour"),
+        ("price.dpu_hour_flex", price.dpu_hour_flex, "$/DPU-hour"),
+        ("price.emr_vcpu_hour", price.emr_vcpu_hour, "$/vCPU-hour"),
+        ("price.emr_gb_hour", price.emr_gb_hour, "$/GB-hour"),
+    ):
+        yield Assumption(name, value, unit, Basis.LISTED, PRICES)

@@ -1,0 +1,135 @@
+"""One day and its night, in virtual time, for each way to route its files and each engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from lake.manifest import Lane
+from router.stream_control.control import is_spilling
+from simulate.arrivals import DAY_SECONDS, WINDOW_SECONDS
+from simulate.assumptions import assumptions
+from simulate.batch_lane import collect_backlog, simulate_night
+from simulate.histogram import Timeline
+from simulate.options import routing_options, simulated_engines, with_engine
+from simulate.result import OptionResult, Series, Simulation
+from simulate.routing import Router
+from simulate.schedule import stream_window
+from simulate.speed import GZIP_SUFFIX, Speed
+from simulate.stream_lane import StreamLane
+from simulate.summary import summarise
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from lake.settings import Settings
+    from simulate.arrivals import Arrivals
+    from simulate.routing import SimulatedManifest
+
+WINDOWS_OF_AN_HOUR = 3600 // WINDOW_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What arrives in a day."""
+
+    files: int
+    bytes: int
+    peak_core_seconds: float
+    """Work on one core that arrives per second in the busiest hour."""
+
+
+@dataclass(slots=True)
+class RoutedDay:
+    """The day until its night: what the stream lane did, and what is left for the night."""
+
+    stream: StreamLane
+    stream_manifests: int
+    stream_end: float
+    """When the stream lane is done, in seconds from the start of the day."""
+    waiting: list[SimulatedManifest]
+    router: Router
+    peak: tuple[int, float]
+    """Largest backlog of the stream lane, and when, in seconds from the start of the day."""
+    stream_backlog: Timeline
+
+
+def simulate(
+    arrivals: Arrivals, settings: Settings, ratio: float, failing_share: float, log: Callable[[str], object]
+) -> Simulation:
+    """All options of a day.
+
+    Parameters
+    ----------
+    ratio
+        Bytes of NDJSON for each byte of a compressed file.
+    failing_share
+        Share of runs, and of manifests of the stream lane, that fail once.
+    log
+        Gets a sentence of progress for each option.
+    """
+    speed = Speed.of(settings, ratio)
+    load = measure_load(arrivals, speed)
+    results: list[OptionResult] = []
+    series: dict[str, Series] = {}
+    for option in routing_options(settings, load.peak_core_seconds, speed.task_bytes):
+        log(f"{option.name}: {load.files} files")
+        day = route_day(arrivals, option.settings, speed, failing_share)
+        backlog = collect_backlog(day.waiting, option.settings)
+        engines = list(simulated_engines(settings)) if backlog.items else [None]
+        for engine in engines:
+            night_settings = option.settings if engine is None else with_engine(option.settings, engine)
+            night = simulate_night(backlog, night_settings, arrivals.night, failing_share)
+            result, lines = summarise(option, night_settings, arrivals.night, day, night)
+            results.append(result)
+            series[f"{result.routing}/{result.engine}".rstrip("/")] = lines
+    return Simulation(load.files, load.bytes, tuple(results), series, assumptions(settings))
+
+
+def measure_load(arrivals: Arrivals, speed: Speed) -> Load:
+    """What arrives, before anything is decided."""
+    files = size = 0
+    hours = [0.0] * (DAY_SECONDS // 3600)
+    for number, groups in enumerate(arrivals.windows()):
+        for group in groups:
+            files += group.count
+            size += group.count * group.bytes
+            rate = speed.gzip if group.key.endswith(GZIP_SUFFIX) else speed.plain
+            hours[number // WINDOWS_OF_AN_HOUR] += group.count * group.bytes / rate
+    return Load(files, size, max(hours) / 3600)
+
+
+def route_day(arrivals: Arrivals, settings: Settings, speed: Speed, failing_share: float) -> RoutedDay:
+    """Window after window: route decides, the stream lane works, its watch measures the backlog."""
+    router = Router(settings, speed, arrivals.night)
+    window = _window_seconds(settings, arrivals.night)
+    stream = StreamLane(settings, window, failing_share)
+    waiting: list[SimulatedManifest] = []
+    backlog, peak, spilling, manifests, watched = Timeline(), (0, 0.0), False, 0, 0.0
+    for number, groups in enumerate(arrivals.windows()):
+        now = (number + 1.0) * WINDOW_SECONDS
+        stream.advance(now)
+        if window and window[0] <= now <= window[1] and now - watched >= settings.schedule.watch_seconds:
+            spilling, watched = is_spilling(settings.stream, stream.backlog_bytes, spilling), now
+        for manifest in router.route(number, groups, spilling=spilling):
+            if manifest.row.lane == Lane.STREAM:
+                stream.add(manifest)
+                manifests += 1
+            else:
+                waiting.append(manifest)
+        backlog.add(now - WINDOW_SECONDS, now, stream.backlog_bytes)
+        if stream.backlog_bytes > peak[0]:
+            peak = (stream.backlog_bytes, now)
+    end = stream.finish()
+    return RoutedDay(stream, manifests, end, waiting, router, peak, backlog)
+
+
+def _window_seconds(settings: Settings, night: datetime) -> tuple[float, float] | None:
+    found = stream_window(settings, night)
+    if found is None:
+        return None
+    first = night - timedelta(seconds=DAY_SECONDS)
+    start, end = ((instant - first).total_seconds() for instant in found)
+    return max(start, 0.0), min(end, float(DAY_SECONDS))

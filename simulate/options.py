@@ -1,0 +1,115 @@
+"""The ways to route a day that a simulation compares, as settings."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from lake.engines import Engine
+from lake.settings.routing import DAYS
+from lake.settings.workers import DPUS, EMR_WORKERS, FLEX_WORKERS, WORKERS
+from router.estimate.night import DRIVERS
+from router.plan.glue_room import configured_room
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lake.settings import Settings
+    from lake.settings.emr import EmrSettings
+
+ALL_STREAM, ALL_BATCH, HYBRID = "all-stream", "all-batch", "hybrid"
+STREAM_RESERVE = 1.5
+"""Capacity of an all-stream cluster, as a multiple of the input of the busiest hour."""
+BUSY_TRIGGER_SECONDS = 5
+"""Interval of its micro-batches, each of at most 100 manifests, where it is larger than the settings allow."""
+TASKS_PER_CORE = 2
+"""Tasks that a core of an all-stream cluster has in a portion: fewer leave cores idle at its end."""
+MAX_STREAM_WORKERS = 299
+"""Highest value of ``stream.max_workers``."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingOption:
+    """One way to route the files of a day."""
+
+    name: str
+    settings: Settings
+    changes: tuple[str, ...]
+    """Settings that differ from those of the file; for people."""
+
+
+def routing_options(settings: Settings, peak_core_seconds: float, task_bytes: float) -> list[RoutingOption]:
+    """All files through the stream lane, all overnight, and as the settings say.
+
+    Parameters
+    ----------
+    peak_core_seconds
+        Work on one core that arrives per second in the busiest hour.
+    task_bytes
+        Input of one task.
+    """
+    return [
+        _all_stream(settings, peak_core_seconds, task_bytes),
+        _all_batch(settings),
+        RoutingOption(HYBRID, settings, ()),
+    ]
+
+
+def _all_batch(settings: Settings) -> RoutingOption:
+    changed = replace(settings, peak=replace(settings.peak, hours=()), urgent=replace(settings.urgent, keys=()))
+    return RoutingOption(ALL_BATCH, changed, ("peak.hours = []", "urgent.keys = []"))
+
+
+def _all_stream(settings: Settings, peak_core_seconds: float, task_bytes: float) -> RoutingOption:
+    stream, vcpus = settings.stream, WORKERS[settings.stream.worker_type]
+    needed = DRIVERS + math.ceil(STREAM_RESERVE * peak_core_seconds / vcpus)
+    workers = min(max(needed, stream.max_workers), MAX_STREAM_WORKERS)
+    batch_bytes = max(stream.batch_bytes, int(TASKS_PER_CORE * (workers - DRIVERS) * vcpus * task_bytes))
+    busy = needed > stream.max_workers
+    trigger = min(stream.trigger_seconds, BUSY_TRIGGER_SECONDS) if busy else stream.trigger_seconds
+    never = 1 << 50
+    dpus = math.ceil(workers * DPUS[stream.worker_type] + settings.run_dpus * (1 + settings.max_verifications))
+    changed = replace(
+        settings,
+        peak=replace(settings.peak, hours=("00:00-24:00",), days=DAYS),
+        datasets=tuple(replace(rule, peak=True) for rule in settings.datasets),
+        stream=replace(
+            stream,
+            max_workers=workers,
+            batch_bytes=batch_bytes,
+            trigger_seconds=trigger,
+            high_mark_bytes=never,
+            max_file_bytes=0,
+        ),
+        schedule=replace(settings.schedule, stream_start="cron(0 0 * * ? *)", stream_end="24:00"),
+        quota=replace(settings.quota, dpus=max(dpus, settings.quota.dpus)),
+    )
+    changes = (
+        "peak hours all day, no spilling",
+        f"stream.max_workers = {workers}",
+        f"stream.batch_bytes = {batch_bytes}",
+        f"stream.trigger_seconds = {trigger}",
+    )
+    return RoutingOption(ALL_STREAM, changed, changes)
+
+
+def simulated_engines(settings: Settings) -> Iterator[Engine]:
+    """Every engine that has the worker type of the settings."""
+    allowed = {Engine.GLUE_FLEX: FLEX_WORKERS, Engine.EMR_SERVERLESS: EMR_WORKERS}
+    for engine in (Engine.GLUE, Engine.GLUE_FLEX, Engine.EMR_SERVERLESS):
+        if settings.batch.worker_type in allowed.get(engine, (settings.batch.worker_type,)):
+            yield engine
+
+
+def with_engine(settings: Settings, engine: Engine) -> Settings:
+    """The settings with this engine alone."""
+    return replace(settings, batch=replace(settings.batch, engines=(engine.value,)), emr=comparable_emr(settings))
+
+
+def comparable_emr(settings: Settings) -> EmrSettings:
+    """EMR Serverless as the settings limit it where they use it; else with as many vCPUs as Glue's quota leaves."""
+    if settings.batch.uses_emr:
+        return settings.emr
+    worker = settings.batch.worker_type
+    return replace(settings.emr, max_vcpus=int(configured_room(settings).dpus / DPUS[worker] * WORKERS[worker]))

@@ -1,0 +1,125 @@
+"""Arrivals to manifests, as ``route`` makes them: by the product's own decision on the lane and its own cut."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import count
+from typing import TYPE_CHECKING
+
+from lake.ledger import ManifestRow, State
+from lake.ledger.stream import StreamRow
+from lake.manifest import Lane, ObjectVersion
+from lake.partition import Partition
+from lake.time import iso_utc
+from router.ownership.draft import RoutedArrival, cut_drafts
+from router.route.decide_lane import decide_lane
+from simulate.arrivals import DAY_SECONDS, WINDOW_SECONDS
+from simulate.speed import GZIP_SUFFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+    from lake.settings import Settings
+    from router.ownership.draft import Draft
+    from simulate.arrivals import FileGroup
+    from simulate.speed import Speed, Work
+
+POLLERS = 5
+"""Batches of a queue that Lambda collects at the same time (AWS Lambda Developer Guide, "Using Lambda with Amazon
+SQS"); it adds pollers under load, which is not simulated."""
+MAX_ARRIVALS = 1000
+"""Events of one invocation of ``route`` (infra/arrivals.py)."""
+ROUTE_SECONDS = 3.0
+"""Assumed: from the end of a window until its manifests are QUEUED and their pointers are in the inbox."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedManifest:
+    """A manifest, with what the simulation follows."""
+
+    row: ManifestRow
+    arrived: float
+    """Middle of the arrivals of its files, in seconds from the start of the day."""
+    queued: float
+    """When a lane can see it, in the same seconds."""
+    work: Work
+
+
+class Router:
+    """Routes window after window."""
+
+    def __init__(self, settings: Settings, speed: Speed, night: datetime) -> None:
+        self._settings, self._speed = settings, speed
+        self._start = night - timedelta(seconds=DAY_SECONDS)
+        self._numbers = count()
+        self._works: dict[tuple[int, int, int, int], Work] = {}
+        self.ignored_files = 0
+        """Files that no rule of the settings takes."""
+        self.spilled_files = 0
+        """Files of peak hours that went to the batch lane because of the stream's backlog."""
+
+    def route(self, window: int, groups: Sequence[FileGroup], *, spilling: bool) -> list[SimulatedManifest]:
+        """The manifests of a window's files."""
+        if not groups:
+            return []
+        middle, end = (window + 0.5) * WINDOW_SECONDS, (window + 1.0) * WINDOW_SECONDS
+        at = self._start + timedelta(seconds=middle)
+        routed = [
+            (arrival, group.count)
+            for group in groups
+            if (arrival := self._decide(group, at, self._start + timedelta(seconds=end), spilling)) is not None
+        ]
+        created_at = iso_utc(self._start + timedelta(seconds=end))
+        return [
+            self._manifest(draft, created_at, middle, end + ROUTE_SECONDS)
+            for events in invocations(routed)
+            for draft in cut_drafts(events, self._settings, self._new_id)
+        ]
+
+    def _decide(self, group: FileGroup, at: datetime, now: datetime, spilling: bool) -> RoutedArrival | None:
+        file = ObjectVersion("input", group.key, "", group.bytes, iso_utc(at))
+        decision = decide_lane(file, self._settings, now, StreamRow(spilling=spilling))
+        if decision.lane is None or decision.dataset is None:
+            self.ignored_files += group.count
+            return None
+        if spilling and decision.lane == Lane.BATCH:
+            calm = decide_lane(file, self._settings, now, StreamRow())
+            self.spilled_files += group.count if calm.lane == Lane.STREAM else 0
+        return RoutedArrival(file, Partition.of(decision.dataset, at), decision.lane, decision.reason)
+
+    def _manifest(self, draft: Draft, created_at: str, arrived: float, queued: float) -> SimulatedManifest:
+        total = compressed = longest = files = 0
+        for arrival in draft.arrivals:
+            size = arrival.file.size
+            total += size
+            if arrival.file.key.endswith(GZIP_SUFFIX):
+                compressed += size
+                files += 1
+                longest = max(longest, size)
+        row = ManifestRow(draft.id, State.QUEUED, draft.lane, draft.partition, created_at, total, len(draft.arrivals))
+        sizes = (total - compressed, compressed, longest, files)
+        if sizes not in self._works:
+            self._works[sizes] = self._speed.work(*sizes)
+        return SimulatedManifest(row, arrived, queued, self._works[sizes])
+
+    def _new_id(self) -> str:
+        return f"{next(self._numbers):08d}"
+
+
+def invocations(routed: Iterable[tuple[RoutedArrival, int]]) -> list[list[RoutedArrival]]:
+    """The events of a window, as several pollers divide them: each gets its share of every kind of files."""
+    routed = list(routed)
+    total = sum(number for _, number in routed)
+    pollers = max(min(POLLERS, total), -(-total // MAX_ARRIVALS))
+    events: defaultdict[int, list[RoutedArrival]] = defaultdict(list)
+    first = 0
+    for arrival, number in routed:
+        each, rest = divmod(number, pollers)
+        for poller in range(pollers):
+            extra = (poller - first) % pollers < rest
+            events[poller].extend([arrival] * (each + extra))
+        first = (first + rest) % pollers
+    return [found for found in events.values() if found]

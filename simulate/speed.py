@@ -1,0 +1,64 @@
+"""How long one core works on files, and how many tasks can share the work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lake.settings import Settings
+
+MEGABYTE = 1_000_000
+CPU_PLAIN = 178.0
+"""Measured: megabytes of nested NDJSON a second and core (docs/performance.md, "Figures")."""
+CPU_GZIP = 126.0
+"""Measured: inflated megabytes of gzip files (the same table)."""
+OUTPUT_RATIO = 0.2
+"""Parquet bytes per byte of NDJSON (measured: 0.21; the same page)."""
+GZIP_SUFFIX = ".gz"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What the files of a manifest take."""
+
+    core_seconds: float
+    tasks: int
+    """Cores that can work on it at the same time."""
+    longest_seconds: float
+    """Longest task; a compressed file is one, however large."""
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """Speed of one core, and the size of a task."""
+
+    plain: float
+    """Bytes as stored a second."""
+    gzip: float
+    """The same of compressed files."""
+    task_bytes: float
+    """Bytes of NDJSON that make one output file."""
+    split_bytes: int
+    ratio: float
+    """Bytes of NDJSON for each byte of a compressed file."""
+
+    @classmethod
+    def of(cls, settings: Settings, ratio: float) -> Speed:
+        """The slower one of network and processor; the network's share of a core is that of the settings' forecasts."""
+        network = settings.price.mb_per_second_per_core
+        return cls(
+            min(network, CPU_PLAIN) * MEGABYTE,
+            min(network, CPU_GZIP / ratio) * MEGABYTE,
+            settings.convert.target_file_bytes / OUTPUT_RATIO,
+            settings.convert.split_bytes,
+            ratio,
+        )
+
+    def work(self, plain_bytes: int, gzip_bytes: int, longest_gzip: int, gzip_files: int) -> Work:
+        """Work on files of these sizes as stored."""
+        seconds = plain_bytes / self.plain + gzip_bytes / self.gzip
+        inflated = plain_bytes + gzip_bytes * self.ratio
+        splits = -(-plain_bytes // self.split_bytes) + gzip_files
+        tasks = max(1, min(round(inflated / self.task_bytes), splits))
+        return Work(seconds, tasks, max(seconds / tasks, longest_gzip / self.gzip))

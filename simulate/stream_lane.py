@@ -1,0 +1,178 @@
+"""The stream lane in virtual time: triggers, portions, auto scaling, and runs that start and end."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from lake.settings.workers import DPUS, WORKERS
+from router.estimate.night import DRIVERS
+from router.estimate.offer import GLUE_START_SECONDS, RAMP_SECONDS
+from simulate.histogram import Latencies, Timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lake.settings import Settings
+    from simulate.routing import SimulatedManifest
+
+MAX_POINTERS = 100
+"""Pointers of a micro-batch (streaming_job/stream.py)."""
+PORTION_SECONDS = 4.0
+"""Assumed: claims, plan, commit and publish around the tasks of the manifests that are converted side by side."""
+EXECUTOR_IDLE_SECONDS = 60.0
+"""An executor without work is given back after it (Spark, ``spark.dynamicAllocation.executorIdleTimeout``)."""
+MIN_WORKERS = DRIVERS + 1
+"""Workers of a run that has nothing to do."""
+
+
+class StreamLane:
+    """Converts manifests in the order in which their pointers came.
+
+    Parameters
+    ----------
+    window
+        Start and end of the stream window, in seconds from the start of the day; None: there is none.
+    failing_share
+        Share of the manifests that are converted twice.
+    """
+
+    def __init__(self, settings: Settings, window: tuple[float, float] | None, failing_share: float) -> None:
+        self._stream = settings.stream
+        self._vcpus, self._dpus = WORKERS[self._stream.worker_type], DPUS[self._stream.worker_type]
+        self._window, self._failing_share = window, failing_share
+        self._queue: deque[SimulatedManifest] = deque()
+        self._published: deque[tuple[float, int]] = deque()
+        self._live: list[tuple[float, float]] = []
+        self._free_at = 0.0
+        self._overran = False
+        self._workers, self._failing = MIN_WORKERS, 0.0
+        self.backlog_bytes = 0
+        self.latencies = Latencies()
+        self.dpus = Timeline()
+        self.dpu_seconds = 0.0
+        self.bytes = 0
+
+    def add(self, manifest: SimulatedManifest) -> None:
+        """A pointer is in the inbox; call it in the order of time."""
+        self._queue.append(manifest)
+        self.backlog_bytes += manifest.row.bytes
+        self.bytes += manifest.row.bytes
+
+    def advance(self, until: float) -> None:
+        """Begin every micro-batch that begins up to then; ``backlog_bytes`` is that of this time afterwards."""
+        while self._queue and (start := self._next_start()) <= until:
+            self._begin_run(start)
+            self._micro_batch(max(start, self._free_at))
+        while self._published and self._published[0][0] <= until:
+            self.backlog_bytes -= self._published.popleft()[1]
+
+    def finish(self) -> float:
+        """Convert what is left; returns the time at which the last manifest is published."""
+        self.advance(float("inf"))
+        if self._live:
+            start, _ = self._live[-1]
+            self._live[-1] = (start, self._end_of_run())
+        spans = merged([*self._live, *([self._window] if self._window else [])])
+        for start, end in spans:
+            self._bill(start, end, MIN_WORKERS)
+        return self._free_at
+
+    def _next_start(self) -> float:
+        """The next trigger at which a pointer is there; at once where the last micro-batch took longer than that."""
+        seen = self._queue[0].queued
+        if self._overran and seen <= self._free_at:
+            return self._free_at
+        trigger = self._stream.trigger_seconds
+        return -(-max(seen, self._free_at) // trigger) * trigger
+
+    def _begin_run(self, start: float) -> None:
+        """A run that has ended, or was never there, is started for the pointers."""
+        if self._live and start <= self._end_of_run():
+            return
+        if self._live:
+            first, _ = self._live[-1]
+            self._live[-1] = (first, self._end_of_run())
+        if self._window and self._window[0] + GLUE_START_SECONDS <= start <= self._window[1]:
+            self._live.append((self._window[0], start))
+        else:
+            self._live.append((start, start))
+            self._free_at = start + GLUE_START_SECONDS
+
+    def _end_of_run(self) -> float:
+        idle = self._free_at + 60 * self._stream.idle_minutes
+        inside = self._window and self._window[0] <= self._free_at <= self._window[1]
+        return max(self._window[1], self._free_at) if inside and self._window else idle
+
+    def _micro_batch(self, start: float) -> None:
+        taken: list[SimulatedManifest] = []
+        while self._queue and len(taken) < MAX_POINTERS and self._queue[0].queued <= start:
+            taken.append(self._queue.popleft())
+        now = start
+        for portion in self._portions(taken):
+            end = self._convert(portion, now)
+            for manifest in portion:
+                self._published.append((end, manifest.row.bytes))
+                self.latencies.add(end - manifest.arrived, manifest.row.files)
+            now = end
+        self._overran = now - start > self._stream.trigger_seconds
+        self._free_at = now
+
+    def _portions(self, manifests: list[SimulatedManifest]) -> Iterator[list[SimulatedManifest]]:
+        portion: list[SimulatedManifest] = []
+        size = files = 0
+        for manifest in manifests:
+            row = manifest.row
+            fits = size + row.bytes <= self._stream.batch_bytes and files + row.files <= self._stream.batch_files
+            if portion and not fits:
+                yield portion
+                portion, size, files = [], 0, 0
+            portion.append(manifest)
+            size, files = size + row.bytes, files + row.files
+        if portion:
+            yield portion
+
+    def _convert(self, portion: list[SimulatedManifest], start: float) -> float:
+        """The end of a portion; workers come with the tasks and leave when they were idle."""
+        work = sum(manifest.work.core_seconds * (2 if self._fails() else 1) for manifest in portion)
+        tasks = sum(manifest.work.tasks for manifest in portion)
+        longest = max(manifest.work.longest_seconds for manifest in portion)
+        self._release_workers(start)
+        before = self._workers
+        self._workers = max(before, min(DRIVERS + -(-tasks // self._vcpus), self._stream.max_workers))
+        few, many = (min(tasks, (workers - DRIVERS) * self._vcpus) for workers in (before, self._workers))
+        ramp = RAMP_SECONDS / 2 * (self._workers - before) / self._workers
+        end = start + PORTION_SECONDS + max(longest, min(work / few, work / many + ramp))
+        self._bill(start, end, self._workers - MIN_WORKERS)
+        self._free_at = end
+        return end
+
+    def _release_workers(self, now: float) -> None:
+        idle_until = min(now, self._free_at + EXECUTOR_IDLE_SECONDS)
+        if self._workers > MIN_WORKERS and idle_until > self._free_at:
+            self._bill(self._free_at, idle_until, self._workers - MIN_WORKERS)
+        if now - self._free_at > EXECUTOR_IDLE_SECONDS:
+            self._workers = MIN_WORKERS
+
+    def _fails(self) -> bool:
+        """Every so many manifests, evenly."""
+        self._failing += self._failing_share
+        if self._failing < 1:
+            return False
+        self._failing -= 1
+        return True
+
+    def _bill(self, start: float, end: float, workers: int) -> None:
+        self.dpus.add(start, end, workers * self._dpus)
+        self.dpu_seconds += (end - start) * workers * self._dpus
+
+
+def merged(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The same times without overlaps, in order."""
+    found: list[tuple[float, float]] = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return found

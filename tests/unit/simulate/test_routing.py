@@ -1,0 +1,79 @@
+"""Arrivals to manifests: by the product's decision and cut, every file once."""
+
+from datetime import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lake.manifest import Lane
+from lake.settings import Settings
+from simulate.arrivals import FileGroup
+from simulate.routing import MAX_ARRIVALS, POLLERS, Router, invocations
+from simulate.speed import Speed
+from tests.unit.simulate.world import MB, NIGHT, routed, settings
+
+DAY = datetime.fromisoformat("2026-11-18T10:00:00+00:00")
+EARLY = datetime.fromisoformat("2026-11-18T05:00:00+00:00")
+SUNDAY = settings(peak={"days": ["sun"]})
+
+
+@pytest.mark.parametrize(
+    ("of", "key", "at", "lane"),
+    [
+        (settings(), "a/file.json", DAY, Lane.STREAM),
+        (settings(), "a/file.json", EARLY, Lane.BATCH),
+        (settings(), "a/urgent/file.json", EARLY, Lane.STREAM),
+        (SUNDAY, "a/file.json", DAY, Lane.BATCH),
+    ],
+)
+def test_the_product_decides_on_the_lane(of: Settings, key: str, at: datetime, lane: Lane) -> None:
+    found = routed(of, [FileGroup(key, MB, 3)], at)
+    assert {manifest.row.lane for manifest in found} == {lane}
+    assert sum(manifest.row.files for manifest in found) == 3
+
+
+def test_a_spilling_stream_sends_peak_files_to_the_batch_lane_and_counts_them() -> None:
+    of = settings()
+    router = Router(of, Speed.of(of, 8.0), NIGHT)
+    groups = [FileGroup("a/file.json", MB, 7), FileGroup("a/urgent/file.json", MB, 2)]
+    window = (14 * 3600) // 20
+    found = router.route(window, groups, spilling=True)
+    assert sum(manifest.row.files for manifest in found if manifest.row.lane == Lane.BATCH) == 7
+    assert router.spilled_files == 7
+
+
+def test_files_that_no_rule_takes_are_counted() -> None:
+    of = settings()
+    router = Router(of, Speed.of(of, 8.0), NIGHT)
+    assert router.route(0, [FileGroup("a/picture.png", MB, 7)], spilling=False) == []
+    assert router.ignored_files == 7
+
+
+def test_manifests_keep_their_limits() -> None:
+    of = settings(batch={"manifest_bytes": 10 * MB}, stream={"manifest_bytes": 10 * MB})
+    found = routed(of, [FileGroup("a/file.json", 4 * MB, 40)], EARLY)
+    assert sum(manifest.row.bytes for manifest in found) == 160 * MB
+    assert max(manifest.row.bytes for manifest in found) <= 10 * MB
+
+
+def test_a_compressed_file_is_one_task_and_its_bytes_are_inflated() -> None:
+    of = settings(batch={"manifest_bytes": 10**12})
+    (plain,) = routed(of, [FileGroup("a/file.json", 40_000 * MB, 1)], EARLY)
+    (compressed,) = routed(of, [FileGroup("a/file.json.gz", 5_000 * MB, 1)], EARLY)
+    assert plain.work.core_seconds == 1000
+    assert compressed.work.tasks == 1
+    assert compressed.work.core_seconds == compressed.work.longest_seconds == pytest.approx(40_000 / 126)
+    assert plain.work.tasks > 50
+
+
+@given(st.lists(st.integers(1, 3000), max_size=5))
+def test_every_event_is_in_one_invocation(counts: list[int]) -> None:
+    events = invocations([(number, count) for number, count in enumerate(counts)])  # type: ignore[misc]
+    assert sorted(event for found in events for event in found) == [
+        number for number, count in enumerate(counts) for _ in range(count)
+    ]
+    sizes = [len(found) for found in events]
+    assert max(sizes, default=0) - min(sizes, default=0) <= 1
+    assert max(sizes, default=0) <= MAX_ARRIVALS
+    assert len(events) >= min(POLLERS, sum(counts))

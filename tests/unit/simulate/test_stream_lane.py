@@ -1,0 +1,97 @@
+"""The stream lane in virtual time: triggers, portions, workers and their bill."""
+
+from typing import Any
+
+import pytest
+
+from lake.ledger import ManifestRow, State
+from lake.manifest import Lane
+from router.estimate.offer import GLUE_START_SECONDS
+from simulate.routing import SimulatedManifest
+from simulate.speed import Work
+from simulate.stream_lane import MAX_POINTERS, MIN_WORKERS, PORTION_SECONDS, StreamLane, merged
+from streaming_job.stream import MAX_POINTERS_PER_TRIGGER
+from tests.unit.lake.world import PARTITION
+from tests.unit.simulate.world import MB, settings
+
+WINDOW = (0.0, 86_400.0)
+
+
+def manifest(queued: float, seconds: float = 10.0, tasks: int = 1, size: int = MB) -> SimulatedManifest:
+    row = ManifestRow("m", State.QUEUED, Lane.STREAM, PARTITION, "", size, 1)
+    return SimulatedManifest(row, queued, queued, Work(seconds, tasks, seconds / tasks))
+
+
+def lane(window: tuple[float, float] | None = WINDOW, failing: float = 0.0, **stream: Any) -> StreamLane:
+    return StreamLane(settings(stream=stream), window, failing)
+
+
+def converted(found: StreamLane, *manifests: SimulatedManifest) -> StreamLane:
+    for item in manifests:
+        found.add(item)
+    found.finish()
+    return found
+
+
+def test_a_micro_batch_takes_as_many_pointers_as_the_streaming_job() -> None:
+    assert MAX_POINTERS == MAX_POINTERS_PER_TRIGGER
+
+
+def test_a_manifest_waits_for_the_next_trigger() -> None:
+    found = converted(lane(), manifest(601.0))
+    assert found.latencies.percentile(1) == 29 + PORTION_SECONDS + 10
+
+
+def test_after_a_long_micro_batch_the_next_begins_at_once() -> None:
+    found = converted(lane(), manifest(600.0, 100), manifest(610.0))
+    assert found.latencies.percentile(1) == pytest.approx(90 + PORTION_SECONDS + PORTION_SECONDS + 10, abs=1)
+
+
+def test_manifests_beyond_batch_bytes_wait_for_the_portion_before() -> None:
+    many = [manifest(600.0, size=600 * MB) for _ in range(3)]
+    together = converted(lane(batch_bytes=2000 * MB, manifest_bytes=MB), *many)
+    apart = converted(lane(batch_bytes=1000 * MB, manifest_bytes=MB), *many)
+    assert apart.latencies.percentile(1) == pytest.approx(3 * (PORTION_SECONDS + 10), abs=1)
+    assert apart.latencies.percentile(1) > (together.latencies.percentile(1) or 0)
+
+
+def test_more_workers_convert_many_tasks_sooner() -> None:
+    work = manifest(600.0, seconds=4000, tasks=400)
+    few, many = (converted(lane(max_workers=number), work) for number in (2, 100))
+    assert (many.latencies.percentile(1) or 0) * 10 < (few.latencies.percentile(1) or 0)
+    assert max(many.dpus.values()) > max(few.dpus.values())
+
+
+def test_a_quiet_stream_is_billed_for_its_smallest_run_all_day() -> None:
+    assert converted(lane()).dpu_seconds == 86_400 * MIN_WORKERS
+    assert converted(lane(None)).dpu_seconds == 0
+
+
+def test_an_urgent_file_outside_the_window_starts_a_run_that_ends_when_it_is_idle() -> None:
+    found = converted(lane(None, idle_minutes=15), manifest(600.0))
+    assert found.latencies.percentile(1) == GLUE_START_SECONDS + PORTION_SECONDS + 10
+    assert found.dpu_seconds == MIN_WORKERS * (GLUE_START_SECONDS + PORTION_SECONDS + 10 + 15 * 60)
+
+
+def test_a_second_file_long_after_it_starts_another_run() -> None:
+    found = converted(lane(None, idle_minutes=1), manifest(600.0), manifest(6000.0))
+    assert found.dpu_seconds == 2 * MIN_WORKERS * (GLUE_START_SECONDS + PORTION_SECONDS + 10 + 60)
+
+
+def test_the_backlog_is_what_is_queued_and_not_yet_published() -> None:
+    found = lane()
+    found.add(manifest(600.0, size=7))
+    found.advance(600.0)
+    assert found.backlog_bytes == 7
+    found.advance(700.0)
+    assert found.backlog_bytes == 0
+
+
+def test_manifests_that_fail_are_converted_twice() -> None:
+    calm, failing = (converted(lane(failing=share), *[manifest(600.0)] * 10) for share in (0.0, 0.5))
+    assert (failing.latencies.percentile(1) or 0) > (calm.latencies.percentile(1) or 0)
+    assert failing.latencies.files == 10
+
+
+def test_times_that_overlap_are_counted_once() -> None:
+    assert merged([(5, 8), (0, 3), (2, 4), (8, 9)]) == [(0, 4), (5, 9)]

@@ -1,0 +1,32 @@
+"""What the tests of simulate share: settings, a day, its night."""
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from lake.settings import Settings, parse_settings
+from simulate.arrivals import FileGroup, ProfileArrivals
+from simulate.profile import Profile, parse_profile
+from simulate.routing import Router, SimulatedManifest
+from simulate.schedule import night_start
+from simulate.speed import Speed
+
+NIGHT = datetime(2026, 11, 18, 22, tzinfo=UTC)
+MB = 1_000_000
+
+
+def settings(**groups: Any) -> Settings:
+    return parse_settings({"stage": "t", **groups})
+
+
+def profile(**fields: Any) -> Profile:
+    return parse_profile({"files": 1000, "sizes": [{"bytes": 10 * MB}], **fields})
+
+
+def arrivals(found: Profile, of: Settings) -> ProfileArrivals:
+    return ProfileArrivals(found, of, night_start(of, date.fromisoformat(found.date)))
+
+
+def routed(of: Settings, groups: list[FileGroup], at: datetime, *, spilling: bool = False) -> list[SimulatedManifest]:
+    """The manifests of a window that begins at ``at``, in the day before ``NIGHT``."""
+    window = int((at - (NIGHT - timedelta(days=1))).total_seconds() // 20)
+    return Router(of, Speed.of(of, 8.0), NIGHT).route(window, groups, spilling=spilling)
