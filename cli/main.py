@@ -183,15 +183,24 @@ def quotas(settings: SettingsFile = Path("settings/dev.toml")) -> None:
 
 @app.command()
 def simulate(
-    profile: Annotated[Path, typer.Argument(help="TOML file: how many files of which sizes arrive when.")],
+    profile: Annotated[Path | None, typer.Argument(help="TOML: how many files of which sizes arrive when.")] = None,
+    listing: Annotated[
+        Path | None, typer.Option("--from-csv", help="Instead of a profile: a listing with the columns key,size,time.")
+    ] = None,
+    day: Annotated[str | None, typer.Option("--date", help="Local date of the listing's night: 2026-11-18.")] = None,
     settings: SettingsFile = Path("settings/dev.toml"),
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Show what a day of files would look like: latency, backlog, the night and dollars, without any cloud."""
-    from cli.simulate import simulate_profile
+    from cli.simulate import simulate_listing, simulate_profile
     from lake.settings import load_settings
 
-    simulate_profile(profile, load_settings(settings), as_json=as_json)
+    if (profile is None) == (listing is None):
+        raise typer.BadParameter("pass either a profile or --from-csv")
+    if listing is not None:
+        simulate_listing(listing, load_settings(settings), day, as_json=as_json)
+    elif profile is not None:
+        simulate_profile(profile, load_settings(settings), as_json=as_json)
 
 
 @settings_app.command()

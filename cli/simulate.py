@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from lake.errors import InvalidInputError
 from simulate.arrivals import ProfileArrivals
 from simulate.day import simulate
-from simulate.profile import load_profile
+from simulate.listing import ListedArrivals
+from simulate.profile import Failures, GzipShare, load_profile
 from simulate.report import report_lines
 from simulate.schedule import night_start
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lake.settings import Settings
+    from simulate.arrivals import Arrivals
 
 
 def simulate_profile(path: Path, settings: Settings, *, as_json: bool) -> None:
@@ -30,9 +33,37 @@ def simulate_profile(path: Path, settings: Settings, *, as_json: bool) -> None:
         The profile is not valid, or does not go with the settings.
     """
     profile = load_profile(path)
-    night = night_start(settings, date.fromisoformat(profile.date))
-    arrivals = ProfileArrivals(profile, settings, night)
-    found = simulate(arrivals, settings, profile.gzip.ratio, profile.failures.share, _progress)
+    arrivals = ProfileArrivals(profile, settings, night_start(settings, date.fromisoformat(profile.date)))
+    _print(arrivals, settings, profile.gzip.ratio, profile.failures.share, as_json=as_json)
+
+
+def simulate_listing(path: Path, settings: Settings, day: str | None, *, as_json: bool) -> None:
+    """Print what the files of a listing come to.
+
+    Parameters
+    ----------
+    path
+        CSV file with the columns ``key``, ``size`` (bytes as stored) and ``time`` (ISO 8601; UTC where it has no zone).
+    day
+        Local date on which the night begins, ``YYYY-MM-DD``; None: that with the most files before it.
+
+    Raises
+    ------
+    InvalidInputError
+        The file or the date is not valid.
+    """
+    try:
+        chosen = None if day is None else date.fromisoformat(day)
+    except ValueError as error:
+        raise InvalidInputError(f"--date {day} is not a date: pass one such as 2026-11-18") from error
+    arrivals = ListedArrivals(path, settings, chosen)
+    if arrivals.left_out:
+        _progress(f"{arrivals.left_out} files of other days are left out; --date chooses the night")
+    _print(arrivals, settings, GzipShare().ratio, Failures().share, as_json=as_json)
+
+
+def _print(arrivals: Arrivals, settings: Settings, ratio: float, failing_share: float, *, as_json: bool) -> None:
+    found = simulate(arrivals, settings, ratio, failing_share, _progress)
     if as_json:
         typer.echo(json.dumps(asdict(found), indent=1))
         return

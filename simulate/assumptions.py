@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from lake.settings import Settings
 
 BENCH = "docs/performance.md"
-PRICES = "Prices of us-east-1 as noted in November 2026; look up your region's"
+GLUE_PRICES = "AWS Glue pricing, us-east-1, as others quote it in 2026; compare your region's"
+EMR_PRICES = "Amazon EMR pricing, us-east-1, x86-64, as others quote it; compare your region's"
 
 
 class Basis(StrEnum):
@@ -44,9 +45,9 @@ class Assumption:
     source: str
 
 
-def assumptions(settings: Settings) -> tuple[Assumption, ...]:
-    """All of them, in the order of a file's path."""
-    return (*_routing(), *_conversion(settings), *_stream(), *_night(settings), *_prices(settings))
+def assumptions(settings: Settings, ratio: float) -> tuple[Assumption, ...]:
+    """All of them, in the order of a file's path; ``ratio`` is that of the compressed files."""
+    return (*_routing(), *_conversion(settings, ratio), *_stream(), *_night(settings), *_prices(settings))
 
 
 def _routing() -> Iterator[Assumption]:
@@ -57,7 +58,7 @@ def _routing() -> Iterator[Assumption]:
     yield Assumption("events to QUEUED", routing.ROUTE_SECONDS, "s", Basis.ASSUMED, "simulate/routing.py")
 
 
-def _conversion(settings: Settings) -> Iterator[Assumption]:
+def _conversion(settings: Settings, ratio: float) -> Iterator[Assumption]:
     network = settings.price.mb_per_second_per_core
     default = PriceSettings().mb_per_second_per_core
     basis = Basis.ASSUMED if network == default else Basis.SETTING
@@ -66,6 +67,7 @@ def _conversion(settings: Settings) -> Iterator[Assumption]:
     yield Assumption(
         "NDJSON of gzip files that a core converts", speed.CPU_GZIP, "MB/s", Basis.MEASURED, f"{BENCH}, gzip"
     )
+    yield Assumption("NDJSON for each byte of a gzip file", ratio, "", Basis.ASSUMED, "gzip.ratio of the profile")
     yield Assumption("Parquet for each byte of NDJSON", speed.OUTPUT_RATIO, "", Basis.MEASURED, f"{BENCH}, flat")
     yield Assumption("time of a file besides its bytes", 0, "s", Basis.ASSUMED, "files are read ahead")
 
@@ -113,10 +115,10 @@ def _night(settings: Settings) -> Iterator[Assumption]:
 
 def _prices(settings: Settings) -> Iterator[Assumption]:
     price = settings.price
-    for name, value, unit in (
-        ("price.dpu_hour", price.dpu_hour, "$/DPU-hour"),
-        ("price.dpu_hour_flex", price.dpu_hour_flex, "$/DPU-hour"),
-        ("price.emr_vcpu_hour", price.emr_vcpu_hour, "$/vCPU-hour"),
-        ("price.emr_gb_hour", price.emr_gb_hour, "$/GB-hour"),
+    for name, value, unit, source in (
+        ("price.dpu_hour", price.dpu_hour, "$/DPU-hour", GLUE_PRICES),
+        ("price.dpu_hour_flex", price.dpu_hour_flex, "$/DPU-hour", GLUE_PRICES),
+        ("price.emr_vcpu_hour", price.emr_vcpu_hour, "$/vCPU-hour", EMR_PRICES),
+        ("price.emr_gb_hour", price.emr_gb_hour, "$/GB-hour", EMR_PRICES),
     ):
-        yield Assumption(name, value, unit, Basis.LISTED, PRICES)
+        yield Assumption(name, value, unit, Basis.LISTED, source)

@@ -85,7 +85,7 @@ def simulate(
             result, lines = summarise(option, night_settings, arrivals.night, day, night)
             results.append(result)
             series[f"{result.routing}/{result.engine}".rstrip("/")] = lines
-    return Simulation(load.files, load.bytes, tuple(results), series, assumptions(settings))
+    return Simulation(load.files, load.bytes, tuple(results), series, assumptions(settings, ratio))
 
 
 def measure_load(arrivals: Arrivals, speed: Speed) -> Load:

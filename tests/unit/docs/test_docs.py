@@ -17,7 +17,7 @@ from tests.unit.docs.pages import CHECKOUT, PAGES, Page, files
 SOURCES = re.compile(r"(?:[\w.{},*-]+/)*[\w.{},*-]+\.(?:py|pyi|rs|toml|md|json|ya?ml|sh|lock|cfg)|Makefile|LICENSE")
 FOLDERED = re.compile(r"[\w.{},*-]+/[\w.{},*/-]*")
 GENERATED = {line.strip("/") for line in (CHECKOUT / ".gitignore").read_text(encoding="utf-8").split()}
-EXAMPLES = {"settings/prod.toml"}
+EXAMPLES = {"settings/prod.toml", "day.toml"}
 """Files that the reader of a page makes."""
 TARGET = re.compile(r"(?<![\w-])make ([a-z][a-z0-9-]*)")
 COMMAND = re.compile(r"(?<![\w-])hybrid-router ([a-z]+)(?: ([a-z]+))?")

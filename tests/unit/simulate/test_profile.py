@@ -21,7 +21,7 @@ SIZES = [{"bytes": 1000}]
         ({"files": 1, "sizes": [{"bytes": 0}]}, ("sizes.bytes", "0", "from 1 to")),
         ({"files": 1, "sizes": [{"bytes": 1, "share": 0}]}, ("sizes", "share above 0")),
         ({"files": 1, "sizes": [{"byte": 1}]}, ("sizes.byte", "known: bytes, share")),
-        ({"files": 1, "sizes": SIZES, "fils": 2}, ("fils", "2", "known: files")),
+        ({"files": 1, "sizes": SIZES, "files_a_day": 2}, ("files_a_day", "2", "known: files")),
         ({"files": 1, "sizes": SIZES, "datasets": 1.5}, ("datasets", "1.5", "a whole number")),
         ({"files": 1, "sizes": SIZES, "datasets": 1001}, ("datasets", "1001", "from 1 to 1000")),
         ({"files": 1, "sizes": SIZES * 3, "datasets": 1000}, ("sizes", "3000", "at most 2500")),

@@ -1,0 +1,163 @@
+"""``python -m simulate.sizing --write``: the figures of docs/sizing.md; without ``--write`` it prints them."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lake.settings import Settings
+from simulate.arrivals import ProfileArrivals
+from simulate.day import simulate
+from simulate.options import ALL_BATCH, ALL_STREAM, HYBRID
+from simulate.profile import Profile, SizeShare
+from simulate.published_estimates import estimate_lines
+from simulate.report import NOTHING, format_bytes, format_seconds
+from simulate.schedule import night_start
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from simulate.result import OptionResult, Simulation
+
+PAGE = Path(__file__).parents[1] / "docs" / "sizing.md"
+BEGIN_MARKER = "<!-- figures: written by python -m simulate.sizing --write -->"
+END_MARKER = "<!-- end of figures -->"
+GB, MB = 10**9, 10**6
+URGENT_SHARE = 0.01
+DAYS = (
+    Profile(1_000, (SizeShare(10 * MB),), urgent_share=URGENT_SHARE),
+    Profile(10_000, (SizeShare(100 * MB),), urgent_share=URGENT_SHARE),
+    Profile(100_000, (SizeShare(GB),), urgent_share=URGENT_SHARE),
+    Profile(338_000, (SizeShare(4_500 * MB),), urgent_share=URGENT_SHARE),
+)
+"""About 10 GB, 1 TB, 100 TB and 1.5 PB a day, by an even curve, on a Wednesday."""
+COLUMNS = (
+    *("routing", "engine of the night", "in the stream", "p50, p95", "overnight", "p50, p95"),
+    *("night ends", "$ a day", "$ a month", "$ a TB"),
+)
+SOON_SECONDS = 300.0
+"""Latency (p95) of an option that is called soon."""
+
+
+def figures(log: Callable[[str], object]) -> list[str]:
+    """Lines between the markers."""
+    settings = Settings("sizing")
+    found = [_simulated(profile, settings, log) for profile in DAYS]
+    lines = ["", *_choices(found)]
+    for day in found:
+        lines += ["", f"### {format_bytes(day.bytes)} a day", "", *_options(day), "", *_changes(day)]
+    lines += ["", "### What the usual published estimates get wrong", "", *estimate_lines(settings, found[-1]), ""]
+    lines += ["### What the figures rest on", "", *_assumptions(found[0]), ""]
+    return lines
+
+
+def replaced(page: str, lines: Iterable[str]) -> str:
+    """The page with these lines between its markers."""
+    before, _, rest = page.partition(BEGIN_MARKER)
+    _, _, after = rest.partition(END_MARKER)
+    return "\n".join([before + BEGIN_MARKER, *lines, END_MARKER + after])
+
+
+def _simulated(profile: Profile, settings: Settings, log: Callable[[str], object]) -> Simulation:
+    night = night_start(settings, date.fromisoformat(profile.date))
+    arrivals = ProfileArrivals(profile, settings, night)
+    return simulate(arrivals, settings, profile.gzip.ratio, profile.failures.share, log)
+
+
+def _choices(days: Sequence[Simulation]) -> Iterator[str]:
+    """The cheapest options of each day; one that is not in time is left out."""
+    month = "$ a month"
+    yield from _markdown(("input a day", "cheapest", month, "urgent files soon", month, "all files soon", month))
+    for day in days:
+        in_time = [option for option in day.options if option.night is None or option.night.fits]
+        cells = [format_bytes(day.bytes)]
+        for options in (
+            in_time,
+            [option for option in in_time if option.routing != ALL_BATCH and _is_soon(option)],
+            [option for option in in_time if option.routing == ALL_STREAM and _is_soon(option)],
+        ):
+            best = min(options, key=lambda option: option.dollars.total, default=None)
+            cells += [_name(best), f"{best.dollars.month:,.0f}"] if best else ["none", NOTHING]
+        yield _row(cells)
+
+
+def _is_soon(option: OptionResult) -> bool:
+    p95 = option.stream.latency_seconds.p95
+    return p95 is not None and p95 <= SOON_SECONDS
+
+
+def _name(option: OptionResult) -> str:
+    return f"{option.routing}, {option.engine}" if option.engine else option.routing
+
+
+def _options(day: Simulation) -> Iterator[str]:
+    yield f"{day.files:,} files."
+    yield ""
+    yield from _markdown(COLUMNS)
+    for option in day.options:
+        stream, batch, dollars = option.stream, option.batch, option.dollars
+        yield _row(
+            (
+                option.routing,
+                option.engine or NOTHING,
+                format_bytes(stream.bytes) if stream.files else NOTHING,
+                _latencies(option, stream=True),
+                format_bytes(batch.bytes) if batch.files else NOTHING,
+                _latencies(option, stream=False),
+                _night_end(option),
+                f"{dollars.total:,.2f}",
+                f"{dollars.month:,.0f}",
+                f"{dollars.per_terabyte:,.2f}",
+            )
+        )
+
+
+def _latencies(option: OptionResult, *, stream: bool) -> str:
+    lane = option.stream if stream else option.batch
+    found = lane.latency_seconds
+    return f"{format_seconds(found.p50)}, {format_seconds(found.p95)}" if lane.files else NOTHING
+
+
+def _night_end(option: OptionResult) -> str:
+    if option.night is None:
+        return NOTHING
+    end = datetime.fromisoformat(option.night.end).astimezone(UTC)
+    late = "" if option.night.fits else f", {format_seconds(60 * option.night.late_minutes)} late"
+    return f"{end:%H:%M}{late}"
+
+
+def _changes(day: Simulation) -> Iterator[str]:
+    stream = next(option for option in day.options if option.routing == ALL_STREAM)
+    hybrid = next(option for option in day.options if option.routing == HYBRID)
+    yield f"`{ALL_STREAM}` has {', '.join(stream.changes)}. `{HYBRID}` spilled {hybrid.spilled_files:,} files."
+
+
+def _assumptions(day: Simulation) -> Iterator[str]:
+    yield from _markdown(("value", "what", "known", "source"))
+    for item in day.assumptions:
+        yield _row((f"{item.value:g} {item.unit}".strip(), item.name, item.basis.value, item.source))
+
+
+def _markdown(header: Sequence[str]) -> Iterator[str]:
+    yield _row(header)
+    yield "|" + "---|" * len(header)
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the figures, or write them into the page."""
+    lines = figures(lambda text: sys.stderr.write(f"{text}\n"))
+    if "--write" in arguments:
+        PAGE.write_text(replaced(PAGE.read_text(encoding="utf-8"), lines), encoding="utf-8")
+    else:
+        sys.stdout.write("\n".join(lines) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
