@@ -190,17 +190,19 @@ def simulate(
     day: Annotated[str | None, typer.Option("--date", help="Local date of the listing's night: 2026-11-18.")] = None,
     settings: SettingsFile = Path("settings/dev.toml"),
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    plots: Annotated[Path | None, typer.Option(help="Folder for plots, as PNG and SVG.")] = None,
 ) -> None:
     """Show what a day of files would look like: latency, backlog, the night and dollars, without any cloud."""
-    from cli.simulate import simulate_listing, simulate_profile
+    from cli.simulate import Output, simulate_listing, simulate_profile
     from lake.settings import load_settings
 
     if (profile is None) == (listing is None):
         raise typer.BadParameter("pass either a profile or --from-csv")
+    output = Output(as_json, plots)
     if listing is not None:
-        simulate_listing(listing, load_settings(settings), day, as_json=as_json)
+        simulate_listing(listing, load_settings(settings), day, output)
     elif profile is not None:
-        simulate_profile(profile, load_settings(settings), as_json=as_json)
+        simulate_profile(profile, load_settings(settings), output)
 
 
 @settings_app.command()

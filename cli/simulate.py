@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import date
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import typer
@@ -24,21 +25,30 @@ if TYPE_CHECKING:
     from simulate.arrivals import Arrivals
 
 
-def simulate_profile(path: Path, settings: Settings, *, as_json: bool) -> None:
-    """Print what a profile's day comes to.
+@dataclass(frozen=True, slots=True)
+class Output:
+    """How a simulation is shown."""
+
+    as_json: bool
+    plots: Path | None
+    """Folder for plots; None: there are none."""
+
+
+def simulate_profile(path: Path, settings: Settings, output: Output) -> None:
+    """Show what a profile's day comes to.
 
     Raises
     ------
     InvalidInputError
-        The profile is not valid, or does not go with the settings.
+        The profile is not valid, or does not go with the settings; or plots need a package that is not installed.
     """
     profile = load_profile(path)
     arrivals = ProfileArrivals(profile, settings, night_start(settings, date.fromisoformat(profile.date)))
-    _print(arrivals, settings, profile.gzip.ratio, profile.failures.share, as_json=as_json)
+    _show(arrivals, settings, profile.gzip.ratio, profile.failures.share, output)
 
 
-def simulate_listing(path: Path, settings: Settings, day: str | None, *, as_json: bool) -> None:
-    """Print what the files of a listing come to.
+def simulate_listing(path: Path, settings: Settings, day: str | None, output: Output) -> None:
+    """Show what the files of a listing come to.
 
     Parameters
     ----------
@@ -50,7 +60,7 @@ def simulate_listing(path: Path, settings: Settings, day: str | None, *, as_json
     Raises
     ------
     InvalidInputError
-        The file or the date is not valid.
+        The file or the date is not valid; or plots need a package that is not installed.
     """
     try:
         chosen = None if day is None else date.fromisoformat(day)
@@ -59,16 +69,26 @@ def simulate_listing(path: Path, settings: Settings, day: str | None, *, as_json
     arrivals = ListedArrivals(path, settings, chosen)
     if arrivals.left_out:
         _progress(f"{arrivals.left_out} files of other days are left out; --date chooses the night")
-    _print(arrivals, settings, GzipShare().ratio, Failures().share, as_json=as_json)
+    _show(arrivals, settings, GzipShare().ratio, Failures().share, output)
 
 
-def _print(arrivals: Arrivals, settings: Settings, ratio: float, failing_share: float, *, as_json: bool) -> None:
+def _show(arrivals: Arrivals, settings: Settings, ratio: float, failing_share: float, output: Output) -> None:
+    if output.plots is not None and find_spec("matplotlib") is None:
+        raise InvalidInputError(
+            "--plots needs the package matplotlib, which is not installed: run 'make setup' in a checkout, then the "
+            "same command there as '.venv/bin/hybrid-router'"
+        )
     found = simulate(arrivals, settings, ratio, failing_share, _progress)
-    if as_json:
+    if output.as_json:
         typer.echo(json.dumps(asdict(found), indent=1))
-        return
-    for line in report_lines(found, settings.time_zone):
-        typer.echo(line)
+    else:
+        for line in report_lines(found, settings.time_zone):
+            typer.echo(line)
+    if output.plots is not None:
+        from simulate.plots import write_plots
+
+        for path in write_plots(found, output.plots, settings.time_zone):
+            _progress(f"written: {path}")
 
 
 def _progress(text: str) -> None:

@@ -29,19 +29,7 @@ def report_lines(found: Simulation, time_zone: str) -> Iterator[str]:
     yield ""
     yield "Night"
     yield from table(
-        (
-            "routing",
-            "engine",
-            "start",
-            "end",
-            "deadline",
-            "in time",
-            "forecast",
-            "runs",
-            "side by side",
-            "workers",
-            "max DPU",
-        ),
+        NIGHT_COLUMNS,
         [_night_row(option, zone) for option in found.options if option.night],
     )
     yield ""

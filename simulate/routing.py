@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from lake.ledger import ManifestRow, State
 from lake.ledger.stream import StreamRow
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from simulate.arrivals import FileGroup
     from simulate.speed import Speed, Work
 
+Event = TypeVar("Event")
 POLLERS = 5
 """Batches of a queue that Lambda collects at the same time (AWS Lambda Developer Guide, "Using Lambda with Amazon
 SQS"); it adds pollers under load, which is not simulated."""
@@ -109,17 +110,17 @@ class Router:
         return f"{next(self._numbers):08d}"
 
 
-def invocations(routed: Iterable[tuple[RoutedArrival, int]]) -> list[list[RoutedArrival]]:
+def invocations(routed: Iterable[tuple[Event, int]]) -> list[list[Event]]:
     """The events of a window, as several pollers divide them: each gets its share of every kind of files."""
     routed = list(routed)
     total = sum(number for _, number in routed)
     pollers = max(min(POLLERS, total), -(-total // MAX_ARRIVALS))
-    events: defaultdict[int, list[RoutedArrival]] = defaultdict(list)
+    events: defaultdict[int, list[Event]] = defaultdict(list)
     first = 0
-    for arrival, number in routed:
+    for event, number in routed:
         each, rest = divmod(number, pollers)
         for poller in range(pollers):
             extra = (poller - first) % pollers < rest
-            events[poller].extend([arrival] * (each + extra))
+            events[poller].extend([event] * (each + extra))
         first = (first + rest) % pollers
     return [found for found in events.values() if found]

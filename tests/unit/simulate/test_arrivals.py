@@ -61,7 +61,8 @@ def test_the_curve_is_that_of_the_local_time() -> None:
 
 def test_a_burst_moves_files_and_adds_none() -> None:
     hours = files_by_hour(files=2700, bursts=[{"start": "09:00", "minutes": 60, "factor": 4}])
-    assert (hours[9], hours[10], hours.total()) == (pytest.approx(400, abs=2), pytest.approx(100, abs=2), 2700)
+    assert [hours[9], hours[10]] == pytest.approx([400, 100], abs=2)
+    assert hours.total() == 2700
 
 
 def test_a_curve_without_an_hour_that_exists_is_refused() -> None:

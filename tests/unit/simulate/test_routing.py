@@ -69,7 +69,7 @@ def test_a_compressed_file_is_one_task_and_its_bytes_are_inflated() -> None:
 
 @given(st.lists(st.integers(1, 3000), max_size=5))
 def test_every_event_is_in_one_invocation(counts: list[int]) -> None:
-    events = invocations([(number, count) for number, count in enumerate(counts)])  # type: ignore[misc]
+    events = invocations([(number, count) for number, count in enumerate(counts)])
     assert sorted(event for found in events for event in found) == [
         number for number, count in enumerate(counts) for _ in range(count)
     ]

@@ -5,7 +5,9 @@ from typing import Any
 
 from lake.settings import Settings, parse_settings
 from simulate.arrivals import FileGroup, ProfileArrivals
+from simulate.day import simulate
 from simulate.profile import Profile, parse_profile
+from simulate.result import Simulation
 from simulate.routing import Router, SimulatedManifest
 from simulate.schedule import night_start
 from simulate.speed import Speed
@@ -30,3 +32,8 @@ def routed(of: Settings, groups: list[FileGroup], at: datetime, *, spilling: boo
     """The manifests of a window that begins at ``at``, in the day before ``NIGHT``."""
     window = int((at - (NIGHT - timedelta(days=1))).total_seconds() // 20)
     return Router(of, Speed.of(of, 8.0), NIGHT).route(window, groups, spilling=spilling)
+
+
+def simulated(of: Settings | None = None, failing_share: float = 0.0, **fields: Any) -> Simulation:
+    of = of or settings()
+    return simulate(arrivals(profile(**fields), of), of, 8.0, failing_share, lambda _: None)
