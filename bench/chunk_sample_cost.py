@@ -15,8 +15,8 @@ from unittest.mock import patch
 
 from bench.__main__ import CACHE
 from bench.input_files import Recipe, prepare
-from bench.local_objects import LocalSink, local_source
 from bench.product_competitor import plan_tasks
+from calibrate.local_objects import LocalSink, local_source
 from lake.settings import ConvertSettings
 from transform.chunk_sample import ChunkSample
 from transform.run_task import run_task

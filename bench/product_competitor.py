@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.local_objects import LocalSink, local_source, local_version
-from bench.peak_memory import peak_bytes, reset_peak_bytes
+from calibrate.local_objects import LocalSink, local_source, local_version
+from calibrate.peak_memory import peak_bytes, reset_peak_bytes
 from lake.partition import Partition
 from transform.run_partition import forget_zip_importers
 from transform.run_task import run_task

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from bench.__main__ import CACHE
 from bench.input_files import Recipe, prepare
-from bench.local_objects import LocalSink, local_source, local_version
 from bench.product_competitor import plan_tasks
+from calibrate.local_objects import LocalSink, local_source, local_version
 from lake.commit import PendingObject
 from lake.settings import ConvertSettings
 from transform.run_task import run_task

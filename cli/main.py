@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -203,6 +204,19 @@ def simulate(
         simulate_listing(listing, load_settings(settings), day, output)
     elif profile is not None:
         simulate_profile(profile, load_settings(settings), output)
+
+
+@app.command()
+def calibrate(
+    files: Annotated[list[Path], typer.Argument(help="NDJSON files, or folders that hold some.")],
+    goal_seconds: Annotated[float, typer.Option(help="Duration of the longest conversion, about.")] = 60.0,
+    cores: Annotated[int, typer.Option(help="Cores to use.")] = os.cpu_count() or 1,
+    output: Annotated[Path | None, typer.Option(help="Settings file to write.")] = None,
+) -> None:
+    """Convert your own files on this machine, more and more of them, and say which settings to use."""
+    from cli.calibrate import calibrate_files
+
+    calibrate_files(files, goal_seconds, cores, output)
 
 
 @settings_app.command()

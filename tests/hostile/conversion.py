@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.local_objects import LocalSink
-from bench.peak_memory import peak_bytes, reset_peak_bytes
+from calibrate.local_objects import LocalSink
+from calibrate.peak_memory import peak_bytes, reset_peak_bytes
 from lake.manifest import ObjectVersion
 from lake.partition import Partition
 from lake.settings import ConvertSettings

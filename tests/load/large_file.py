@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from obstore.store import LocalStore
 
-from bench.peak_memory import peak_bytes, reset_peak_bytes
+from calibrate.peak_memory import peak_bytes, reset_peak_bytes
 from lake.checksum import checksum_of
 from lake.manifest import ObjectVersion
 from lake.partition import Partition

@@ -15,7 +15,19 @@ from tests.unit.docs.pages import CHECKOUT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CODE = ("batch_job", "cli", "infra", "lake", "local", "router", "simulate", "streaming_job", "transform", "verify")
+CODE = (
+    "batch_job",
+    "calibrate",
+    "cli",
+    "infra",
+    "lake",
+    "local",
+    "router",
+    "simulate",
+    "streaming_job",
+    "transform",
+    "verify",
+)
 ADVICE = re.compile(r"(?:^|run |: |or |['`])hybrid-router ([a-z]+)(?: ([a-z]+)\b)?([^'`;,]*)")
 """A command, its subcommand, and the rest up to the end of the quotation or of the clause."""
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")

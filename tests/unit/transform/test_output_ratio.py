@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from obstore.store import LocalStore
 
 from bench.input_files import Recipe, generate
-from bench.local_objects import LocalSink, local_source, local_version
+from calibrate.local_objects import LocalSink, local_source, local_version
 from lake.manifest import ObjectVersion
 from lake.partition import Partition
 from lake.settings import ConvertSettings

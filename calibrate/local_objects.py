@@ -23,7 +23,7 @@ def local_source() -> Source:
 
 
 def _no_client() -> S3Client:
-    raise NotImplementedError("every key of the benchmark can be a path: no client is needed")
+    raise NotImplementedError("every key can be a path: no client is needed")
 
 
 def local_version(path: Path) -> ObjectVersion:

@@ -1,0 +1,1 @@
+"""Converts a person's own files on their machine, to learn what a deployment should assume about them."""

@@ -1,0 +1,27 @@
+"""hybrid-router calibrate: by Spark, in a process of its own, because it starts and ends a session."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.unit.docs.pages import CHECKOUT
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "cli", *arguments], cwd=CHECKOUT, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_person_gets_figures_and_a_settings_file(tmp_path: Path) -> None:
+    # Given files of a person, one line of which is not NDJSON
+    (tmp_path / "a.ndjson").write_bytes(b'{"id": 1, "name": "a"}\n' * 100_000 + b"broken\n")
+    written = tmp_path / "calibrated.toml"
+    # When they calibrate
+    found = command("calibrate", str(tmp_path), "--goal-seconds", "0.1", "--cores", "2", "--output", str(written))
+    # Then the figures are there, and the settings are valid
+    assert found.returncode == 0, found.stderr
+    assert "MB/s per core" in found.stdout
+    assert "2 columns" in found.stdout
+    assert "rejected: " in found.stdout
+    assert command("settings", "check", str(written)).returncode == 0
