@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 
 from bench.control_plane.night import NIGHTS, NOW, RESOURCES, START
-from bench.peak_memory import peak_bytes
+from calibrate.peak_memory import peak_bytes
 from lake.layout import run_key
 from lake.ledger import Ledger
 from lake.settings import Settings

@@ -21,7 +21,7 @@ from zlib import crc32
 from boto3.dynamodb.types import TypeSerializer
 from botocore.awsrequest import AWSResponse
 
-from bench.peak_memory import peak_bytes, reset_peak_bytes
+from calibrate.peak_memory import peak_bytes, reset_peak_bytes
 from lake.layout import COMMITS, commit_key, lake_key, plan_summary_key
 from lake.ledger import Ledger, PublishedTotals
 from lake.ledger.batch_reads import MAX_BATCH_KEYS
