@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lake.engines import Engine
+from lake.settings.workers import WORKERS
 from router.estimate.choose import MARGIN, Room, Work, choose
+from router.estimate.night import DRIVERS
 from router.estimate.offer import offers
 from router.plan.forecast import Forecast, forecast
 from router.plan.pack import PlannedRun, pack_evenly, pack_oldest_first
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from router.plan.glue_room import GlueRoom
 
 MEGABYTE = 1_000_000
+MAX_RUN_SECONDS = 3600
+"""Longest work of a run of ``batch.workers``, also of input whose stored bytes take long, such as compressed files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,8 @@ def plan_night(
         return row.bytes / speeds.get(row.partition.dataset, assumed)
 
     batch = settings.batch
-    work = Work(sum(map(core_seconds, rows)), _min_runs(rows, settings), max(len(rows), 1))
+    total = sum(map(core_seconds, rows))
+    work = Work(total, _min_runs(rows, total, settings), max(len(rows), 1))
     rooms = {
         Engine.GLUE: Room(glue.dpus, min(batch.max_runs, glue.runs)),
         Engine.GLUE_FLEX: Room(glue.dpus, min(batch.max_runs, glue.runs)),
@@ -72,9 +77,11 @@ def plan_night(
     return PlannedNight(tuple(runs), choice.night, forecast(each, choice, offer, start, deadline, MARGIN))
 
 
-def _min_runs(rows: Sequence[ManifestRow], settings: Settings) -> int:
+def _min_runs(rows: Sequence[ManifestRow], core_seconds: float, settings: Settings) -> int:
     batch = settings.batch
+    run_cores = (batch.workers - DRIVERS) * WORKERS[batch.worker_type]
     return max(
+        math.ceil(core_seconds / run_cores / MAX_RUN_SECONDS),
         math.ceil(sum(row.bytes for row in rows) / batch.run_bytes),
         math.ceil(sum(row.files for row in rows) / batch.run_files),
         math.ceil(len(rows) / batch.run_manifests),

@@ -128,7 +128,10 @@ def test_where_emr_serverless_cannot_be_reached_the_lease_of_its_run_decides(dep
     # Given: a port of this machine on which nothing listens
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        place: dict[str, Any] = {"region_name": "eu-central-1", "endpoint_url": f"http://127.0.0.1:{unused.getsockname()[1]}"}
+        place: dict[str, Any] = {
+            "region_name": "eu-central-1",
+            "endpoint_url": f"http://127.0.0.1:{unused.getsockname()[1]}",
+        }
         emr = boto3.client("emr-serverless", config=Config(retries={"total_max_attempts": 1}), **place)
         deployment.services = replace(deployment.services, emr=emr)
         row = deployment.claimed(deployment.queued("a.json"), HOLDER).row

@@ -95,6 +95,12 @@ def test_emr_serverless_gets_no_more_runs_at_once_than_its_application_has_room_
     assert not night.forecast.fits
 
 
+def test_a_run_of_compressed_files_takes_no_longer_than_an_hour_of_work() -> None:
+    # Given 2 TB of files that convert at 5 MB/s of stored bytes: an hour of a run's 36 vCPUs is 648 GB
+    night = planned(manifests(200, 10 * GB), 60, speeds={"orders": 5e6})
+    assert max(run.bytes for run in night.runs) <= 648 * GB
+
+
 def test_a_measured_speed_replaces_the_assumed_one() -> None:
     rows = manifests(100, 10 * GB)
     assert planned(rows, speeds={"orders": 80e6}).forecast.dollars < 0.7 * planned(rows).forecast.dollars
