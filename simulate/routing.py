@@ -49,6 +49,17 @@ class SimulatedManifest:
     work: Work
 
 
+@dataclass(frozen=True, slots=True)
+class _Decision:
+    """On files that are alike."""
+
+    partition: Partition
+    lane: Lane
+    reason: str
+    spilled: bool
+    """They would take the stream lane if it did not spill."""
+
+
 class Router:
     """Routes window after window."""
 
@@ -67,29 +78,38 @@ class Router:
         if not groups:
             return []
         middle, end = (window + 0.5) * WINDOW_SECONDS, (window + 1.0) * WINDOW_SECONDS
-        at = self._start + timedelta(seconds=middle)
-        routed = [
-            (arrival, group.count)
-            for group in groups
-            if (arrival := self._decide(group, at, self._start + timedelta(seconds=end), spilling)) is not None
-        ]
-        created_at = iso_utc(self._start + timedelta(seconds=end))
+        at, now = (self._start + timedelta(seconds=seconds) for seconds in (middle, end))
+        arrived_at, limit = iso_utc(at), self._settings.stream.max_file_bytes
+        decided: dict[tuple[str, bool], _Decision | None] = {}
+        routed: list[tuple[RoutedArrival, int]] = []
+        for group in groups:
+            file = ObjectVersion("input", group.key, "", group.bytes, arrived_at)
+            # Of a size, the decision depends on this limit only: a listing has many sizes in a window.
+            alike = (group.key, bool(limit) and group.bytes > limit)
+            if alike not in decided:
+                decided[alike] = self._decide(file, at, now, spilling=spilling)
+            decision = decided[alike]
+            if decision is None:
+                self.ignored_files += group.count
+                continue
+            self.spilled_files += group.count if decision.spilled else 0
+            arrival = RoutedArrival(file, decision.partition, decision.lane, decision.reason)
+            routed.append((arrival, group.count))
+        created_at = iso_utc(now)
         return [
             self._manifest(draft, created_at, middle, end + ROUTE_SECONDS)
             for events in invocations(routed)
             for draft in cut_drafts(events, self._settings, self._new_id)
         ]
 
-    def _decide(self, group: FileGroup, at: datetime, now: datetime, spilling: bool) -> RoutedArrival | None:
-        file = ObjectVersion("input", group.key, "", group.bytes, iso_utc(at))
-        decision = decide_lane(file, self._settings, now, StreamRow(spilling=spilling))
-        if decision.lane is None or decision.dataset is None:
-            self.ignored_files += group.count
+    def _decide(self, file: ObjectVersion, at: datetime, now: datetime, *, spilling: bool) -> _Decision | None:
+        found = decide_lane(file, self._settings, now, StreamRow(spilling=spilling))
+        if found.lane is None or found.dataset is None:
             return None
-        if spilling and decision.lane == Lane.BATCH:
-            calm = decide_lane(file, self._settings, now, StreamRow())
-            self.spilled_files += group.count if calm.lane == Lane.STREAM else 0
-        return RoutedArrival(file, Partition.of(decision.dataset, at), decision.lane, decision.reason)
+        spilled = False
+        if spilling and found.lane == Lane.BATCH:
+            spilled = decide_lane(file, self._settings, now, StreamRow()).lane == Lane.STREAM
+        return _Decision(Partition.of(found.dataset, at), found.lane, found.reason, spilled)
 
     def _manifest(self, draft: Draft, created_at: str, arrived: float, queued: float) -> SimulatedManifest:
         total = compressed = longest = files = 0

@@ -77,3 +77,10 @@ def test_every_event_is_in_one_invocation(counts: list[int]) -> None:
     assert max(sizes, default=0) - min(sizes, default=0) <= 1
     assert max(sizes, default=0) <= MAX_ARRIVALS
     assert len(events) >= min(POLLERS, sum(counts))
+
+
+def test_a_file_above_the_stream_s_limit_waits_for_the_night_and_the_others_do_not() -> None:
+    of = settings(stream={"max_file_bytes": 5 * MB})
+    found = routed(of, [FileGroup("a/file.json", size * MB, 1) for size in (4, 6, 5, 7)], DAY)
+    by_lane = {lane: sum(item.row.bytes for item in found if item.row.lane == lane) for lane in Lane}
+    assert by_lane == {Lane.STREAM: 9 * MB, Lane.BATCH: 13 * MB}
