@@ -70,6 +70,7 @@ class StreamLane:
     def finish(self) -> float:
         """Convert what is left; returns the time at which the last manifest is published."""
         self.advance(float("inf"))
+        self._release_workers(float("inf"))
         if self._live:
             start, _ = self._live[-1]
             self._live[-1] = (start, self._end_of_run())

@@ -42,6 +42,18 @@ def test_every_file_of_the_day_is_in_its_window(tmp_path: Path) -> None:
     assert found.left_out == 1
 
 
+def test_the_order_of_the_lines_does_not_matter(tmp_path: Path) -> None:
+    backwards = HEADER + "\n".join(reversed(LISTING.removeprefix(HEADER).splitlines())) + "\n"
+    sizes = [
+        {
+            window: sorted((group.bytes, group.count) for group in groups)
+            for window, groups in enumerate(found.windows())
+        }
+        for found in (listed(tmp_path, LISTING), listed(tmp_path, backwards))
+    ]
+    assert sizes[0] == sizes[1]
+
+
 def test_the_date_chooses_the_night(tmp_path: Path) -> None:
     found = listed(tmp_path, LISTING, date(2026, 11, 19))
     assert [group.bytes for groups in found.windows() for group in groups] == [500]

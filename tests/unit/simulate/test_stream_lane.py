@@ -9,7 +9,7 @@ from lake.manifest import Lane
 from router.estimate.offer import GLUE_START_SECONDS
 from simulate.routing import SimulatedManifest
 from simulate.speed import Work
-from simulate.stream_lane import MAX_POINTERS, MIN_WORKERS, PORTION_SECONDS, StreamLane, merged
+from simulate.stream_lane import EXECUTOR_IDLE_SECONDS, MAX_POINTERS, MIN_WORKERS, PORTION_SECONDS, StreamLane, merged
 from streaming_job.stream import MAX_POINTERS_PER_TRIGGER
 from tests.unit.lake.world import PARTITION
 from tests.unit.simulate.world import MB, settings
@@ -53,6 +53,22 @@ def test_manifests_beyond_batch_bytes_wait_for_the_portion_before() -> None:
     apart = converted(lane(batch_bytes=1000 * MB, manifest_bytes=MB), *many)
     assert apart.latencies.percentile(1) == pytest.approx(3 * (PORTION_SECONDS + 10), abs=1)
     assert (apart.latencies.percentile(1) or 0) > (together.latencies.percentile(1) or 0)
+
+
+def test_pointers_beyond_those_of_a_micro_batch_wait_for_the_next() -> None:
+    full = converted(lane(), *[manifest(600.0, seconds=0.1)] * MAX_POINTERS)
+    over = converted(lane(), *[manifest(600.0, seconds=0.1)] * (MAX_POINTERS + 1))
+    assert (full.latencies.percentile(1) or 0) < 30 <= (over.latencies.percentile(1) or 0)
+
+
+def test_workers_leave_a_minute_after_their_work() -> None:
+    # Given work that takes all workers, and a file half an hour later
+    one = converted(lane(), manifest(600.0, seconds=4000, tasks=400))
+    both = converted(lane(), manifest(600.0, seconds=4000, tasks=400), manifest(2400.0))
+    # Then the workers have left before it comes, after a minute that is billed as well
+    assert both.dpu_seconds == pytest.approx(one.dpu_seconds)
+    busy = PORTION_SECONDS + 4000 / 36 + 15 * 8 / 10
+    assert one.dpu_seconds - 86_400 * MIN_WORKERS == pytest.approx((busy + EXECUTOR_IDLE_SECONDS) * 8)
 
 
 def test_more_workers_convert_many_tasks_sooner() -> None:
