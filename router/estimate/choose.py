@@ -46,13 +46,11 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The chosen way, and how it stands to the deadline."""
+    """The chosen way, and whether it ends in time."""
 
     night: Night
     fits: bool
     """Whether it ends before the deadline, with the margin."""
-    late_seconds: float
-    """How much later than the deadline it ends; 0: it does not."""
     options: tuple[Night, ...]
     """The best way of each engine, allowed or not, cheapest first; the chosen one is among them."""
 
@@ -87,7 +85,6 @@ def choose(
     return Choice(
         chosen,
         chosen.seconds <= limit,
-        max(0.0, chosen.seconds - seconds),
         tuple(sorted(options, key=lambda item: (item.dollars, item.seconds))),
     )
 

@@ -1,6 +1,5 @@
 """Roll-forward: from the commit document alone, repeated, and after a crash at any point."""
 
-import hashlib
 import json
 from dataclasses import asdict
 from datetime import timedelta
@@ -9,9 +8,8 @@ from typing import Any
 import pytest
 
 from lake.commit import CommitDocument, PendingObject, SourceCount, read_commit, write_commit
-from lake.errors import NewerDocumentError
 from lake.layout import commit_key, lake_key, quarantine_key, result_key
-from lake.ledger import CommitReference, ManifestRow, PublishedObjects, PublishedTotals, State
+from lake.ledger import ManifestRow, PublishedObjects, PublishedTotals, State
 from lake.ledger.published_totals import digest_objects
 from lake.publish import complete_all, roll_back, roll_forward
 from tests.unit.lake.faults import Crash
@@ -224,37 +222,3 @@ def test_a_commit_document_is_read_back_as_it_was_written(world: World) -> None:
     assert row.document is not None
     assert read_commit(world.s3, "control", row.document) == document
     assert document.rows == 10
-
-
-@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"format": 99}', b'{"format": 1, "partition": {}}'])
-def test_a_commit_document_of_another_version_is_left_alone(world: World, body: bytes) -> None:
-    # Given: a committed document that this version cannot read
-    claim = world.claimed(world.queued("a.json"))
-    upload(world.raw_s3, "lake", lake_key(PARTITION, claim.row.id, 1, 0), b"row", 1)
-    world.raw_s3.put_object(Bucket="control", Key="commits/x.json", Body=body)
-    reference = CommitReference("commits/x.json", hashlib.sha256(body).hexdigest())
-    world.ledger.manifests.commit(claim, reference, world.now)
-    before = world.row(claim.row.id)
-    world.faults.reset()
-    # When
-    with pytest.raises(NewerDocumentError, match="deploy it again"):
-        roll(world, before)
-    # Then
-    assert world.row(claim.row.id) == before
-    assert world.faults.writes == []
-
-
-def test_after_a_rollback_the_newer_version_publishes_what_it_committed(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given: a version with another format has committed, and the version before it is deployed again
-    with monkeypatch.context() as newer:
-        newer.setattr("lake.commit.COMMIT_FORMAT", 3)
-        row, _ = publishing(world)
-    with pytest.raises(NewerDocumentError):
-        roll(world, row)
-    # When: the newer version is back
-    monkeypatch.setattr("lake.commit.COMMIT_FORMAT", 3)
-    # Then
-    assert roll(world, world.row(row.id)) == State.DONE
-    assert published(world) == list(BODIES)
