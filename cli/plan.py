@@ -43,7 +43,8 @@ def _print(answer: Mapping[str, Any]) -> None:
     console = Console(highlight=False)
     forecast = answer["forecast"]
     typer.echo(
-        f"backlog: {answer['files']:,} files, {format_bytes(answer['bytes'])}, {answer['manifests']:,} manifests; "
+        f"backlog: {_count(answer['files'], 'file')}, {format_bytes(answer['bytes'])}, "
+        f"{_count(answer['manifests'], 'manifest')}; "
         f"quotas: {printable(answer['quotas'])}"
     )
     if answer["datasets"]:
@@ -51,7 +52,7 @@ def _print(answer: Mapping[str, Any]) -> None:
     if not answer["runs"]:
         typer.echo("nothing to convert")
         return
-    runs = f"{answer['runs']:,} runs of {answer['workers']} workers on {answer['engine']}"
+    runs = f"{_count(answer['runs'], 'run')} of {answer['workers']} workers on {answer['engine']}"
     times = f"{_minute(forecast['start'])} to {_minute(forecast['end'])} UTC"
     typer.echo(f"{runs}, {answer['maxConcurrency']} side by side: {times}, ${forecast['dollars']:,.2f}")
     deadline = f"the deadline is {_minute(forecast['deadline'])} UTC"
@@ -106,6 +107,10 @@ def format_bytes(size: int) -> str:
         if size >= factor:
             return f"{size / factor:.3g} {unit}"
     return f"{size} B"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _minute(instant: str) -> str:

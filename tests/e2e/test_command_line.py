@@ -135,6 +135,26 @@ def test_status_counts_the_backlog(two: list[LocalUp]) -> None:
     assert "not running" in answer.stdout
 
 
+def test_plan_shows_the_next_night_and_changes_nothing(two: list[LocalUp]) -> None:
+    # Given one file that waits for the night (test_explain_follows_a_file)
+    cloud = two[0]
+    # When
+    answer = command("plan", "--local", "--stage", cloud.stage)
+    # Then: the local cloud has no Service Quotas, which is said
+    assert answer.returncode == 0, answer.stderr
+    assert (
+        "backlog: 1 file, 8 B, 1 manifest; quotas: quota.* of the settings; the account's could not be" in answer.stdout
+    )
+    assert "1 run of " in answer.stdout
+    assert "the deadline is " in answer.stdout
+    assert (
+        "QUEUED"
+        in command(
+            "explain", "--local", "--stage", cloud.stage, f"s3://{cloud.printed('InputBucket')}/{KEYS[0]}"
+        ).stdout
+    )
+
+
 def test_a_queued_file_is_promoted_and_the_stream_converts_it(two: list[LocalUp]) -> None:
     # Given two files that wait for the overnight execution.
     cloud = two[0]
