@@ -86,7 +86,7 @@ def cost_shares(micro_dollars: int, job_run: str, rows: Sequence[ManifestRow]) -
     parts: dict[str, CostShare] = {}
     for row, time, part in zip(among, times, divide(micro_dollars, weights), strict=True):
         before = parts.get(row.partition.dataset, CostShare(row.partition.dataset, 0))
-        done = bool(published)
+        done, (objects, written) = bool(published), _written(row)
         parts[row.partition.dataset] = CostShare(
             before.dataset,
             before.micro_dollars + part,
@@ -94,7 +94,8 @@ def cost_shares(micro_dollars: int, job_run: str, rows: Sequence[ManifestRow]) -
             before.files + row.files * done,
             before.manifests + done,
             before.task_milliseconds + time * done,
-            before.written_bytes + _written_bytes(row) * done,
+            before.objects + objects * done,
+            before.written_bytes + written * done,
         )
     return tuple(parts.values())
 
@@ -109,6 +110,9 @@ def _task_milliseconds(row: ManifestRow) -> int:
     return row.published.totals.task_milliseconds
 
 
-def _written_bytes(row: ManifestRow) -> int:
+def _written(row: ManifestRow) -> tuple[int, int]:
+    """Objects in lake and quarantine, and their bytes."""
     totals = row.published.totals if row.published is not None else None
-    return 0 if totals is None else totals.lake.bytes + totals.quarantine.bytes
+    if totals is None:
+        return 0, 0
+    return totals.lake.count + totals.quarantine.count, totals.lake.bytes + totals.quarantine.bytes

@@ -28,8 +28,10 @@ class CostShare:
     manifests: int = 0
     task_milliseconds: int = 0
     """Time of their tasks, summed over cores; 0: not known."""
+    objects: int = 0
+    """Their objects in lake and quarantine."""
     written_bytes: int = 0
-    """Of their objects in lake and quarantine."""
+    """Of these objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +88,9 @@ class Costs:
             return False
         return True
 
-    def day_sum(self, day: str) -> int:
-        """Millionths of a dollar that are recorded for a day (UTC, ``YYYY-MM-DD``), by a strongly consistent read."""
-        item = self._table.get(_sum_key(day)) or {}
+    def day_sum(self, day: date) -> int:
+        """Millionths of a dollar that are recorded for a day (UTC), by a strongly consistent read."""
+        item = self._table.get(_sum_key(str(day))) or {}
         return int(item.get("micro_dollars", 0))
 
     def of_days(self, first: date, last: date) -> Iterator[CostRow]:

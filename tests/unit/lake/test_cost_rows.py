@@ -14,7 +14,7 @@ from lake.manifest import Lane
 if TYPE_CHECKING:
     from tests.unit.lake.world import World
 
-SHARES = (CostShare("orders", 700, 10, 1, 1, 5, 4), CostShare("clicks", 300))
+SHARES = (CostShare("orders", 700, 10, 1, 1, 5, 2, 4), CostShare("clicks", 300))
 ROW = CostRow(
     id="jr_1",
     lane=Lane.BATCH,
@@ -51,11 +51,11 @@ def test_a_row_that_is_written_twice_costs_once(world: World) -> None:
     assert not world.ledger.costs.record(replace(ROW, micro_dollars=5))
     # Then the first one holds, in the row and in the sum
     assert list(world.ledger.costs.of_days(DAY, DAY)) == [ROW]
-    assert world.ledger.costs.day_sum(str(DAY)) == 1000
+    assert world.ledger.costs.day_sum(DAY) == 1000
 
 
 @pytest.mark.parametrize("costs", [[], [1000], [1000, 25, 0]])
 def test_the_sum_of_a_day_is_that_of_its_rows(world: World, costs: list[int]) -> None:
     for number, cost in enumerate(costs):
         world.ledger.costs.record(replace(ROW, id=f"jr_{number}", micro_dollars=cost))
-    assert world.ledger.costs.day_sum(str(DAY)) == sum(costs)
+    assert world.ledger.costs.day_sum(DAY) == sum(costs)

@@ -68,7 +68,7 @@ def test_the_status_of_a_run_records_what_its_job_run_has_cost(deployment: Deplo
     assert (share.dataset, share.micro_dollars, share.manifests) == ("orders", 580_000, 2)
     assert (share.files, share.bytes) == (2, first.bytes + second.bytes)
     assert share.task_milliseconds == 2
-    assert deployment.ledger.costs.day_sum("2026-11-20") == 580_000
+    assert deployment.ledger.costs.day_sum(date(2026, 11, 20)) == 580_000
 
 
 def test_a_lost_status_is_made_good_by_the_next_one(deployment: Deployment) -> None:
