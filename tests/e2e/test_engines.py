@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -49,6 +50,19 @@ def owner_of(scenario: Scenario, engine: Engine) -> str:
     return str(run["Id"])
 
 
+def check_cost(scenario: Scenario, engine: Engine, execution: str, dataset: str) -> None:
+    """The night's job run has a cost row, with the file that it converted."""
+    today = datetime.now(UTC).date()
+    rows = scenario.deployment.ledger.costs.of_days(today - timedelta(days=1), today)
+    (row,) = [row for row in rows if row.execution == execution]
+    assert (row.engine, row.id) == (engine, owner_of(scenario, engine))
+    assert (row.vcpu_milliseconds if engine == Engine.EMR_SERVERLESS else row.dpu_milliseconds) > 0
+    (share,) = row.shares
+    assert (share.dataset, share.files, share.manifests, share.micro_dollars) == (dataset, 1, 1, row.micro_dollars)
+    assert share.task_milliseconds > 0
+    assert row.micro_dollars > 0
+
+
 @pytest.mark.parametrize("engine", list(Engine))
 def test_every_engine_gives_the_same_lake(scenario: Scenario, engine: Engine, tmp_path: Path) -> None:
     # Given the same file in a dataset of its own
@@ -63,6 +77,7 @@ def test_every_engine_gives_the_same_lake(scenario: Scenario, engine: Engine, tm
     assert verdict["verdict"] == "SUCCEEDED_WITH_QUARANTINE"
     row = scenario.wait_state(file, State.DONE)
     assert owner_of(scenario, engine) == row.owner
+    check_cost(scenario, engine, execution["name"], dataset)
     assert scenario.lake_rows(dataset, tmp_path) == ROWS
 
 
