@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from lake.bills import divide, read_bill
 from lake.ledger import State
 from lake.ledger.costs import CostRow, CostShare
 from lake.manifest import Lane
-from lake.time import iso_utc
 from router.telemetry import logger
 
 if TYPE_CHECKING:
@@ -54,20 +53,8 @@ class RunCosts:
 
     def _row(self, bill: Bill, services: Services) -> CostRow:
         total = bill.micro_dollars(services.settings.price)
-        return CostRow(
-            id=bill.job_run,
-            lane=Lane.BATCH,
-            engine=bill.engine,
-            started_at=iso_utc(bill.started_at),
-            ended_at=iso_utc(bill.ended_at),
-            seconds=bill.seconds,
-            dpu_milliseconds=bill.dpu_milliseconds,
-            vcpu_milliseconds=bill.vcpu_milliseconds,
-            gb_milliseconds=bill.gb_milliseconds,
-            micro_dollars=total,
-            shares=cost_shares(total, bill.job_run, self.rows),
-            execution=self.execution,
-        )
+        shares = cost_shares(total, bill.job_run, self.rows)
+        return CostRow.of_bill(bill, Lane.BATCH, total, shares, self.execution)
 
 
 def cost_shares(micro_dollars: int, job_run: str, rows: Sequence[ManifestRow]) -> tuple[CostShare, ...]:
@@ -83,21 +70,12 @@ def cost_shares(micro_dollars: int, job_run: str, rows: Sequence[ManifestRow]) -
         return (CostShare("", micro_dollars),)
     times = [_task_milliseconds(row) for row in among]
     weights = times if published and all(times) else [row.bytes for row in among]
-    parts: dict[str, CostShare] = {}
-    for row, time, part in zip(among, times, divide(micro_dollars, weights), strict=True):
-        before = parts.get(row.partition.dataset, CostShare(row.partition.dataset, 0))
-        done, (objects, written) = bool(published), _written(row)
-        parts[row.partition.dataset] = CostShare(
-            before.dataset,
-            before.micro_dollars + part,
-            before.bytes + row.bytes * done,
-            before.files + row.files * done,
-            before.manifests + done,
-            before.task_milliseconds + time * done,
-            before.objects + objects * done,
-            before.written_bytes + written * done,
-        )
-    return tuple(parts.values())
+    sums: dict[str, CostShare] = {}
+    for row, part in zip(among, divide(micro_dollars, weights), strict=True):
+        dataset = row.partition.dataset
+        counts = _counts(row) if published else CostShare(dataset, 0)
+        sums[dataset] = sums.get(dataset, CostShare(dataset, 0)).plus(counts, part)
+    return tuple(sums.values())
 
 
 def _is_published(row: ManifestRow) -> bool:
@@ -110,9 +88,11 @@ def _task_milliseconds(row: ManifestRow) -> int:
     return row.published.totals.task_milliseconds
 
 
-def _written(row: ManifestRow) -> tuple[int, int]:
-    """Objects in lake and quarantine, and their bytes."""
+def _counts(row: ManifestRow) -> CostShare:
+    """What the manifest has published; without dollars."""
+    share = CostShare(row.partition.dataset, 0, row.bytes, row.files, 1)
     totals = row.published.totals if row.published is not None else None
     if totals is None:
-        return 0, 0
-    return totals.lake.count + totals.quarantine.count, totals.lake.bytes + totals.quarantine.bytes
+        return share
+    objects, written = totals.lake.count + totals.quarantine.count, totals.lake.bytes + totals.quarantine.bytes
+    return replace(share, task_milliseconds=totals.task_milliseconds, objects=objects, written_bytes=written)

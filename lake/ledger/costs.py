@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from lake.ledger.table import Condition, Key, RefusedError, update_request
 from lake.manifest import Lane
+from lake.time import iso_utc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from lake.bills import Bill
     from lake.ledger.table import LedgerTable
 
 
@@ -32,6 +34,11 @@ class CostShare:
     """Their objects in lake and quarantine."""
     written_bytes: int = 0
     """Of these objects."""
+
+    def plus(self, other: Self, micro_dollars: int) -> Self:
+        """The sum of both; ``micro_dollars`` takes the place of the other's."""
+        counts = {item.name: getattr(self, item.name) + getattr(other, item.name) for item in fields(self)[2:]}
+        return replace(self, micro_dollars=self.micro_dollars + micro_dollars, **counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,26 @@ class CostRow:
     shares: tuple[CostShare, ...]
     execution: str | None = None
     """The execution that has planned its run; None: of the stream lane."""
+
+    @classmethod
+    def of_bill(
+        cls, bill: Bill, lane: Lane, micro_dollars: int, shares: tuple[CostShare, ...], execution: str | None = None
+    ) -> Self:
+        """The row of a job run, or of an interval of the streaming job."""
+        return cls(
+            bill.job_run,
+            lane,
+            bill.engine,
+            iso_utc(bill.started_at),
+            iso_utc(bill.ended_at),
+            bill.seconds,
+            bill.dpu_milliseconds,
+            bill.vcpu_milliseconds,
+            bill.gb_milliseconds,
+            micro_dollars,
+            shares,
+            execution,
+        )
 
     @property
     def day(self) -> str:
