@@ -112,8 +112,8 @@ def _dpu_milliseconds(run: Mapping[str, Any]) -> int:
     """``DPUSeconds``, which Glue has for Flex and for runs with auto scaling; else all workers for the whole time."""
     if "DPUSeconds" in run:
         return round(float(run["DPUSeconds"]) * 1000)
-    capacity = run.get("MaxCapacity") or DPUS[run["WorkerType"]] * run["NumberOfWorkers"]
-    return round(float(capacity) * run["ExecutionTime"] * 1000)
+    capacity = float(run.get("MaxCapacity") or DPUS[run["WorkerType"]] * run["NumberOfWorkers"])
+    return round(capacity * int(run["ExecutionTime"]) * 1000)
 
 
 def _read_emr_bill(emr: EmrServerlessClient, job_run: str) -> Bill | None:
