@@ -45,9 +45,9 @@ class Bill:
     seconds: int
     """Time for which it used workers."""
     dpu_milliseconds: int = 0
-    """Of Glue."""
+    """Of Glue: DPUs times milliseconds."""
     vcpu_milliseconds: int = 0
-    """Of EMR Serverless, and so is the memory."""
+    """Of EMR Serverless, and so are the GB of memory."""
     gb_milliseconds: int = 0
 
     def micro_dollars(self, price: PriceSettings) -> int:
@@ -125,10 +125,11 @@ def _read_emr_bill(emr: EmrServerlessClient, job_run: str) -> Bill | None:
             raise
         return None
     billed = found.get("billedResourceUtilization")
-    if found["state"] not in TERMINAL_EMR_STATES or not billed:
+    # Not the last change: the day of a cost must be the same whenever it is asked for.
+    ended_at = found.get("endedAt")
+    if found["state"] not in TERMINAL_EMR_STATES or not billed or ended_at is None:
         return None
     arguments = list(found.get("jobDriver", {}).get("sparkSubmit", {}).get("entryPointArguments", ()))
-    ended_at = found.get("endedAt") or found["updatedAt"]
     return Bill(
         job_run,
         arguments[arguments.index("--run") + 1] if "--run" in arguments[:-1] else None,

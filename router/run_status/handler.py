@@ -5,9 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from lake.errors import InvalidInputError, TransientError
+from lake.errors import InvalidInputError
 from lake.ledger import State
 from lake.ledger.batch_reads import MAX_BATCH_KEYS
 from lake.printable import printable
@@ -77,10 +75,10 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, int]:
 
 
 def _record_costs(services: Services, costs: RunCosts, job_run: str) -> None:
-    """A cost that cannot be recorded now holds up no conversion."""
+    """A cost that cannot be recorded, whatever the reason is, holds up no conversion."""
     try:
         costs.record(services, job_run)
-    except (ClientError, BotoCoreError, TransientError):
+    except Exception:
         logger.exception("the costs of a run are not recorded: the next status of the run tries again", run=costs.run)
 
 

@@ -89,6 +89,7 @@ def test_a_run_on_emr_serverless_that_failed_costs_what_it_used() -> None:
         ("manual-1", "EntityNotFoundException"),
         ("emr-serverless:00app:00run", EMR | {"state": "RUNNING"}),
         ("emr-serverless:00app:00run", EMR | {"billedResourceUtilization": {}}),
+        ("emr-serverless:00app:00run", {name: value for name, value in EMR.items() if name != "endedAt"}),
         ("emr-serverless:00app:00run", "ResourceNotFoundException"),
     ],
 )

@@ -6,10 +6,12 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lake.errors import TransientError
 from lake.ledger import CommitReference, ManifestRow, Published, PublishedTotals, State
 from lake.ledger.published_totals import NO_OBJECTS
 from lake.manifest import Lane
@@ -19,8 +21,6 @@ from router.run_status.handler import run_status
 from tests.unit.router.settling import done, planned
 
 if TYPE_CHECKING:
-    import pytest
-
     from lake.ledger import CostRow
     from tests.unit.router.conftest import Deployment
 
@@ -111,8 +111,16 @@ def test_a_live_job_run_has_no_cost_yet(deployment: Deployment) -> None:
     assert recorded(deployment) == []
 
 
-def test_a_cost_that_cannot_be_written_holds_up_no_conversion(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "error",
+    [
+        ClientError({"Error": {"Code": "ThrottlingException", "Message": ""}}, "TransactWriteItems"),
+        TransientError("a transaction"),
+        KeyError("a worker type that this version does not know"),
+    ],
+)
+def test_a_cost_that_cannot_be_recorded_holds_up_no_conversion(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     # Given
     (row,) = planned(deployment, "a.json")
@@ -120,7 +128,7 @@ def test_a_cost_that_cannot_be_written_holds_up_no_conversion(
     ended(deployment, holder(deployment, row))
 
     def refuse(*_: object, **__: object) -> None:
-        raise ClientError({"Error": {"Code": "ThrottlingException", "Message": ""}}, "TransactWriteItems")
+        raise error
 
     # When, Then
     with monkeypatch.context() as patch:
