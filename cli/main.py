@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from cli.cost_by import CostBy
 from cli.error_output import errors_on_stderr
 from lake.printable import printable
 
@@ -144,6 +145,22 @@ def plan(
 
     options = {"dataset": dataset, "from": first, "to": last, "engine": engine}
     raise typer.Exit(print_plan(connect_to_stage(stage, local), options, as_json=as_json))
+
+
+@app.command()
+def cost(
+    first: Annotated[str, typer.Option("--from", help="UTC day, such as 2026-11-20.")],
+    last: Annotated[str, typer.Option("--to", help="UTC day, inclusive.")],
+    by: Annotated[CostBy, typer.Option(help="Sum up by this.")] = CostBy.DATASET,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    stage: Stage = "dev",
+    local: Local = False,
+) -> None:
+    """Show what the job runs of some days have cost, and what the plans said: 0, or 1 if the parts do not add up."""
+    from cli.connect import connect_to_stage
+    from cli.cost import print_cost
+
+    raise typer.Exit(print_cost(connect_to_stage(stage, local), first, last, by, as_json=as_json, local=local))
 
 
 @app.command()

@@ -27,6 +27,9 @@ PLAN_PERIOD = Duration.hours(1)
 STALLED_PERIOD = Duration.hours(1)
 """Longer than the interval between two sweeps: what stays stalled is one alarm, not one for each sweep."""
 
+BUDGET_PERIOD = Duration.hours(1)
+"""Longer than the interval between two sweeps; a day over its budget is one alarm."""
+
 
 class AlarmTopic(Construct):
     """The topic for alarms and failed executions; people subscribe to it after the first deployment."""
@@ -63,6 +66,7 @@ class Alarms(Construct):
         machines: Machines,
         alarm_lines: cloudwatch.IMetric,
         metrics_namespace: str,
+        daily_dollars: float,
     ) -> None:
         super().__init__(scope, name)
         self._action = cloudwatch_actions.SnsAction(topic)
@@ -116,6 +120,13 @@ class Alarms(Construct):
             1,
             "The backlog will not be converted by schedule.deadline: run 'hybrid-router plan' to see by how much.",
         )
+        if daily_dollars:
+            self._add_alarm(
+                "DailyDollars",
+                self._own_metric("sweep", "DayDollars", "Maximum", period=BUDGET_PERIOD),
+                daily_dollars,
+                "The job runs of this day cost alarms.daily_dollars or more: run 'hybrid-router cost' to see which.",
+            )
         for machine in machines.all:
             self._add_machine_alarms(machine)
         self._add_dashboard(title, arrivals, functions, machines)
@@ -208,4 +219,9 @@ class Alarms(Construct):
                 right=[self._own_metric("settle", "FailedFiles"), self._own_metric("settle", "RejectedLines")],
                 width=8,
             ),
+        )
+        dashboard.add_widgets(
+            cloudwatch.GraphWidget(
+                title="Dollars of the day (UTC)", left=[self._own_metric("sweep", "DayDollars", "Maximum")], width=8
+            )
         )

@@ -130,6 +130,7 @@ def totals_of(document: CommitDocument, etags: Mapping[tuple[str, str], str]) ->
         failed_files=document.failed_files,
         lake=digest(document.objects),
         quarantine=digest(document.quarantine),
+        task_milliseconds=document.task_milliseconds,
     )
 
 

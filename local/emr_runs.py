@@ -107,6 +107,8 @@ class EmrRuns:
             cancelled = run["state"] == "CANCELLING"
             run["stateDetails"] = "" if cancelled else details[:_MAX_DETAILS]
             run["endedAt"] = time.time()
+            if "startedAt" in run:
+                run |= _used(self._needed[run["jobRunId"]], run["endedAt"] - run["startedAt"])
             self._set(run, "CANCELLED" if cancelled else state)
 
     def _wait_for_room(self, application: Mapping[str, Any], run: dict[str, Any]) -> tuple[str, str] | None:
@@ -149,6 +151,7 @@ class EmrRuns:
         key = self._assume_role(str(request["executionRoleArn"]), "emr-serverless.amazonaws.com", run["jobRunId"])
         launch_file = prepare(self._settings, folder, emr_launch(request, own), key, self._fetch)
         self._processes.start(run["jobRunId"], launch_file, log_file)
+        run["startedAt"] = time.time()
         with self._changed:
             cancelled = run["state"] == "CANCELLING"
             if not cancelled:
@@ -188,6 +191,13 @@ def _new_record(application: Mapping[str, Any], request: Mapping[str, Any]) -> d
         "mode": request.get("mode", "BATCH"),
         **{key: request[key] for key in copied if key in request},
     }
+
+
+def _used(capacity: Capacity, seconds: float) -> dict[str, Any]:
+    """What a run is billed: all of its workers, of which one process takes the place here, by the clock."""
+    hours = seconds / 3600
+    billed = {"vCPUHour": capacity.vcpus * hours, "memoryGBHour": capacity.gigabytes * hours, "storageGBHour": 0.0}
+    return {"totalExecutionDurationSeconds": int(seconds), "billedResourceUtilization": billed}
 
 
 def _number(quantity: str) -> int:

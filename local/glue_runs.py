@@ -101,7 +101,7 @@ class GlueRuns:
             state, message = self._watch(run, log_file)
         except Exception as error:  # a state machine polls the run: it must reach a final state after any error
             state, message = "FAILED", f"LAUNCH ERROR | {type(error).__name__}: {error}"
-        self._finish(run, state, message)
+        self._finish(job, run, state, message)
 
     def _watch(self, run: dict[str, Any], log_file: Path) -> tuple[str, str]:
         with self._lock:
@@ -118,13 +118,16 @@ class GlueRuns:
             return SUCCEEDED, ""
         return "FAILED", last_error(log_file, code)
 
-    def _finish(self, run: dict[str, Any], state: str, message: str) -> None:
+    def _finish(self, job: Mapping[str, Any], run: dict[str, Any], state: str, message: str) -> None:
         now = time.time()
         with self._lock:
             self._live.pop(run["Id"], None)
             stopped = run["JobRunState"] == "STOPPING"
             run["CompletedOn"] = run["LastModifiedOn"] = round(now, 3)
             run["ExecutionTime"] = int(now - run["StartedOn"])
+            if _has_dpu_seconds(job, run):
+                # Of all workers: here one process stands in for them, and its clock for the bill.
+                run["DPUSeconds"] = round((now - run["StartedOn"]) * _dpus(run), 3)
             run["ErrorMessage"] = "" if stopped else message
             # Last: a caller that sees a final state reads the other fields.
             run["JobRunState"] = "STOPPED" if stopped else state
@@ -133,6 +136,14 @@ class GlueRuns:
 def find_run(runs: Sequence[dict[str, Any]], run_id: str) -> dict[str, Any] | None:
     """The record of the run with this id, or None."""
     return next((run for run in runs if run["Id"] == run_id), None)
+
+
+def _has_dpu_seconds(job: Mapping[str, Any], run: Mapping[str, Any]) -> bool:
+    """Glue reports them for batch runs of the class FLEX or with auto scaling, and for no streaming run
+    (https://docs.aws.amazon.com/glue/latest/dg/aws-glue-api-jobs-runs.html)."""
+    if job["Command"].get("Name") == "gluestreaming":
+        return False
+    return run.get("ExecutionClass") == "FLEX" or run["Arguments"].get("--enable-auto-scaling") == "true"
 
 
 def _dpus(run: Mapping[str, Any]) -> float:

@@ -42,6 +42,8 @@ class Metric(StrEnum):
     """Manifests whose publish the sweep could not finish."""
     SWEEP_STALLED = "SweepStalled"
     """Manifests that are open for longer than ``sweep.stalled_hours``."""
+    DAY_DOLLARS = "DayDollars"
+    """Dollars of the job runs that have ended on this day (UTC), as ``sweep`` finds them."""
 
 
 def count(metric: Metric, value: float) -> None:

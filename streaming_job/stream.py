@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
 from lake.layout import CHECKPOINT, INBOX
 from streaming_job.inbox import has_open_manifests, set_checkpoint_aside
+from streaming_job.meter import StreamMeter
 from streaming_job.micro_batch import convert_pointers
 from transform.outcome import ALARM
 from transform.preflight import BlockedRunError
@@ -18,7 +19,7 @@ from transform.preflight import BlockedRunError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from transform.context import ConversionContext
@@ -48,6 +49,7 @@ class InboxStream:
         self._batches = 0
         self._unchecked = True
         self._last_work = context.clock()
+        self._meter = StreamMeter(context, lambda: live_workers(context.spark))
 
     def run(self) -> None:
         """Return when the run should end; raises what a micro-batch raised.
@@ -66,6 +68,8 @@ class InboxStream:
             aside = set_checkpoint_aside(context.services.s3, control, context.clock())
             context.log(f"{ALARM} the checkpoint could not be read and was moved to s3://{control}/{aside}: {error}")
             self._run_query()
+        finally:
+            self._meter.end()
 
     def _run_query(self) -> None:
         query = self._start()
@@ -73,6 +77,7 @@ class InboxStream:
             seconds = self._context.services.settings.stream.trigger_seconds
             while not query.awaitTermination(seconds):
                 self._record_heartbeat()
+                self._meter.count()
                 if self._may_end():
                     return
         finally:
@@ -108,7 +113,7 @@ class InboxStream:
             try:
                 pointers = [str(row[0]) for row in batch.collect()]
                 self._context.log(f"micro-batch {number}: {len(pointers)} pointers")
-                convert_pointers(self._context, pointers, self._wait, check_first=self._unchecked)
+                self._meter.add(convert_pointers(self._context, pointers, self._wait, check_first=self._unchecked))
                 self._unchecked = self._unchecked and not pointers
             except BlockedRunError as error:
                 self._context.log(f"{ALARM} {error}")
@@ -145,3 +150,9 @@ class InboxStream:
             self._working.release()
         self._context.log("stopped as requested" if row.stop_requested else "ended: idle outside the stream window")
         return True
+
+
+def live_workers(spark: SparkSession) -> int:
+    """Workers of the run that are alive: the executors, and the driver, which has a worker of its own."""
+    context: Any = spark.sparkContext
+    return int(context._jsc.sc().getExecutorMemoryStatus().size())

@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from lake.commit import CommitDocument, write_commit
 from lake.errors import AuditError, LeaseLostError
 from lake.layout import commit_key, lake_prefix
-from lake.ledger import State
+from lake.ledger import CostShare, State
 from lake.publish import roll_forward
 from transform.audit import audit
 from transform.environment_fault import fault_of
@@ -184,4 +184,15 @@ def _done(context: ConversionContext, document: CommitDocument) -> ConversionOut
     rejects = sum(sum(source.rejects.values()) for source in document.sources)
     failed = [source for source in document.sources if source.failed is not None]
     reason = f"{len(failed)} files failed (first: {failed[0].uri}: {failed[0].failed})" if failed else None
-    return ConversionOutcome(document.manifest, State.DONE, document.rows, rejects, reason)
+    outputs = (*document.objects, *document.quarantine)
+    converted = CostShare(
+        dataset,
+        0,
+        sum(source.size for source in document.sources),
+        len(document.sources),
+        1,
+        document.task_milliseconds,
+        len(outputs),
+        sum(item.size for item in outputs),
+    )
+    return ConversionOutcome(document.manifest, State.DONE, document.rows, rejects, reason, converted=converted)

@@ -10,6 +10,7 @@ from lake.ledger import State
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from lake.ledger import CostShare
     from transform.environment_fault import EnvironmentFault
 
 HELD = "HELD"
@@ -43,6 +44,9 @@ class ConversionOutcome:
     """WAITING because of this: no attempt was used up, and nothing of the manifest was left out."""
     successors: tuple[str, ...] = ()
     """Manifests of the batch lane that replace it: the run that was given this manifest converts them as well."""
+
+    converted: CostShare | None = None
+    """What this call has published, for the cost of the job run; its dollars are not known yet."""
 
     @property
     def terminal(self) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lake.ledger.arrivals import ArrivalRow, Arrivals
+from lake.ledger.costs import CostRow, Costs, CostShare
 from lake.ledger.datasets import DatasetRow, Datasets
 from lake.ledger.executions import Executions
 from lake.ledger.fence import Claim
@@ -35,6 +36,7 @@ class Ledger:
     partitions: Partitions
     stream: Stream
     executions: Executions
+    costs: Costs
 
     @classmethod
     def over(cls, client: DynamoDBClient, table_name: str, wait: Callable[[float], object] = time.sleep) -> Ledger:
@@ -51,6 +53,7 @@ class Ledger:
             Partitions(table),
             Stream(table),
             Executions(table),
+            Costs(table),
         )
 
 
@@ -58,6 +61,8 @@ __all__ = [
     "ArrivalRow",
     "Claim",
     "CommitReference",
+    "CostRow",
+    "CostShare",
     "DatasetRow",
     "Ledger",
     "ManifestRow",

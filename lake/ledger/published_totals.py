@@ -31,6 +31,8 @@ class PublishedTotals:
     """Files that could not be read as a whole."""
     lake: PublishedObjects
     quarantine: PublishedObjects
+    task_milliseconds: int = 0
+    """Time of the attempt's tasks, summed over cores; 0: a version that did not record it has published it."""
 
 
 class ObjectsDigest:
@@ -75,6 +77,7 @@ def totals_attributes(totals: PublishedTotals, generation: int) -> dict[str, Any
         "rows": totals.rows,
         "rejects": totals.rejects,
         "failed_files": totals.failed_files,
+        "task_milliseconds": totals.task_milliseconds,
         **{name: asdict(found) for name, found in objects.items() if found.count},
     }
 
@@ -84,7 +87,8 @@ def totals_of_attributes(item: dict[str, Any] | None, generation: int) -> Publis
     if item is None or item["generation"] != generation:
         return None
     lake, quarantine = (_objects_of(item[name]) if name in item else NO_OBJECTS for name in ("lake", "quarantine"))
-    return PublishedTotals(item["rows"], item["rejects"], item["failed_files"], lake, quarantine)
+    counts = (item["rows"], item["rejects"], item["failed_files"])
+    return PublishedTotals(*counts, lake, quarantine, item.get("task_milliseconds", 0))
 
 
 def _objects_of(item: dict[str, Any]) -> PublishedObjects:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lake.settings.checks import check_choice
+from lake.settings.checks import check_choice, check_range
 
 
 class NotifyQuarantine(StrEnum):
@@ -24,6 +24,9 @@ class AlarmSettings:
 
     notify_quarantine: str = NotifyQuarantine.FILES.value
     """An execution that succeeded notifies people of its quarantine: never, files or lines."""
+    daily_dollars: float = 0
+    """Dollars that the job runs of one day (UTC) may cost before an alarm is raised; 0: there is no such alarm."""
 
     def __post_init__(self) -> None:
         check_choice("alarms.notify_quarantine", self.notify_quarantine, [choice.value for choice in NotifyQuarantine])
+        check_range("alarms.daily_dollars", self.daily_dollars, 0, 10_000_000)

@@ -1,4 +1,4 @@
-"""Settings of the forecasts: ``price``."""
+"""Settings of forecasts and costs: ``price``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lake.settings.checks import check_range
 
 @dataclass(frozen=True, slots=True)
 class PriceSettings:
-    """Prices in US dollars, and the assumed speed, for forecasts."""
+    """Prices in US dollars, for forecasts and for what job runs have cost; the assumed speed, for forecasts."""
 
     dpu_hour: float = 0.44
     """Price of one DPU hour, standard execution class (AWS Glue pricing)."""

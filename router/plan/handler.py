@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 from botocore.config import Config
 
+from lake.bills import MICRO
 from lake.errors import InvalidInputError
 from lake.layout import plan_index_key, plan_summary_key, run_key
 from lake.time import iso_utc, next_local_time
@@ -186,4 +187,5 @@ def _write_summary(
     write_document(services, plan_summary_key(execution), body)
     if not dry_run:
         counts = {name: result[name] for name in ("runs", "manifests", "files", "bytes")}
-        services.ledger.executions.record(execution, "plan", {"planned_at": planned_at, **counts})
+        cost = {"engine": planned.night.engine, "micro_dollars": round(planned.forecast.dollars * MICRO)}
+        services.ledger.executions.record(execution, "plan", {"planned_at": planned_at, **counts, **cost})

@@ -13,6 +13,7 @@ from router.documents import read_document
 from router.entry import with_product_errors
 from router.job_runs import release_unheld
 from router.plan_rows import current_row_pages
+from router.run_costs import RunCosts
 from router.services import Services, container_services
 from router.telemetry import logger
 
@@ -32,7 +33,7 @@ PARALLEL_WRITES = 16
 @with_product_errors
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:  # noqa: ARG001
-    """``{"run": "s3://...", "refusal": "...", "failure": "..."}`` -> ``{"open": n, "terminal": n, "held": n}``."""
+    """``{"run": "s3://...", "refusal"?, "failure"?, "jobRun"?}`` -> ``{"open": n, "terminal": n, "held": n}``."""
     return run_status(event, container_services())
 
 
@@ -42,7 +43,8 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, int]:
     A manifest whose owner run has ended is released, so that the next run of this child can claim it. ``refusal`` is
     why Glue did not start the last job run, empty if it did: no log of a job can tell it, so the waiting manifests get
     it as their reason. ``failure`` is how the last job run failed, empty if it did not: manifests get it that the run
-    has left without a reason, because it could not write the ledger, or ended too early.
+    has left without a reason, because it could not write the ledger, or ended too early. ``jobRun`` is the id of the
+    last job run, empty if it is not known; what it has cost is recorded.
 
     Raises
     ------
@@ -54,7 +56,10 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, int]:
     if not isinstance(uri, str) or not uri.startswith(prefix):
         raise InvalidInputError(f"run = {uri!r} is not a valid run document: pass a URI that begins with {prefix}")
     status, released = {"open": 0, "terminal": 0, "held": 0}, 0
-    for rows in current_row_pages(services, read_document(services, uri.removeprefix(prefix))["manifests"]):
+    document = read_document(services, uri.removeprefix(prefix))
+    costs = RunCosts(uri, document["execution"])
+    for rows in current_row_pages(services, document["manifests"]):
+        costs.add(rows)
         running = [row for row in rows if row.state == State.RUNNING]
         freed = release_unheld(services, running)
         _record_refusal(services, rows, str(event.get("refusal") or ""))
@@ -64,8 +69,17 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, int]:
         status["terminal"] += len(rows) - open_rows
         status["held"] += len(running) - len(freed)
         released += len(freed)
+    _record_costs(services, costs, str(event.get("jobRun") or ""))
     logger.info("run status", run=uri, released=released, counts=status)
     return status
+
+
+def _record_costs(services: Services, costs: RunCosts, job_run: str) -> None:
+    """A cost that cannot be recorded, whatever the reason is, holds up no conversion."""
+    try:
+        costs.record(services, job_run)
+    except Exception:
+        logger.exception("the costs of a run are not recorded: the next status of the run tries again", run=costs.run)
 
 
 def _record_refusal(services: Services, rows: Iterable[ManifestRow], refusal: str) -> None:

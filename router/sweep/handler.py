@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from lake.bills import MICRO
 from router.entry import with_product_errors
 from router.services import Services, container_services
 from router.sweep.intents import resume_intents
@@ -82,6 +83,7 @@ def sweep(services: Services) -> dict[str, int]:
     attempt("uploads", abort_uploads)
     attempt("stalled", report_stalled)
     attempt("lake", lambda repair: delete_objects(repair, lake, "lake"))
+    attempt("costs", lambda _: count(Metric.DAY_DOLLARS, _day_dollars(services)))
     attempt("quarantine", lambda repair: delete_objects(repair, quarantine, "quarantine"))
     count(Metric.SWEEP_VANISHED, done["vanished"])
     count(Metric.SWEEP_STALLED, done["stalled"])
@@ -89,3 +91,8 @@ def sweep(services: Services) -> dict[str, int]:
     if errors:
         raise errors[0]
     return done
+
+
+def _day_dollars(services: Services) -> float:
+    """What the job runs that have ended today (UTC) have cost: both lanes write it as each of theirs ends."""
+    return services.ledger.costs.day_sum(services.clock().date()) / MICRO

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cli.cost import read_costs
+from cli.cost_by import CostBy
+from lake.bills import MICRO
 from lake.engines import Engine
 from lake.ledger import State
 
@@ -49,6 +53,37 @@ def owner_of(scenario: Scenario, engine: Engine) -> str:
     return str(run["Id"])
 
 
+def billed_seconds(scenario: Scenario, job_run: str) -> float:
+    """DPU seconds, or vCPU seconds of EMR Serverless, by the service's own answer."""
+    if job_run.startswith("emr-serverless:"):
+        _, application, run = job_run.split(":")
+        emr = scenario.cloud.client("emr-serverless")
+        found = emr.get_job_run(applicationId=application, jobRunId=run)["jobRun"]
+        return float(found["billedResourceUtilization"]["vCPUHour"]) * 3600
+    job = scenario.deployment.resources.batch_job
+    return float(scenario.deployment.glue.get_job_run(JobName=job, RunId=job_run)["JobRun"]["DPUSeconds"])
+
+
+def check_cost(scenario: Scenario, engine: Engine, execution: str, dataset: str) -> None:
+    """The night's job run has a cost row, with the file that it converted."""
+    today = datetime.now(UTC).date()
+    rows = scenario.deployment.ledger.costs.of_days(today - timedelta(days=1), today)
+    (row,) = [row for row in rows if row.execution == execution]
+    assert (row.engine, row.id) == (engine, owner_of(scenario, engine))
+    assert row.dpu_milliseconds + row.vcpu_milliseconds == pytest.approx(1000 * billed_seconds(scenario, row.id), abs=1)
+    (share,) = row.shares
+    assert (share.dataset, share.files, share.manifests, share.micro_dollars) == (dataset, 1, 1, row.micro_dollars)
+    assert share.task_milliseconds > 0
+    assert row.micro_dollars > 0
+    # And all costs of these days add up
+    report = read_costs(scenario.deployment.ledger, today - timedelta(days=1), today, CostBy.ENGINE)
+    assert report.differences == ()
+    assert report.groups[engine].micro_dollars >= row.micro_dollars
+    (night,) = [night for night in report.nights if night.execution == execution]
+    assert (night.dollars, night.job_runs) == (row.micro_dollars / MICRO, 1)
+    assert night.planned_dollars is not None
+
+
 @pytest.mark.parametrize("engine", list(Engine))
 def test_every_engine_gives_the_same_lake(scenario: Scenario, engine: Engine, tmp_path: Path) -> None:
     # Given the same file in a dataset of its own
@@ -63,6 +98,7 @@ def test_every_engine_gives_the_same_lake(scenario: Scenario, engine: Engine, tm
     assert verdict["verdict"] == "SUCCEEDED_WITH_QUARANTINE"
     row = scenario.wait_state(file, State.DONE)
     assert owner_of(scenario, engine) == row.owner
+    check_cost(scenario, engine, execution["name"], dataset)
     assert scenario.lake_rows(dataset, tmp_path) == ROWS
 
 

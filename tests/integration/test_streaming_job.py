@@ -38,7 +38,14 @@ def test_both_jobs_give_the_same_lake(world: ConversionWorld, spark: SparkSessio
     # When the stream lane works until it is idle
     InboxStream(stream_context(world, spark)).run()
 
-    # Then its rows are published, and the batch job publishes the same rows
+    # Then the run has metered itself: its driver is the only worker here
+    today = datetime.now(UTC).date()
+    (cost,) = world.services.ledger.costs.of_days(today - timedelta(days=1), today)
+    assert cost.lane == Lane.STREAM
+    assert cost.dpu_milliseconds == pytest.approx(1000 * cost.seconds, abs=1000)
+    assert [(share.dataset, share.files, share.bytes) for share in cost.shares] == [("orders", 1, len(BODY))]
+
+    # And its rows are published, and the batch job publishes the same rows
     rows, rejects = world.lake(), world.quarantine()
     assert world.row(streamed).state == "DONE"
     assert rows == [{"a": "1.10", "b": "x"}, {"d": "[1, 2]"}]

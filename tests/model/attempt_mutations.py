@@ -6,6 +6,7 @@ from unittest.mock import patch
 
 import transform.finalize
 import transform.plan_attempt
+from lake.ledger.costs import Costs
 from tests.model.changed_source import changed_source
 from transform.give_up import give_up
 
@@ -42,3 +43,7 @@ def reserve_more_columns_than_an_item_holds() -> AbstractContextManager[Any]:
         return tuple(name for name in names if name not in columns), ()
 
     return patch("lake.ledger.datasets.divide_by_room", all_fit)
+
+
+def record_a_cost_again() -> AbstractContextManager[Any]:
+    return patch.object(Costs, "record", changed_source(Costs.record, '[Condition("pk", "missing")]', "[]"))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,6 +12,13 @@ if TYPE_CHECKING:
     from tests.model.world import World
 
 STREAM_ACTOR = "stream"
+USED = {
+    "StartedOn": datetime(2026, 11, 20, 22, tzinfo=UTC),
+    "CompletedOn": datetime(2026, 11, 20, 23, tzinfo=UTC),
+    "ExecutionTime": 3600,
+    "DPUSeconds": 7201.5,
+}
+"""What every job run of an execution has used."""
 
 
 class ConcurrentRunsExceededException(Exception):  # noqa: N818
@@ -49,5 +57,9 @@ class FakeGlue:
         self._world.stopped_runs.update(JobRunIds)
         return {}
 
-    def _run(self, run: str) -> dict[str, str]:
-        return {"Id": run, "JobRunState": "STOPPED" if self._world.run_is_terminal(run) else "RUNNING"}
+    def _run(self, run: str) -> dict[str, Any]:
+        if not self._world.run_is_terminal(run):
+            return {"Id": run, "JobRunState": "RUNNING"}
+        ended = {"Id": run, "JobRunState": "STOPPED"}
+        document = self._world.run_documents.get(run)
+        return ended if document is None else {**ended, **USED, "Arguments": {"--run": document}}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lake.time import iso_utc
 from tests.model.checksums import crc32_of
 from tests.model.contents import INPUT_PREFIX, check_contents, may_be_unreadable
+from tests.model.cost_invariants import check_costs
 from tests.model.published_totals import check_totals
 from tests.model.scheduler import Violation
 from tests.model.world import GRACE, LONG_AGO, START, name_of
@@ -195,6 +196,7 @@ class InvariantChecker:
         """The invariants that hold when no faults occur any more and sweep and workers have finished their work."""
         world, rows = self._world, self._world.rows()
         self.check()
+        check_costs(world)
         stuck = {identity: row["state"] for identity, row in rows.items() if row["state"] in LIVE - {"DONE", "FAILED"}}
         if stuck:
             raise Violation(f"not terminal at the end: {stuck}")

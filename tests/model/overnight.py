@@ -37,13 +37,14 @@ def overnight(world: World, actor: Actor | None, name: str) -> None:
         for _ in range(MAX_RUNS):
             number += 1
             run = f"{name}/{number}"
+            world.run_documents[run] = entry["run"]
             if world.denied & BLOCKING:
                 world.blocked_runs.add(run)
             try:
                 batch_job.main.run(conversion(world, world.transform(actor), run), {"run": entry["run"]})
             finally:
                 world.stopped_runs.add(run)
-            if not run_status({"run": entry["run"]}, services)["open"]:
+            if not run_status({"run": entry["run"], "jobRun": run}, services)["open"]:
                 break
     verdict = settle({"execution": name}, services)
     _check_verdict(world, verdict, _planned(world, name))

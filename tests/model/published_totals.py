@@ -25,6 +25,7 @@ def check_totals(world: World, identity: str, row: Item, document: Item) -> None
         "rows": sum(item["rows"] for item in document["objects"]),
         "rejects": dict(+rejects),
         "failed_files": sum(source["failed"] is not None for source in document["sources"]),
+        "task_milliseconds": document["task_milliseconds"],
     }
     for name, objects in (("lake", document["objects"]), ("quarantine", document["quarantine"])):
         if objects:

@@ -71,6 +71,7 @@ RULES: dict[str, tuple[Mutation, str]] = {
     "queue again for the same request": (ownership_mutations.queue_again_for_the_same_request, "requests"),
     "count faults of the environment": (attempt_mutations.count_faults_of_the_environment, "denied"),
     "claim without a preflight": (attempt_mutations.claim_without_a_preflight, "denied"),
+    "record a cost again": (attempt_mutations.record_a_cost_again, "overnight"),
     "reserve no columns": (attempt_mutations.reserve_no_columns, "wide"),
     "count an attempt without room": (attempt_mutations.count_an_attempt_without_room_for_its_columns, "wide"),
     "more columns than an item holds": (attempt_mutations.reserve_more_columns_than_an_item_holds, "wide"),

@@ -68,6 +68,8 @@ class World:
     """Whether the input bucket has versions."""
     scheduler: Scheduler | None = None
     stopped_runs: set[str] = field(default_factory=set)
+    run_documents: dict[str, str] = field(default_factory=dict)
+    """Job run of an execution -> URI of the run document that it was started for."""
     """Runs that Glue reports as stopped, although they may still run as zombies."""
     poisonous: frozenset[str] = frozenset()
     """Keys of files that kill every job that reads them."""

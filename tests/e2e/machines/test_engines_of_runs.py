@@ -43,6 +43,20 @@ def test_a_run_on_glue_has_the_execution_class_of_its_engine(
     # Then
     assert glue_runs(stubbed)[0]["ExecutionClass"] == execution_class
     assert len(emr_runs(stubbed)) == before
+    (call,) = stubbed.calls("stub-run-status")
+    assert call["jobRun"] == glue_runs(stubbed)[0]["Id"]
+
+
+def test_run_status_learns_which_job_run_on_glue_has_failed(stubbed: StubbedMachines) -> None:
+    # Given a job that fails before it has claimed anything
+    stubbed.set_answers("stub-plan", stubbed.index("s3://control/runs/0", engine="glue"))
+    stubbed.set_answers("job", 1, 0)
+    stubbed.set_answers("stub-run-status", OPEN, {"open": 0, "terminal": 1, "held": 0})
+    # When
+    stubbed.run("overnight", {})
+    # Then each round names its own job run
+    last, failed = (run["Id"] for run in glue_runs(stubbed)[:2])
+    assert [call["jobRun"] for call in stubbed.calls("stub-run-status")] == [failed, last]
 
 
 @pytest.mark.parametrize(("planned", "workers"), [(1, 1), (None, 2)])
@@ -60,8 +74,12 @@ def test_a_run_on_emr_serverless_is_the_same_job_with_the_same_argument(stubbed:
     stubbed.set_answers("stub-plan", stubbed.index("s3://control/runs/0", engine=EMR))
     assert stubbed.run("overnight", {})["status"] == "SUCCEEDED"
     assert stubbed.calls("job") == [{"run": "s3://control/runs/0"}]
-    assert emr_runs(stubbed)[0]["state"] == "SUCCESS"
+    run = emr_runs(stubbed)[0]
+    assert run["state"] == "SUCCESS"
     assert len(glue_runs(stubbed)) == before
+    # And run_status learns its id, as the ledger has it
+    (call,) = stubbed.calls("stub-run-status")
+    assert call["jobRun"] == f"emr-serverless:{stubbed.emr_application}:{run['id']}"
 
 
 def test_a_job_that_fails_on_emr_serverless_runs_max_attempts_times(stubbed: StubbedMachines) -> None:
@@ -75,7 +93,11 @@ def test_a_job_that_fails_on_emr_serverless_runs_max_attempts_times(stubbed: Stu
     end = stubbed.run("overnight", {})
     # Then each round has a job run of its own
     assert end["error"] == "OvernightFAILED"
-    assert [run["state"] for run in emr_runs(stubbed)[: len(emr_runs(stubbed)) - before]] == ["FAILED", "FAILED"]
+    runs = emr_runs(stubbed)[: len(emr_runs(stubbed)) - before][::-1]
+    assert [run["state"] for run in runs] == ["FAILED", "FAILED"]
+    assert [call["jobRun"].rpartition(":")[2] for call in stubbed.calls("stub-run-status")] == [
+        run["id"] for run in runs
+    ]
 
 
 def test_run_status_learns_why_emr_serverless_did_not_start_a_run(stubbed: StubbedMachines) -> None:
@@ -86,6 +108,7 @@ def test_run_status_learns_why_emr_serverless_did_not_start_a_run(stubbed: Stubb
     # Then
     (call,) = stubbed.calls("stub-run-status")
     assert call["refusal"] == "EMRServerless.ResourceNotFoundException: Application 00missing does not exist"
+    assert call["jobRun"] == ""
 
 
 def test_a_stopped_execution_cancels_its_runs_on_emr_serverless(stubbed: StubbedMachines) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from infra.synth import synth
 from lake.settings import (
+    AlarmSettings,
     BatchSettings,
     InputSettings,
     PeakSettings,
@@ -86,13 +87,15 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
 
 @pytest.fixture(scope="session")
 def other_assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """A stage with an existing input bucket, EMR Serverless and a scheduled verification; without Flex and peak."""
+    """A stage with an existing input bucket, EMR Serverless, a scheduled verification and a budget; without Flex and
+    peak."""
     settings = Settings(
         stage="other",
         input=InputSettings(bucket="landing-zone-1"),
         peak=PeakSettings(hours=()),
         batch=BatchSettings(engines=("glue", "emr-serverless"), worker_type="G.2X", workers=5),
         verify=VerifySettings(share=0.01),
+        alarms=AlarmSettings(daily_dollars=250),
         protection=ProtectionSettings(versions=True, version_days=7, deletion=True),
     )
     return Assembly(synth(settings, tmp_path_factory.mktemp("other"), checked=True), settings)

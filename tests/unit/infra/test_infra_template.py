@@ -167,6 +167,14 @@ def test_alarms_reach_the_topic(assembly: Assembly, metric: str) -> None:
     assert all(alarm["AlarmActions"] == [{"Ref": topic}] for alarm in alarms)
 
 
+def test_a_day_over_its_budget_raises_an_alarm_only_where_there_is_one(
+    assembly: Assembly, other_assembly: Assembly
+) -> None:
+    alarm = other_assembly.one("AWS::CloudWatch::Alarm", "DailyDollars")
+    assert (alarm["MetricName"], alarm["Statistic"], alarm["Threshold"]) == ("DayDollars", "Maximum", 250)
+    assert not [name for name in assembly.resources("AWS::CloudWatch::Alarm") if "DailyDollars" in name]
+
+
 def test_a_failed_overnight_execution_raises_an_alarm(assembly: Assembly) -> None:
     alarm = assembly.one("AWS::CloudWatch::Alarm", "FailedOvernight")
     assert (alarm["MetricName"], alarm["Threshold"]) == ("ExecutionsFailed", 1)

@@ -98,7 +98,8 @@ def test_the_row_has_the_totals_and_a_digest_of_the_objects_as_they_are_listed(w
     # Then
     after = world.row(row.id).published
     assert after is not None
-    assert after.totals == PublishedTotals(10, {"not JSON": 1}, 0, listed(world, "lake"), listed(world, "quarantine"))
+    objects = (listed(world, "lake"), listed(world, "quarantine"))
+    assert after.totals == PublishedTotals(10, {"not JSON": 1}, 0, *objects, task_milliseconds=1500)
     assert (after.totals.lake.count, after.totals.lake.bytes) == (2, sum(map(len, BODIES)))
 
 

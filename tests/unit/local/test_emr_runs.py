@@ -91,6 +91,21 @@ def test_a_run_knows_itself_and_works_as_its_own_role(emr: EmrHarness) -> None:
     assert emr.services == ["emr-serverless.amazonaws.com"]
 
 
+def test_a_run_that_has_ended_has_its_bill(emr: EmrHarness) -> None:
+    # Given runs that ended by themselves and by a request, and one that never got workers
+    done = emr.reach(emr.start(""), "SUCCESS")
+    cancelled = emr.reach(emr.start(HANGING), "RUNNING")
+    emr.runs.cancel(cancelled)
+    emr.application["maximumCapacity"] = {"cpu": "1 vCPU", "memory": "1 GB"}
+    without = emr.reach(emr.start(""), "FAILED")
+    # Then those that had workers, 2 vCPUs and 4 GB, are billed for their time
+    for run in (done, emr.reach(cancelled, "CANCELLED")):
+        billed = run["billedResourceUtilization"]
+        assert billed["vCPUHour"] == pytest.approx(2 * (run["endedAt"] - run["startedAt"]) / 3600)
+        assert billed["memoryGBHour"] == pytest.approx(2 * billed["vCPUHour"])
+    assert "billedResourceUtilization" not in without
+
+
 def test_a_failed_run_tells_its_exception(emr: EmrHarness) -> None:
     run = emr.reach(emr.start("raise ValueError('no such column')"), "FAILED")
     assert "ExitCode: 1" in run["stateDetails"]

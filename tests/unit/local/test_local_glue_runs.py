@@ -48,6 +48,20 @@ def test_failed_run_has_its_reason_in_one_line(glue, script, message):
     assert run["ErrorMessage"].startswith(message)
 
 
+@pytest.mark.parametrize(
+    ("of_job", "of_run"), [({"--enable-auto-scaling": "true"}, {}), ({}, {"ExecutionClass": "FLEX"})]
+)
+def test_flex_and_auto_scaling_have_the_seconds_of_all_workers(glue, of_job, of_run):
+    run = glue.run_to_end(glue.job("", DefaultArguments=of_job), WorkerType="G.2X", NumberOfWorkers=5, **of_run)
+    assert run["DPUSeconds"] == pytest.approx(10 * (run["CompletedOn"] - run["StartedOn"]), abs=0.02)
+
+
+def test_a_run_with_a_fixed_number_of_workers_and_a_streaming_run_have_their_time_only(glue):
+    assert "DPUSeconds" not in glue.run_to_end(glue.job(""))
+    streaming = glue.job("", kind="gluestreaming", DefaultArguments={"--enable-auto-scaling": "true"})
+    assert "DPUSeconds" not in glue.run_to_end(streaming)
+
+
 def test_script_is_not_told_its_region_by_the_environment(glue):
     # Given a cloud whose other processes have it in theirs
     job = glue.job("import os; print([name for name in os.environ if 'REGION' in name])")

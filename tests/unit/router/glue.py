@@ -23,6 +23,8 @@ class FakeGlue:
         self.runs: dict[str, dict[str, str]] = {}
         self.tables: dict[str, dict[str, Any]] = {}
         self.before_update = lambda: None
+        self.bills: dict[str, dict[str, Any]] = {}
+        """What an ended run has used, by run: the fields of Glue's ``JobRun``."""
         self.quota_is_full = False
         """Other jobs of the account use up its quota of runs or DPUs."""
         self._numbers = itertools.count(1)
@@ -39,7 +41,7 @@ class FakeGlue:
 
     def get_job_run(self, JobName: str, RunId: str) -> dict[str, Any]:  # noqa: N803
         try:
-            return {"JobRun": {"Id": RunId, "JobRunState": self.runs[JobName][RunId]}}
+            return {"JobRun": {"Id": RunId, "JobRunState": self.runs[JobName][RunId], **self.bills.get(RunId, {})}}
         except KeyError:
             raise self._error("EntityNotFoundException", "GetJobRun") from None
 

@@ -1,0 +1,130 @@
+"""``hybrid-router cost``: what the conversion of some days has cost."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, timedelta
+from typing import TYPE_CHECKING
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from cli.cost_report import cost_report, executions_of
+from cli.plan import format_bytes
+from lake.errors import InvalidInputError
+from lake.printable import printable
+
+if TYPE_CHECKING:
+    from cli.cost_by import CostBy
+    from cli.cost_report import CostReport, CostSum
+    from cli.deployed_stack import DeployedStack
+    from lake.ledger import Ledger
+
+ADDS_UP, DIFFERS = 0, 1
+"""Exit codes."""
+MAX_DAYS = 366
+"""Each day is at least two requests."""
+ONE_DAY = timedelta(days=1)
+BY_CLOCK = "metered by the clock of this machine: on the local cloud one process stands in for all workers of a run"
+BY_ENGINES = "billed time of the engines, at price.* of the settings"
+
+
+def print_cost(stack: DeployedStack, first: str, last: str, by: CostBy, *, as_json: bool, local: bool) -> int:
+    """Print the costs of the days from ``first`` to ``last`` (UTC, inclusive); only the ledger is read.
+
+    Returns the exit code: 1 when the parts do not add up.
+
+    Raises
+    ------
+    InvalidInputError
+        A day is not valid, or there are too many.
+    """
+    days = _days(first, last)
+    report, metered = read_costs(stack.ledger, days[0], days[-1], by), BY_CLOCK if local else BY_ENGINES
+    if as_json:
+        head = {"from": str(days[0]), "to": str(days[-1]), "by": by.value, "metered": metered}
+        typer.echo(json.dumps({**head, **report.to_json()}, indent=2))
+    else:
+        _print(report, by, metered)
+    return DIFFERS if report.differences else ADDS_UP
+
+
+def read_costs(ledger: Ledger, first: date, last: date, by: CostBy) -> CostReport:
+    """The report of the days from ``first`` to ``last``, both inclusive."""
+    days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
+    before = [ledger.costs.day_sum(day) for day in days]
+    rows = list(ledger.costs.of_days(first, last))
+    sums = {str(day): (sum_, ledger.costs.day_sum(day)) for day, sum_ in zip(days, before, strict=True)}
+    near = [row for day in (first - ONE_DAY, last + ONE_DAY) for row in ledger.costs.of_days(day, day)]
+    plans = {execution: _planned(ledger, execution) for execution in executions_of(rows)}
+    return cost_report(rows, near, by, sums, plans)
+
+
+def _planned(ledger: Ledger, execution: str) -> int | None:
+    plan = (ledger.executions.get(execution) or {}).get("plan") or {}
+    return plan.get("micro_dollars")
+
+
+def _days(first: str, last: str) -> tuple[date, date]:
+    days = _day("--from", first), _day("--to", last)
+    if days[0] > days[1]:
+        raise InvalidInputError(f"--from {first} is later than --to {last}: swap them")
+    if (days[1] - days[0]).days >= MAX_DAYS:
+        raise InvalidInputError(f"--from {first} --to {last} are more than {MAX_DAYS} days: ask for fewer at a time")
+    return days
+
+
+def _day(option: str, text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise InvalidInputError(f"{option} {text!r} is not a valid day: pass one such as 2026-11-20") from None
+
+
+def _print(report: CostReport, by: CostBy, metered: str) -> None:
+    console = Console(highlight=False)
+    if not report.job_runs:
+        typer.echo("no job run has ended on these days")
+    else:
+        console.print(_groups(report, by))
+        typer.echo(f"{report.job_runs:,} job runs, {metered}")
+    if report.nights:
+        console.print(_nights(report))
+    if report.job_runs:
+        extra = report.estimated
+        typer.echo(
+            f"estimated beside it, from counted units: ${extra.total:,.4f} (requests ${extra.requests:,.4f}, ledger "
+            f"${extra.ledger:,.4f}, functions ${extra.functions:,.4f}); the output costs "
+            f"${extra.storage_per_month:,.4f} a month while it is kept"
+        )
+    for difference in report.differences:
+        typer.echo(f"DOES NOT ADD UP: {printable(difference)}; compare it with the bill of AWS", err=True)
+
+
+def _groups(report: CostReport, by: CostBy) -> Table:
+    table = Table(title=f"Cost of the job runs by {by}", title_justify="left", header_style="bold", show_footer=True)
+    table.add_column(by, "total")
+    columns = ("dollars", "input", "files", "$ per GB in")
+    for name, foot in zip(columns, _cells(report.total), strict=True):
+        table.add_column(name, foot, justify="right")
+    for name, group in report.groups.items():
+        table.add_row(printable(name), *_cells(group))
+    return table
+
+
+def _cells(group: CostSum) -> tuple[str, ...]:
+    per_gb = group.dollars_per_gb
+    price = "" if per_gb is None else f"{per_gb:,.6f}"
+    return f"{group.dollars:,.4f}", format_bytes(group.bytes), f"{group.files:,}", price
+
+
+def _nights(report: CostReport) -> Table:
+    table = Table(title="Plan and outcome of the nights", title_justify="left", header_style="bold")
+    table.add_column("execution")
+    for name in ("planned $", "dollars", "job runs"):
+        table.add_column(name, justify="right")
+    for night in report.nights:
+        planned = "unknown" if night.planned_dollars is None else f"{night.planned_dollars:,.4f}"
+        table.add_row(printable(night.execution), planned, f"{night.dollars:,.4f}", f"{night.job_runs:,}")
+    return table

@@ -1,0 +1,86 @@
+"""What a conversion costs beside its job runs, estimated from what was counted: requests, ledger, functions, storage.
+
+Prices are list prices of us-east-1, looked up in 2026 on the pricing page of each service; ``Units`` says where the
+numbers of requests come from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lake.ledger import CostRow
+
+S3_WRITE = 0.005 / 1000
+"""Dollars for a PUT, POST or LIST (Amazon S3 pricing, S3 Standard)."""
+S3_READ = 0.0004 / 1000
+"""For a GET or HEAD (the same page)."""
+S3_GB_MONTH = 0.023
+"""For a GB that is stored for a month, of the first 50 TB (the same page)."""
+LEDGER_WRITE = 0.625 / 1_000_000
+"""For a write request unit (Amazon DynamoDB pricing, on demand)."""
+LEDGER_READ = 0.125 / 1_000_000
+"""For a read request unit (the same page)."""
+QUEUE_REQUEST = 0.40 / 1_000_000
+"""For a request to a standard queue (Amazon SQS pricing)."""
+FUNCTION_GB_SECOND = 0.0000133334
+"""For a GB-second on Arm (AWS Lambda pricing)."""
+READ_BYTES = 8 << 20
+"""Input that one GET reads: ``CHUNK_BYTES`` of transform/read_ahead.py."""
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Numbers of requests; those of tests/load/test_request_counts.py, which are upper limits."""
+
+    writes_of_file: int = 1
+    """Write units of the ledger."""
+    queue_requests_of_file: int = 2
+    """One sends the event; ten events are received, and deleted, together."""
+    writes_of_manifest: int = 12
+    """Write units: to own and to convert it."""
+    reads_of_manifest: int = 8
+    s3_writes_of_manifest: int = 8
+    s3_reads_of_manifest: int = 5
+    s3_writes_of_object: int = 3
+    """The upload is begun, has one part, and is completed."""
+    s3_reads_of_object: int = 1
+    gb_seconds_of_manifest: float = 5.0
+    """Assumed: a manifest is one invocation of ``route`` with 1 GiB, and its share of all other functions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Dollars."""
+
+    requests: float
+    """To S3 and SQS."""
+    ledger: float
+    functions: float
+    storage_per_month: float
+    """Of what was written to lake and quarantine, for as long as it is kept; no part of ``total``."""
+
+    @property
+    def total(self) -> float:
+        """What was paid once."""
+        return self.requests + self.ledger + self.functions
+
+
+def estimate(rows: Iterable[CostRow], units: Units | None = None) -> Estimate:
+    """The cost beside the job runs ``rows``. Pure."""
+    count = units or Units()
+    shares = [share for row in rows for share in row.shares]
+    files, manifests = sum(share.files for share in shares), sum(share.manifests for share in shares)
+    objects, read = sum(share.objects for share in shares), sum(share.bytes for share in shares)
+    s3_writes = manifests * count.s3_writes_of_manifest + objects * count.s3_writes_of_object
+    s3_reads = manifests * count.s3_reads_of_manifest + objects * count.s3_reads_of_object + files + read // READ_BYTES
+    return Estimate(
+        requests=s3_writes * S3_WRITE + s3_reads * S3_READ + files * count.queue_requests_of_file * QUEUE_REQUEST,
+        ledger=(files * count.writes_of_file + manifests * count.writes_of_manifest) * LEDGER_WRITE
+        + manifests * count.reads_of_manifest * LEDGER_READ,
+        functions=manifests * count.gb_seconds_of_manifest * FUNCTION_GB_SECOND,
+        storage_per_month=sum(share.written_bytes for share in shares) / 1e9 * S3_GB_MONTH,
+    )

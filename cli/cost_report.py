@@ -1,0 +1,159 @@
+"""Cost rows of some days as groups, nights and their sum. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from cli.cost_by import CostBy
+from cli.cost_estimate import estimate
+from lake.bills import MICRO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from cli.cost_estimate import Estimate
+    from lake.ledger import CostRow, CostShare
+
+GIGABYTE = 1_000_000_000
+NO_DATASET = "(no manifest)"
+"""Of a job run that held none: it failed early, or found everything done."""
+
+
+@dataclass(slots=True)
+class CostSum:
+    """A sum over parts of job runs."""
+
+    micro_dollars: int = 0
+    bytes: int = 0
+    """Of the files that were converted, as stored."""
+    files: int = 0
+
+    def add(self, share: CostShare) -> None:
+        """Add a part of a job run."""
+        self.micro_dollars += share.micro_dollars
+        self.bytes += share.bytes
+        self.files += share.files
+
+    @property
+    def dollars(self) -> float:
+        """The sum."""
+        return self.micro_dollars / MICRO
+
+    @property
+    def dollars_per_gb(self) -> float | None:
+        """For one GB of input; None: nothing was converted."""
+        return self.dollars / (self.bytes / GIGABYTE) if self.bytes else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Its fields for ``--json``."""
+        counts = {"dollars": self.dollars, "bytes": self.bytes, "files": self.files}
+        return {**counts, "dollarsPerGb": self.dollars_per_gb}
+
+
+@dataclass(frozen=True, slots=True)
+class NightCost:
+    """An execution: what its plan said, and what its job runs have cost."""
+
+    execution: str
+    planned_dollars: float | None
+    """None: a version that did not record it has planned it."""
+    dollars: float
+    job_runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class CostReport:
+    """The costs of some days."""
+
+    groups: Mapping[str, CostSum]
+    total: CostSum
+    job_runs: int
+    nights: tuple[NightCost, ...]
+    estimated: Estimate
+    differences: tuple[str, ...]
+    """What does not add up; empty: everything does."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Its fields for ``--json``."""
+        return {
+            "groups": [{"name": name, **group.to_json()} for name, group in self.groups.items()],
+            "total": {**self.total.to_json(), "jobRuns": self.job_runs},
+            "nights": [
+                {
+                    "execution": night.execution,
+                    "plannedDollars": night.planned_dollars,
+                    "dollars": night.dollars,
+                    "jobRuns": night.job_runs,
+                }
+                for night in self.nights
+            ],
+            "estimated": asdict(self.estimated),
+            "differences": list(self.differences),
+        }
+
+
+def cost_report(
+    rows: Sequence[CostRow],
+    near: Sequence[CostRow],
+    by: CostBy,
+    sums: Mapping[str, tuple[int, int]],
+    plans: Mapping[str, int | None],
+) -> CostReport:
+    """The report of ``rows``.
+
+    Parameters
+    ----------
+    near
+        Rows of the days before and after: a night has runs on two days, and is shown as a whole.
+    sums
+        Millionths of a dollar that the ledger had added up, by day: before the rows were read, and after.
+    plans
+        Execution -> millionths of a dollar that its plan has forecast.
+    """
+    groups: dict[str, CostSum] = {}
+    total = CostSum()
+    for row in rows:
+        for share in row.shares:
+            groups.setdefault(_name(row, share, by), CostSum()).add(share)
+            total.add(share)
+    largest_first = sorted(groups.items(), key=lambda item: item[0] if by is CostBy.DAY else -item[1].micro_dollars)
+    return CostReport(
+        groups=dict(largest_first),
+        total=total,
+        job_runs=len(rows),
+        nights=tuple(_nights([*rows, *near], plans)),
+        estimated=estimate(rows),
+        differences=tuple(_differences(rows, sums)),
+    )
+
+
+def executions_of(rows: Iterable[CostRow]) -> list[str]:
+    """The executions that have planned the job runs, in order."""
+    return list(dict.fromkeys(row.execution for row in rows if row.execution is not None))
+
+
+def _name(row: CostRow, share: CostShare, by: CostBy) -> str:
+    if by is CostBy.DATASET:
+        return share.dataset or NO_DATASET
+    return str({CostBy.LANE: row.lane, CostBy.ENGINE: row.engine, CostBy.DAY: row.day}[by])
+
+
+def _nights(rows: Sequence[CostRow], plans: Mapping[str, int | None]) -> Iterator[NightCost]:
+    for execution, planned in plans.items():
+        costs = [row.micro_dollars for row in rows if row.execution == execution]
+        yield NightCost(execution, None if planned is None else planned / MICRO, sum(costs) / MICRO, len(costs))
+
+
+def _differences(rows: Iterable[CostRow], sums: Mapping[str, tuple[int, int]]) -> Iterator[str]:
+    """The parts of a job run are its cost, and the costs of a day are its sum."""
+    days = dict.fromkeys(sums, 0)
+    for row in rows:
+        days[row.day] += row.micro_dollars
+        parts = sum(share.micro_dollars for share in row.shares)
+        if parts != row.micro_dollars:
+            yield f"job run {row.id}: its parts are ${parts / MICRO:.6f}, its cost is ${row.micro_dollars / MICRO:.6f}"
+    for day, found in days.items():
+        before, after = sums[day]
+        if not before <= found <= after:
+            yield f"{day}: its job runs are ${found / MICRO:.6f}, the sum of the day is ${after / MICRO:.6f}"

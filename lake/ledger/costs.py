@@ -1,0 +1,145 @@
+"""Cost rows: what each job run has cost, in a partition of the day on which it ended; and the sum of each day."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Any, Self
+
+from lake.ledger.table import Condition, Key, RefusedError, update_request
+from lake.manifest import Lane
+from lake.time import iso_utc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lake.bills import Bill
+    from lake.ledger.table import LedgerTable
+
+
+@dataclass(frozen=True, slots=True)
+class CostShare:
+    """A dataset's part of a job run. The counts are those of the manifests that the run has published."""
+
+    dataset: str
+    """Empty: the run held no manifest."""
+    micro_dollars: int
+    bytes: int = 0
+    """Of their files, as stored."""
+    files: int = 0
+    manifests: int = 0
+    task_milliseconds: int = 0
+    """Time of their tasks, summed over cores; 0: not known."""
+    objects: int = 0
+    """Their objects in lake and quarantine."""
+    written_bytes: int = 0
+    """Of these objects."""
+
+    def plus(self, other: Self, micro_dollars: int) -> Self:
+        """The sum of both; ``micro_dollars`` takes the place of the other's."""
+        counts = {item.name: getattr(self, item.name) + getattr(other, item.name) for item in fields(self)[2:]}
+        return replace(self, micro_dollars=self.micro_dollars + micro_dollars, **counts)
+
+
+@dataclass(frozen=True, slots=True)
+class CostRow:
+    """What one job run has cost. The streaming job has a row for each interval that it has metered."""
+
+    id: str
+    """Of the job run; unique within the day."""
+    lane: Lane
+    engine: str
+    started_at: str
+    """ISO 8601, UTC; of the end too."""
+    ended_at: str
+    seconds: int
+    """Time for which it used workers."""
+    dpu_milliseconds: int
+    vcpu_milliseconds: int
+    gb_milliseconds: int
+    micro_dollars: int
+    """Millionths of a dollar; the sum of the shares."""
+    shares: tuple[CostShare, ...]
+    execution: str | None = None
+    """The execution that has planned its run; None: of the stream lane."""
+
+    @classmethod
+    def of_bill(
+        cls, bill: Bill, lane: Lane, micro_dollars: int, shares: tuple[CostShare, ...], execution: str | None = None
+    ) -> Self:
+        """The row of a job run, or of an interval of the streaming job."""
+        return cls(
+            bill.job_run,
+            lane,
+            bill.engine,
+            iso_utc(bill.started_at),
+            iso_utc(bill.ended_at),
+            bill.seconds,
+            bill.dpu_milliseconds,
+            bill.vcpu_milliseconds,
+            bill.gb_milliseconds,
+            micro_dollars,
+            shares,
+            execution,
+        )
+
+    @property
+    def day(self) -> str:
+        """The day (UTC) on which it ended, as ``YYYY-MM-DD``."""
+        return self.ended_at[:10]
+
+
+class Costs:
+    """Writes a cost once and reads those of a day."""
+
+    def __init__(self, table: LedgerTable) -> None:
+        self._table = table
+
+    def record(self, row: CostRow) -> bool:
+        """Store the row and add it to the sum of its day, in one transaction; False: it was there already.
+
+        A row never changes: the first one to write it decides.
+        """
+        assign = {name: value for name, value in asdict(row).items() if value is not None}
+        assign["shares"] = list(assign["shares"])
+        key, missing = Key(_partition(row.day), row.id), [Condition("pk", "missing")]
+        name, counts = self._table.name, {"micro_dollars": row.micro_dollars, "rows": 1}
+        try:
+            self._table.transact(
+                [
+                    {"Update": update_request(name, key, assign, {}, (), missing)},
+                    {"Update": update_request(name, _sum_key(row.day), {}, counts, (), ())},
+                ]
+            )
+        except RefusedError:
+            return False
+        return True
+
+    def day_sum(self, day: date) -> int:
+        """Millionths of a dollar that are recorded for a day (UTC), by a strongly consistent read."""
+        item = self._table.get(_sum_key(str(day))) or {}
+        return int(item.get("micro_dollars", 0))
+
+    def of_days(self, first: date, last: date) -> Iterator[CostRow]:
+        """The rows of the days from ``first`` to ``last``, both inclusive, day by day."""
+        for number in range((last - first).days + 1):
+            yield from map(_row_of, self._table.query(_partition(str(first + timedelta(days=number)))))
+
+
+def _partition(day: str) -> str:
+    return f"cost#{day}"
+
+
+def _sum_key(day: str) -> Key:
+    return Key("cost-sum", day)
+
+
+def _row_of(item: dict[str, Any]) -> CostRow:
+    shares = tuple(CostShare(**share) for share in item["shares"])
+    names = (name for name in CostRow.__slots__ if name not in ("lane", "shares", "execution"))
+    return CostRow(
+        **{name: item[name] for name in names},
+        lane=Lane(item["lane"]),
+        shares=shares,
+        execution=item.get("execution"),
+    )

@@ -1,0 +1,98 @@
+"""The costs of the job runs of one run: what each engine bills, divided among the datasets by the time of the tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from lake.bills import divide, read_bill
+from lake.ledger import State
+from lake.ledger.costs import CostRow, CostShare
+from lake.manifest import Lane
+from router.telemetry import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from lake.bills import Bill
+    from lake.ledger import ManifestRow
+    from router.services import Services
+
+
+@dataclass(slots=True)
+class RunCosts:
+    """Collects the manifests of a run, then records what its job runs have cost.
+
+    The job runs are those that the rows name as holders, so a call that is lost is made good by the next one.
+    """
+
+    run: str
+    """URI of the run document."""
+    execution: str
+    rows: list[ManifestRow] = field(default_factory=list)
+
+    def add(self, rows: Iterable[ManifestRow]) -> None:
+        """Add current rows of manifests of the run."""
+        self.rows += rows
+
+    def record(self, services: Services, job_run: str = "") -> int:
+        """Write the rows that are missing; the number of them. Idempotent.
+
+        ``job_run`` is one more job run, which may have held no manifest. Job runs that were started for another run
+        document are left to that one. Raises botocore's errors.
+        """
+        held = [owner for row in self.rows for owner in (*row.earlier_owners, row.owner) if owner]
+        written = 0
+        for holder in dict.fromkeys([job_run, *held] if job_run else held):
+            bill = read_bill(services.glue, services.resources.batch_job, holder, services.emr, self.run)
+            if bill is None:
+                logger.info("no bill of a job run yet", job_run=holder, run=self.run)
+            else:
+                written += services.ledger.costs.record(self._row(bill, services))
+        return written
+
+    def _row(self, bill: Bill, services: Services) -> CostRow:
+        total = bill.micro_dollars(services.settings.price)
+        shares = cost_shares(total, bill.job_run, self.rows)
+        return CostRow.of_bill(bill, Lane.BATCH, total, shares, self.execution)
+
+
+def cost_shares(micro_dollars: int, job_run: str, rows: Sequence[ManifestRow]) -> tuple[CostShare, ...]:
+    """A job run's cost by dataset. Pure.
+
+    It is divided by the time of the tasks among the manifests that the run has published; by their bytes where a time
+    is not known; by the bytes of what it held if it has published nothing.
+    """
+    held = [row for row in rows if row.owner == job_run] or [row for row in rows if job_run in row.earlier_owners]
+    published = [row for row in held if row.owner == job_run and _is_published(row)]
+    among = published or held
+    if not among:
+        return (CostShare("", micro_dollars),)
+    times = [_task_milliseconds(row) for row in among]
+    weights = times if published and all(times) else [row.bytes for row in among]
+    sums: dict[str, CostShare] = {}
+    for row, part in zip(among, divide(micro_dollars, weights), strict=True):
+        dataset = row.partition.dataset
+        counts = _counts(row) if published else CostShare(dataset, 0)
+        sums[dataset] = sums.get(dataset, CostShare(dataset, 0)).plus(counts, part)
+    return tuple(sums.values())
+
+
+def _is_published(row: ManifestRow) -> bool:
+    return row.state == State.DONE and row.published is not None and row.published.generation == row.generation
+
+
+def _task_milliseconds(row: ManifestRow) -> int:
+    if not _is_published(row) or row.published is None or row.published.totals is None:
+        return 0
+    return row.published.totals.task_milliseconds
+
+
+def _counts(row: ManifestRow) -> CostShare:
+    """What the manifest has published; without dollars."""
+    share = CostShare(row.partition.dataset, 0, row.bytes, row.files, 1)
+    totals = row.published.totals if row.published is not None else None
+    if totals is None:
+        return share
+    objects, written = totals.lake.count + totals.quarantine.count, totals.lake.bytes + totals.quarantine.bytes
+    return replace(share, task_milliseconds=totals.task_milliseconds, objects=objects, written_bytes=written)

@@ -1,0 +1,117 @@
+"""Meters the streaming job: Glue reports no DPU seconds for a streaming run, so its driver counts its own workers."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from lake.bills import Bill, divide
+from lake.engines import Engine
+from lake.errors import TransientError
+from lake.ledger import CostRow, CostShare
+from lake.manifest import Lane
+from lake.settings.workers import DPUS
+from lake.time import iso_utc
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from datetime import datetime
+
+    from transform.context import ConversionContext
+    from transform.outcome import ConversionOutcome
+
+INTERVAL = timedelta(minutes=15)
+"""A row of costs is for this time, or for what is left at the end of the run. A run that is killed loses as much."""
+
+
+class StreamMeter:
+    """Adds up live workers over time, and writes a row of costs for each ``INTERVAL``.
+
+    The time before the driver has started, and after it has ended, is not metered.
+
+    Parameters
+    ----------
+    workers
+        Returns the number of workers that are alive, the driver's included.
+    """
+
+    def __init__(self, context: ConversionContext, workers: Callable[[], int]) -> None:
+        self._context = context
+        self._workers = workers
+        self._lock = threading.Lock()
+        self._begun = self._counted_until = context.clock()
+        self._live = workers()
+        self._worker_milliseconds = 0
+        self._converted: list[CostShare] = []
+        self._unwritten: list[CostRow] = []
+
+    def add(self, outcomes: Iterable[ConversionOutcome]) -> None:
+        """Add what a micro-batch has converted: the cost of the interval is divided among it."""
+        with self._lock:
+            self._converted += [outcome.converted for outcome in outcomes if outcome.converted is not None]
+
+    def count(self) -> None:
+        """Count the time since the last call, for the workers that were alive then."""
+        self._count_until(self._context.clock())
+        self._live = self._workers()
+        if self._counted_until - self._begun >= INTERVAL:
+            self._close_interval()
+
+    def end(self) -> None:
+        """Write what is left: the run ends."""
+        self._count_until(self._context.clock())
+        self._close_interval()
+
+    def _count_until(self, now: datetime) -> None:
+        self._worker_milliseconds += self._live * ((now - self._counted_until) // timedelta(milliseconds=1))
+        self._counted_until = now
+
+    def _close_interval(self) -> None:
+        with self._lock:
+            converted, self._converted = self._converted, []
+        if converted or self._worker_milliseconds:
+            self._unwritten.append(self._row(converted))
+        self._begun, self._worker_milliseconds = self._counted_until, 0
+        self._write()
+
+    def _row(self, converted: Sequence[CostShare]) -> CostRow:
+        settings = self._context.services.settings
+        bill = Bill(
+            # Written twice it is one row: a run has no two intervals that begin at the same time.
+            f"{self._context.run}#{iso_utc(self._begun)}",
+            None,
+            Engine.GLUE,
+            self._begun,
+            self._counted_until,
+            round((self._counted_until - self._begun).total_seconds()),
+            dpu_milliseconds=round(self._worker_milliseconds * DPUS[settings.stream.worker_type]),
+        )
+        cost = bill.micro_dollars(settings.price)
+        return CostRow.of_bill(bill, Lane.STREAM, cost, stream_shares(cost, converted))
+
+    def _write(self) -> None:
+        """A row that cannot be written is written with the next one, unchanged."""
+        costs = self._context.services.ledger.costs
+        try:
+            while self._unwritten:
+                costs.record(self._unwritten[0])
+                self._unwritten.pop(0)
+        except (BotoCoreError, ClientError, TransientError) as error:
+            self._context.log(f"the cost of the stream was not recorded: {error}; the next interval tries it again")
+
+
+def stream_shares(micro_dollars: int, converted: Sequence[CostShare]) -> tuple[CostShare, ...]:
+    """The cost of an interval by dataset, divided by the time of the tasks. Pure.
+
+    An interval in which nothing was converted has one share without a dataset: the stream has waited.
+    """
+    if not converted:
+        return (CostShare("", micro_dollars),)
+    parts = divide(micro_dollars, [share.task_milliseconds for share in converted])
+    sums: dict[str, CostShare] = {}
+    for share, part in zip(converted, parts, strict=True):
+        sums[share.dataset] = sums.get(share.dataset, CostShare(share.dataset, 0)).plus(share, part)
+    return tuple(sums.values())

@@ -1,0 +1,192 @@
+"""`hybrid-router cost`: sums by dataset, lane, engine and day; nights beside their plans; parts that add up."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cli import cost_estimate
+from cli.cost import print_cost, read_costs
+from cli.cost_by import CostBy
+from cli.cost_estimate import Units, estimate
+from lake.errors import InvalidInputError
+from lake.ledger import CostRow, CostShare
+from lake.ledger.table import Key
+from lake.manifest import Lane
+from tests.unit.cli.test_promote_command import FakeLambda, stack_with
+from tests.unit.lake.world import World, new_world
+from transform.read_ahead import CHUNK_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cli.deployed_stack import DeployedStack
+
+DAY = "2026-11-21"
+ORDERS = CostShare("orders", 3_000_000, 6 * 10**9, 3, 1, 9, 2, 10**9)
+CLICKS = CostShare("clicks", 1_000_000, 2 * 10**9, 1, 1, 3, 1, 10**9)
+ROW = CostRow(
+    id="jr_1",
+    lane=Lane.BATCH,
+    engine="glue-flex",
+    started_at="",
+    ended_at=f"{DAY}T01:00:00.000+00:00",
+    seconds=60,
+    dpu_milliseconds=1,
+    vcpu_milliseconds=0,
+    gb_milliseconds=0,
+    micro_dollars=4_000_000,
+    shares=(ORDERS, CLICKS),
+    execution="night",
+)
+STREAM = replace(
+    ROW,
+    id="jr_2",
+    lane=Lane.STREAM,
+    engine="glue",
+    micro_dollars=500_000,
+    shares=(replace(ORDERS, micro_dollars=500_000, bytes=10**9),),
+    execution=None,
+    ended_at="2026-11-22T01:00:00.000+00:00",
+)
+EARLY = replace(
+    ROW, id="jr_0", micro_dollars=250_000, shares=(CostShare("", 250_000),), ended_at="2026-11-20T23:50:00.000+00:00"
+)
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with new_world() as world:
+        yield world
+
+
+@pytest.fixture
+def stack(world: World) -> DeployedStack:
+    for row in (ROW, STREAM, EARLY):
+        world.ledger.costs.record(row)
+    world.ledger.executions.record("night", "plan", {"micro_dollars": 4_100_000})
+    return replace(stack_with(FakeLambda({})), ledger=world.ledger)
+
+
+def as_json(
+    stack: DeployedStack, capsys: pytest.CaptureFixture[str], first: str, last: str, by: CostBy
+) -> dict[str, Any]:
+    assert print_cost(stack, first, last, by, as_json=True, local=False) == 0
+    body: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return body
+
+
+@pytest.mark.parametrize(
+    ("by", "groups"),
+    [
+        (CostBy.DATASET, {"orders": 3.5, "clicks": 1.0, "(no manifest)": 0.25}),
+        (CostBy.LANE, {"batch": 4.25, "stream": 0.5}),
+        (CostBy.ENGINE, {"glue-flex": 4.25, "glue": 0.5}),
+        (CostBy.DAY, {"2026-11-20": 0.25, "2026-11-21": 4.0, "2026-11-22": 0.5}),
+    ],
+)
+def test_every_sum_has_all_of_the_money(
+    stack: DeployedStack, capsys: pytest.CaptureFixture[str], by: CostBy, groups: dict[str, float]
+) -> None:
+    body = as_json(stack, capsys, "2026-11-20", "2026-11-22", by)
+    assert {group["name"]: group["dollars"] for group in body["groups"]} == groups
+    assert (body["total"]["dollars"], body["total"]["jobRuns"]) == (4.75, 3)
+    assert body["total"]["dollarsPerGb"] == pytest.approx(4.75 / 9)
+
+
+def test_a_night_is_shown_as_a_whole_beside_its_plan(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:
+    # Given a night with job runs that ended before and after midnight, When one of the days is asked for
+    body = as_json(stack, capsys, DAY, DAY, CostBy.DATASET)
+    # Then
+    assert body["nights"] == [{"execution": "night", "plannedDollars": 4.1, "dollars": 4.25, "jobRuns": 2}]
+    assert body["total"]["dollars"] == 4.0
+
+
+def test_the_table(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:
+    assert print_cost(stack, DAY, DAY, CostBy.DATASET, as_json=False, local=True) == 0
+    text = capsys.readouterr().out
+    for words in ("orders", "6 GB", "0.500000", "4.0000", "4.1000", "4.2500", "estimated beside it"):
+        assert words in text
+    assert "1 job runs, metered by the clock of this machine" in text
+
+
+def test_days_without_a_job_run(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:
+    assert print_cost(stack, "2026-01-01", "2026-01-02", CostBy.DAY, as_json=False, local=False) == 0
+    assert capsys.readouterr().out == "no job run has ended on these days\n"
+
+
+def test_a_night_of_a_version_that_recorded_no_price(
+    world: World, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.ledger.executions.record("night", "plan", {"runs": 1})
+    assert as_json(stack, capsys, DAY, DAY, CostBy.DAY)["nights"][0]["plannedDollars"] is None
+    print_cost(stack, DAY, DAY, CostBy.DAY, as_json=False, local=False)
+    assert "unknown" in capsys.readouterr().out
+
+
+def test_parts_that_do_not_add_up_are_told(
+    world: World, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given a day whose sum a person has changed, and a job run whose parts are not its cost
+    table = world.ledger.costs._table
+    table.update(Key("cost-sum", DAY), add={"micro_dollars": 7})
+    world.ledger.costs.record(replace(ROW, id="jr_3", micro_dollars=5))
+    # When, Then
+    assert print_cost(stack, DAY, DAY, CostBy.DAY, as_json=False, local=False) == 1
+    told = capsys.readouterr().err
+    assert "DOES NOT ADD UP: job run jr_3: its parts are $4.000000, its cost is $0.000005" in told
+    assert f"DOES NOT ADD UP: {DAY}: its job runs are $4.000005, the sum of the day is $4.000012" in told
+
+
+def test_a_row_that_is_written_while_they_are_read_adds_up(
+    world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a job run that is recorded just after the rows were read
+    costs = type(world.ledger.costs)
+    read = costs.of_days
+
+    def read_then_write(self: Any, first: date, last: date) -> list[CostRow]:
+        found = list(read(self, first, last))
+        self.record(replace(ROW, id="jr_9"))
+        return found
+
+    monkeypatch.setattr(costs, "of_days", read_then_write)
+    # When, Then
+    day = date.fromisoformat(DAY)
+    assert read_costs(stack.ledger, day, day, CostBy.DAY).differences == ()
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "message"),
+    [
+        ("yesterday", DAY, "--from 'yesterday' is not a valid day"),
+        (DAY, "2026-11-32", "--to '2026-11-32' is not a valid day"),
+        (DAY, "2026-11-20", "is later than"),
+        ("2020-01-01", DAY, "more than 366 days"),
+    ],
+)
+def test_days_that_are_not_valid(stack: DeployedStack, first: str, last: str, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        print_cost(stack, first, last, CostBy.DAY, as_json=False, local=False)
+
+
+def test_the_estimate_is_of_counted_units() -> None:
+    # Given 4 files of 8 GB in 2 manifests, written to 3 objects
+    units = Units()
+    found = estimate([ROW])
+    # Then
+    reads = 2 * units.s3_reads_of_manifest + 3 * units.s3_reads_of_object + 4 + 8 * 10**9 // CHUNK_BYTES
+    writes = 2 * units.s3_writes_of_manifest + 3 * units.s3_writes_of_object
+    assert found.requests == pytest.approx(reads * 0.0004e-3 + writes * 0.005e-3 + 8 * 0.4e-6)
+    assert found.ledger == pytest.approx((4 + 2 * 12) * 0.625e-6 + 2 * 8 * 0.125e-6)
+    assert found.storage_per_month == pytest.approx(2 * 0.023)
+    assert found.total == pytest.approx(found.requests + found.ledger + found.functions)
+    assert estimate([]).total == 0
+
+
+def test_a_request_reads_as_much_as_the_conversion_reads_at_once() -> None:
+    assert cost_estimate.READ_BYTES == CHUNK_BYTES

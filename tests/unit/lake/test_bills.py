@@ -1,0 +1,122 @@
+"""What a job run has used: the engine's own answer, and its price in whole millionths of a dollar."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lake.bills import divide, read_bill
+from lake.engines import Engine
+from lake.settings.price import PriceSettings
+
+START, END = datetime(2026, 11, 20, 22, tzinfo=UTC), datetime(2026, 11, 20, 23, tzinfo=UTC)
+RUN = "s3://control/plans/night/runs/00000.json"
+GLUE = {
+    "Id": "jr_1",
+    "JobRunState": "SUCCEEDED",
+    "StartedOn": START,
+    "CompletedOn": END,
+    "ExecutionTime": 3600,
+    "WorkerType": "G.2X",
+    "NumberOfWorkers": 10,
+    "Arguments": {"--run": RUN},
+}
+EMR = {
+    "state": "FAILED",
+    "createdAt": START,
+    "updatedAt": END,
+    "endedAt": END,
+    "totalExecutionDurationSeconds": 1800,
+    "billedResourceUtilization": {"vCPUHour": 20.5, "memoryGBHour": 82.0, "storageGBHour": 0.0},
+    "jobDriver": {"sparkSubmit": {"entryPointArguments": ["--settings", "x", "--run", RUN]}},
+}
+PRICE = PriceSettings(dpu_hour=0.44, dpu_hour_flex=0.29, emr_vcpu_hour=0.05, emr_gb_hour=0.006)
+
+
+class Service:
+    """Glue or EMR Serverless with one answer."""
+
+    def __init__(self, answer: dict[str, Any] | str) -> None:
+        self.answer = answer
+
+    def get_job_run(self, **request: str) -> dict[str, Any]:
+        if isinstance(self.answer, str):
+            raise ClientError({"Error": {"Code": self.answer, "Message": ""}}, "GetJobRun")
+        return {"JobRun" if "JobName" in request else "jobRun": self.answer}
+
+
+def bill(run: str = "jr_1", answer: Any = None, **changes: Any) -> Any:
+    if run.startswith("emr-serverless:"):
+        return read_bill(Service("none"), "batch", run, Service(answer or EMR | changes))  # type: ignore[arg-type]
+    return read_bill(Service(answer or GLUE | changes), "batch", run)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("changes", "engine", "dpu_seconds", "dollars"),
+    [
+        # Given a fixed number of workers: all of them for the whole time, 20 DPU hours
+        ({}, Engine.GLUE, 72_000, 8.80),
+        ({"MaxCapacity": 5.0}, Engine.GLUE, 18_000, 2.20),
+        # Given Flex or auto scaling: what Glue reports
+        ({"DPUSeconds": 36_000.5}, Engine.GLUE, 36_000.5, 4.400061),
+        ({"DPUSeconds": 36_000.0, "ExecutionClass": "FLEX"}, Engine.GLUE_FLEX, 36_000, 2.90),
+        ({"DPUSeconds": 0.0}, Engine.GLUE, 0, 0),
+    ],
+)
+def test_a_run_on_glue(changes: dict[str, Any], engine: Engine, dpu_seconds: float, dollars: float) -> None:
+    found = bill(**changes)
+    assert (found.engine, found.dpu_milliseconds) == (engine, round(dpu_seconds * 1000))
+    assert found.micro_dollars(PRICE) == round(dollars * 1_000_000)
+    assert (found.run, found.seconds, found.started_at, found.ended_at) == (RUN, 3600, START, END)
+
+
+def test_a_run_on_emr_serverless_that_failed_costs_what_it_used() -> None:
+    found = bill("emr-serverless:00app:00run")
+    assert (found.engine, found.run, found.seconds) == (Engine.EMR_SERVERLESS, RUN, 1800)
+    assert found.micro_dollars(PRICE) == round((20.5 * 0.05 + 82 * 0.006) * 1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("run", "answer"),
+    [
+        ("jr_1", GLUE | {"JobRunState": "RUNNING"}),
+        ("jr_1", {"Id": "jr_1", "JobRunState": "STOPPED"}),
+        ("manual-1", "EntityNotFoundException"),
+        ("emr-serverless:00app:00run", EMR | {"state": "RUNNING"}),
+        ("emr-serverless:00app:00run", EMR | {"billedResourceUtilization": {}}),
+        ("emr-serverless:00app:00run", {name: value for name, value in EMR.items() if name != "endedAt"}),
+        ("emr-serverless:00app:00run", "ResourceNotFoundException"),
+    ],
+)
+def test_no_bill_before_the_end_and_none_of_an_unknown_run(run: str, answer: Any) -> None:
+    assert bill(run, answer) is None
+
+
+@pytest.mark.parametrize("run", ["jr_1", "emr-serverless:00app:00run"])
+def test_a_service_that_refuses_is_an_error(run: str) -> None:
+    with pytest.raises(ClientError):
+        bill(run, "AccessDeniedException")
+
+
+def test_a_price_of_zero_costs_nothing() -> None:
+    assert bill().micro_dollars(PriceSettings(dpu_hour=0)) == 0
+
+
+def test_a_job_run_of_another_run_is_not_of_this_one() -> None:
+    assert read_bill(Service(GLUE), "batch", "jr_1", None, RUN) is not None  # type: ignore[arg-type]
+    assert read_bill(Service(GLUE), "batch", "jr_1", None, "s3://control/other") is None  # type: ignore[arg-type]
+
+
+@given(st.integers(0, 10**12), st.lists(st.integers(0, 10**15), min_size=1))
+def test_parts_add_up_to_the_whole(total: int, weights: list[int]) -> None:
+    parts = divide(total, weights)
+    assert sum(parts) == total
+    assert min(parts) >= 0
+    if any(weights):
+        exact = [total * weight / sum(weights) for weight in weights]
+        assert all(abs(part - share) <= 1 + share * 1e-9 for part, share in zip(parts, exact, strict=True))

@@ -1,0 +1,185 @@
+"""The cost of the job runs of a run: recorded once by its status, divided without a remainder."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.exceptions import ClientError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lake.errors import TransientError
+from lake.ledger import CommitReference, ManifestRow, Published, PublishedTotals, State
+from lake.ledger.published_totals import NO_OBJECTS
+from lake.manifest import Lane
+from lake.partition import Partition
+from router.run_costs import cost_shares
+from router.run_status.handler import run_status
+from tests.unit.router.settling import done, planned
+
+if TYPE_CHECKING:
+    from lake.ledger import CostRow
+    from tests.unit.router.conftest import Deployment
+
+RUN = "s3://control/plans/overnight/runs/00000.json"
+START, END = datetime(2026, 11, 20, 22, tzinfo=UTC), datetime(2026, 11, 20, 23, tzinfo=UTC)
+BILL = {
+    "StartedOn": START,
+    "CompletedOn": END,
+    "ExecutionTime": 3600,
+    "DPUSeconds": 7200.0,
+    "ExecutionClass": "FLEX",
+    "Arguments": {"--run": RUN},
+}
+
+
+def ended(deployment: Deployment, *job_runs: str, **changes: Any) -> None:
+    for job_run in job_runs:
+        deployment.glue.runs.setdefault("batch-job", {})[job_run] = "SUCCEEDED"
+        deployment.glue.bills[job_run] = BILL | changes
+
+
+def recorded(deployment: Deployment) -> list[CostRow]:
+    return list(deployment.ledger.costs.of_days(date(2026, 11, 20), date(2026, 11, 20)))
+
+
+def holder(deployment: Deployment, row: ManifestRow) -> str:
+    return str(deployment.row(row.id).owner)
+
+
+def test_the_status_of_a_run_records_what_its_job_run_has_cost(deployment: Deployment) -> None:
+    # Given a run of two manifests that one job run has published
+    first, second = planned(deployment, "a.json", "b.json")
+    for row in (first, second):
+        done(deployment, row, 10)
+    job_run = holder(deployment, first)
+    ended(deployment, job_run)
+    # When its status is asked for, and once more because the answer was lost
+    for _ in range(2):
+        assert run_status({"run": RUN, "jobRun": job_run}, deployment.services)["terminal"] == 2
+    # Then its cost is in the ledger once: 2 DPU hours of Flex
+    (row_,) = recorded(deployment)
+    assert (row_.id, row_.engine, row_.lane, row_.execution) == (job_run, "glue-flex", Lane.BATCH, "overnight")
+    assert (row_.micro_dollars, row_.dpu_milliseconds, row_.seconds) == (580_000, 7_200_000, 3600)
+    (share,) = row_.shares
+    assert (share.dataset, share.micro_dollars, share.manifests) == ("orders", 580_000, 2)
+    assert (share.files, share.bytes) == (2, first.bytes + second.bytes)
+    assert share.task_milliseconds == 2
+    assert deployment.ledger.costs.day_sum(date(2026, 11, 20)) == 580_000
+
+
+def test_a_lost_status_is_made_good_by_the_next_one(deployment: Deployment) -> None:
+    # Given a job run that failed with a manifest, and another that published it, when only the last status was written
+    (row,) = planned(deployment, "a.json")
+    deployment.glue.runs["batch-job"] = {"jr_lost": "FAILED"}
+    claim = deployment.claimed(row, "jr_lost")
+    deployment.ledger.manifests.release(claim.row, "its run has ended", deployment.now)
+    done(deployment, row, 10)
+    ended(deployment, "jr_lost", holder(deployment, row))
+    # When
+    run_status({"run": RUN}, deployment.services)
+    # Then both are recorded, and the bytes are counted once
+    rows = {found.id: found for found in recorded(deployment)}
+    assert rows.keys() == {"jr_lost", holder(deployment, row)}
+    assert sum(share.bytes for found in rows.values() for share in found.shares) == row.bytes
+    assert rows["jr_lost"].shares[0].dataset == "orders"
+
+
+def test_a_job_run_that_held_nothing_costs_as_well(deployment: Deployment) -> None:
+    planned(deployment, "a.json")
+    ended(deployment, "jr_idle")
+    run_status({"run": RUN, "jobRun": "jr_idle"}, deployment.services)
+    (row,) = recorded(deployment)
+    assert [(share.dataset, share.micro_dollars) for share in row.shares] == [("", 580_000)]
+
+
+def test_a_job_run_of_another_run_is_left_to_that_one(deployment: Deployment) -> None:
+    (row,) = planned(deployment, "a.json")
+    done(deployment, row, 10)
+    ended(deployment, holder(deployment, row), Arguments={"--run": "s3://control/plans/before/runs/00000.json"})
+    run_status({"run": RUN}, deployment.services)
+    assert recorded(deployment) == []
+
+
+def test_a_live_job_run_has_no_cost_yet(deployment: Deployment) -> None:
+    (row,) = planned(deployment, "a.json")
+    deployment.claimed(row, deployment.glue.start_job_run(JobName="batch-job")["JobRunId"])
+    assert run_status({"run": RUN}, deployment.services)["held"] == 1
+    assert recorded(deployment) == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ClientError({"Error": {"Code": "ThrottlingException", "Message": ""}}, "TransactWriteItems"),
+        TransientError("a transaction"),
+        KeyError("a worker type that this version does not know"),
+    ],
+)
+def test_a_cost_that_cannot_be_recorded_holds_up_no_conversion(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    # Given
+    (row,) = planned(deployment, "a.json")
+    done(deployment, row, 10)
+    ended(deployment, holder(deployment, row))
+
+    def refuse(*_: object, **__: object) -> None:
+        raise error
+
+    # When, Then
+    with monkeypatch.context() as patch:
+        patch.setattr("lake.ledger.costs.Costs.record", refuse)
+        assert run_status({"run": RUN}, deployment.services) == {"open": 0, "terminal": 1, "held": 0}
+    # And the next status writes it
+    run_status({"run": RUN}, deployment.services)
+    assert len(recorded(deployment)) == 1
+
+
+def manifest(dataset: str, size: int, milliseconds: int, owner: str = "jr_1", state: State = State.DONE) -> ManifestRow:
+    totals = PublishedTotals(1, {}, 0, NO_OBJECTS, NO_OBJECTS, milliseconds)
+    published = Published(1, CommitReference("k", "s"), totals) if state == State.DONE else None
+    partition = Partition(dataset, "2026-11-20", 8)
+    return ManifestRow("m", state, Lane.BATCH, partition, "", size, 1, owner=owner, published=published)
+
+
+def test_the_time_of_the_tasks_divides_a_cost() -> None:
+    rows = [manifest("orders", 100, 30), manifest("clicks", 900, 10), manifest("other", 900, 10, "jr_2")]
+    assert {share.dataset: share.micro_dollars for share in cost_shares(1000, "jr_1", rows)} == {
+        "orders": 750,
+        "clicks": 250,
+    }
+
+
+def test_bytes_divide_it_where_a_time_is_not_known() -> None:
+    rows = [manifest("orders", 100, 30), manifest("clicks", 900, 0)]
+    assert [share.micro_dollars for share in cost_shares(1000, "jr_1", rows)] == [100, 900]
+
+
+def test_what_is_held_and_not_published_has_the_cost_of_a_run_without_a_result() -> None:
+    rows = [manifest("orders", 100, 0, state=State.FAILED), manifest("clicks", 300, 0, state=State.QUEUED)]
+    shares = cost_shares(1000, "jr_1", rows)
+    assert [(share.micro_dollars, share.bytes, share.manifests) for share in shares] == [(250, 0, 0), (750, 0, 0)]
+    # And of what others have published since
+    later = [replace(row, owner="jr_2", earlier_owners=("jr_1",)) for row in rows]
+    assert [share.micro_dollars for share in cost_shares(1000, "jr_1", later)] == [250, 750]
+
+
+@given(
+    st.integers(0, 10**12),
+    st.lists(
+        st.builds(
+            manifest,
+            st.sampled_from(["orders", "clicks", "other"]),
+            st.integers(0, 10**15),
+            st.integers(0, 10**9),
+            st.sampled_from(["jr_1", "jr_2"]),
+            st.sampled_from([State.DONE, State.FAILED, State.QUEUED]),
+        )
+    ),
+)
+def test_the_shares_are_the_whole_cost(cost: int, rows: list[ManifestRow]) -> None:
+    assert sum(share.micro_dollars for share in cost_shares(cost, "jr_1", rows)) == cost

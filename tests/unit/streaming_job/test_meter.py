@@ -1,0 +1,148 @@
+"""The streaming job's own meter: live workers over time, in rows that add up to the run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.exceptions import ClientError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lake.ledger import CostRow, CostShare, State
+from lake.settings import parse_settings
+from streaming_job.meter import INTERVAL, StreamMeter, stream_shares
+from tests.unit.lake.world import new_world
+from transform.context import ConversionContext, JobServices
+from transform.outcome import ConversionOutcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.unit.lake.world import World
+
+START = datetime(2026, 11, 20, 8, tzinfo=UTC)
+WORKER_HOUR = 880_000
+"""Millionths of a dollar for a G.2X, which has 2 DPU, at $0.44."""
+
+
+@dataclass
+class Stream:
+    """A streaming run with a clock and a number of workers."""
+
+    world: World
+    now: datetime = START
+    workers: int = 2
+    lines: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        unused: Any = None
+        settings = parse_settings({"stage": "test", "stream": {"worker_type": "G.2X"}})
+        services = JobServices(unused, self.world.ledger, unused, settings, "eu-central-1")
+        context = ConversionContext(unused, services, "jr_1", lambda: self.now, bool, self.lines.append)
+        self.meter = StreamMeter(context, lambda: self.workers)
+
+    def passes(self, **time: float) -> None:
+        self.now += timedelta(**time)
+        self.meter.count()
+
+    def rows(self) -> list[CostRow]:
+        return list(self.world.ledger.costs.of_days(date(2026, 11, 20), date(2026, 11, 21)))
+
+
+@pytest.fixture
+def stream() -> Iterator[Stream]:
+    with new_world() as world:
+        yield Stream(world)
+
+
+def done(dataset: str, milliseconds: int, size: int = 100) -> ConversionOutcome:
+    return ConversionOutcome("m", State.DONE, converted=CostShare(dataset, 0, size, 2, 1, milliseconds, 3, 50))
+
+
+def test_a_quiet_stream_costs_the_time_of_its_workers(stream: Stream) -> None:
+    # When a run waits for an hour and five minutes, with a heartbeat every minute
+    for _ in range(65):
+        stream.passes(minutes=1)
+    stream.meter.end()
+    # Then each interval is a row, and their sum is the price of two workers for this time
+    rows = stream.rows()
+    assert [row.seconds for row in rows] == [900, 900, 900, 900, 300]
+    assert sum(row.micro_dollars for row in rows) == pytest.approx(2 * WORKER_HOUR * 65 / 60, abs=len(rows))
+    assert [(share.dataset, share.bytes) for row in rows for share in row.shares] == [("", 0)] * 5
+    assert {(row.lane, row.engine, row.execution) for row in rows} == {("stream", "glue", None)}
+
+
+def test_workers_that_come_and_go_are_counted_while_they_live(stream: Stream) -> None:
+    # Given 2 workers for 5 minutes, 10 for the next 5, and 1 for the rest
+    stream.workers = 10
+    stream.passes(minutes=5)
+    stream.workers = 1
+    stream.passes(minutes=5)
+    stream.passes(minutes=5)
+    # Then
+    (row,) = stream.rows()
+    assert row.dpu_milliseconds == 2 * 1000 * 60 * (2 * 5 + 10 * 5 + 1 * 5)
+
+
+def test_an_interval_is_divided_among_what_it_has_converted(stream: Stream) -> None:
+    stream.meter.add([done("orders", 300), done("clicks", 100), ConversionOutcome("h", "HELD")])
+    stream.meter.add([done("orders", 100)])
+    stream.passes(seconds=INTERVAL.total_seconds())
+    # Then by the time of the tasks
+    (row,) = stream.rows()
+    assert {share.dataset: share.micro_dollars for share in row.shares} == {
+        "orders": WORKER_HOUR * 2 / 4 * 4 / 5,
+        "clicks": WORKER_HOUR * 2 / 4 / 5,
+    }
+    orders = next(share for share in row.shares if share.dataset == "orders")
+    assert (orders.bytes, orders.files, orders.manifests, orders.objects, orders.written_bytes) == (200, 4, 2, 6, 100)
+    # And the next interval has nothing of it
+    stream.passes(seconds=INTERVAL.total_seconds())
+    assert stream.rows()[1].shares[0].dataset == ""
+
+
+def test_a_row_that_could_not_be_written_is_written_with_the_next_one(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a ledger that does not answer for a while
+    def refuse(*_: object) -> None:
+        raise ClientError({"Error": {"Code": "ThrottlingException", "Message": ""}}, "TransactWriteItems")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("lake.ledger.costs.Costs.record", refuse)
+        stream.passes(minutes=15)
+    assert stream.rows() == []
+    assert "the cost of the stream was not recorded" in stream.lines[0]
+    # When it answers again, Then nothing is missing
+    stream.passes(minutes=15)
+    assert [row.seconds for row in stream.rows()] == [900, 900]
+
+
+def test_a_write_whose_answer_was_lost_costs_once(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a row that is written, and an answer that does not arrive
+    costs = type(stream.world.ledger.costs)
+    record = costs.record
+
+    def lose_the_answer(self: Any, row: CostRow) -> bool:
+        record(self, row)
+        raise ClientError({"Error": {"Code": "InternalServerError", "Message": ""}}, "TransactWriteItems")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(costs, "record", lose_the_answer)
+        stream.passes(minutes=15)
+    # When it is tried again
+    stream.meter.end()
+    # Then
+    assert [row.seconds for row in stream.rows()] == [900]
+    assert stream.world.ledger.costs.day_sum(date(2026, 11, 20)) == WORKER_HOUR * 2 // 4
+
+
+@given(
+    st.integers(0, 10**12),
+    st.lists(st.builds(CostShare, st.sampled_from("abc"), st.just(0), task_milliseconds=st.integers(0, 10**9))),
+)
+def test_the_shares_are_the_whole_cost(cost: int, converted: list[CostShare]) -> None:
+    assert sum(share.micro_dollars for share in stream_shares(cost, converted)) == cost
