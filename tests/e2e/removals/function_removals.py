@@ -105,7 +105,7 @@ OF_FUNCTIONS = (
     Removal(
         "RouterplanRole",
         "glue:GetJobRuns",
-        "a plan takes the room of runs that are alive",
+        "a plan leaves no room for runs that are alive",
         ANSWER,
         functions.a_plan_that_tells_its_quotas,
     ),
