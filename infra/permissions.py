@@ -30,13 +30,13 @@ def grant_functions(grants: Grants, functions: Mapping[str, RouterFunction]) -> 
 def grant_jobs(grants: Grants) -> None:
     """Give the common role of Glue's jobs what a conversion needs, and what the stream lane needs besides."""
     grant_conversion(grants, grants.jobs.role)
+    grants.list_open_manifests(grants.jobs.role)
     grants.use_stream_files(grants.jobs.role)
 
 
 def grant_conversion(grants: Grants, role: iam.Role) -> None:
     """Give ``role`` access to ledger, input, lake, quarantine, control documents and the state of runs."""
     grants.read_rows(role)
-    grants.list_open_manifests(role)
     grants.create_rows(role)
     grants.read_input(role)
     grants.publish(role)

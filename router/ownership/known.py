@@ -8,6 +8,7 @@ from lake.ledger import State
 from lake.ledger.batch_reads import MAX_BATCH_KEYS
 from router.ownership.outcome import UNANSWERED, ArrivalOutcome
 from router.ownership.returned import was_put_again
+from router.telemetry import logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -60,8 +61,8 @@ def _or_none(read: Callable[[Sequence[K]], list[R | None]]) -> Callable[[Sequenc
     def read_or_none(keys: Sequence[K]) -> list[R | None]:
         try:
             return read(keys)
-        except UNANSWERED:
-            # The writes that follow have the same fault, and decide.
+        except UNANSWERED as error:
+            logger.warning("rows not read in batches: each arrival is looked up", rows=len(keys), error=str(error))
             return [None] * len(keys)
 
     return read_or_none

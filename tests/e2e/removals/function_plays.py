@@ -43,28 +43,28 @@ def owner_of(stage: Stage, file: ObjectVersion) -> str:
     return arrival.manifest
 
 
-def _route(stage: Stage, request: dict[str, Any]) -> str:
+def routed_without(stage: Stage, request: dict[str, Any]) -> str:
     with stage.lacking():
         stage.invoke("route", request)
         return stage.wait_until_logged(ROUTE_LOG)
 
 
 def a_new_file(stage: Stage) -> str:
-    return _route(stage, event(stage.new_file()))
+    return routed_without(stage, event(stage.new_file()))
 
 
 def the_first_dataset(stage: Stage) -> str:
     stage.delete_row("dataset-count", "dataset-count")
-    return _route(stage, event(stage.new_file()))
+    return routed_without(stage, event(stage.new_file()))
 
 
 def an_urgent_file(stage: Stage) -> str:
     stage.scenario.deployment.ledger.stream.end()
-    return _route(stage, event(stage.new_file("urgent")))
+    return routed_without(stage, event(stage.new_file("urgent")))
 
 
 def an_event_without_a_version(stage: Stage) -> str:
-    return _route(stage, event(stage.new_file(version=None)))
+    return routed_without(stage, event(stage.new_file(version=None)))
 
 
 def a_returned_file(stage: Stage, *, document: bool = True) -> str:
@@ -74,7 +74,7 @@ def a_returned_file(stage: Stage, *, document: bool = True) -> str:
     if not document:
         assert row.published is not None
         stage.delete_control(row.published.document.key)
-    return _route(stage, event(file, minutes=5))
+    return routed_without(stage, event(file, minutes=5))
 
 
 def a_returned_file_without_its_document(stage: Stage) -> str:
@@ -163,6 +163,11 @@ def a_plan_with_a_running_manifest(stage: Stage) -> str:
     row = stage.manifest()
     stage.claimed(row)
     return answer(stage, "plan", planned(row.partition.dataset))
+
+
+def a_plan_that_tells_its_quotas(stage: Stage) -> str:
+    """A plan goes on without the number of live runs; its dry run says so."""
+    return answer(stage, "plan", {**planned(stage.manifest().partition.dataset), "dryRun": True})
 
 
 def a_plan_of_an_unknown_dataset(stage: Stage) -> str:

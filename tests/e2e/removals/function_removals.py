@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.e2e.removals import function_plays as functions
 from tests.e2e.removals import request_plays as requests
+from tests.e2e.removals import stream_plays as stream
 from tests.e2e.removals.removal import ANSWER, CLOUD, LOG, Removal
 
 OF_FUNCTIONS = (
@@ -16,6 +17,13 @@ OF_FUNCTIONS = (
     ),
     Removal("RouterrouteRole", "dynamodb:Query", "the first dataset is not let in", LOG, functions.the_first_dataset),
     Removal("RouterrouteRole", "glue:StartJobRun", "an urgent file waits", LOG, functions.an_urgent_file),
+    Removal(
+        "RouterrouteRole",
+        "glue:GetJobRuns",
+        "an urgent file waits while the stream starts",
+        LOG,
+        stream.an_urgent_file,
+    ),
     Removal(
         "RouterrouteRole",
         "s3:GetBucketVersioning s3:ListBucketVersions",
@@ -47,6 +55,13 @@ OF_FUNCTIONS = (
     ),
     Removal(
         "RouterbackfillRole",
+        "dynamodb:BatchGetItem",
+        "a backfill looks up each file, and takes longer",
+        LOG,
+        functions.a_backfill,
+    ),
+    Removal(
+        "RouterbackfillRole",
         "s3:ListBucketVersions",
         "a backfill fails",
         ANSWER,
@@ -68,7 +83,7 @@ OF_FUNCTIONS = (
     ),
     Removal(
         "RouterplanRole",
-        "dynamodb:Query dynamodb:UpdateItem s3:PutObject",
+        "dynamodb:BatchGetItem dynamodb:Query dynamodb:UpdateItem s3:PutObject",
         "the night is not planned",
         ANSWER,
         functions.a_plan,
@@ -89,12 +104,25 @@ OF_FUNCTIONS = (
     ),
     Removal(
         "RouterplanRole",
+        "glue:GetJobRuns",
+        "a plan leaves no room for runs that are alive",
+        ANSWER,
+        functions.a_plan_that_tells_its_quotas,
+    ),
+    Removal(
+        "RouterplanRole",
         "s3:ListBucket",
         "the dataset of a request is not looked up",
         ANSWER,
         functions.a_plan_of_an_unknown_dataset,
     ),
-    Removal("RouterrunstatusRole", "dynamodb:GetItem s3:GetObject", "a run is not counted", ANSWER, functions.a_status),
+    Removal(
+        "RouterrunstatusRole",
+        "dynamodb:BatchGetItem s3:GetObject",
+        "a run is not counted",
+        ANSWER,
+        functions.a_status,
+    ),
     Removal(
         "RouterrunstatusRole",
         "s3:ListBucket",
@@ -118,7 +146,7 @@ OF_FUNCTIONS = (
     ),
     Removal(
         "RoutersettleRole",
-        "dynamodb:GetItem dynamodb:UpdateItem s3:GetObject s3:PutObject",
+        "dynamodb:BatchGetItem dynamodb:UpdateItem s3:GetObject s3:PutObject",
         "the night has no verdict",
         ANSWER,
         functions.a_verdict,
@@ -132,7 +160,7 @@ OF_FUNCTIONS = (
     ),
     Removal(
         "RoutercatalogRole",
-        "dynamodb:GetItem dynamodb:Query dynamodb:UpdateItem glue:GetTable glue:CreateTable",
+        "dynamodb:BatchGetItem dynamodb:GetItem dynamodb:Query dynamodb:UpdateItem glue:GetTable glue:CreateTable",
         "a dataset has no table",
         ANSWER,
         requests.tables,
@@ -179,6 +207,13 @@ OF_FUNCTIONS = (
         "files are not promoted, or the stream does not start",
         ANSWER,
         requests.a_promotion,
+    ),
+    Removal(
+        "RouterpromoteRole",
+        "glue:GetJobRuns",
+        "files are promoted, and whether the stream runs is not known",
+        ANSWER,
+        stream.a_promotion,
     ),
     Removal(
         "RouterpromoteRole",

@@ -3,52 +3,48 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lake.manifest import Lane
+from tests.e2e.removals.job_runs import EMR_ROLE, EmrRun, GlueRun
 from tests.e2e.removed_permission import logs
 from tests.e2e.waiting import wait_for
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lake.manifest import ObjectVersion
     from tests.e2e.removals.stage import Stage
 
-ENDED = frozenset({"SUCCEEDED", "FAILED", "STOPPED", "TIMEOUT", "ERROR"})
 
-
-def _log_of_run(stage: Stage, job: str, **arguments: str) -> str:
+def _log_of_run(stage: Stage, start: Callable[[], GlueRun | EmrRun]) -> str:
     """Run a job without the permission; the text of its log."""
-    glue = stage.scenario.deployment.glue
     with stage.lacking():
-        given = {f"--{name}": value for name, value in arguments.items()}
-        run = glue.start_job_run(JobName=job, Arguments=given)["JobRunId"]
-
-        def ended() -> bool:
-            return state()["JobRunState"] in ENDED
-
-        def state() -> dict[str, Any]:
-            answer: dict[str, Any] = glue.get_job_run(JobName=job, RunId=run)["JobRun"]
-            return answer
+        run = start()
 
         def told() -> str:
             # A run whose code cannot be read has no log: its own error message tells.
-            error = f"its error: {state().get('ErrorMessage')}" if ended() else ""
-            text = logs(stage.scenario.cloud.logs_dir, f"*/{run}.log")
-            return f"{text}\n{error}" if error or stage.told(text) else ""
+            error = run.ended()
+            text = logs(stage.scenario.cloud.logs_dir, f"*/{run.id}.log")
+            return f"{text}\nits error: {error}" if error is not None or stage.told(text) else ""
 
-        text = wait_for(f"the end of {run}", told)
-        if not ended():
-            glue.batch_stop_job_run(JobName=job, JobRunIds=[run])
-            wait_for(f"the end of {run}", ended)
+        text = wait_for(f"the end of {run.id}", told)
+        if run.ended() is None:
+            run.stop()
+            wait_for(f"the end of {run.id}", lambda: run.ended() is not None)
     return text
 
 
-def _night(stage: Stage, *manifests: str) -> str:
-    return _log_of_run(stage, stage.scenario.deployment.resources.batch_job, run=stage.run_document(*manifests))
+def a_night(stage: Stage, *manifests: str) -> str:
+    """A run of the batch lane with these manifests, on the engine of the role."""
+    arguments = {"--run": stage.run_document(*manifests)}
+    if stage.role == EMR_ROLE:
+        return _log_of_run(stage, lambda: EmrRun.start(stage, arguments))
+    return _log_of_run(stage, lambda: GlueRun.start(stage, stage.scenario.deployment.resources.batch_job, arguments))
 
 
 def a_run(stage: Stage) -> str:
-    return _night(stage, stage.manifest(stage.put_silently()).id)
+    return a_night(stage, stage.manifest(stage.put_silently()).id)
 
 
 def a_run_without_its_code(stage: Stage) -> str:
@@ -60,19 +56,26 @@ def a_run_without_its_code(stage: Stage) -> str:
 def a_run_of_a_held_manifest(stage: Stage) -> str:
     row = stage.manifest(stage.put_silently())
     stage.claimed(row)
-    return _night(stage, row.id)
+    return a_night(stage, row.id)
 
 
 def a_run_that_halves(stage: Stage) -> str:
     file = stage.put_silently()
     row = stage.manifest(file, stage.sibling(file))
     stage.set_attributes(f"manifest#{row.id}", "manifest", attempt=99)
-    return _night(stage, row.id)
+    return a_night(stage, row.id)
 
 
 def a_run_that_publishes(stage: Stage) -> str:
     """What an earlier run has committed."""
-    return _night(stage, stage.publishing(stage.manifest(stage.put_silently())).id)
+    return a_night(stage, stage.publishing(stage.manifest(stage.put_silently())).id)
+
+
+def a_run_of_vanished_uploads(stage: Stage) -> str:
+    """What an earlier run has committed was aborted: the manifest ends FAILED, and what is published is deleted."""
+    row = stage.publishing(stage.manifest(stage.put_silently()))
+    stage.abort_uploads(row)
+    return a_night(stage, row.id)
 
 
 def a_run_of_a_damaged_commit(stage: Stage) -> str:
@@ -80,19 +83,19 @@ def a_run_of_a_damaged_commit(stage: Stage) -> str:
     assert row.document is not None
     deployment = stage.scenario.deployment
     deployment.s3.put_object(Bucket=deployment.resources.control_bucket, Key=row.document.key, Body=b"damaged")
-    return _night(stage, row.id)
+    return a_night(stage, row.id)
 
 
 def a_run_of_a_missing_file(stage: Stage) -> str:
     file: ObjectVersion = stage.new_file(version=None)
-    return _night(stage, stage.manifest(file, stage.put_silently()).id)
+    return a_night(stage, stage.manifest(file, stage.put_silently()).id)
 
 
 def a_stream(stage: Stage) -> str:
     stage.manifest(stage.put_silently(), lane=Lane.STREAM)
-    return _log_of_run(stage, stage.scenario.deployment.resources.stream_job)
+    return _log_of_run(stage, lambda: GlueRun.start(stage, stage.scenario.deployment.resources.stream_job, {}))
 
 
 def a_verification(stage: Stage) -> str:
-    today = f"{datetime.now(UTC):%Y-%m-%d}"
-    return _log_of_run(stage, stage.scenario.deployment.resources.batch_job, verify=today)
+    arguments = {"--verify": f"{datetime.now(UTC):%Y-%m-%d}"}
+    return _log_of_run(stage, lambda: GlueRun.start(stage, stage.scenario.deployment.resources.batch_job, arguments))

@@ -9,7 +9,7 @@ from tests.e2e.removals.function_plays import find
 from tests.e2e.removals.stage import Stage
 
 
-def _cause(stage: Stage, machine: str, request: dict[str, Any]) -> str:
+def cause_of(stage: Stage, machine: str, request: dict[str, Any]) -> str:
     with stage.lacking():
         execution = stage.scenario.execute(machine, request)
     return str(execution.get("cause"))
@@ -25,7 +25,7 @@ def _unnotified(stage: Stage, machine: str, request: dict[str, Any]) -> str:
 
 def a_night(stage: Stage) -> str:
     row = stage.manifest()
-    return _cause(stage, stage.scenario.deployment.outputs.overnight, {"dataset": row.partition.dataset})
+    return cause_of(stage, stage.scenario.deployment.outputs.overnight, {"dataset": row.partition.dataset})
 
 
 def a_night_that_fails(stage: Stage) -> str:
@@ -36,7 +36,7 @@ def a_night_that_fails(stage: Stage) -> str:
 
 def a_requested_backfill(stage: Stage) -> str:
     request = find(stage.put_silently())["request"]
-    return _cause(stage, stage.scenario.deployment.outputs.backfill, request)
+    return cause_of(stage, stage.scenario.deployment.outputs.backfill, request)
 
 
 def a_backfill_that_fails(stage: Stage) -> str:
@@ -52,12 +52,12 @@ def a_window_that_fails(stage: Stage) -> str:
 
 
 def a_window(stage: Stage) -> str:
-    return _cause(stage, stage.scenario.deployment.outputs.stream_window, {})
+    return cause_of(stage, stage.scenario.deployment.outputs.stream_window, {})
 
 
 def a_verification(stage: Stage) -> str:
     machine = stage.scenario.deployment.outputs.overnight.removesuffix("overnight") + "verify"
-    return _cause(stage, machine, {"date": f"{datetime.now(UTC):%Y-%m-%d}"})
+    return cause_of(stage, machine, {"date": f"{datetime.now(UTC):%Y-%m-%d}"})
 
 
 def a_verification_that_fails(stage: Stage) -> str:

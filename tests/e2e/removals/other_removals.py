@@ -6,6 +6,7 @@ from infra.permissions import GRANTS_BY_FUNCTION
 from tests.e2e.removals import function_plays as functions
 from tests.e2e.removals import job_plays as jobs
 from tests.e2e.removals import machine_plays as machines
+from tests.e2e.removals import stream_plays as stream
 from tests.e2e.removals import sweep_plays as sweep
 from tests.e2e.removals.removal import ANSWER, CAUSE, CLOUD, LOG, Removal
 
@@ -20,7 +21,14 @@ OF_SWEEP = (
     ),
     Removal(
         "RoutersweepRole",
-        "dynamodb:PutItem s3:GetObject s3:DeleteObject",
+        "glue:GetJobRuns",
+        "a sweep fails after its other repairs while the stream starts",
+        ANSWER,
+        stream.a_sweep,
+    ),
+    Removal(
+        "RoutersweepRole",
+        "dynamodb:BatchGetItem dynamodb:PutItem s3:GetObject s3:DeleteObject",
         "arrivals of a dead invocation wait",
         LOG,
         sweep.an_intent,

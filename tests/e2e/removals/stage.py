@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from cli.demo.stages import NotificationsPaused
 from lake.commit import CommitDocument, SourceCount, write_commit
-from lake.layout import commit_key, lake_key, run_key
+from lake.layout import commit_key, lake_key, lake_prefix, run_key
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id, write_manifest
 from lake.partition import Partition
+from lake.publish import abort_under_prefix
 from lake.time import iso_utc
 from tests.e2e.removed_permission import logs, role_name, sentences, without
 from tests.e2e.waiting import wait_for
@@ -128,9 +129,9 @@ class Stage:
         assert row is not None
         return row
 
-    def claimed(self, row: ManifestRow, lease: timedelta = timedelta(hours=1)) -> Claim:
-        """The manifest is RUNNING, held by a run that Glue does not know."""
-        claim = self.scenario.deployment.ledger.manifests.claim(row, "jr_unknown", datetime.now(UTC), lease)
+    def claimed(self, row: ManifestRow, lease: timedelta = timedelta(hours=1), run: str = "jr_unknown") -> Claim:
+        """The manifest is RUNNING, held by a run that its service does not know."""
+        claim = self.scenario.deployment.ledger.manifests.claim(row, run, datetime.now(UTC), lease)
         assert claim is not None
         self.listed(claim.row)
         return claim
@@ -150,6 +151,11 @@ class Stage:
         reference = write_commit(deployment.s3, deployment.resources.control_bucket, key, document)
         deployment.ledger.manifests.commit(claim, reference, datetime.now(UTC))
         return self.listed(self.row(row.id))
+
+    def abort_uploads(self, row: ManifestRow) -> None:
+        """Abort what the manifest's generation has uploaded to the lake and not completed."""
+        prefix = lake_prefix(row.partition, row.id, row.generation)
+        abort_under_prefix(self.scenario.deployment.s3, self.scenario.deployment.resources.lake_bucket, prefix)
 
     def done_without(self, file: ObjectVersion, manifest: str) -> ManifestRow:
         """The manifest is DONE and has not read the file."""

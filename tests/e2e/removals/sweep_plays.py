@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.e2e.removals.stage import Stage
 
 
-def _swept(stage: Stage) -> str:
+def swept(stage: Stage) -> str:
     with stage.lacking():
         return stage.invoke("sweep", {})
 
@@ -28,7 +28,7 @@ def a_sweep(stage: Stage) -> str:
     row = stage.manifest(lane=Lane.STREAM)
     stage.age(row)
     stage.scenario.deployment.ledger.stream.end()
-    return _swept(stage)
+    return swept(stage)
 
 
 def an_intent(stage: Stage) -> str:
@@ -52,12 +52,12 @@ def an_intent(stage: Stage) -> str:
 
 def an_expired_lease(stage: Stage) -> str:
     stage.claimed(stage.manifest(), lease=timedelta(seconds=-1))
-    return _swept(stage)
+    return swept(stage)
 
 
 def a_live_lease(stage: Stage) -> str:
     stage.claimed(stage.manifest())
-    return _swept(stage)
+    return swept(stage)
 
 
 def a_stray_upload(stage: Stage) -> str:
@@ -65,9 +65,9 @@ def a_stray_upload(stage: Stage) -> str:
     deployment.ledger.manifests.fail(row, "removal", datetime.now(UTC))
     key = lake_key(row.partition, row.id, row.generation, 0)
     deployment.s3.create_multipart_upload(Bucket=deployment.resources.lake_bucket, Key=key)
-    return _swept(stage)
+    return swept(stage)
 
 
 def an_unfinished_publish(stage: Stage) -> str:
     stage.age(stage.publishing(stage.manifest()))
-    return _swept(stage)
+    return swept(stage)

@@ -1,6 +1,7 @@
 """Every permission that is taken away by these tests."""
 
+from tests.e2e.removals.emr_removals import OF_EMR
 from tests.e2e.removals.function_removals import OF_FUNCTIONS
 from tests.e2e.removals.other_removals import OF_JOBS_AND_SERVICES, OF_LOGS, OF_SWEEP
 
-REMOVALS = (*OF_FUNCTIONS, *OF_SWEEP, *OF_JOBS_AND_SERVICES, *OF_LOGS)
+REMOVALS = (*OF_FUNCTIONS, *OF_SWEEP, *OF_JOBS_AND_SERVICES, *OF_EMR, *OF_LOGS)

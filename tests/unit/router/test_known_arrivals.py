@@ -72,6 +72,7 @@ def test_a_read_without_an_answer_makes_nothing_known(
     pool: ThreadPoolExecutor,
     rows: str,
     monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     # Given reads of the arrivals, or of their owners, that get no answer
     def no_answer(_: object) -> None:
@@ -83,3 +84,6 @@ def test_a_read_without_an_answer_makes_nothing_known(
     ownership = Ownership()
     assert without_known(deployment.ledger, pool, arrivals, ownership) == arrivals
     assert ownership.outcomes == {}
+    # Then the log says why: a missing permission would make every listing slow, and nothing else would tell
+    (warning,) = caplog.records
+    assert (warning.levelname, "loopback" in vars(warning)["error"]) == ("WARNING", True)
