@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 DATASET, NEIGHBOUR = "uuids", "beside_uuids"
 FILES, ROWS_OF_FILE, MEMBERS_OF_ROW = 8, 60, 10
+pytestmark = pytest.mark.long
+"""``make permissions`` plays all end-to-end tests; ``tests/integration/test_column_limit.py`` is in ``make test``."""
 LIMIT = e2e_settings().convert.column_limit
 RESCUED = "_rescued"
 Members = tuple[tuple[str, str], ...]

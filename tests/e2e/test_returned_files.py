@@ -24,6 +24,8 @@ from tests.e2e.waiting import wait_for
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.long
+"""``make permissions`` plays all end-to-end tests; ``tests/integration/test_returned_files.py`` is in ``make test``."""
 DATASET, STAGE, BUCKET = "returned", "unversioned", "landing-without-versions"
 KEYS = [f"{DATASET}/{name}" for name in ("whole.ndjson", "damaged.ndjson.gz", "gone.ndjson")]
 BODIES = [f'{{"file": "{key}"}}\n'.encode() for key in KEYS]

@@ -4,7 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.unit.docs.pages import CHECKOUT
+
+pytestmark = pytest.mark.long
+"""It starts a Spark session of its own: ``make bench-plan`` runs it."""
 
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:

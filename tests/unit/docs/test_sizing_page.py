@@ -3,12 +3,15 @@
 import re
 import tomllib
 
+import pytest
+
 from simulate.profile import parse_profile
 from simulate.sizing import BEGIN_MARKER, END_MARKER, PAGE, figures, replaced
 
 TEXT = PAGE.read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_the_figures_are_those_of_the_code() -> None:
     assert replaced(TEXT, figures(lambda _: None)) == TEXT, "run .venv/bin/python -m simulate.sizing --write"
 

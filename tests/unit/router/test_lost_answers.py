@@ -218,9 +218,8 @@ def call_until_answered(deployment: Deployment, case: Case, prepared: Any) -> An
     return pytest.fail("it never answers")
 
 
-@pytest.mark.parametrize(
-    "fault", [lose_answer, *(pytest.param(fault, marks=pytest.mark.long) for fault in (delay, repeated))]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("fault", [lose_answer, delay, repeated])
 @pytest.mark.parametrize("name", CASES)
 def test_a_write_without_an_answer_loses_and_doubles_nothing(name: str, fault: Callable[[Faults, int], None]) -> None:
     case = CASES[name]
