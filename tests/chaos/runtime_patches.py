@@ -7,17 +7,13 @@ import functools
 import logging
 import time
 import types
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import botocore.endpoint
 
-import lake.publish
-import router.ownership.take
-import router.plan.merge
-import router.promote.handler
 import router.telemetry
 import transform.clients
-import transform.convert
 import transform.run_partition
 from tests.chaos import injection
 
@@ -41,6 +37,14 @@ class TimeWithoutSleep(types.ModuleType):
         """No back-off between two attempts."""
 
 
+_start_pool = ThreadPoolExecutor.__init__
+
+
+def _start_pool_of_one(self: ThreadPoolExecutor, _max_workers: int | None = None, *more: Any, **options: Any) -> None:
+    """Work of any pool is done in the order in which it was submitted, so the n-th request is always the same one."""
+    _start_pool(self, 1, *more, **{name: value for name, value in options.items() if name != "max_workers"})
+
+
 @contextlib.contextmanager
 def installed() -> Iterator[None]:
     """Patch this process while histories run; afterwards every attribute has its old value."""
@@ -49,11 +53,7 @@ def installed() -> Iterator[None]:
     changes = [
         *injection.patches(),
         (botocore.endpoint, "time", TimeWithoutSleep()),
-        (transform.convert, "DRIVER_THREADS", 1),
-        (lake.publish, "PARALLEL_COMPLETIONS", 1),
-        (router.ownership.take, "PARALLEL_REQUESTS", 1),
-        (router.plan.merge, "PARALLEL_REQUESTS", 1),
-        (router.promote.handler, "PARALLEL_REQUESTS", 1),
+        (ThreadPoolExecutor, "__init__", _start_pool_of_one),
         (transform.run_partition, "s3_client", functools.cache(transform.clients.s3_client)),
         (router.telemetry.metrics, "add_metric", lambda **_: None),
     ]
