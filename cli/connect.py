@@ -3,43 +3,84 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
+from cli.aws_errors import NotReachableError, advise
 from cli.deployed_stack import DeployedStack
 from infra.names import stack_name
-from lake.errors import InvalidInputError
 from local import isolation
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 LOCAL_STATE = Path(".cache") / "local"
+CONNECT_SECONDS = 1
+"""To a server on this machine."""
 
 
-def connect_to_stage(stage: str, local: bool) -> DeployedStack:
+def connect_to_stage(
+    stage: str, *, local: bool, profile: str | None = None, region: str | None = None
+) -> DeployedStack:
     """The stack of a stage, on AWS or (``local``) on this machine.
 
     Raises
     ------
-    InvalidInputError
-        There is no such stack, or the request to AWS failed; the message says what to run.
+    NotReachableError
+        There is no such stack, or credentials, region, network or a permission is missing; the message says which,
+        and what to do.
     """
     if local:
-        state = LOCAL_STATE / f"{stage}.json"
-        if not state.is_file():
-            raise InvalidInputError(
-                f"no local cloud of stage {stage} is running on this machine: run 'hybrid-router local up'"
-            )
-        cloud = json.loads(state.read_text(encoding="utf-8"))
+        cloud = read_local_state(stage)
         session = isolation.session(isolation.AccessKey(**cloud["access_key"]))
         return DeployedStack.connect(cloud["outputs"], session, cloud["endpoint"], isolation.client_config())
-    session = boto3.Session()
     try:
+        session = boto3.Session(profile_name=profile, region_name=region)
         stacks = session.client("cloudformation").describe_stacks(StackName=stack_name(stage))["Stacks"]
     except (BotoCoreError, ClientError) as error:
-        raise InvalidInputError(
-            f"no stack {stack_name(stage)} in this account and region ({error}): run 'cdk deploy -c stage={stage}', "
-            "or add --local for the cloud on this machine"
-        ) from error
+        raise NotReachableError(_no_stack(error, stage)) from error
     outputs = {item["OutputKey"]: item["OutputValue"] for item in stacks[0].get("Outputs", [])}
     return DeployedStack.connect(outputs, session)
+
+
+def read_local_state(stage: str) -> Mapping[str, Any]:
+    """What ``local up`` has written about the running cloud of this stage.
+
+    Raises
+    ------
+    NotReachableError
+        None is running.
+    """
+    state = LOCAL_STATE / f"{stage}.json"
+    cloud: dict[str, Any] = json.loads(state.read_text(encoding="utf-8")) if state.is_file() else {}
+    if not cloud or not _answers(cloud["endpoint"]):
+        raise NotReachableError(
+            f"no local cloud of stage {stage} is running on this machine: run 'hybrid-router local up'"
+        )
+    return cloud
+
+
+def _answers(endpoint: str) -> bool:
+    """Whether a server listens: a cloud that was killed has left its file."""
+    place = urlsplit(endpoint)
+    try:
+        with socket.create_connection((str(place.hostname), place.port or 80), CONNECT_SECONDS):
+            return True
+    except OSError:
+        return False
+
+
+def _no_stack(error: BotoCoreError | ClientError, stage: str) -> str:
+    local = "or add --local for the cloud on this machine"
+    # What DescribeStacks answers for a name that does not exist.
+    if isinstance(error, ClientError) and error.response.get("Error", {}).get("Code") == "ValidationError":
+        return (
+            f"there is no stack {stack_name(stage)} in this account and region: pass --stage, --profile or --region of "
+            f"the one that you mean, or run 'cdk deploy -c stage={stage}', {local}"
+        )
+    return f"{advise(error)}, {local}"

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.cost_report import cost_report, executions_of
+from cli.exit_codes import ExitCode
 from cli.plan import format_bytes
 from lake.errors import InvalidInputError
 from lake.printable import printable
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
     from lake.ledger import Ledger
 
-ADDS_UP, DIFFERS = 0, 1
-"""Exit codes."""
 MAX_DAYS = 366
 """Each day is at least two requests."""
 ONE_DAY = timedelta(days=1)
@@ -30,7 +29,7 @@ BY_CLOCK = "metered by the clock of this machine: on the local cloud one process
 BY_ENGINES = "billed time of the engines, at price.* of the settings"
 
 
-def print_cost(stack: DeployedStack, first: str, last: str, by: CostBy, *, as_json: bool, local: bool) -> int:
+def print_cost(stack: DeployedStack, first: str, last: str, by: CostBy, *, as_json: bool) -> int:
     """Print the costs of the days from ``first`` to ``last`` (UTC, inclusive); only the ledger is read.
 
     Returns the exit code: 1 when the parts do not add up.
@@ -41,13 +40,13 @@ def print_cost(stack: DeployedStack, first: str, last: str, by: CostBy, *, as_js
         A day is not valid, or there are too many.
     """
     days = _days(first, last)
-    report, metered = read_costs(stack.ledger, days[0], days[-1], by), BY_CLOCK if local else BY_ENGINES
+    report, metered = read_costs(stack.ledger, days[0], days[-1], by), BY_CLOCK if stack.local else BY_ENGINES
     if as_json:
         head = {"from": str(days[0]), "to": str(days[-1]), "by": by.value, "metered": metered}
         typer.echo(json.dumps({**head, **report.to_json()}, indent=2))
     else:
         _print(report, by, metered)
-    return DIFFERS if report.differences else ADDS_UP
+    return ExitCode.NOT_SO if report.differences else ExitCode.FINE
 
 
 def read_costs(ledger: Ledger, first: date, last: date, by: CostBy) -> CostReport:

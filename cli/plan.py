@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from cli.exit_codes import ExitCode
 from lake.printable import printable
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
     from cli.deployed_stack import DeployedStack
 
-FITS, LATE = 0, 1
 UNITS = ((10**15, "PB"), (10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
 
 
@@ -36,7 +36,7 @@ def print_plan(stack: DeployedStack, options: Mapping[str, Any], *, as_json: boo
         typer.echo(json.dumps(answer, indent=2))
     else:
         _print(answer)
-    return LATE if answer["forecast"]["late_minutes"] else FITS
+    return ExitCode.NOT_SO if answer["forecast"]["late_minutes"] else ExitCode.FINE
 
 
 def _print(answer: Mapping[str, Any]) -> None:

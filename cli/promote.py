@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from cli.exit_codes import ExitCode
 from cli.response_messages import print_messages
 from lake.errors import InvalidInputError
 
@@ -46,7 +47,8 @@ def promote_files(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: 
     print_messages(response)
     typer.echo(_summary(response))
     refused = response["unknown"] + response["ignored"]
-    return 1 if refused and refused == sum(response[name] for name in ("promoted", *UNPROMOTED_LABELS)) else 0
+    is_fruitless = refused and refused == sum(response[name] for name in ("promoted", *UNPROMOTED_LABELS))
+    return ExitCode.NOT_SO if is_fruitless else ExitCode.FINE
 
 
 def _summary(response: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from cli.exit_codes import ExitCode
 from cli.response_messages import print_messages
 from lake.errors import InvalidInputError
 
@@ -70,7 +71,8 @@ def reprocess_manifests(
         else:
             typer.echo("the next overnight run converts them")
     refused = sum(response[name] for name in FRUITLESS)
-    return 1 if refused and refused == sum(response[name] for name in ("queued", *UNQUEUED_LABELS)) else 0
+    is_fruitless = refused and refused == sum(response[name] for name in ("queued", *UNQUEUED_LABELS))
+    return ExitCode.NOT_SO if is_fruitless else ExitCode.FINE
 
 
 def _invoke_to_the_end(stack: DeployedStack, event: Mapping[str, Any]) -> dict[str, Any]:

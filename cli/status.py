@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
+from cli.exit_codes import ExitCode
 from lake.ledger.manifest_row import OPEN_STATES
 from lake.manifest import Lane
 
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
 
 
-def print_status(stack: DeployedStack) -> None:
-    """Print open manifests by lane and state with their number, size and age; then the stream's health."""
+def print_status(stack: DeployedStack) -> int:
+    """Print open manifests by lane and state with number, size and age, then the stream's health; the exit code."""
     console = Console(highlight=False)
     table = Table(title="Open manifests", title_justify="left", header_style="bold")
     table.add_column("lane")
@@ -43,3 +44,4 @@ def print_status(stack: DeployedStack) -> None:
         f"stream: {health}{', stop requested' if stream.stop_requested else ''}"
         f"{', spilling to the batch lane' if stream.spilling else ''}"
     )
+    return ExitCode.FINE

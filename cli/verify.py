@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
+from cli.exit_codes import ExitCode
 from lake.documents import read_uri
 from lake.errors import HybridRouterError, InvalidInputError
 from lake.printable import printable
@@ -22,9 +23,6 @@ from verify.stack import Hours, Stack
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
     from verify.report import HourReport
-
-PROVEN, DIFFERS, WRONG_USE, NOT_REACHABLE = range(4)
-"""Exit codes."""
 
 
 def verify(stack: DeployedStack, options: dict[str, str], share: float, *, as_json: bool) -> int:
@@ -44,7 +42,7 @@ def verify(stack: DeployedStack, options: dict[str, str], share: float, *, as_js
         hours = _hours(stack, settings, options)
     except InvalidInputError as error:
         typer.echo(f"hybrid-router: {error}", err=True)
-        return WRONG_USE
+        return ExitCode.WRONG_USE
     except (BotoCoreError, ClientError, HybridRouterError) as error:
         return _not_reachable(error)
     reports: list[HourReport] = []
@@ -60,15 +58,15 @@ def verify(stack: DeployedStack, options: dict[str, str], share: float, *, as_js
         typer.echo(json.dumps(body, indent=1))
     outcomes = {report.outcome for report in reports}
     if HourOutcome.DIFFERS in outcomes:
-        return DIFFERS
+        return ExitCode.NOT_SO
     is_proven = HourOutcome.PROVEN in outcomes and HourOutcome.UNPROVEN not in outcomes
-    return PROVEN if is_proven else NOT_REACHABLE
+    return ExitCode.FINE if is_proven else ExitCode.NOT_REACHABLE
 
 
 def _not_reachable(error: Exception) -> int:
     hint = "it needs read access to the input, lake, quarantine and control buckets, to the ledger and to the Glue job"
     typer.echo(f"hybrid-router: verify could not read everything ({error}): {hint}", err=True)
-    return NOT_REACHABLE
+    return ExitCode.NOT_REACHABLE
 
 
 def _settings(stack: DeployedStack) -> Settings:

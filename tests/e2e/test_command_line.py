@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cli.connect import LOCAL_STATE
+from cli.exit_codes import ExitCode
 from infra.names import stack_name
 from local import isolation
 from local.processes import end_session
@@ -123,7 +124,7 @@ def test_explain_follows_a_file(two: list[LocalUp]) -> None:
     assert "input.suffixes" in ignored
     # And the other cloud does not know them: one sentence, no stack trace.
     elsewhere = explain("orders/a b.ndjson", second.stage)
-    assert elsewhere.returncode == 1
+    assert elsewhere.returncode == ExitCode.NOT_SO
     assert "never seen" in elsewhere.stderr
     assert "Traceback" not in elsewhere.stderr
 
@@ -220,7 +221,7 @@ def test_a_failed_manifest_is_converted_by_the_command_that_explain_names(two: l
 def test_a_promote_of_nothing_that_exists_fails_with_what_to_type(two: list[LocalUp]) -> None:
     place = ("--local", "--stage", two[1].stage)
     unknown = command("promote", *place, "s3://elsewhere/a.ndjson")
-    assert unknown.returncode == 1
+    assert unknown.returncode == ExitCode.NOT_SO
     assert "never seen s3://elsewhere/a.ndjson: check the spelling" in unknown.stdout
     for arguments, sentence in (
         ((), "run hybrid-router promote s3://bucket/key"),
@@ -229,14 +230,14 @@ def test_a_promote_of_nothing_that_exists_fails_with_what_to_type(two: list[Loca
         (("--from", "yesterday"), "from = 'yesterday' is not a valid time: pass a UTC day"),
     ):
         answer = command("promote", *place, *arguments)
-        assert answer.returncode == 1
+        assert answer.returncode == ExitCode.WRONG_USE
         assert sentence in answer.stderr
         assert "Traceback" not in answer.stderr
 
 
 def test_a_command_without_a_cloud_says_what_to_run() -> None:
     answer = command("status", "--local", "--stage", "nowhere")
-    assert answer.returncode == 1
+    assert answer.returncode == ExitCode.NOT_REACHABLE
     assert "local up" in answer.stderr
 
 
@@ -245,7 +246,7 @@ def test_wrong_settings_name_key_and_value(tmp_path: Path) -> None:
     path.write_text('stage = "x"\n[stream]\ntrigger_seconds = 0\n')
     for arguments in (("settings", "check", str(path)), ("local", "up", "--settings", str(path))):
         answer = command(*arguments)
-        assert answer.returncode == 1
+        assert answer.returncode == ExitCode.WRONG_USE
         assert "stream.trigger_seconds = 0" in answer.stderr
         assert "Traceback" not in answer.stderr
 
@@ -255,5 +256,5 @@ def test_ctrl_c_ends_its_own_cloud_only(two: list[LocalUp]) -> None:
     first, second = two
     os.kill(first.process.pid, signal.SIGINT)
     wait_for("the first cloud to end", lambda: first.process.poll() is not None)
-    assert command("status", "--local", "--stage", first.stage).returncode == 1
+    assert command("status", "--local", "--stage", first.stage).returncode == ExitCode.NOT_REACHABLE
     assert command("status", "--local", "--stage", second.stage).returncode == 0

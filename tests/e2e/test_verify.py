@@ -14,8 +14,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cli.connect import LOCAL_STATE
+from cli.exit_codes import ExitCode
 from cli.main import app
-from cli.verify import DIFFERS, NOT_REACHABLE, PROVEN, WRONG_USE
 from infra.names import stack_name
 from lake.layout import lake_prefix, verification_key
 from lake.ledger import State
@@ -74,7 +74,7 @@ def run(hours: dict[str, str]) -> tuple[int, list[dict[str, Any]]]:
 
 def test_both_lanes_are_proven(hours: dict[str, str]) -> None:
     code, reports = run(hours)
-    assert code == PROVEN, reports
+    assert code == ExitCode.FINE, reports
     assert sum(report["rows"] for report in reports) == 6
     assert sum(report["rejects"] for report in reports) == 3
     assert sum(report["manifests"] for report in reports) == 2
@@ -140,9 +140,9 @@ def test_what_was_changed_or_lost_afterwards_is_found_with_its_place(
     assert (found["uri"], found["line"], found["columns"]) == (uri, line, columns)
     # Without the object of the quarantine, the lines of each reason lack their records as well.
     assert [other["uri"] for other in others] == [source] * reasons
-    assert (code, printed.exit_code) == (DIFFERS, DIFFERS)
+    assert (code, printed.exit_code) == (ExitCode.NOT_SO, ExitCode.NOT_SO)
     assert f"  {uri}" in printed.stdout
-    assert run(hours)[0] == PROVEN
+    assert run(hours)[0] == ExitCode.FINE
 
 
 def verify_date(scenario: Scenario, date: str) -> tuple[str, list[dict[str, Any]], str]:
@@ -178,10 +178,10 @@ def test_what_has_not_been_converted_is_not_proven(scenario: Scenario, hours: di
     file = scenario.put(f"{DATASET}/c.ndjson", lines_of("late"))
     row = scenario.wait_state(file, State.QUEUED)
     late = {"dataset": DATASET, "from": row.partition.stamp, "to": row.partition.stamp}
-    assert run(late)[0] == NOT_REACHABLE
+    assert run(late)[0] == ExitCode.NOT_REACHABLE
 
 
 def test_wrong_use_says_what_to_pass(hours: dict[str, str]) -> None:
-    assert command({**hours, "to": "yesterday"}).exit_code == WRONG_USE
+    assert command({**hours, "to": "yesterday"}).exit_code == ExitCode.WRONG_USE
     refused = command(hours, "--share", "0")
-    assert (refused.exit_code, "--share = 0.0" in refused.stderr) == (WRONG_USE, True)
+    assert (refused.exit_code, "--share = 0.0" in refused.stderr) == (ExitCode.WRONG_USE, True)

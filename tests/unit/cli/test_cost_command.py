@@ -75,7 +75,7 @@ def stack(world: World) -> DeployedStack:
 def as_json(
     stack: DeployedStack, capsys: pytest.CaptureFixture[str], first: str, last: str, by: CostBy
 ) -> dict[str, Any]:
-    assert print_cost(stack, first, last, by, as_json=True, local=False) == 0
+    assert print_cost(stack, first, last, by, as_json=True) == 0
     body: dict[str, Any] = json.loads(capsys.readouterr().out)
     return body
 
@@ -107,7 +107,7 @@ def test_a_night_is_shown_as_a_whole_beside_its_plan(stack: DeployedStack, capsy
 
 
 def test_the_table(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:
-    assert print_cost(stack, DAY, DAY, CostBy.DATASET, as_json=False, local=True) == 0
+    assert print_cost(replace(stack, local=True), DAY, DAY, CostBy.DATASET, as_json=False) == 0
     text = capsys.readouterr().out
     for words in ("orders", "6 GB", "0.500000", "4.0000", "4.1000", "4.2500", "estimated beside it"):
         assert words in text
@@ -115,7 +115,7 @@ def test_the_table(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_days_without_a_job_run(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:
-    assert print_cost(stack, "2026-01-01", "2026-01-02", CostBy.DAY, as_json=False, local=False) == 0
+    assert print_cost(stack, "2026-01-01", "2026-01-02", CostBy.DAY, as_json=False) == 0
     assert capsys.readouterr().out == "no job run has ended on these days\n"
 
 
@@ -124,7 +124,7 @@ def test_a_night_of_a_version_that_recorded_no_price(
 ) -> None:
     world.ledger.executions.record("night", "plan", {"runs": 1})
     assert as_json(stack, capsys, DAY, DAY, CostBy.DAY)["nights"][0]["plannedDollars"] is None
-    print_cost(stack, DAY, DAY, CostBy.DAY, as_json=False, local=False)
+    print_cost(stack, DAY, DAY, CostBy.DAY, as_json=False)
     assert "unknown" in capsys.readouterr().out
 
 
@@ -136,7 +136,7 @@ def test_parts_that_do_not_add_up_are_told(
     table.update(Key("cost-sum", DAY), add={"micro_dollars": 7})
     world.ledger.costs.record(replace(ROW, id="jr_3", micro_dollars=5))
     # When, Then
-    assert print_cost(stack, DAY, DAY, CostBy.DAY, as_json=False, local=False) == 1
+    assert print_cost(stack, DAY, DAY, CostBy.DAY, as_json=False) == 1
     told = capsys.readouterr().err
     assert "DOES NOT ADD UP: job run jr_3: its parts are $4.000000, its cost is $0.000005" in told
     assert f"DOES NOT ADD UP: {DAY}: its job runs are $4.000005, the sum of the day is $4.000012" in told
@@ -171,7 +171,7 @@ def test_a_row_that_is_written_while_they_are_read_adds_up(
 )
 def test_days_that_are_not_valid(stack: DeployedStack, first: str, last: str, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        print_cost(stack, first, last, CostBy.DAY, as_json=False, local=False)
+        print_cost(stack, first, last, CostBy.DAY, as_json=False)
 
 
 def test_the_estimate_is_of_counted_units() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cli.deployed_stack import DeployedStack
+from cli.deployed_stack import DeployedStack, FunctionFailedError
 from cli.promote import promote_files
 from infra.outputs import StackOutputs, output_key
 from lake.errors import InvalidInputError
@@ -80,12 +80,15 @@ def test_only_the_given_options_are_sent_and_every_message_is_printed(capsys: py
 
 
 @pytest.mark.parametrize(
-    ("kind", "sentence"),
-    [("InvalidInputError", "set this"), ("ClientError", "promote failed: set this; see its log")],
+    ("kind", "error", "sentence"),
+    [
+        ("InvalidInputError", InvalidInputError, "set this"),
+        ("ClientError", FunctionFailedError, "promote failed: set this; see its log"),
+    ],
 )
-def test_a_refusal_of_the_function_is_passed_on_verbatim(kind: str, sentence: str) -> None:
+def test_a_refusal_of_the_function_is_passed_on_verbatim(kind: str, error: type[Exception], sentence: str) -> None:
     functions = FakeLambda({"errorType": kind, "errorMessage": "set this"}, error=True)
-    with pytest.raises(InvalidInputError) as caught:
+    with pytest.raises(error) as caught:
         promote_files(stack_with(functions), {"files": ["s3://b/k"]}, dry_run=False)
     assert str(caught.value) == sentence
 

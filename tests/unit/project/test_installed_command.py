@@ -14,6 +14,7 @@ import pytest
 from packaging.markers import Marker
 from packaging.requirements import Requirement
 
+from cli.exit_codes import ExitCode
 from cli.local_packages import MODULES
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def test_a_command_for_aws_asks_for_credentials_in_one_line(
     command: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
     status = command("status", AWS_DEFAULT_REGION="eu-central-1")
-    assert status.returncode == 1
+    assert status.returncode == ExitCode.NOT_REACHABLE
     assert "Unable to locate credentials" in status.stderr
     assert len(status.stderr.splitlines()) == 1
 
@@ -97,7 +98,7 @@ def test_a_command_for_the_local_cloud_says_how_to_get_it(
     command: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
     result = command(*arguments)
-    assert result.returncode == 1
+    assert result.returncode == ExitCode.NOT_REACHABLE
     assert f"packages that are not installed ({', '.join(MODULES)}): run 'make setup'" in result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []

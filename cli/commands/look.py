@@ -1,0 +1,32 @@
+"""Commands that only read a deployed stack: what happened, and where is my file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from cli.commands.options import on_stack
+
+if TYPE_CHECKING:
+    from cli.deployed_stack import DeployedStack
+
+app = typer.Typer()
+
+
+@app.command()
+@on_stack
+def status(stack: DeployedStack) -> int:
+    """Show open manifests by lane and state, their ages, and the stream's health."""
+    from cli.status import print_status
+
+    return print_status(stack)
+
+
+@app.command()
+@on_stack
+def explain(stack: DeployedStack, uri: str) -> int:
+    """Show where a file is: everything that the ledger knows about s3://bucket/key."""
+    from cli.explain import print_explanation
+
+    return print_explanation(stack, uri)

@@ -1,0 +1,48 @@
+"""Options that several commands have, and the decorator that finds the stack for a command."""
+
+from __future__ import annotations
+
+import inspect
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Stage = Annotated[str, typer.Option(help="Stage of the stack.")]
+Local = Annotated[bool, typer.Option("--local", help="Use the cloud that `local up` runs on this machine.")]
+Profile = Annotated[str | None, typer.Option(help="Profile of ~/.aws/config.")]
+Region = Annotated[str | None, typer.Option(help="AWS region of the stack.")]
+SettingsFile = Annotated[Path, typer.Option("--settings", help="Settings file of the stage.")]
+FirstHour = Annotated[str | None, typer.Option("--from", help="UTC day or hour, such as 2026-11-21T08.")]
+LastHour = Annotated[str | None, typer.Option("--to", help="UTC day or hour, inclusive.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would happen; change nothing.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+def _place(stage: Stage = "dev", local: Local = False, profile: Profile = None, region: Region = None) -> None:
+    """The options that say where a stack is."""
+
+
+def on_stack(command: Callable[..., int]) -> Callable[..., None]:
+    """Connect a command to the stack of its stage: its first parameter becomes ``--stage``, ``--local``, ``--profile``
+    and ``--region``, and the number that it returns becomes the exit code.
+    """
+
+    @wraps(command)
+    def connected(stage: str, local: bool, profile: str | None, region: str | None, **options: Any) -> None:  # noqa: ANN401
+        from cli.connect import connect_to_stage
+
+        stack = connect_to_stage(stage, local=local, profile=profile, region=region)
+        raise typer.Exit(command(stack, **options))
+
+    # Only type checkers import the class of the first parameter.
+    _, *own = inspect.signature(command, eval_str=True, locals={"DeployedStack": object}).parameters.values()
+    places = inspect.signature(_place, eval_str=True).parameters.values()
+    parameters = [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in (*own, *places)]
+    connected.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    connected.__annotations__ = {item.name: item.annotation for item in parameters}
+    return connected

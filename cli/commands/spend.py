@@ -1,0 +1,97 @@
+"""Commands for what a night or a day needs and costs: planned, spent, simulated, measured."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.commands.options import FirstHour, Json, LastHour, SettingsFile, on_stack
+from cli.cost_by import CostBy
+
+if TYPE_CHECKING:
+    from cli.deployed_stack import DeployedStack
+
+app = typer.Typer()
+
+
+@app.command()
+@on_stack
+def plan(
+    stack: DeployedStack,
+    dataset: Annotated[str | None, typer.Option(help="Only the queued files of this dataset.")] = None,
+    first: FirstHour = None,
+    last: LastHour = None,
+    engine: Annotated[str | None, typer.Option(help="Only this one of batch.engines.")] = None,
+    as_json: Json = False,
+) -> int:
+    """Show what the next night would do with what is queued now, and its price: 0 in time, 1 too late."""
+    from cli.plan import print_plan
+
+    options = {"dataset": dataset, "from": first, "to": last, "engine": engine}
+    return print_plan(stack, options, as_json=as_json)
+
+
+@app.command()
+@on_stack
+def cost(
+    stack: DeployedStack,
+    first: Annotated[str, typer.Option("--from", help="UTC day, such as 2026-11-20.")],
+    last: Annotated[str, typer.Option("--to", help="UTC day, inclusive.")],
+    by: Annotated[CostBy, typer.Option(help="Sum up by this.")] = CostBy.DATASET,
+    as_json: Json = False,
+) -> int:
+    """Show what the job runs of some days have cost, and what the plans said: 0, or 1 if the parts do not add up."""
+    from cli.cost import print_cost
+
+    return print_cost(stack, first, last, by, as_json=as_json)
+
+
+@app.command()
+def quotas(settings: SettingsFile = Path("settings/dev.toml")) -> None:
+    """Compare the AWS account's quotas with what a stage needs: 0 enough, 1 too low; before a deployment."""
+    import boto3
+
+    from cli.quotas import print_quotas
+    from lake.settings import load_settings
+
+    raise typer.Exit(print_quotas(load_settings(settings), boto3.client("service-quotas")))
+
+
+@app.command()
+def simulate(
+    profile: Annotated[Path | None, typer.Argument(help="TOML: how many files of which sizes arrive when.")] = None,
+    listing: Annotated[
+        Path | None, typer.Option("--from-csv", help="Instead of a profile: a listing with the columns key,size,time.")
+    ] = None,
+    day: Annotated[str | None, typer.Option("--date", help="Local date of the listing's night: 2026-11-18.")] = None,
+    settings: SettingsFile = Path("settings/dev.toml"),
+    as_json: Json = False,
+    plots: Annotated[Path | None, typer.Option(help="Folder for plots, as PNG and SVG.")] = None,
+) -> None:
+    """Show what a day of files would look like: latency, backlog, the night and dollars, without any cloud."""
+    from cli.simulate import Output, simulate_listing, simulate_profile
+    from lake.settings import load_settings
+
+    if (profile is None) == (listing is None):
+        raise typer.BadParameter("pass either a profile or --from-csv")
+    output = Output(as_json, plots)
+    if listing is not None:
+        simulate_listing(listing, load_settings(settings), day, output)
+    elif profile is not None:
+        simulate_profile(profile, load_settings(settings), output)
+
+
+@app.command()
+def calibrate(
+    files: Annotated[list[Path], typer.Argument(help="NDJSON files, or folders that hold some.")],
+    goal_seconds: Annotated[float, typer.Option(help="Duration of the longest conversion, about.")] = 60.0,
+    cores: Annotated[int, typer.Option(help="Cores to use.")] = os.cpu_count() or 1,
+    output: Annotated[Path | None, typer.Option(help="Settings file to write.")] = None,
+) -> None:
+    """Convert your own files on this machine, more and more of them, and say which settings to use."""
+    from cli.calibrate import calibrate_files
+
+    calibrate_files(files, goal_seconds, cores, output)

@@ -1,0 +1,104 @@
+"""How a command ends: one sentence that says what to do, and the exit code of the table in docs/commands.md."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+from botocore.exceptions import (
+    ClientError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    NoRegionError,
+    ProfileNotFound,
+)
+
+from cli import connect
+from cli.aws_errors import NotReachableError
+from cli.error_output import errors_on_stderr
+from cli.exit_codes import ExitCode
+from lake.errors import InvalidInputError, InvalidSettingsError, TransientError
+from tests.unit.docs.pages import CHECKOUT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from botocore.exceptions import BotoCoreError
+
+
+def refused(code: str) -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": "told by AWS"}}, "DescribeStacks")
+
+
+NO_NETWORK = EndpointConnectionError(endpoint_url="https://cloudformation.eu-central-1.amazonaws.com")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "advice"),
+    [
+        (InvalidInputError("from = 'x' is wrong"), ExitCode.WRONG_USE, "from = 'x' is wrong"),
+        (InvalidSettingsError("stage", 1, "text"), ExitCode.WRONG_USE, "settings: stage = 1"),
+        (TransientError("try again"), ExitCode.NOT_SO, "try again"),
+        (NotReachableError("no stack"), ExitCode.NOT_REACHABLE, "no stack"),
+        (NoCredentialsError(), ExitCode.NOT_REACHABLE, "sign in with 'aws sso login'"),
+        (NoRegionError(), ExitCode.NOT_REACHABLE, "pass --region"),
+        (NO_NETWORK, ExitCode.NOT_REACHABLE, "check the network"),
+        (refused("AccessDenied"), ExitCode.NOT_REACHABLE, "a permission is missing"),
+        (refused("ExpiredToken"), ExitCode.NOT_REACHABLE, "sign in again"),
+        (refused("Throttling"), ExitCode.NOT_REACHABLE, "run the command again"),
+        (ValueError("a defect"), ExitCode.INTERNAL_ERROR, "internal error (ValueError: a defect)"),
+    ],
+)
+def test_an_error_is_one_sentence_and_a_code(
+    error: Exception, code: ExitCode, advice: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended, errors_on_stderr(debug=False):
+        raise error
+    told = capsys.readouterr().err
+    assert ended.value.code == code
+    assert advice in told
+    assert told.startswith("hybrid-router: ")
+    assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        (NoCredentialsError(), "no AWS credentials"),
+        (ProfileNotFound(profile="x"), "pass a --profile of ~/.aws/config"),
+        (NoRegionError(), "no AWS region is set"),
+        (NO_NETWORK, "no answer from AWS"),
+        (refused("AccessDenied"), "a permission is missing"),
+        (refused("ValidationError"), "there is no stack hybrid-router-prod in this account and region"),
+    ],
+)
+def test_missing_credentials_region_network_permission_and_stack_are_told_apart(
+    error: BotoCoreError | ClientError, advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(**_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("boto3.Session", fail)
+    with pytest.raises(NotReachableError, match=re.escape(advice)) as told:
+        connect.connect_to_stage("prod", local=False)
+    assert "or add --local" in str(told.value)
+
+
+def test_the_file_of_a_local_cloud_that_was_killed_is_no_cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given the state file of a cloud whose port nobody listens on
+    monkeypatch.setattr(connect, "LOCAL_STATE", tmp_path)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        endpoint = f"http://127.0.0.1:{free.getsockname()[1]}"
+    (tmp_path / "dev.json").write_text(json.dumps({"endpoint": endpoint, "outputs": {}, "access_key": {}}))
+    # When, Then
+    with pytest.raises(NotReachableError, match="no local cloud of stage dev is running on this machine"):
+        connect.connect_to_stage("dev", local=True)
+
+
+def test_the_table_of_the_page_is_the_table_of_the_code() -> None:
+    page = (CHECKOUT / "docs" / "commands.md").read_text(encoding="utf-8")
+    assert [int(code) for code in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)] == [int(code) for code in ExitCode]
