@@ -64,6 +64,7 @@ def install(runs: GlueRuns, emr_runs: EmrRuns, *, logs: Path, runtime_dir: Path,
         objects,
         queue_limits,
         schedules,
+        service_quotas,
         state_machines,
         state_sizes,
         table_limits,
@@ -84,6 +85,7 @@ def install(runs: GlueRuns, emr_runs: EmrRuns, *, logs: Path, runtime_dir: Path,
     queue_limits.patch()
     table_limits.patch()
     bucket_policies.patch()
+    service_quotas.patch(limits)
     index_lag.patch(lambda: limits().index_lag_seconds)
     # Last: it wraps what the others replace.
     identities.patch(logs / "permissions.jsonl")

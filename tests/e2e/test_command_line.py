@@ -141,10 +141,10 @@ def test_plan_shows_the_next_night_and_changes_nothing(two: list[LocalUp]) -> No
     cloud = two[0]
     # When
     answer = command("plan", "--local", "--stage", cloud.stage)
-    # Then: the local cloud has no Service Quotas, which is said
+    # Then
     assert answer.returncode == 0, answer.stderr
     assert (
-        "backlog: 1 file, 8 B, 1 manifest; quotas: quota.* of the settings; the account's could not be" in answer.stdout
+        "backlog: 1 file, 8 B, 1 manifest; quotas: the account (500 DPU, 50 job runs) and quota.* of" in answer.stdout
     )
     assert "1 run of " in answer.stdout
     assert "the deadline is " in answer.stdout

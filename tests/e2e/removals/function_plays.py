@@ -166,7 +166,7 @@ def a_plan_with_a_running_manifest(stage: Stage) -> str:
 
 
 def a_plan_that_tells_its_quotas(stage: Stage) -> str:
-    """A plan goes on without the number of live runs; its dry run says so."""
+    """A plan goes on without quotas and the number of live runs; its dry run says so."""
     return answer(stage, "plan", {**planned(stage.manifest().partition.dataset), "dryRun": True})
 
 

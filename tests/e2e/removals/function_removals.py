@@ -111,6 +111,13 @@ OF_FUNCTIONS = (
     ),
     Removal(
         "RouterplanRole",
+        "servicequotas:GetServiceQuota",
+        "a plan takes the quotas of the settings",
+        ANSWER,
+        functions.a_plan_that_tells_its_quotas,
+    ),
+    Removal(
+        "RouterplanRole",
         "s3:ListBucket",
         "the dataset of a request is not looked up",
         ANSWER,

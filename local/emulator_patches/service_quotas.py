@@ -1,0 +1,57 @@
+"""Service Quotas, which the emulator lacks: the quotas of Glue that the local cloud keeps, as the account's values."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from ministack import app  # type: ignore[import-untyped]
+from ministack.core import iam_actions, router  # type: ignore[import-untyped]
+
+from local.isolation import ACCOUNT, REGION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from local.emulator_patches import EmulatorValue
+    from local.limits import Limits
+
+_SERVICE = "servicequotas"
+_TARGET = "ServiceQuotasV20190624"
+_GLUE_QUOTAS = {"L-08F3B322": "glue_dpus", "L-5E4153CA": "glue_runs"}
+"""Quota code to the name of its limit in ``local.limits``."""
+
+
+def patch(limits: Callable[[], Limits]) -> None:
+    """Apply the patches of this file; ``limits`` is asked for each answer."""
+    extract = iam_actions.extract_resource_arn
+
+    def extract_resource_arn(service: str, method: str, path: str, *more: EmulatorValue) -> str:
+        return "*" if service == _SERVICE else str(extract(service, method, path, *more))
+
+    async def handle(
+        _method: str, _path: str, headers: dict[str, str], body: bytes, _query: EmulatorValue
+    ) -> EmulatorValue:
+        asked = json.loads(body)
+        name = _GLUE_QUOTAS.get(asked.get("QuotaCode", "")) if asked.get("ServiceCode") == "glue" else None
+        known = name is not None and headers.get("x-amz-target", "").endswith("ServiceQuota")
+        status, answer = (200, _answer(asked, getattr(limits(), name))) if name and known else (400, _UNKNOWN)
+        return status, {"Content-Type": "application/x-amz-json-1.1"}, json.dumps(answer).encode()
+
+    router.SERVICE_PATTERNS[_SERVICE] = {
+        "target_prefixes": [_TARGET],
+        "host_patterns": [r"servicequotas\."],
+        "credential_scope": _SERVICE,
+    }
+    app.SERVICE_HANDLERS[_SERVICE] = handle
+    iam_actions.SERVICE_TO_IAM_NAMESPACE[_SERVICE] = _SERVICE
+    iam_actions.extract_resource_arn = extract_resource_arn
+
+
+_UNKNOWN = {"__type": "NoSuchResourceException", "Message": "The local cloud keeps no such quota."}
+
+
+def _answer(asked: dict[str, Any], value: float) -> dict[str, Any]:
+    code = asked["QuotaCode"]
+    arn = f"arn:aws:servicequotas:{REGION}:{ACCOUNT}:glue/{code}"
+    return {"Quota": {"ServiceCode": "glue", "QuotaCode": code, "QuotaArn": arn, "Value": float(value)}}
