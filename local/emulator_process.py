@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from local import isolation
+from local.class_archive import archive_file
 from local.emr_runs import EmrRuns
 from local.glue_runs import GlueRuns
 from local.job_launch import JobSettings
@@ -88,6 +89,7 @@ def main(settings_file: Path) -> None:
         runs=state / "runs",
         logs=state / "logs",
         jars=tuple(Path(jar) for jar in settings.jars),
+        classes=archive_file(),
         limits=limits,
         minute_seconds=settings.glue_minute_seconds,
     )

@@ -115,14 +115,25 @@ def _check_hashes(folder: Path, expected: Mapping[str, str]) -> None:
             )
 
 
-def _ivy_command(work: Path) -> list[str]:
+def java_command() -> str:
+    """The Java that Spark takes: of JAVA_HOME, else of PATH.
+
+    Raises
+    ------
+    LocalCloudError
+        There is none.
+    """
     java = shutil.which("java", path=os.pathsep.join([*_java_home_bin(), os.environ.get("PATH", "")]))
     if java is None:
         raise LocalCloudError("Java is missing: install a JRE of version 17 or newer and try again.")
+    return java
+
+
+def _ivy_command(work: Path) -> list[str]:
     options = ["-settings", "settings.xml", "-ivy", "ivy.xml", "-confs", "default", "-cache", str(work / "cache")]
     pattern = f"{work}/jars/[artifact]-[revision].[ext]"
     return [
-        java,
+        java_command(),
         f"-Divy.default.ivy.user.dir={work}",
         "-jar",
         str(_ivy_jar()),

@@ -14,7 +14,7 @@ fail() { printf '[setup] %s\n' "$*" >&2; exit 1; }
 exec 9>"$cache/setup.lock"
 flock 9 2>/dev/null || true
 
-inputs() { echo "${UV_PYTHON:-}"; cat pyproject.toml uv.lock scripts/setup.sh scripts/uv.txt local/spark_jars.*; find native -path '*/target' -prune -o -type f \
+inputs() { echo "${UV_PYTHON:-}"; cat pyproject.toml uv.lock scripts/setup.sh scripts/uv.txt local/spark_jars.* local/class_archive.py; find native -path '*/target' -prune -o -type f \
   \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' -o -name '*.py' -o -name '*.pyi' \) -print0 | sort -z | xargs -0 cat; }
 stamp=$(inputs | sha256sum | cut -d' ' -f1)
 
@@ -85,5 +85,7 @@ if [ "$(cat "$cache/setup.stamp" 2>/dev/null)" != "$stamp" ] || [ ! -x .venv/bin
   "$uv" sync --locked --quiet --compile-bytecode ${python:+--python "$python"}
   log "preparing Spark's S3 jars in $cache/spark-jars"
   .venv/bin/python -m local.spark_jars
+  log "keeping Spark's classes in $cache/spark-classes, for quicker starts"
+  .venv/bin/python -m local.class_archive || log "Spark starts without them"
   echo "$stamp" >"$cache/setup.stamp"
 fi

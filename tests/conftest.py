@@ -57,6 +57,7 @@ def spark(cloud: LocalCloud, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     from pyspark.sql import SparkSession
 
     from local import spark_jars
+    from local.class_archive import archive_file, java_options
 
     folder = tmp_path_factory.mktemp("spark")
     # A second attempt per task, as on a cluster; a plain local[2] would allow one.
@@ -65,7 +66,7 @@ def spark(cloud: LocalCloud, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         "spark.driver.memory": "1500m",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": java_options(archive_file()),
         "spark.ui.enabled": "false",
         "spark.local.dir": str(folder),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),

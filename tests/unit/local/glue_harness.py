@@ -24,7 +24,13 @@ class GlueHarness:
         self.records: list[dict] = []
         self.limits = limits or Limits()
         self.settings = JobSettings(
-            "http://127.0.0.1:9", folder / "runs", folder / "logs", (), lambda: self.limits, minute_seconds
+            "http://127.0.0.1:9",
+            folder / "runs",
+            folder / "logs",
+            (),
+            folder / "classes.jsa",
+            lambda: self.limits,
+            minute_seconds,
         )
         self.processes = JobProcesses()
         key = AccessKey("ASIAJOB", "secret", "token")

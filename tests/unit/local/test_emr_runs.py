@@ -33,7 +33,9 @@ class EmrHarness:
         self.folder = folder
         self.processes = JobProcesses()
         self.services: list[str] = []
-        settings = JobSettings("http://127.0.0.1:9", folder / "runs", folder / "logs", (), minute_seconds=0.5)
+        settings = JobSettings(
+            "http://127.0.0.1:9", folder / "runs", folder / "logs", (), folder / "classes.jsa", minute_seconds=0.5
+        )
         self.runs = EmrRuns(settings, self._assume_role, self._fetch, self.processes)
         self.application: dict[str, Any] = {
             "applicationId": "00app",

@@ -125,6 +125,6 @@ def test_script_sees_its_deployed_modules_and_not_the_checkout(glue):
 
 def test_spark_settings_of_the_job_come_after_those_of_the_local_cloud(glue):
     run = glue.run_to_end(glue.job("", DefaultArguments={"--conf": "spark.a=1 --conf spark.master=local[1]"}))
-    conf = (glue.settings.runs / run["Id"] / "conf" / "spark-defaults.conf").read_text().splitlines()
+    conf = (glue.settings.runs / run["Id"] / "spark.conf").read_text().splitlines()
     assert {"spark.a 1", "spark.master local[1]"} <= set(conf)
     assert "spark.master local[2]" not in conf

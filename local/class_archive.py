@@ -1,0 +1,106 @@
+"""Spark's classes as Java keeps them between two starts (class-data sharing): a JVM with them takes half the time.
+
+Made once, at set-up. A JVM that cannot use the archive (another Java, another Spark) starts without it.
+https://docs.oracle.com/en/java/javase/17/vm/class-data-sharing.html
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyspark
+
+from local.spark_jars import java_command
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+CACHE = Path(__file__).resolve().parents[1] / ".cache" / "spark-classes"
+JVM_OPTIONS = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1"
+"""A short run pays more for the second compiler than it gets back: a demo took 137 s of processor time, then 104."""
+_MAX_SECONDS = 300
+_TRAINING = """
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+spark.sparkContext.parallelize(range(2), 2).mapPartitions(lambda numbers: [sum(numbers)]).collect()
+rows = spark.readStream.format("rate").load()
+query = rows.writeStream.foreachBatch(lambda batch, _: batch.count()).trigger(availableNow=True).start()
+query.awaitTermination()
+spark.stop()
+java = SparkContext._gateway.proc
+java.stdin.close()
+java.wait()
+"""
+"""What both jobs do: a Spark job with Python workers, and a micro-batch. The archive is written when the JVM ends."""
+
+
+def archive_file(cache: Path = CACHE) -> Path:
+    """Where the archive of the installed Java and Spark is, made or not."""
+    version = subprocess.run([java_command(), "-version"], capture_output=True, check=True).stderr
+    spark = f"{pyspark.__version__} {Path(pyspark.__file__).parent} {JVM_OPTIONS} {_TRAINING}"
+    return cache / f"{hashlib.sha256(version + spark.encode()).hexdigest()[:16]}.jsa"
+
+
+def make_archive(cache: Path = CACHE, log: Callable[[str], None] = lambda _: None) -> Path:
+    """Write the archive (about 100 MB, some seconds) if it is missing; several processes may call it at once.
+
+    Raises
+    ------
+    subprocess.CalledProcessError, subprocess.TimeoutExpired
+        Spark does not run on this machine.
+    """
+    file = archive_file(cache)
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not file.is_file():
+            log("keeping Spark's classes for quicker starts (only once)")
+            with tempfile.TemporaryDirectory(dir=cache) as folder:
+                _train(Path(folder), file, new := Path(folder) / "classes.jsa")
+                new.rename(file)
+    return file
+
+
+def java_options(archive: Path) -> str:
+    """Options of a JVM that uses the archive; it says nothing where it cannot."""
+    return f"{JVM_OPTIONS} -XX:SharedArchiveFile={archive} -Xshare:auto -Xlog:disable -Xlog:all=off"
+
+
+def spark_environment(properties: Mapping[str, str], file: Path, archive: Path) -> dict[str, str]:
+    """The environment that gives Spark these properties, which are written to ``file``.
+
+    Java uses an archive only with the class path with which it was made, and folders with files on it are refused.
+    Spark's configuration folder is on it: so it is always the same empty one.
+    """
+    empty = archive.parent / "empty"
+    empty.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(f"{key} {value}\n" for key, value in properties.items()))
+    return {"SPARK_CONF_DIR": str(empty), "PYSPARK_SUBMIT_ARGS": f"--properties-file {file} pyspark-shell"}
+
+
+def _train(folder: Path, archive: Path, new: Path) -> None:
+    properties = {
+        "spark.master": "local[2]",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.local.dir": str(folder),
+        "spark.sql.streaming.checkpointLocation": str(folder / "checkpoint"),
+        "spark.driver.extraJavaOptions": f"{JVM_OPTIONS} -XX:ArchiveClassesAtExit={new} -Xlog:disable -Xlog:all=off",
+    }
+    spark = spark_environment(properties, folder / "spark.conf", archive)
+    environment = {**os.environ, **spark, "PYSPARK_PYTHON": sys.executable}
+    command = [sys.executable, "-c", _TRAINING]
+    subprocess.run(command, env=environment, cwd=folder, timeout=_MAX_SECONDS, check=True, capture_output=True)
+
+
+if __name__ == "__main__":
+    make_archive(log=print)

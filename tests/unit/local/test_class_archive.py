@@ -1,0 +1,73 @@
+"""The archive of Spark's classes: made once, used by a JVM of the same class path, silently left by any other."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from local.class_archive import archive_file, java_options, make_archive, spark_environment
+from local.spark_jars import java_command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCRIPT = """
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+print("conf", spark.conf.get("spark.own"))
+pid = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()
+print("mapped", ".jsa" in open(f"/proc/{pid}/maps").read())
+"""
+
+
+def spark_run(folder: Path, archive: Path) -> str:
+    properties = {
+        "spark.own": "a b",
+        "spark.master": "local[1]",
+        "spark.ui.enabled": "false",
+        "spark.local.dir": str(folder),
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraJavaOptions": java_options(archive),
+    }
+    environment = spark_environment(properties, folder / "spark.conf", archive)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        env=os.environ | environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_session_uses_the_archive_that_set_up_made_and_has_its_properties(tmp_path: Path) -> None:
+    # Given the archive of this environment
+    archive = make_archive()
+    # When, Then
+    assert re.sub(r"\s+", " ", spark_run(tmp_path, archive)).strip() == "conf a b mapped True"
+
+
+def test_an_archive_that_is_missing_or_damaged_is_no_error_and_says_nothing(tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged.jsa"
+    damaged.write_bytes(b"\0" * 5000)
+    for archive in (tmp_path / "missing.jsa", damaged):
+        command = [java_command(), *java_options(archive).split(), "-version"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (0, "")
+        assert "rror" not in done.stderr
+        assert "arning" not in done.stderr
+
+
+def test_another_spark_or_java_has_another_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = archive_file(tmp_path)
+    monkeypatch.setattr("pyspark.__version__", "0.0.0")
+    assert archive_file(tmp_path) != before
