@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from lake.settings import ConvertSettings
-    from transform.source import Source
+    from transform.storage import InputRanges
     from transform.task_model import Split
 
 SAMPLED_PLACES = 4
@@ -32,7 +32,7 @@ MAX_BATCHES = 8
 """Batches of the whole sample."""
 
 
-def output_ratio(source: Source, splits: Sequence[Split], settings: ConvertSettings) -> float | None:
+def output_ratio(source: InputRanges, splits: Sequence[Split], settings: ConvertSettings) -> float | None:
     """Parquet bytes per stored input byte, from a few places of the splits; None: the sample has no row.
 
     Raises
@@ -50,7 +50,7 @@ def output_ratio(source: Source, splits: Sequence[Split], settings: ConvertSetti
         return path.stat().st_size / read_bytes
 
 
-def _write_sample(file: OpenFile, source: Source, splits: Sequence[Split], settings: ConvertSettings) -> int:
+def _write_sample(file: OpenFile, source: InputRanges, splits: Sequence[Split], settings: ConvertSettings) -> int:
     """The bytes of the input that were read for the rows of ``file``."""
     reader = Reader(
         column_limit=settings.column_limit,
@@ -79,7 +79,7 @@ def _write_sample(file: OpenFile, source: Source, splits: Sequence[Split], setti
     return read_bytes
 
 
-def _pieces(source: Source, split: Split, max_bytes: int) -> Iterator[memoryview]:
+def _pieces(source: InputRanges, split: Split, max_bytes: int) -> Iterator[memoryview]:
     ranges = ranges_of(split, 0, max_bytes)
     if not ranges:
         return  # The file is empty.

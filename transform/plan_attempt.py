@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lake.manifest import Manifest, ObjectVersion
     from lake.settings import ConvertSettings
     from transform.context import ConversionContext
+    from transform.storage import InputRanges
     from transform.task_model import Split
 
 HEAD_BYTES = 4
@@ -73,8 +74,7 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
         settings = replace(settings, column_limit=min(settings.column_limit, len(known)))
     input_key = services.settings.input_kms_key
     source = Source.in_region(services.region, input_key)
-    splits = split_files(files, _large_compressed(source, files, settings.split_bytes), settings.split_bytes)
-    packed = _pack(source, splits, settings, None if dataset is None else dataset.output_ratio)
+    packed = divide_input(source, files, settings, None if dataset is None else dataset.output_ratio)
     tasks = tuple(
         Task(
             manifest.id,
@@ -94,19 +94,31 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
     return Attempt(claim, manifest, excluded, tasks, started_at, full)
 
 
-def _pack(
-    source: Source, splits: Sequence[Split], settings: ConvertSettings, measured_ratio: float | None
+def divide_input(
+    source: InputRanges,
+    files: Sequence[ObjectVersion],
+    settings: ConvertSettings,
+    measured_ratio: float | None,
+    min_tasks: int = 1,
 ) -> list[tuple[Split, ...]]:
-    """Splits to tasks by the manifest's own ratio: the dataset's earlier manifests may have been different, or small.
+    """The splits of each task.
 
-    Input that is not larger than the target of one output file is one task, whatever its ratio.
+    By the manifest's own ratio: the dataset's earlier manifests may have been different, or small. Input that is not
+    larger than the target of one output file is one task, whatever its ratio. At least ``min_tasks`` where the input
+    has as many splits.
+
+    Raises
+    ------
+    TransientError, BotoCoreError, ClientError
+        The input could not be read now.
     """
+    splits = split_files(files, _large_compressed(source, files, settings.split_bytes), settings.split_bytes)
     large = sum(split.size for split in splits) > settings.target_file_bytes
     sampled_ratio = output_ratio(source, splits, settings) if large else None
-    return pack_tasks(splits, settings.target_file_bytes, sampled_ratio or measured_ratio)
+    return pack_tasks(splits, settings.target_file_bytes, sampled_ratio or measured_ratio, min_tasks)
 
 
-def _large_compressed(source: Source, files: Sequence[ObjectVersion], split_bytes: int) -> set[ObjectVersion]:
+def _large_compressed(source: InputRanges, files: Sequence[ObjectVersion], split_bytes: int) -> set[ObjectVersion]:
     """Files larger than a split that begin like compressed ones; the others are read whole whatever they are."""
     large = [file for file in files if file.size > max(split_bytes, HEAD_BYTES)]
     if not large:

@@ -13,12 +13,15 @@ from transform.task_model import NUMBERS_PER_TASK
 from transform.upload import Uploads
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from concurrent.futures import Future
 
     from lake.commit import PendingObject
+    from lake.manifest import Manifest, ObjectVersion
     from transform.context import JobServices
     from transform.plan_attempt import Attempt
     from transform.quarantine_content import QuarantineContent
+    from transform.storage import OutputFiles
 
 ONE_FILE = 1 << 40
 """A target size in bytes that no list of excluded files reaches: they become one object."""
@@ -35,9 +38,32 @@ def quarantine_excluded(services: JobServices, attempt: Attempt) -> list[Pending
     if not attempt.excluded:
         return []
     manifest, generation = attempt.manifest, attempt.claim.row.generation
-    number = len(attempt.tasks) * NUMBERS_PER_TASK
-    key = quarantine_key(manifest.partition, manifest.id, generation, number)
-    bucket = services.resources.quarantine_bucket
+    key = excluded_key(manifest, generation, len(attempt.tasks))
+    with tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder, Uploads(services.s3) as uploads:
+        bucket = services.resources.quarantine_bucket
+        return write_excluded(manifest, attempt.excluded, bucket, key, uploads, Path(folder))
+
+
+def excluded_key(manifest: Manifest, generation: int, tasks: int) -> str:
+    """Key of the object that names the excluded files, after those of so many ``tasks``."""
+    return quarantine_key(manifest.partition, manifest.id, generation, tasks * NUMBERS_PER_TASK)
+
+
+def write_excluded(
+    manifest: Manifest,
+    excluded: Mapping[ObjectVersion, str],
+    bucket: str,
+    key: str,
+    uploads: OutputFiles,
+    folder: Path,
+) -> list[PendingObject]:
+    """The excluded files, with the reason of each, as one object that ``uploads`` takes over.
+
+    Raises
+    ------
+    AuditError
+        The written file does not hold each of them once.
+    """
     pending: list[Future[PendingObject]] = []
     contents: list[QuarantineContent] = []
 
@@ -45,10 +71,9 @@ def quarantine_excluded(services: JobServices, attempt: Attempt) -> list[Pending
         contents.append(content)
         pending.append(uploads.add(path, bucket, key, content.records))
 
-    with tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder, Uploads(services.s3) as uploads:
-        writer = QuarantineFiles(Path(folder), ONE_FILE, upload)
-        writer.write(file_record(file, reason) for file, reason in attempt.excluded.items())
-        writer.close()
-        check_excluded(manifest, attempt.excluded, contents)
-        uploads.finish()
+    writer = QuarantineFiles(folder, ONE_FILE, upload)
+    writer.write(file_record(file, reason) for file, reason in excluded.items())
+    writer.close()
+    check_excluded(manifest, excluded, contents)
+    uploads.finish()
     return [future.result() for future in pending]

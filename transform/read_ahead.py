@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from transform.source import Source
+    from transform.storage import InputRanges
     from transform.task_model import Split
 
 CHUNK_BYTES = 8 << 20
@@ -41,7 +41,7 @@ def ranges_of(split: Split, index: int, chunk_bytes: int) -> list[Range]:
 class ReadAhead:
     """Chunks of splits in order. A context manager: leaving it drops pending requests."""
 
-    def __init__(self, source: Source, splits: Sequence[Split], chunk_bytes: int = CHUNK_BYTES) -> None:
+    def __init__(self, source: InputRanges, splits: Sequence[Split], chunk_bytes: int = CHUNK_BYTES) -> None:
         self._source = source
         self._splits = splits
         self._chunk_bytes = chunk_bytes
@@ -61,7 +61,7 @@ class ReadAhead:
         """The bytes of one split from the byte before it, then what follows it until the end of the file.
 
         The caller stops early when it has the last line of the split. Call it once per split, with rising indexes.
-        Raises what ``Source.fetch`` raises.
+        Raises what ``fetch`` of the source raises.
         """
         split = self._splits[index]
         self._request_more()

@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from lake.commit import PendingObject
     from lake.manifest import ObjectVersion
     from transform.quarantine_content import QuarantineContent
-    from transform.source import Source
+    from transform.storage import InputRanges, OutputFiles
     from transform.task_model import Split, Task
-    from transform.upload import Uploads
 
 PIECE_BYTES = 512 << 10
 """Bytes that the reader is fed at once: it copies them, and small copies stay in the processor's cache."""
@@ -41,7 +40,7 @@ BATCH_BYTES = 8 << 20
 """Columns of this size are encoded and compressed: of a row group, memory holds only this much uncompressed."""
 
 
-def run_task(task: Task, source: Source, uploads: Uploads, folder: Path) -> TaskResult:
+def run_task(task: Task, source: InputRanges, uploads: OutputFiles, folder: Path) -> TaskResult:
     """Convert all splits. After a file that cannot be read, the others are only read, to find all such files at once.
 
     Parameters
@@ -80,7 +79,7 @@ def run_task(task: Task, source: Source, uploads: Uploads, folder: Path) -> Task
 class TaskRun:
     """The state of one task while it runs."""
 
-    def __init__(self, task: Task, uploads: Uploads, folder: Path) -> None:
+    def __init__(self, task: Task, uploads: OutputFiles, folder: Path) -> None:
         settings = task.settings
         self._task = task
         self._uploads = uploads

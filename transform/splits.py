@@ -30,7 +30,9 @@ def split_files(files: Sequence[ObjectVersion], compressed: Collection[ObjectVer
     return [split for file in files for split in split_file(file, split_bytes, compressed=file in compressed)]
 
 
-def pack_tasks(splits: Sequence[Split], target_file_bytes: int, output_ratio: float | None) -> list[tuple[Split, ...]]:
+def pack_tasks(
+    splits: Sequence[Split], target_file_bytes: int, output_ratio: float | None, min_tasks: int = 1
+) -> list[tuple[Split, ...]]:
     """Consecutive splits to tasks, each of which is expected to write about ``target_file_bytes``.
 
     The number of tasks is rounded and the input shared evenly. So a task writes between two thirds and one and a half
@@ -40,10 +42,12 @@ def pack_tasks(splits: Sequence[Split], target_file_bytes: int, output_ratio: fl
     ----------
     output_ratio
         Parquet bytes per input byte; None: ``DEFAULT_OUTPUT_RATIO``.
+    min_tasks
+        At least so many, where there are as many splits.
     """
     ratio = max(output_ratio or DEFAULT_OUTPUT_RATIO, MIN_OUTPUT_RATIO)
     total = sum(split.size for split in splits)
-    count = max(1, round(total * ratio / target_file_bytes))
+    count = max(1, min(min_tasks, len(splits)), round(total * ratio / target_file_bytes))
     tasks: list[list[Split]] = []
     packed_bytes = 0
     for split in splits:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cli.commands.options import SettingsFile  # noqa: TC001
+from cli.commands.options import Json, SettingsFile  # noqa: TC001
 
 app = typer.Typer()
 local_app = typer.Typer(no_args_is_help=True)
@@ -28,6 +29,34 @@ def demo(
     from cli.demo.run import run_demo
 
     raise typer.Exit(run_demo(data, output, output / "cloud"))
+
+
+@app.command()
+def convert(
+    paths: Annotated[list[Path], typer.Argument(help="NDJSON files, folders that hold some, or - for standard input.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for lake and quarantine.")],
+    dataset: Annotated[
+        str | None, typer.Option(help="Dataset of all files; without it the name of the folder.")
+    ] = None,
+    hour: Annotated[str | None, typer.Option(help="UTC hour of all files, such as 2026-11-21T08.")] = None,
+    compression: Annotated[str | None, typer.Option(help="zstd or snappy.")] = None,
+    settings: Annotated[
+        Path | None, typer.Option(help="Settings file: its [convert], [input] and [[datasets]].")
+    ] = None,
+    cores: Annotated[int, typer.Option(min=1, help="Cores to use.")] = os.cpu_count() or 1,
+    as_json: Json = False,
+) -> None:
+    """Convert files of this machine, without any cloud: 0 all lines are rows, 1 some are in the quarantine."""
+    from dataclasses import replace
+
+    from cli.convert import Request, convert_files, parse_destination
+    from lake.settings import Settings, load_settings
+
+    chosen = Settings(stage="here") if settings is None else load_settings(settings)
+    if compression is not None:
+        chosen = replace(chosen, convert=replace(chosen.convert, compression=compression))
+    request = Request(paths, output, chosen, parse_destination(dataset, hour), cores, as_json)
+    raise typer.Exit(convert_files(request))
 
 
 @local_app.command()

@@ -22,6 +22,7 @@ CODE = (
     "infra",
     "lake",
     "local",
+    "offline",
     "router",
     "simulate",
     "streaming_job",

@@ -1,0 +1,205 @@
+"""``hybrid-router convert``: NDJSON files of this machine to Parquet, without any cloud."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+from cli.exit_codes import ExitCode
+from cli.plan import format_bytes
+from lake.errors import InvalidInputError
+from lake.printable import printable
+from lake.settings.checks import DATASET_NAME
+from offline.conversion import Conversion
+from offline.input_files import Destination, find_files, groups
+from offline.output_folder import OutputFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lake.commit import SourceCount
+    from lake.settings import Settings
+    from offline.conversion import GroupOutcome
+    from offline.input_files import InputFile
+
+PIPE = Path("-")
+MAX_NAMED = 20
+"""Files that are named one by one."""
+HOUR_FORMS = ("%Y-%m-%dT%H", "%Y-%m-%d")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What was asked for."""
+
+    paths: list[Path]
+    output: Path
+    settings: Settings
+    destination: Destination
+    cores: int
+    as_json: bool
+
+
+@dataclass(slots=True)
+class Summary:
+    """What was done."""
+
+    files: int = 0
+    skipped: int = 0
+    """Converted by an earlier call."""
+    bytes: int = 0
+    rows: int = 0
+    blank_lines: int = 0
+    parquet_files: int = 0
+    rejects: Counter[str] = field(default_factory=Counter)
+    unreadable: Counter[str] = field(default_factory=Counter)
+    """Files by reason."""
+    named: list[str] = field(default_factory=list)
+
+    def add(self, outcome: GroupOutcome) -> None:
+        """Count a group of files."""
+        self.parquet_files += len(outcome.objects)
+        for source in outcome.sources:
+            self.files += 1
+            self.bytes += source.size
+            self.rows += source.rows
+            self.blank_lines += source.blank_lines
+            self.rejects.update(source.rejects)
+            if source.failed is not None:
+                self.unreadable[source.failed] += 1
+            if (source.failed is not None or any(source.rejects.values())) and len(self.named) < MAX_NAMED:
+                self.named.append(_finding(source))
+
+
+def parse_destination(dataset: str | None, hour: str | None) -> Destination:
+    """The options ``--dataset`` and ``--hour``.
+
+    Raises
+    ------
+    InvalidInputError
+        One of them is not valid.
+    """
+    if dataset is not None and not DATASET_NAME.fullmatch(dataset):
+        raise InvalidInputError(f"--dataset {dataset!r} is not valid: lower case letters, digits and underscore")
+    if hour is None:
+        return Destination(dataset)
+    for form in HOUR_FORMS:
+        try:
+            return Destination(dataset, datetime.strptime(hour, form).replace(tzinfo=UTC))
+        except ValueError:
+            continue
+    raise InvalidInputError(f"--hour {hour!r} is not valid: pass a UTC hour such as 2026-11-21T08")
+
+
+def convert_files(request: Request) -> int:
+    """Convert, and print what was done; the exit code: 1 if a line or a file is in the quarantine.
+
+    Raises
+    ------
+    InvalidInputError
+        A path does not exist, or the output folder is used by another process.
+    """
+    started, summary = time.monotonic(), Summary()
+    with OutputFolder(request.output) as output, _piped(request, output) as asked:
+        todo, size = _count(asked, output, summary)
+        with _progress(size, shown=todo > 0 and not asked.as_json) as advance:
+            conversion = Conversion(output, asked.settings.convert, asked.cores, advance)
+            for outcome in conversion.run(groups(item for item in _found(asked) if not output.is_done(item.file))):
+                summary.add(outcome)
+    seconds = time.monotonic() - started
+    if request.as_json:
+        typer.echo(json.dumps(_to_json(summary, seconds), indent=2))
+    else:
+        _print(summary, request.output, seconds)
+    return ExitCode.NOT_SO if summary.rejects.total() or summary.unreadable else ExitCode.FINE
+
+
+def _found(request: Request) -> Iterator[InputFile]:
+    return find_files(request.paths, request.settings, request.destination, request.output)
+
+
+def _count(request: Request, output: OutputFolder, summary: Summary) -> tuple[int, int]:
+    """Number and bytes of the files to convert."""
+    number = size = 0
+    for item in _found(request):
+        if output.is_done(item.file):
+            summary.skipped += 1
+        else:
+            number, size = number + 1, size + item.file.size
+    return number, size
+
+
+@contextmanager
+def _piped(request: Request, output: OutputFolder) -> Iterator[Request]:
+    """Standard input as a file: it is kept on disk until it is converted, because tasks read ranges of it."""
+    if PIPE not in request.paths:
+        yield request
+        return
+    if request.destination.dataset is None:
+        raise InvalidInputError("what comes from a pipe has no folder: pass --dataset")
+    file = output.staging("pipe") / "stdin"
+    file.parent.mkdir(parents=True)
+    with file.open("wb") as copy:
+        shutil.copyfileobj(sys.stdin.buffer, copy, 1 << 20)
+    yield replace(request, paths=[file if path == PIPE else path for path in request.paths])
+    output.discard("pipe")
+
+
+@contextmanager
+def _progress(size: int, *, shown: bool) -> Iterator[Any]:
+    columns = (BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), disable=not shown) as progress:
+        task = progress.add_task("converting", total=size)
+        yield lambda read: progress.advance(task, read)
+
+
+def _finding(source: SourceCount) -> str:
+    if source.failed is not None:
+        return f"{printable(source.uri)} could not be read: {printable(source.failed)}"
+    count = sum(source.rejects.values())
+    return f"{printable(source.uri)}: {count:,} lines quarantined (first: {printable(source.first_reject or '')})"
+
+
+def _to_json(summary: Summary, seconds: float) -> dict[str, Any]:
+    return {
+        "files": summary.files,
+        "skipped": summary.skipped,
+        "bytes": summary.bytes,
+        "rows": summary.rows,
+        "blankLines": summary.blank_lines,
+        "quarantined": {reason: count for reason, count in summary.rejects.items() if count},
+        "unreadable": dict(summary.unreadable),
+        "parquetFiles": summary.parquet_files,
+        "seconds": round(seconds, 3),
+    }
+
+
+def _print(summary: Summary, output: Path, seconds: float) -> None:
+    for text in summary.named:
+        typer.echo(text)
+    speed = f", {summary.bytes / 1e6 / seconds:,.0f} MB/s" if summary.bytes else ""
+    typer.echo(
+        f"{summary.files:,} files, {format_bytes(summary.bytes)}: {summary.rows:,} rows in "
+        f"{summary.parquet_files:,} Parquet files below {output / 'lake'}; {seconds:,.1f} s{speed}"
+    )
+    if summary.skipped:
+        typer.echo(f"{summary.skipped:,} files were converted before")
+    counts = chain(
+        (f"{count:,} lines: {reason}" for reason, count in summary.rejects.items() if count),
+        (f"{count:,} files: {printable(reason)}" for reason, count in summary.unreadable.items()),
+    )
+    for text in counts:
+        typer.echo(f"quarantined below {output / 'quarantine'}: {text}")

@@ -1,0 +1,195 @@
+"""Converts files on all cores of this machine, by the same tasks as the jobs."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import tempfile
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lake.errors import TransientError
+from lake.manifest import Lane, Manifest, new_manifest_id
+from lake.time import iso_utc
+from offline.local_files import LocalFiles
+from offline.output_folder import LAKE, QUARANTINE, StagedFiles
+from transform.audit import audit
+from transform.plan_attempt import divide_input
+from transform.quarantine_excluded import excluded_key, write_excluded
+from transform.run_task import run_task
+from transform.task_model import Task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from lake.commit import PendingObject, SourceCount
+    from lake.manifest import ObjectVersion
+    from lake.settings import ConvertSettings
+    from offline.input_files import InputFile
+    from offline.output_folder import OutputFolder
+    from transform.task_model import TaskResult
+
+GENERATION = 1
+"""A folder's files are never published again under another generation."""
+TASKS_PER_CORE = 2
+"""Tasks that wait or run; more groups are not begun."""
+MIN_TASK_BYTES = 32 << 20
+"""Of input: below it a start costs more than another core gives."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOutcome:
+    """A group of files that is published."""
+
+    sources: tuple[SourceCount, ...]
+    objects: tuple[PendingObject, ...]
+    """Parquet files."""
+
+
+@dataclass(slots=True)
+class _Group:
+    """Files that are converted together."""
+
+    manifest: Manifest
+    tasks: tuple[Task, ...] = ()
+    results: list[TaskResult] = field(default_factory=list)
+    excluded: dict[ObjectVersion, str] = field(default_factory=dict)
+
+
+class Conversion:
+    """One call of ``convert``."""
+
+    def __init__(
+        self, output: OutputFolder, settings: ConvertSettings, cores: int, on_read: Callable[[int], None]
+    ) -> None:
+        self._output = output
+        self._settings = settings
+        self._cores = cores
+        self._on_read = on_read
+
+    def run(self, groups: Iterable[list[InputFile]]) -> Iterator[GroupOutcome]:
+        """Convert group by group, side by side; what is published stays if the caller stops.
+
+        ``on_read`` gets the bytes of each task that is done.
+
+        Raises
+        ------
+        TransientError
+            A process of the conversion was killed, for example because memory was short.
+        OSError
+            The disk is full, or a folder may not be written to.
+        """
+        waiting = iter(groups)
+        running: dict[Future[TaskResult], _Group] = {}
+        with new_pool(self._cores) as pool:
+            try:
+                while True:
+                    while len(running) < self._cores * TASKS_PER_CORE and (files := next(waiting, None)) is not None:
+                        self._submit(pool, self._plan(_new_group(files)), running)
+                    if not running:
+                        return
+                    for future in wait(running, return_when=FIRST_COMPLETED).done:
+                        yield from self._receive(pool, future, running)
+            except BrokenProcessPool as error:
+                raise TransientError(
+                    "a process of the conversion was killed (is the memory short?): run the same command again, which "
+                    "converts the rest; --cores with a lower number needs less memory"
+                ) from error
+            finally:
+                pool.shutdown(wait=True, cancel_futures=True)
+
+    def _plan(self, group: _Group) -> _Group:
+        files = [file for file in group.manifest.files if file not in group.excluded]
+        size = sum(file.size for file in files)
+        min_tasks = max(1, min(self._cores, size // MIN_TASK_BYTES))
+        divided = divide_input(LocalFiles(), files, self._settings, None, min_tasks) if files else []
+        group.results = []
+        group.tasks = tuple(
+            Task(
+                group.manifest.id,
+                GENERATION,
+                group.manifest.partition,
+                number,
+                splits,
+                (),
+                LAKE,
+                QUARANTINE,
+                "",
+                self._settings,
+            )
+            for number, splits in enumerate(divided)
+        )
+        return group
+
+    def _submit(self, pool: Executor, group: _Group, running: dict[Future[TaskResult], _Group]) -> None:
+        staging = self._output.staging(group.manifest.id)
+        staging.mkdir(parents=True, exist_ok=True)
+        for task in group.tasks:
+            running[pool.submit(convert_task, task, staging)] = group
+
+    def _receive(
+        self, pool: Executor, future: Future[TaskResult], running: dict[Future[TaskResult], _Group]
+    ) -> Iterator[GroupOutcome]:
+        group, result = running.pop(future), future.result()
+        group.results.append(result)
+        self._on_read(_read_bytes(result))
+        if len(group.results) < len(group.tasks):
+            return
+        failures = {item.file: item.reason for result in group.results for item in result.failures}
+        if failures:
+            self._on_read(-sum(map(_read_bytes, group.results)))
+            group.excluded |= failures
+            self._on_read(sum(file.size for file in failures))
+            self._output.discard(group.manifest.id)
+            self._submit(pool, self._plan(group), running)
+            if group.tasks:
+                return
+        yield self._publish(group)
+
+    def _publish(self, group: _Group) -> GroupOutcome:
+        manifest, staging = group.manifest, self._output.staging(group.manifest.id)
+        sources = audit(manifest, group.excluded, group.tasks, group.results)
+        ordered = sorted(group.results, key=lambda result: result.number)
+        objects = tuple(item for result in ordered for item in result.objects)
+        quarantine = [item for result in ordered for item in result.quarantine]
+        if group.excluded:
+            with tempfile.TemporaryDirectory(dir=staging) as folder:
+                key = excluded_key(manifest, GENERATION, len(group.tasks))
+                staged = StagedFiles(staging)
+                quarantine += write_excluded(manifest, group.excluded, QUARANTINE, key, staged, Path(folder))
+        self._output.commit(manifest.id, sources, chain(objects, quarantine))
+        return GroupOutcome(sources, objects)
+
+
+def new_pool(processes: int) -> Executor:
+    """Processes for the tasks: the reader keeps a core busy."""
+    # A fork would copy the threads' locks of this process.
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(processes, mp_context=context, initializer=_leave_ctrl_c_to_the_parent)
+
+
+def convert_task(task: Task, staging: Path) -> TaskResult:
+    """Runs in a process of the pool."""
+    with tempfile.TemporaryDirectory(dir=staging) as folder:
+        return run_task(task, LocalFiles(), StagedFiles(staging), Path(folder))
+
+
+def _read_bytes(result: TaskResult) -> int:
+    return sum(split.split.size for split in result.splits)
+
+
+def _new_group(files: list[InputFile]) -> _Group:
+    now = datetime.now(UTC)
+    partition = files[0].partition
+    return _Group(
+        Manifest(new_manifest_id(now), Lane.BATCH, partition, iso_utc(now), tuple(item.file for item in files))
+    )
+
+
+def _leave_ctrl_c_to_the_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

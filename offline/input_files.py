@@ -1,0 +1,118 @@
+"""Which files are converted, to which dataset and hour."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from lake.dataset_rules import matching_rule
+from lake.errors import InvalidInputError
+from lake.partition import Partition
+from lake.settings.checks import DATASET_NAME
+from offline.local_files import LocalFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from lake.settings import Settings
+
+MAX_GROUP_BYTES = 512 << 20
+MAX_GROUP_FILES = 10_000
+MAX_WAITING_GROUPS = 64
+"""Dataset and hour change from file to file where files were copied together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """What a person has fixed for all files; None: it follows from the file."""
+
+    dataset: str | None = None
+    hour: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """A file and where its rows go."""
+
+    file: LocalFile
+    partition: Partition
+
+
+def find_files(
+    paths: Sequence[Path], settings: Settings, destination: Destination, output: Path
+) -> Iterator[InputFile]:
+    """Every file that was named, and every file in a named folder that has one of ``input.suffixes``; by name.
+
+    What lies in ``output`` was written by a conversion, and hidden names are left out as well.
+
+    The key of a file in a folder is its path below the folder: ``[[datasets]]`` of the settings give the dataset.
+    A file that was named itself, and one that no rule matches, goes to a dataset of the folder's name.
+
+    Raises
+    ------
+    InvalidInputError
+        A path does not exist, or the name of a folder is not a dataset's.
+    """
+    for path in paths:
+        if path.is_file():
+            yield _input_file(path, path.name, path.parent, settings, destination)
+        elif path.is_dir():
+            for found in _walk(path, output.resolve()):
+                key = found.relative_to(path).as_posix()
+                if settings.input.suffix_of(key) is not None:
+                    yield _input_file(found, key, path, settings, destination)
+        else:
+            raise InvalidInputError(f"{path} does not exist: pass NDJSON files, or folders that hold some")
+
+
+def groups(files: Iterable[InputFile]) -> Iterator[list[InputFile]]:
+    """Files of one dataset and hour, to be converted together; bounded by bytes and number, and so is what waits."""
+    waiting: dict[Partition, list[InputFile]] = {}
+    sizes: Counter[Partition] = Counter()
+    for item in files:
+        partition = item.partition
+        is_full = (
+            sizes[partition] + item.file.size > MAX_GROUP_BYTES or len(waiting.get(partition, ())) == MAX_GROUP_FILES
+        )
+        if is_full or (partition not in waiting and len(waiting) == MAX_WAITING_GROUPS):
+            ready = partition if partition in waiting else next(iter(waiting))
+            sizes.pop(ready)
+            yield waiting.pop(ready)
+        waiting.setdefault(partition, []).append(item)
+        sizes[partition] += item.file.size
+    yield from waiting.values()
+
+
+def _walk(folder: Path, output: Path) -> Iterator[Path]:
+    """Files below the folder by name; links to folders are not followed."""
+    if folder.resolve() == output:
+        return
+    with os.scandir(folder) as entries:
+        names = sorted(entries, key=lambda entry: entry.name)
+    for entry in names:
+        if entry.name.startswith((".", "_")):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(folder / entry.name, output)
+        elif entry.is_file():
+            yield folder / entry.name
+
+
+def _input_file(path: Path, key: str, folder: Path, settings: Settings, destination: Destination) -> InputFile:
+    file = LocalFile.found(path.resolve(), path.stat())
+    hour = destination.hour or datetime.fromisoformat(file.arrived_at)
+    return InputFile(file, Partition.of(destination.dataset or _dataset(key, folder, settings), hour))
+
+
+def _dataset(key: str, folder: Path, settings: Settings) -> str:
+    rule, dataset = matching_rule(key, settings.datasets)
+    name = dataset if rule is not None and "/" in key else folder.resolve().name
+    if not DATASET_NAME.fullmatch(name):
+        raise InvalidInputError(
+            f"the folder {name!r} is not a dataset name (lower case letters, digits and underscore): pass --dataset"
+        )
+    return name
