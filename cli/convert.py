@@ -101,7 +101,7 @@ def parse_destination(dataset: str | None, hour: str | None) -> Destination:
             return Destination(dataset, datetime.strptime(hour, form).replace(tzinfo=UTC))
         except ValueError:
             continue
-    raise InvalidInputError(f"--hour {hour!r} is not valid: pass a UTC hour such as 2026-11-21T08")
+    raise InvalidInputError(f"the hour {hour!r} is not valid: pass a UTC hour such as 2026-11-21T08")
 
 
 def convert_files(request: Request) -> int:

@@ -59,6 +59,27 @@ def convert(
     raise typer.Exit(convert_files(request))
 
 
+@app.command(name="try")
+def try_(
+    file: Annotated[Path, typer.Argument(help="One NDJSON file.")],
+    key: Annotated[str | None, typer.Option(help="Its key in the input bucket; without it the path as given.")] = None,
+    settings: SettingsFile = Path("settings/dev.toml"),
+    at: Annotated[str | None, typer.Option(help="UTC hour of its arrival, such as 2026-11-21T08.")] = None,
+    cores: Annotated[int, typer.Option(min=1, help="Cores to use.")] = os.cpu_count() or 1,
+    as_json: Json = False,
+) -> None:
+    """Show what would happen to one file: lane, dataset, columns, rejects, cost; 1 if not all of it would be rows."""
+    from datetime import UTC, datetime
+
+    from cli.convert import parse_destination
+    from cli.try_file import Trial, try_file
+    from lake.settings import load_settings
+
+    now = parse_destination(None, at).hour or datetime.now(UTC)
+    name = key or (file.name if file.is_absolute() else file.as_posix())
+    raise typer.Exit(try_file(Trial(file, name, load_settings(settings), now, cores), as_json=as_json))
+
+
 @local_app.command()
 def up(settings: SettingsFile = Path("settings/dev.toml")) -> None:
     """Run the whole cloud on this machine until Ctrl-C and deploy the stack of a settings file to it."""

@@ -205,7 +205,7 @@ def test_an_output_inside_of_the_input_is_not_input(folder: Path, capsys: pytest
 
 @pytest.mark.parametrize(
     ("dataset", "hour", "message"),
-    [("No", None, "--dataset 'No' is not valid"), (None, "yesterday", "--hour 'yesterday' is not valid")],
+    [("No", None, "--dataset 'No' is not valid"), (None, "yesterday", "the hour 'yesterday' is not valid")],
 )
 def test_wrong_options(dataset: str | None, hour: str | None, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
