@@ -65,7 +65,7 @@ def _all_stream(settings: Settings, peak_core_seconds: float, task_bytes: float)
     stream, vcpus = settings.stream, WORKERS[settings.stream.worker_type]
     needed = DRIVERS + math.ceil(STREAM_RESERVE * peak_core_seconds / vcpus)
     workers = min(max(needed, stream.max_workers), MAX_STREAM_WORKERS)
-    batch_bytes = max(stream.batch_bytes, int(TASKS_PER_CORE * (workers - DRIVERS) * vcpus * task_bytes))
+    batch_bytes = max(stream.side_by_side_bytes, int(TASKS_PER_CORE * (workers - DRIVERS) * vcpus * task_bytes))
     busy = needed > stream.max_workers
     trigger = min(stream.trigger_seconds, BUSY_TRIGGER_SECONDS) if busy else stream.trigger_seconds
     never = 1 << 50

@@ -124,7 +124,7 @@ class StreamLane:
         size = files = 0
         for manifest in manifests:
             row = manifest.row
-            fits = size + row.bytes <= self._stream.batch_bytes and files + row.files <= self._stream.batch_files
+            fits = size + row.bytes <= self._stream.side_by_side_bytes and files + row.files <= self._stream.batch_files
             if portion and not fits:
                 yield portion
                 portion, size, files = [], 0, 0

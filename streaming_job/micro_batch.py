@@ -15,11 +15,13 @@ from transform.outcome import HELD, ConversionOutcome, format_faults, format_wit
 from transform.preflight import check_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from transform.context import ConversionContext
 
 PARALLEL_READS = 16
+PORTIONS = 4
+"""Side by side: while one is claimed, planned or published, the tasks of the others use its cores."""
 HELD_WAIT_SECONDS = 5.0
 """Interval between two tries to claim a manifest that another run holds."""
 
@@ -36,7 +38,8 @@ def convert_pointers(
     A waiting manifest that is PUBLISHING is finished by the sweep, for a QUEUED one the sweep writes another pointer.
     So one denied object does not hold up the pointers behind it.
 
-    ``stream.batch_bytes`` of input are converted side by side, and published before the next portion begins.
+    Portions of manifests are converted side by side, in order: one begins when another one is published, so that cores
+    which a portion needs no more have work. Together they have at most ``StreamSettings.side_by_side_bytes`` of input.
     A line that is not a valid pointer, or that names a manifest the ledger does not know, is logged and skipped: the
     ledger decides, the inbox is a hint.
 
@@ -66,18 +69,23 @@ def convert_pointers(
     }
     if check_first and ids:
         check_environment(context, ids, _queued(context))
-    outcomes: list[ConversionOutcome] = []
     limits = context.services.settings.stream
-    for portion in portions(sizes, InputSize(limits.batch_bytes, limits.batch_files)):
-        converted = _convert_portion(context, portion, wait)
-        if (alarm := format_faults(converted)) is not None:
-            context.log(alarm)
-            check_environment(context, ids, _queued(context))
-            # The fault is over, or it concerns single objects only.
-            stopped = [outcome.manifest for outcome in converted if outcome.fault is not None]
-            converted = [outcome for outcome in converted if outcome.fault is None]
-            converted += _convert_portion(context, stopped, wait)
-        outcomes += converted
+    whole = InputSize(limits.side_by_side_bytes, limits.batch_files)
+    waiting = portions(sizes, InputSize(whole.bytes // PORTIONS, whole.files // PORTIONS))
+    parallel = parallel_portions([_size(sizes, portion) for portion in waiting], whole)
+
+    def convert_portion(portion: list[str]) -> list[ConversionOutcome]:
+        converted = _convert_until_ended(context, portion, wait)
+        if (alarm := format_faults(converted)) is None:
+            return converted
+        context.log(alarm)
+        check_environment(context, ids, _queued(context))
+        # The fault is over, or it concerns single objects only.
+        stopped = [outcome.manifest for outcome in converted if outcome.fault is not None]
+        ended = [outcome for outcome in converted if outcome.fault is None]
+        return ended + _convert_until_ended(context, stopped, wait)
+
+    outcomes = [outcome for ended in _side_by_side(convert_portion, waiting, parallel) for outcome in ended]
     unanswered = [outcome for outcome in outcomes if outcome.unanswered]
     if unanswered:
         first = unanswered[0]
@@ -86,6 +94,19 @@ def convert_pointers(
             "the next run repeats the micro-batch"
         )
     return outcomes
+
+
+def _side_by_side(
+    convert_portion: Callable[[list[str]], list[ConversionOutcome]], waiting: list[list[str]], parallel: int
+) -> list[list[ConversionOutcome]]:
+    """The outcomes of each portion. After an error no other portion begins, and those that run end first."""
+    with ThreadPoolExecutor(parallel) as pool:
+        running = [pool.submit(convert_portion, portion) for portion in waiting]
+        try:
+            return [portion.result() for portion in running]
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
 
 
 def _queued(context: ConversionContext) -> Iterator[str]:
@@ -114,7 +135,18 @@ def portions(sizes: Mapping[str, InputSize], limit: InputSize) -> list[list[str]
     return filled
 
 
-def _convert_portion(
+def parallel_portions(sizes: Sequence[InputSize], limit: InputSize) -> int:
+    """How many portions are converted side by side, so that together they stay within the limit. Pure."""
+    largest = InputSize(*(max(column) for column in zip(*sizes, strict=True))) if sizes else InputSize(0, 0)
+    return max(1, min(PORTIONS, *(whole // max(1, part) for whole, part in zip(limit, largest, strict=True))))
+
+
+def _size(sizes: Mapping[str, InputSize], portion: Iterable[str]) -> InputSize:
+    found = [sizes[manifest] for manifest in portion]
+    return InputSize(sum(size.bytes for size in found), sum(size.files for size in found))
+
+
+def _convert_until_ended(
     context: ConversionContext, manifests: list[str], wait: Callable[[float], object]
 ) -> list[ConversionOutcome]:
     done: list[ConversionOutcome] = []

@@ -13,6 +13,10 @@ MAX_FILES_OF_A_JOB = 350_000
 """Spark ends a job whose results exceed 1 GiB (``spark.driver.maxResultSize``). A file has 2.8 KB of them at most: with
 the longest key, and lines rejected for every reason (``tests/unit/transform/test_task_model.py``)."""
 
+BYTES_PER_CORE = GIB
+"""One and a half times the input of a usual task of the stream lane, so that a core has the next task before it has
+finished one (docs/performance.md)."""
+
 
 @dataclass(frozen=True, slots=True)
 class StreamSettings:
@@ -26,8 +30,9 @@ class StreamSettings:
     """Size in bytes above which a file that is not urgent goes to the batch lane, also in peak hours; 0: no limit."""
     trigger_seconds: int = 30
     """Interval between micro-batches."""
-    batch_bytes: int = 8 * GIB
-    """Maximum input in bytes that a micro-batch converts side by side; one manifest may exceed it."""
+    batch_bytes: int = 0
+    """Maximum input in bytes that a micro-batch converts side by side, one manifest may exceed it; 0: what keeps all
+    cores of ``stream.max_workers`` busy."""
     batch_files: int = 50_000
     """Maximum number of its files; one manifest may exceed it."""
     max_attempts: int = 3
@@ -48,13 +53,21 @@ class StreamSettings:
         check_range("stream.manifest_files", self.manifest_files, 1, 10_000)
         check_range("stream.max_file_bytes", self.max_file_bytes, 0, 1 << 50)
         check_range("stream.trigger_seconds", self.trigger_seconds, 1, 3600)
-        check_range("stream.batch_bytes", self.batch_bytes, self.manifest_bytes, 1 << 50)
+        check_range("stream.batch_bytes", self.batch_bytes, 0, 1 << 50)
+        if self.batch_bytes and self.batch_bytes < self.manifest_bytes:
+            raise InvalidSettingsError("stream.batch_bytes", self.batch_bytes, "0, or at least stream.manifest_bytes")
         check_range("stream.batch_files", self.batch_files, 1, MAX_FILES_OF_A_JOB)
         check_range("stream.max_attempts", self.max_attempts, 1, 20)
         check_range("stream.idle_minutes", self.idle_minutes, 0.05, 1440)
         check_range("stream.low_mark_bytes", self.low_mark_bytes, 0, self.high_mark_bytes)
         check_choice("stream.worker_type", self.worker_type, WORKERS)
         check_range("stream.max_workers", self.max_workers, 2, 299)
+
+    @property
+    def side_by_side_bytes(self) -> int:
+        """Input in bytes that a micro-batch converts side by side."""
+        cores = (self.max_workers - 1) * WORKERS[self.worker_type]
+        return self.batch_bytes or max(self.manifest_bytes, cores * BYTES_PER_CORE)
 
 
 @dataclass(frozen=True, slots=True)

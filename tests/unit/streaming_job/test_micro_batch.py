@@ -1,6 +1,31 @@
+"""One micro-batch: its pointers, its portions, and that portions are converted side by side."""
+
 from __future__ import annotations
 
-from streaming_job.micro_batch import InputSize, manifest_ids, portions
+import json
+import threading
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lake.errors import TransientError
+from lake.ledger import State
+from lake.settings import parse_settings
+from streaming_job import micro_batch
+from streaming_job.micro_batch import (
+    PORTIONS,
+    InputSize,
+    convert_pointers,
+    manifest_ids,
+    parallel_portions,
+    portions,
+)
+from transform.outcome import ConversionOutcome
+
+GIB = 1 << 30
+PATIENCE_SECONDS = 60
 
 
 def test_an_invalid_pointer_is_logged_and_skipped() -> None:
@@ -27,3 +52,76 @@ def test_a_micro_batch_is_divided_into_jobs_by_files() -> None:
     sizes = {name: InputSize(1, files) for name, files in {"a": 40, "b": 60, "c": 1, "d": 120, "e": 1}.items()}
     # When, Then
     assert portions(sizes, InputSize(1000, 100)) == [["a", "b"], ["c"], ["d"], ["e"]]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "parallel"),
+    [
+        ([], PORTIONS),
+        ([InputSize(3, 1)] * 9, PORTIONS),
+        ([InputSize(3, 1), InputSize(4, 1)], 3),
+        ([InputSize(3, 1), InputSize(3, 50)], 2),
+        ([InputSize(100, 1)], 1),
+    ],
+)
+def test_portions_together_stay_within_the_limit(sizes: list[InputSize], parallel: int) -> None:
+    assert parallel_portions(sizes, InputSize(12, 100)) == parallel
+
+
+@dataclass
+class Conversions:
+    """In place of ``convert``: who is converted at the same time."""
+
+    together: threading.Barrier | None = None
+    failing: str = ""
+    running: set[str] = field(default_factory=set)
+    most_bytes: int = 0
+    begun: list[str] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __call__(self, manifests: list[str], _context: Any) -> list[ConversionOutcome]:
+        with self.lock:
+            self.running |= set(manifests)
+            self.begun += manifests
+            self.most_bytes = max(self.most_bytes, len(self.running) * GIB)
+        if self.together is not None:
+            self.together.wait(PATIENCE_SECONDS)
+        with self.lock:
+            self.running -= set(manifests)
+        if self.failing in manifests:
+            raise TransientError("no answer")
+        return [ConversionOutcome(manifest, State.DONE) for manifest in manifests]
+
+
+def convert_gibibytes(
+    monkeypatch: pytest.MonkeyPatch, conversions: Conversions, manifests: int, **stream: int
+) -> list[ConversionOutcome]:
+    """A micro-batch of manifests of 1 GiB each."""
+    monkeypatch.setattr(micro_batch, "convert", conversions)
+    settings = parse_settings({"stage": "test", "stream": stream})
+    ledger = SimpleNamespace(manifests=SimpleNamespace(get=lambda _: SimpleNamespace(bytes=GIB, files=1)))
+    context: Any = SimpleNamespace(services=SimpleNamespace(ledger=ledger, settings=settings), log=lambda _: None)
+    return convert_pointers(context, [json.dumps({"manifest": f"{number:03d}"}) for number in range(manifests)])
+
+
+def test_portions_are_converted_at_the_same_time_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given portions that end only when as many others have begun
+    conversions = Conversions(threading.Barrier(PORTIONS))
+    # When
+    outcomes = convert_gibibytes(monkeypatch, conversions, 3 * 8, batch_bytes=8 * GIB)
+    # Then
+    assert [outcome.manifest for outcome in outcomes] == [f"{number:03d}" for number in range(24)]
+    assert conversions.most_bytes == 8 * GIB
+
+
+def test_the_cores_of_the_largest_cluster_have_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    conversions = Conversions(threading.Barrier(PORTIONS))
+    convert_gibibytes(monkeypatch, conversions, 160, max_workers=11)
+    assert conversions.most_bytes == 40 * GIB
+
+
+def test_after_an_error_no_other_portion_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    conversions = Conversions(failing="000")
+    with pytest.raises(TransientError, match="no answer"):
+        convert_gibibytes(monkeypatch, conversions, 400, batch_bytes=GIB)
+    assert len(conversions.begun) < 400
