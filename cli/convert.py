@@ -1,4 +1,4 @@
-"""``hybrid-router convert``: NDJSON files of this machine to Parquet, without any cloud."""
+"""``hybrid-router convert``: NDJSON files to Parquet on this machine."""
 
 from __future__ import annotations
 
@@ -11,31 +11,34 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import boto3
 import typer
+from botocore.exceptions import NoRegionError
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
+from cli.aws_errors import NotReachableError, advise
 from cli.exit_codes import ExitCode
 from cli.plan import format_bytes
 from lake.errors import InvalidInputError
 from lake.printable import printable
 from lake.settings.checks import DATASET_NAME
 from offline.conversion import Conversion
-from offline.input_files import Destination, find_files, groups
+from offline.input_files import Destination, Search, groups
 from offline.output_folder import OutputFolder
+from offline.s3_files import SCHEME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from lake.commit import SourceCount
-    from lake.settings import Settings
     from offline.conversion import GroupOutcome
     from offline.input_files import InputFile
 
-PIPE = Path("-")
+PIPE = "-"
 MAX_NAMED = 20
 """Files that are named one by one."""
 HOUR_FORMS = ("%Y-%m-%dT%H", "%Y-%m-%d")
@@ -45,10 +48,8 @@ HOUR_FORMS = ("%Y-%m-%dT%H", "%Y-%m-%d")
 class Request:
     """What was asked for."""
 
-    paths: list[Path]
+    search: Search
     output: Path
-    settings: Settings
-    destination: Destination
     cores: int
     as_json: bool
 
@@ -104,6 +105,22 @@ def parse_destination(dataset: str | None, hour: str | None) -> Destination:
     raise InvalidInputError(f"the hour {hour!r} is not valid: pass a UTC hour such as 2026-11-21T08")
 
 
+def region_of_environment(names: Sequence[str]) -> str:
+    """The region of boto3's session where an object of S3 is named, else none.
+
+    Raises
+    ------
+    NotReachableError
+        None is set.
+    """
+    if not any(name.startswith(SCHEME) for name in names):
+        return ""
+    region = boto3.Session().region_name
+    if region is None:
+        raise NotReachableError(advise(NoRegionError()))
+    return str(region)
+
+
 def convert_files(request: Request) -> int:
     """Convert, and print what was done; the exit code: 1 if a line or a file is in the quarantine.
 
@@ -116,7 +133,8 @@ def convert_files(request: Request) -> int:
     with OutputFolder(request.output) as output, _piped(request, output) as asked:
         todo, size = _count(asked, output, summary)
         with _progress(size, shown=todo > 0 and not asked.as_json) as advance:
-            conversion = Conversion(output, asked.settings.convert, asked.cores, advance)
+            settings, region = asked.search.settings.convert, asked.search.region
+            conversion = Conversion(output, settings, asked.cores, advance, region)
             for outcome in conversion.run(groups(item for item in _found(asked) if not output.is_done(item.file))):
                 summary.add(outcome)
     seconds = time.monotonic() - started
@@ -128,7 +146,7 @@ def convert_files(request: Request) -> int:
 
 
 def _found(request: Request) -> Iterator[InputFile]:
-    return find_files(request.paths, request.settings, request.destination, request.output)
+    return request.search.find(request.output)
 
 
 def _count(request: Request, output: OutputFolder, summary: Summary) -> tuple[int, int]:
@@ -145,16 +163,17 @@ def _count(request: Request, output: OutputFolder, summary: Summary) -> tuple[in
 @contextmanager
 def _piped(request: Request, output: OutputFolder) -> Iterator[Request]:
     """Standard input as a file: it is kept on disk until it is converted, because tasks read ranges of it."""
-    if PIPE not in request.paths:
+    if PIPE not in request.search.names:
         yield request
         return
-    if request.destination.dataset is None:
+    if request.search.destination.dataset is None:
         raise InvalidInputError("what comes from a pipe has no folder: pass --dataset")
     file = output.staging("pipe") / "stdin"
     file.parent.mkdir(parents=True)
     with file.open("wb") as copy:
         shutil.copyfileobj(sys.stdin.buffer, copy, 1 << 20)
-    yield replace(request, paths=[file if path == PIPE else path for path in request.paths])
+    names = [str(file) if name == PIPE else name for name in request.search.names]
+    yield replace(request, search=replace(request.search, names=names))
     output.discard("pipe")
 
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from lake.errors import TransientError
 from lake.manifest import Lane, Manifest, new_manifest_id
 from lake.time import iso_utc
-from offline.local_files import LocalFiles
 from offline.output_folder import LAKE, QUARANTINE, StagedFiles
+from offline.s3_files import InputFiles
 from transform.audit import audit
 from transform.plan_attempt import divide_input
 from transform.quarantine_excluded import excluded_key, write_excluded
@@ -65,12 +65,18 @@ class Conversion:
     """One call of ``convert``."""
 
     def __init__(
-        self, output: OutputFolder, settings: ConvertSettings, cores: int, on_read: Callable[[int], None]
+        self,
+        output: OutputFolder,
+        settings: ConvertSettings,
+        cores: int,
+        on_read: Callable[[int], None],
+        region: str = "",
     ) -> None:
         self._output = output
         self._settings = settings
         self._cores = cores
         self._on_read = on_read
+        self._region = region
 
     def run(self, groups: Iterable[list[InputFile]]) -> Iterator[GroupOutcome]:
         """Convert group by group, side by side; what is published stays if the caller stops.
@@ -107,7 +113,7 @@ class Conversion:
         files = [file for file in group.manifest.files if file not in group.excluded]
         size = sum(file.size for file in files)
         min_tasks = max(1, min(self._cores, size // MIN_TASK_BYTES))
-        divided = divide_input(LocalFiles(), files, self._settings, None, min_tasks) if files else []
+        divided = divide_input(InputFiles(self._region), files, self._settings, None, min_tasks) if files else []
         group.results = []
         group.tasks = tuple(
             Task(
@@ -119,7 +125,7 @@ class Conversion:
                 (),
                 LAKE,
                 QUARANTINE,
-                "",
+                self._region,
                 self._settings,
             )
             for number, splits in enumerate(divided)
@@ -176,7 +182,7 @@ def new_pool(processes: int) -> Executor:
 def convert_task(task: Task, staging: Path) -> TaskResult:
     """Runs in a process of the pool."""
     with tempfile.TemporaryDirectory(dir=staging) as folder:
-        return run_task(task, LocalFiles(), StagedFiles(staging), Path(folder))
+        return run_task(task, InputFiles(task.region), StagedFiles(staging), Path(folder))
 
 
 def _read_bytes(result: TaskResult) -> int:

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from lake.dataset_rules import matching_rule
@@ -13,11 +14,13 @@ from lake.errors import InvalidInputError
 from lake.partition import Partition
 from lake.settings.checks import DATASET_NAME
 from offline.local_files import LocalFile
+from offline.s3_files import SCHEME, list_objects
+from transform.clients import s3_client
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
+    from lake.manifest import ObjectVersion
     from lake.settings import Settings
 
 MAX_GROUP_BYTES = 512 << 20
@@ -38,8 +41,37 @@ class Destination:
 class InputFile:
     """A file and where its rows go."""
 
-    file: LocalFile
+    file: ObjectVersion
     partition: Partition
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What is converted, and where its rows go."""
+
+    names: Sequence[str]
+    """Files, folders, and what begins with ``s3://``."""
+    settings: Settings
+    destination: Destination
+    region: str
+    """Of the buckets."""
+
+    def find(self, output: Path) -> Iterator[InputFile]:
+        """Every file; raises what ``find_files`` and ``list_objects`` raise."""
+        local = [Path(name) for name in self.names if not name.startswith(SCHEME)]
+        yield from find_files(local, self.settings, self.destination, output)
+        for uri in self.names:
+            if uri.startswith(SCHEME):
+                yield from self._of_s3(uri)
+
+    def _of_s3(self, uri: str) -> Iterator[InputFile]:
+        name = uri.removeprefix(SCHEME).partition("/")[2]
+        for file in list_objects(s3_client(self.region), uri):
+            if file.key == name or self.settings.input.suffix_of(file.key) is not None:
+                folder = PurePosixPath("/", file.bucket, file.key).parent.name
+                dataset = self.destination.dataset or _dataset(file.key, folder, self.settings)
+                instant = self.destination.hour or datetime.fromisoformat(file.arrived_at)
+                yield InputFile(file, Partition.of(dataset, instant))
 
 
 def find_files(
@@ -105,12 +137,13 @@ def _walk(folder: Path, output: Path) -> Iterator[Path]:
 def _input_file(path: Path, key: str, folder: Path, settings: Settings, destination: Destination) -> InputFile:
     file = LocalFile.found(path.resolve(), path.stat())
     hour = destination.hour or datetime.fromisoformat(file.arrived_at)
-    return InputFile(file, Partition.of(destination.dataset or _dataset(key, folder, settings), hour))
+    dataset = destination.dataset or _dataset(key, folder.resolve().name, settings)
+    return InputFile(file, Partition.of(dataset, hour))
 
 
-def _dataset(key: str, folder: Path, settings: Settings) -> str:
+def _dataset(key: str, folder: str, settings: Settings) -> str:
     rule, dataset = matching_rule(key, settings.datasets)
-    name = dataset if rule is not None and "/" in key else folder.resolve().name
+    name = dataset if rule is not None and "/" in key else folder
     if not DATASET_NAME.fullmatch(name):
         raise InvalidInputError(
             f"the folder {name!r} is not a dataset name (lower case letters, digits and underscore): pass --dataset"

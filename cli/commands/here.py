@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cli.commands.options import Json, SettingsFile  # noqa: TC001
+from cli.commands.options import Json, Region, SettingsFile  # noqa: TC001
 
 app = typer.Typer()
 local_app = typer.Typer(no_args_is_help=True)
@@ -33,7 +33,7 @@ def demo(
 
 @app.command()
 def convert(
-    paths: Annotated[list[Path], typer.Argument(help="NDJSON files, folders that hold some, or - for standard input.")],
+    names: Annotated[list[str], typer.Argument(help="Files, folders, s3://bucket/folder/, or - (standard input).")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for lake and quarantine.")],
     dataset: Annotated[
         str | None, typer.Option(help="Dataset of all files; without it the name of the folder.")
@@ -44,19 +44,21 @@ def convert(
         Path | None, typer.Option(help="Settings file: its [convert], [input] and [[datasets]].")
     ] = None,
     cores: Annotated[int, typer.Option(min=1, help="Cores to use.")] = os.cpu_count() or 1,
+    region: Region = None,
     as_json: Json = False,
 ) -> None:
     """Convert files of this machine, without any cloud: 0 all lines are rows, 1 some are in the quarantine."""
     from dataclasses import replace
 
-    from cli.convert import Request, convert_files, parse_destination
+    from cli.convert import Request, convert_files, parse_destination, region_of_environment
     from lake.settings import Settings, load_settings
+    from offline.input_files import Search
 
     chosen = Settings(stage="here") if settings is None else load_settings(settings)
     if compression is not None:
         chosen = replace(chosen, convert=replace(chosen.convert, compression=compression))
-    request = Request(paths, output, chosen, parse_destination(dataset, hour), cores, as_json)
-    raise typer.Exit(convert_files(request))
+    search = Search(names, chosen, parse_destination(dataset, hour), region or region_of_environment(names))
+    raise typer.Exit(convert_files(Request(search, output, cores, as_json)))
 
 
 @app.command(name="try")

@@ -19,7 +19,7 @@ from cli.exit_codes import ExitCode
 from lake.errors import InvalidInputError, TransientError
 from lake.settings import ConvertSettings, Settings
 from offline.conversion import Conversion
-from offline.input_files import Destination
+from offline.input_files import Destination, Search
 from offline.output_folder import OutputFolder
 from transform.task_model import NUMBERS_PER_TASK
 
@@ -52,8 +52,9 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("offline.conversion.new_pool", ThreadPoolExecutor)
 
 
-def request(*paths: Path, output: Path, settings: Settings = SMALL, dataset: str | None = None) -> Request:
-    return Request(list(paths), output, settings, Destination(dataset), cores=2, as_json=True)
+def request(*paths: Path | str, output: Path, settings: Settings = SMALL, dataset: str | None = None) -> Request:
+    search = Search([str(path) for path in paths], settings, Destination(dataset), "")
+    return Request(search, output, cores=2, as_json=True)
 
 
 def inputs(folder: Path) -> list[tuple[Path, str, str]]:

@@ -1,0 +1,55 @@
+"""Objects of S3 as input of a conversion on this machine, read with the credentials of the environment."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from lake.errors import InvalidInputError
+from lake.manifest import ObjectVersion
+from offline.local_files import LocalFile, LocalFiles
+from transform.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mypy_boto3_s3 import S3Client
+    from typing_extensions import Buffer
+
+SCHEME = "s3://"
+
+
+class InputFiles:
+    """Reads ranges of files of this machine and of S3."""
+
+    def __init__(self, region: str) -> None:
+        self._region = region
+        self._local = LocalFiles()
+
+    def fetch(self, file: ObjectVersion, start: int, end: int) -> Buffer:
+        """The bytes [start, end); raises what ``LocalFiles.fetch`` and ``Source.fetch`` raise."""
+        return (self._local if isinstance(file, LocalFile) else self._source).fetch(file, start, end)
+
+    @cached_property
+    def _source(self) -> Source:
+        return Source.in_region(self._region, "")
+
+
+def list_objects(s3: S3Client, uri: str) -> Iterator[ObjectVersion]:
+    """The object of this name, and every object below the name as a folder; page by page.
+
+    Raises
+    ------
+    InvalidInputError
+        No bucket is named.
+    BotoCoreError, ClientError
+        S3 refused the listing or did not answer.
+    """
+    bucket, _, key = uri.removeprefix(SCHEME).partition("/")
+    if not bucket:
+        raise InvalidInputError(f"{uri!r} names no bucket: pass s3://bucket/key or s3://bucket/folder/")
+    folder = key if key.endswith("/") or not key else f"{key}/"
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=key):
+        for item in page.get("Contents", []):
+            if item["Key"] == key or item["Key"].startswith(folder):
+                yield ObjectVersion.of(bucket, item["Key"], item["ETag"], item["Size"], item["LastModified"], None)
