@@ -10,10 +10,11 @@ from typing import Any
 from unittest.mock import patch
 
 import boto3
+import moto.s3.urls
 from botocore.config import Config
 from moto import mock_aws
 from moto.core import DEFAULT_ACCOUNT_ID
-from moto.s3.models import s3_backends
+from moto.s3.models import S3Backend, s3_backends
 
 from lake.ledger import Claim, Ledger, ManifestRow
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id, write_manifest
@@ -80,9 +81,8 @@ def file_of(key: str, size: int = 100, version: str | None = "v1") -> ObjectVers
 
 @contextmanager
 def new_world() -> Iterator[World]:
-    # Tests with the emulator may have run before, in the same process. The clients are boto3's: nothing needs moto's
-    # thousand patterns for the library requests.
-    with patch.dict(os.environ), patch("moto.core.models.RESPONSES_METHODS", []), mock_aws():
+    # Tests with the emulator may have run before, in the same process.
+    with patch.dict(os.environ), _quick_moto(), mock_aws():
         os.environ.pop("AWS_ENDPOINT_URL", None)
         s3, dynamodb = clients()
         for bucket in ("input", "lake", "quarantine", "control"):
@@ -91,6 +91,13 @@ def new_world() -> Iterator[World]:
         faults = Faults()
         ledger = Ledger.over(faults.wrap(dynamodb), RESOURCES.ledger_table)
         yield World(faults.wrap(s3), s3, ledger, faults, dynamodb)
+
+
+@contextmanager
+def _quick_moto() -> Iterator[None]:
+    """Without moto's thousand patterns for the library requests, and without a reload of its S3 for every request."""
+    with patch("moto.core.models.RESPONSES_METHODS", []), patch.object(S3Backend, "_url_module", moto.s3.urls):
+        yield
 
 
 @cache
