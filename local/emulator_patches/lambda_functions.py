@@ -1,4 +1,4 @@
-"""Lambda: functions import only what AWS offers, report the class of their exception, and have a log file."""
+"""Lambda: functions import only what AWS offers, report the class of their exception and go on, and have a log file."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 # The packages of AWS's Python runtime.
 _RUNTIME_PACKAGES = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "six", "urllib3")
+
+_REPORT = '{"status": "error", "error": str(e), "trace"'
+_PATCHED_REPORT = '{"status": "ok", "error": str(e), "error_type": type(e).__name__, "trace"'
+"""What a worker writes about an exception of its handler. The emulator ends a worker whose status is "error"."""
 
 _error_type: contextvars.ContextVar[str | None] = contextvars.ContextVar("error_type", default=None)
 
@@ -51,10 +55,9 @@ def _patch_isolation(runtime_dir: Path) -> None:
         (runtime_dir / source.name).symlink_to(source)
     library = [entry for entry in sys.path if entry.startswith(sys.base_prefix) and "-packages" not in entry]
     preamble = f"import sys\nsys.path[:] = {[*library, str(runtime_dir)]!r}\n"
-    original, patched = '"error": str(e), "trace"', '"error": str(e), "error_type": type(e).__name__, "trace"'
-    if lambda_runtime._PYTHON_WORKER_SCRIPT.count(original) != 1:
+    if lambda_runtime._PYTHON_WORKER_SCRIPT.count(_REPORT) != 1:
         raise LocalCloudError("The emulator's Lambda worker has changed: adapt local/emulator_patches to it.")
-    script = preamble + lambda_runtime._PYTHON_WORKER_SCRIPT.replace(original, patched)
+    script = preamble + lambda_runtime._PYTHON_WORKER_SCRIPT.replace(_REPORT, _PATCHED_REPORT)
     detect = lambda_runtime._detect_runtime_binary
 
     def detect_runtime_binary(runtime: str) -> tuple[str, str]:
@@ -64,13 +67,17 @@ def _patch_isolation(runtime_dir: Path) -> None:
 
 
 def _patch_error_type() -> None:
-    """A failed function's errorType is the class name of its exception, which Retry and Catch of state machines use."""
+    """A failed function's errorType is the class name of its exception, which Retry and Catch of state machines use.
+
+    Its process takes the next event, as on AWS: there only a crash and a timeout reset an execution environment.
+    Source: https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html.
+    """
     invoke, execute = lambda_runtime.Worker.invoke, lambda_svc._execute_function_warm
 
     def worker_invoke(self: EmulatorValue, *args: EmulatorValue, **kwargs: EmulatorValue) -> EmulatorValue:
         result = invoke(self, *args, **kwargs)
         _error_type.set(result.get("error_type"))
-        return result
+        return {**result, "status": "error"} if "error" in result else result
 
     def execute_function_warm(func: EmulatorValue, event: EmulatorValue, request_id: str) -> EmulatorValue:
         _error_type.set(None)

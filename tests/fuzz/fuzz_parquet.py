@@ -9,6 +9,7 @@ import random
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -73,9 +74,14 @@ def compare(data: bytes, rng: random.Random) -> None:
         frame = pl.from_arrow(expected)
         assert isinstance(frame, pl.DataFrame)
         assert pl.read_parquet(native).equals(frame)
-        with duckdb.connect() as connection:
-            read = connection.read_parquet(str(native)).to_arrow_table()
-            assert read.equals(expected.cast(read.schema))
+        read = _database().read_parquet(str(native)).to_arrow_table()
+        assert read.equals(expected.cast(read.schema))
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """One for all rounds: to make one takes longer than to read a file."""
+    return duckdb.connect()
 
 
 def _batches(data: bytes, flush_bytes: int) -> Iterator[Batch]:

@@ -38,10 +38,11 @@ WRONG_COUNTS = (
 WRONG_RESULTS = ("task without a result", "task with two results", *WRONG_COUNTS)
 """How the results of a Spark job can be wrong. With ``WRONG_COUNTS`` its tasks have lost the lines of their files."""
 
-
 WIDE_COLUMNS = 700
 COLUMN_NAME_BYTES = 199
 """With three files in one dataset, the names need more room than an item has."""
+MEMORY = next((folder for folder in ("/dev/shm",) if Path(folder).is_dir()), None)
+"""A folder that is not on a disk, where the system has one: each history makes several folders and removes them."""
 
 
 @dataclass
@@ -118,7 +119,7 @@ class FakeSparkJob:
         rejects = [{"reject": name_of(file)} for file in rejected_files]
         number = task.number * NUMBERS_PER_TASK
         generation = (task.partition, task.manifest, task.generation)
-        with tempfile.TemporaryDirectory() as folder, Uploads(self._session.s3) as uploads:
+        with tempfile.TemporaryDirectory(dir=MEMORY) as folder, Uploads(self._session.s3) as uploads:
             objects = [_add(uploads, folder, task.lake_bucket, lake_key(*generation, number), rows)]
             quarantine = []
             if rejects:

@@ -18,9 +18,12 @@ from tests.roles import create_unlimited_role
 MAX_REQUEST_BYTES = 6_291_456
 MAX_RESPONSE_BYTES = 6_291_556
 HANDLER = """
+import os
 import time
 
 def handle(event, context):
+    if "raise" in event:
+        raise ValueError(os.getpid())
     if "endless" in event:
         while True:
             time.sleep(1)
@@ -110,6 +113,13 @@ def test_function_that_takes_too_long_is_killed(create, invoke):
     create("hurried", Timeout=1)
     error = invoke({"endless": True}, "hurried")
     assert error == {"errorType": "Sandbox.Timedout", "errorMessage": "Task timed out after 1.00 seconds"}
+
+
+def test_function_that_raises_keeps_its_process(create, invoke):
+    create("raising")
+    first, second = (invoke({"raise": True}, "raising") for _ in range(2))
+    assert first["errorType"] == second["errorType"] == "ValueError"
+    assert first["errorMessage"] == second["errorMessage"]
 
 
 def test_environment_has_at_most_4_kib(empty_cloud, create):

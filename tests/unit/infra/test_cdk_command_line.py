@@ -36,6 +36,8 @@ def cdk(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
         "AWS_EC2_METADATA_DISABLED": "true",
         "CDK_DISABLE_CLI_TELEMETRY": "true",
         "CDK_DISABLE_VERSION_CHECK": "true",
+        # CDK's libraries are unpacked below HOME, which takes most of the time of a synthesis: once is enough.
+        "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(Path.home() / ".cache" / "aws" / "jsii" / "package-cache"),
     }
 
     def run(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -10,12 +10,17 @@ from typing import Any
 from unittest.mock import patch
 
 import boto3
+import moto.s3.urls
+from botocore.config import Config
 from moto import mock_aws
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.s3.models import S3Backend, s3_backends
 
 from lake.ledger import Claim, Ledger, ManifestRow
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id, write_manifest
 from lake.partition import Partition
 from lake.resource_names import ResourceNames
+from tests.unit.lake.direct_dynamodb import send_directly
 from tests.unit.lake.faults import Faults
 
 REGION = "eu-central-1"
@@ -77,22 +82,33 @@ def file_of(key: str, size: int = 100, version: str | None = "v1") -> ObjectVers
 @contextmanager
 def new_world() -> Iterator[World]:
     # Tests with the emulator may have run before, in the same process.
-    with patch.dict(os.environ), mock_aws():
+    with patch.dict(os.environ), _quick_moto(), mock_aws():
         os.environ.pop("AWS_ENDPOINT_URL", None)
         s3, dynamodb = clients()
         for bucket in ("input", "lake", "quarantine", "control"):
-            s3.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
+            s3_backends[DEFAULT_ACCOUNT_ID]["aws"].create_bucket(bucket, REGION)
         create_table(dynamodb)
         faults = Faults()
         ledger = Ledger.over(faults.wrap(dynamodb), RESOURCES.ledger_table)
         yield World(faults.wrap(s3), s3, ledger, faults, dynamodb)
 
 
+@contextmanager
+def _quick_moto() -> Iterator[None]:
+    """Without moto's thousand patterns for the library requests, and without a reload of its S3 for every request."""
+    with patch("moto.core.models.RESPONSES_METHODS", []), patch.object(S3Backend, "_url_module", moto.s3.urls):
+        yield
+
+
 @cache
 def clients() -> tuple[Any, Any]:
     """Made once: it takes longer than most tests. What they talk to is new in every world."""
     session = boto3.Session(aws_access_key_id="x", aws_secret_access_key="x", region_name=REGION)
-    return session.client("s3"), session.resource("dynamodb").meta.client
+    # boto3 composes its own user agent twice for every request.
+    config = Config(user_agent="tests")
+    dynamodb = session.resource("dynamodb", config=config).meta.client
+    send_directly(dynamodb)
+    return session.client("s3", config=config), dynamodb
 
 
 def create_table(dynamodb: Any) -> None:
