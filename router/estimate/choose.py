@@ -6,12 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lake.engines import Engine
 from router.estimate.night import Night, night
+from router.estimate.offer import MAX_CAPACITY_WAIT_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from lake.engines import Engine
     from router.estimate.offer import Offer
 
 MARGIN = 0.1
@@ -65,6 +66,8 @@ def choose(
 ) -> Choice:
     """The way to do ``work`` within ``seconds`` from its start, on an ``allowed`` engine.
 
+    Flex has to leave time for one wait in vain where what is left could then go to another engine.
+
     Parameters
     ----------
     workers
@@ -76,12 +79,15 @@ def choose(
         No allowed engine has room for a single run.
     """
     limit = seconds * (1 - MARGIN)
+    limits = dict.fromkeys(Engine, limit)
+    if set(allowed) > {Engine.GLUE_FLEX}:
+        limits[Engine.GLUE_FLEX] -= MAX_CAPACITY_WAIT_SECONDS
     ways = [list(_nights(work, offer, rooms[offer.engine], workers)) for offer in offers]
-    options = [_best(nights, limit) for nights in ways if nights]
+    options = [_best(nights, limits) for nights in ways if nights]
     candidates = [option for option in options if option.engine in allowed]
     if not candidates:
         raise ValueError(f"no engine of {', '.join(allowed)} has room for one run of {workers} workers")
-    chosen = _best(candidates, limit)
+    chosen = _best(candidates, limits)
     return Choice(
         chosen,
         chosen.seconds <= limit,
@@ -89,8 +95,8 @@ def choose(
     )
 
 
-def _best(nights: list[Night], allowed: float) -> Night:
-    fitting = [item for item in nights if item.seconds <= allowed]
+def _best(nights: list[Night], limits: Mapping[Engine, float]) -> Night:
+    fitting = [item for item in nights if item.seconds <= limits[item.engine]]
     if not fitting:
         return min(nights, key=lambda item: (item.seconds, item.dollars))
     limit = min(item.dollars for item in fitting) * (1 + SAME_PRICE)
