@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 from botocore.awsrequest import AWSResponse
+from botocore.compat import HTTPHeaders
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from botocore.parsers import ResponseParserError
@@ -116,5 +117,5 @@ def answered(session: Any, body: bytes) -> Any:
     keys = {"aws_access_key_id": "x", "aws_secret_access_key": "x"}
     s3 = session.client("s3", region_name=REGION, config=Config(retries={"total_max_attempts": 1}), **keys)
     raw = type("Raw", (BytesIO,), {"stream": lambda self, **_: iter([self.read()])})
-    s3.meta.events.register("before-send", lambda request, **_: AWSResponse(request.url, 200, {}, raw(body)))
+    s3.meta.events.register("before-send", lambda request, **_: AWSResponse(request.url, 200, HTTPHeaders(), raw(body)))
     return s3.list_objects_v2(Bucket="lake")
