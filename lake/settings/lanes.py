@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lake.engines import Engine
 from lake.errors import InvalidSettingsError
 from lake.settings.checks import check_choice, check_range
-from lake.settings.workers import EMR_WORKERS, FLEX_WORKERS, GIB, WORKERS
+from lake.settings.workers import EMR_WORKERS, FLEX_WORKERS, GIB, MAX_WORKERS, WORKERS
 
 MAX_FILES_OF_A_JOB = 350_000
 """Spark ends a job whose results exceed 1 GiB (``spark.driver.maxResultSize``). A file has 2.8 KB of them at most: with
@@ -54,7 +54,7 @@ class StreamSettings:
         check_range("stream.idle_minutes", self.idle_minutes, 0.05, 1440)
         check_range("stream.low_mark_bytes", self.low_mark_bytes, 0, self.high_mark_bytes)
         check_choice("stream.worker_type", self.worker_type, WORKERS)
-        check_range("stream.max_workers", self.max_workers, 2, 299)
+        check_range("stream.max_workers", self.max_workers, 2, MAX_WORKERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class BatchSettings:
         check_range("batch.held_rounds", self.held_rounds, 1, 1000)
         check_range("batch.run_timeout_minutes", self.run_timeout_minutes, 1, 10_080)
         check_choice("batch.worker_type", self.worker_type, WORKERS)
-        check_range("batch.workers", self.workers, 2, 299)
+        check_range("batch.workers", self.workers, 2, MAX_WORKERS)
         self._check_engines()
 
     @property

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from lake.engines import Engine
-from router.estimate.choose import MARGIN, SIZES
+from router.estimate.choose import MARGIN, run_sizes
 from router.estimate.night import last_end, run_dollars
 from router.estimate.offer import LONG_POLL_SECONDS, MAX_CAPACITY_WAIT_SECONDS
 
@@ -124,8 +124,7 @@ def _ways(left: NightLeft, offer: Offer, emr_vcpus: float) -> Iterator[Way]:
         # On another engine until now, the execution has not shown that Glue has room for larger runs.
         factor = left.concurrency if left.engine.on_glue else side_by_side
         room = factor * left.workers * offer.quota_units
-    for size in SIZES:
-        workers = size * left.workers
+    for workers in run_sizes(left.workers, room / offer.quota_units):
         fits = int(room // (workers * offer.quota_units))
         # Glue refuses what has no room; EMR Serverless lets it wait in its queue.
         if fits >= side_by_side or (fits and offer.engine is Engine.EMR_SERVERLESS):
