@@ -24,6 +24,8 @@ LATE_ARRIVAL_SECONDS = 900
 METRIC_PERIOD = Duration.minutes(5)
 PLAN_PERIOD = Duration.hours(1)
 """The interval of the dry runs for the next night."""
+NIGHT_PERIOD = Duration.hours(1)
+"""The longest planned work of a run, at whose end the execution is compared with its plan."""
 STALLED_PERIOD = Duration.hours(1)
 """Longer than the interval between two sweeps: what stays stalled is one alarm, not one for each sweep."""
 
@@ -119,6 +121,12 @@ class Alarms(Construct):
             self._own_metric("plan", "PlanLateMinutes", "Maximum", period=PLAN_PERIOD),
             1,
             "The backlog will not be converted by schedule.deadline: run 'hybrid-router plan' to see by how much.",
+        )
+        self._add_alarm(
+            "NightIsLate",
+            self._own_metric("run_status", "NightLateMinutes", "Maximum", period=NIGHT_PERIOD),
+            1,
+            "A night is expected to end after schedule.deadline: run 'hybrid-router status' to see what is left.",
         )
         if daily_dollars:
             self._add_alarm(

@@ -93,6 +93,7 @@ def _run_status(grants: Grants, role: iam.Role) -> None:
 
 
 def _settle(grants: Grants, role: iam.Role) -> None:
+    grants.read_rows(role)
     grants.read_many_rows(role)
     grants.change_rows(role)
     grants.read_control(role, layout.PLANS, layout.COMMITS, layout.RESULTS)
@@ -107,7 +108,7 @@ def _sweep(grants: Grants, role: iam.Role) -> None:
     grants.list_open_manifests(role)
     grants.create_rows(role)
     grants.own_arrivals(role)
-    grants.read_control(role, layout.INTENTS, layout.SWEEP)
+    grants.read_control(role, layout.INTENTS, layout.PLANS, layout.SWEEP)
     grants.write_control(role, layout.RESULTS, layout.SWEEP)
     grants.publish(role)
     grants.list_input(role)

@@ -49,6 +49,8 @@ class Bill:
     vcpu_milliseconds: int = 0
     """Of EMR Serverless, and so are the GB of memory."""
     gb_milliseconds: int = 0
+    final: bool = True
+    """False: the service has not all of its figures yet; those that it lacks are estimated, or 0."""
 
     def micro_dollars(self, price: PriceSettings) -> int:
         """Its price in millionths of a dollar."""
@@ -66,8 +68,8 @@ def read_bill(
 ) -> Bill | None:
     """The bill of a run of the Glue job ``job``, or of one on EMR Serverless.
 
-    None: its service does not know it, it has not ended, or its figures are not known yet. With ``run`` also None for a
-    job run that was started for another run document. Raises botocore's errors.
+    None: its service does not know it, or it has not ended. With ``run`` also None for a job run that was started for
+    another run document. Raises botocore's errors.
     """
     if job_run.startswith(EMR_PREFIX):
         bill = None if emr is None else _read_emr_bill(emr, job_run)
@@ -97,14 +99,17 @@ def _read_glue_bill(glue: GlueClient, job: str, job_run: str) -> Bill | None:
         return None
     if found["JobRunState"] not in TERMINAL_STATES or not {"StartedOn", "CompletedOn", "ExecutionTime"} <= found.keys():
         return None
+    flex = found.get("ExecutionClass") == "FLEX"
+    scales = found.get("Arguments", {}).get("--enable-auto-scaling") == "true"
     return Bill(
         job_run,
         found.get("Arguments", {}).get("--run"),
-        Engine.GLUE_FLEX if found.get("ExecutionClass") == "FLEX" else Engine.GLUE,
+        Engine.GLUE_FLEX if flex else Engine.GLUE,
         found["StartedOn"],
         found["CompletedOn"],
         int(found["ExecutionTime"]),
         dpu_milliseconds=_dpu_milliseconds(found),
+        final="DPUSeconds" in found or not (flex or scales) or not found["ExecutionTime"],
     )
 
 
@@ -124,10 +129,10 @@ def _read_emr_bill(emr: EmrServerlessClient, job_run: str) -> Bill | None:
         if error.response["Error"]["Code"] not in UNKNOWN_EMR_RUN_CODES:
             raise
         return None
-    billed = found.get("billedResourceUtilization")
+    billed = found.get("billedResourceUtilization") or {}
     # Not the last change: the day of a cost must be the same whenever it is asked for.
     ended_at = found.get("endedAt")
-    if found["state"] not in TERMINAL_EMR_STATES or not billed or ended_at is None:
+    if found["state"] not in TERMINAL_EMR_STATES or ended_at is None:
         return None
     arguments = list(found.get("jobDriver", {}).get("sparkSubmit", {}).get("entryPointArguments", ()))
     return Bill(
@@ -139,4 +144,5 @@ def _read_emr_bill(emr: EmrServerlessClient, job_run: str) -> Bill | None:
         int(found.get("totalExecutionDurationSeconds", 0)),
         vcpu_milliseconds=round(billed.get("vCPUHour", 0) * HOUR_MILLISECONDS),
         gb_milliseconds=round(billed.get("memoryGBHour", 0) * HOUR_MILLISECONDS),
+        final=bool(billed),
     )

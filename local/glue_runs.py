@@ -7,6 +7,7 @@ process of the run gets SIGKILL at once.
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 import time
 import uuid
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 LIVE_STATES = frozenset({"STARTING", "RUNNING", "STOPPING", "WAITING"})
 SUCCEEDED = "SUCCEEDED"
+NO_CAPACITY = "There is no spare capacity for a run of the execution class FLEX."
+"""The words are not Glue's, which its pages do not tell."""
+CAPACITY_POLL_SECONDS = 0.1
 _BATCH_TIMEOUT_MINUTES = 480
 """Glue's default since version 5.0 (https://docs.aws.amazon.com/glue/latest/dg/aws-glue-api-jobs-job.html)."""
 _MAX_STREAM_MINUTES = 14 * 24 * 60
@@ -92,6 +96,10 @@ class GlueRuns:
     def _run(self, job: Mapping[str, Any], run: dict[str, Any]) -> None:
         log_file = self._settings.logs / str(run["JobName"]) / f"{run['Id']}.log"
         log_file.parent.mkdir(parents=True, exist_ok=True)
+        if not self._has_capacity(run):
+            self._finish(job, run, "FAILED", NO_CAPACITY, time.time())
+            return
+        began = time.time()
         try:
             folder = self._settings.runs / str(run["Id"])
             folder.mkdir(parents=True)
@@ -101,7 +109,20 @@ class GlueRuns:
             state, message = self._watch(run, log_file)
         except Exception as error:  # a state machine polls the run: it must reach a final state after any error
             state, message = "FAILED", f"LAUNCH ERROR | {type(error).__name__}: {error}"
-        self._finish(job, run, state, message)
+        self._finish(job, run, state, message, began)
+
+    def _has_capacity(self, run: dict[str, Any]) -> bool:
+        """Wait, as a run of the class FLEX does, until AWS has spare capacity; False: it had none for too long."""
+        end = time.monotonic() + self._settings.limits().flex_wait_minutes * self._settings.minute_seconds
+        while run.get("ExecutionClass") == "FLEX" and not self._settings.limits().flex_capacity:
+            with self._lock:
+                if run["JobRunState"] == "STOPPING":
+                    return True
+                run["JobRunState"] = "WAITING"
+            if time.monotonic() >= end:
+                return False
+            time.sleep(CAPACITY_POLL_SECONDS)
+        return True
 
     def _watch(self, run: dict[str, Any], log_file: Path) -> tuple[str, str]:
         with self._lock:
@@ -118,16 +139,18 @@ class GlueRuns:
             return SUCCEEDED, ""
         return "FAILED", last_error(log_file, code)
 
-    def _finish(self, job: Mapping[str, Any], run: dict[str, Any], state: str, message: str) -> None:
+    def _finish(self, job: Mapping[str, Any], run: dict[str, Any], state: str, message: str, began: float) -> None:
+        """``began``: when it began to use workers."""
         now = time.time()
+        used = now - began if message != NO_CAPACITY else 0.0
         with self._lock:
             self._live.pop(run["Id"], None)
             stopped = run["JobRunState"] == "STOPPING"
             run["CompletedOn"] = run["LastModifiedOn"] = round(now, 3)
-            run["ExecutionTime"] = int(now - run["StartedOn"])
+            run["ExecutionTime"] = math.ceil(used)
             if _has_dpu_seconds(job, run):
                 # Of all workers: here one process stands in for them, and its clock for the bill.
-                run["DPUSeconds"] = round((now - run["StartedOn"]) * _dpus(run), 3)
+                run["DPUSeconds"] = round(used * _dpus(run), 3)
             run["ErrorMessage"] = "" if stopped else message
             # Last: a caller that sees a final state reads the other fields.
             run["JobRunState"] = "STOPPED" if stopped else state

@@ -19,6 +19,10 @@ class Limits:
     glue_dpus: float = 500
     """DPUs of these runs together (quota L-08F3B322). A run counts with all of its workers: with auto scaling Glue may
     start it with fewer."""
+    flex_capacity: bool = True
+    """Whether AWS has spare capacity: without it a run of the class FLEX is WAITING ..."""
+    flex_wait_minutes: float = 20
+    """... for this time, and then FAILED (AWS Glue Developer Guide, "AWS Glue job run statuses")."""
     index_lag_seconds: float = 0.5
     """A global secondary index of DynamoDB is this much behind its table. AWS promises no bound; an assumed value."""
 

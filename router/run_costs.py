@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from lake.bills import divide, read_bill
 from lake.ledger import State
-from lake.ledger.costs import CostRow, CostShare
+from lake.ledger.costs import CostRow, CostShare, DueBill
 from lake.manifest import Lane
+from lake.time import iso_utc
 from router.telemetry import logger
 
 if TYPE_CHECKING:
@@ -39,17 +40,35 @@ class RunCosts:
         """Write the rows that are missing; the number of them. Idempotent.
 
         ``job_run`` is one more job run, which may have held no manifest. Job runs that were started for another run
-        document are left to that one. Raises botocore's errors.
+        document are left to that one. A bill that is not final is awaited by the sweep. Raises botocore's errors.
         """
         held = [owner for row in self.rows for owner in (*row.earlier_owners, row.owner) if owner]
         written = 0
         for holder in dict.fromkeys([job_run, *held] if job_run else held):
-            bill = read_bill(services.glue, services.resources.batch_job, holder, services.emr, self.run)
+            bill = self._bill(services, holder)
             if bill is None:
                 logger.info("no bill of a job run yet", job_run=holder, run=self.run)
-            else:
+            elif bill.final:
                 written += services.ledger.costs.record(self._row(bill, services))
+            else:
+                services.ledger.costs.await_bill(DueBill(holder, self.run, iso_utc(services.clock())))
         return written
+
+    def record_late(self, services: Services, job_run: str, *, estimate: bool) -> bool:
+        """Write the row of a job run whose bill was awaited; False: it is not final yet.
+
+        With ``estimate`` a bill that is not final is taken as it is. Idempotent. Raises botocore's errors.
+        """
+        bill = self._bill(services, job_run)
+        if bill is None or not (bill.final or estimate):
+            return False
+        if not bill.final:
+            logger.warning("the bill of a job run is an estimate", job_run=job_run, run=self.run)
+        services.ledger.costs.record(self._row(bill, services))
+        return True
+
+    def _bill(self, services: Services, job_run: str) -> Bill | None:
+        return read_bill(services.glue, services.resources.batch_job, job_run, services.emr, self.run)
 
     def _row(self, bill: Bill, services: Services) -> CostRow:
         total = bill.micro_dollars(services.settings.price)

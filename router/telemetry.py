@@ -30,6 +30,8 @@ class Metric(StrEnum):
     """Bytes of the open manifests of the stream lane."""
     PLAN_LATE_MINUTES = "PlanLateMinutes"
     """Minutes by which a plan ends after its deadline; 0: it ends in time."""
+    NIGHT_LATE_MINUTES = "NightLateMinutes"
+    """Minutes by which an execution is expected to end after its deadline, as its job runs end; 0: in time."""
     FAILED_MANIFESTS = "FailedManifests"
     """Manifests of an execution that ended FAILED."""
     OPEN_MANIFESTS = "OpenManifests"

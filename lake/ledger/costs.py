@@ -1,20 +1,28 @@
-"""Cost rows: what each job run has cost, in a partition of the day on which it ended; and the sum of each day."""
+"""Cost rows: what each job run has cost, in a partition of the day on which it ended; the sum of each day; and the
+bills that are awaited."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
+from lake.ledger.arrivals import EXPIRY
 from lake.ledger.table import Condition, Key, RefusedError, update_request
 from lake.manifest import Lane
 from lake.time import iso_utc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
     from lake.bills import Bill
     from lake.ledger.table import LedgerTable
+
+
+DUE_BILLS = "due-bill"
+"""Partition key of the bills that are awaited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +97,17 @@ class CostRow:
         return self.ended_at[:10]
 
 
+@dataclass(frozen=True, slots=True)
+class DueBill:
+    """A job run that has ended, and of which its service has not all figures yet."""
+
+    job_run: str
+    run: str
+    """URI of the run document."""
+    since: str
+    """ISO 8601, UTC."""
+
+
 class Costs:
     """Writes a cost once and reads those of a day."""
 
@@ -114,6 +133,22 @@ class Costs:
         except RefusedError:
             return False
         return True
+
+    def await_bill(self, due: DueBill) -> None:
+        """Remember that a cost is still to be recorded; once, whoever asks first."""
+        facts = {"run": due.run, "since": due.since}
+        with suppress(RefusedError):
+            self._table.update(Key(DUE_BILLS, due.job_run), assign=facts, conditions=[Condition("pk", "missing")])
+
+    def due_bills(self) -> Iterator[DueBill]:
+        """The bills that are awaited, by a strongly consistent query."""
+        for item in self._table.query(DUE_BILLS):
+            if EXPIRY not in item:
+                yield DueBill(item["sk"], item["run"], item["since"])
+
+    def close_bill(self, job_run: str, now: datetime) -> None:
+        """Await the bill of a job run no longer; DynamoDB deletes the row in the next days. Idempotent."""
+        self._table.update(Key(DUE_BILLS, job_run), assign={EXPIRY: int(now.timestamp())})
 
     def day_sum(self, day: date) -> int:
         """Millionths of a dollar that are recorded for a day (UTC), by a strongly consistent read."""

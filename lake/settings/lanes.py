@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lake.engines import Engine
 from lake.errors import InvalidSettingsError
 from lake.settings.checks import check_choice, check_range
-from lake.settings.workers import EMR_WORKERS, FLEX_WORKERS, GIB, WORKERS
+from lake.settings.workers import EMR_WORKERS, FLEX_WORKERS, GIB, MAX_WORKERS, WORKERS
 
 MAX_FILES_OF_A_JOB = 350_000
 """Spark ends a job whose results exceed 1 GiB (``spark.driver.maxResultSize``). A file has 2.8 KB of them at most: with
@@ -61,7 +61,7 @@ class StreamSettings:
         check_range("stream.idle_minutes", self.idle_minutes, 0.05, 1440)
         check_range("stream.low_mark_bytes", self.low_mark_bytes, 0, self.high_mark_bytes)
         check_choice("stream.worker_type", self.worker_type, WORKERS)
-        check_range("stream.max_workers", self.max_workers, 2, 299)
+        check_range("stream.max_workers", self.max_workers, 2, MAX_WORKERS)
 
     @property
     def side_by_side_bytes(self) -> int:
@@ -107,7 +107,12 @@ class BatchSettings:
     """Engines that a plan may use: glue-flex (cheaper, but a run may wait for capacity, and workers can be reclaimed),
     glue, emr-serverless. A plan takes the cheapest one that ends in time, unless an execution names another one."""
 
+    night_budget_dollars: float = 0
+    """Dollars that an execution may be expected to cost when what is left of it is switched to another engine, so that
+    it ends in time; 0: no limit."""
+
     def __post_init__(self) -> None:
+        check_range("batch.night_budget_dollars", self.night_budget_dollars, 0, 10_000_000)
         check_range("batch.manifest_bytes", self.manifest_bytes, 1, 1 << 50)
         check_range("batch.manifest_files", self.manifest_files, 1, 50_000)
         check_range("batch.run_bytes", self.run_bytes, 1, 1 << 50)
@@ -120,7 +125,7 @@ class BatchSettings:
         check_range("batch.held_rounds", self.held_rounds, 1, 1000)
         check_range("batch.run_timeout_minutes", self.run_timeout_minutes, 1, 10_080)
         check_choice("batch.worker_type", self.worker_type, WORKERS)
-        check_range("batch.workers", self.workers, 2, 299)
+        check_range("batch.workers", self.workers, 2, MAX_WORKERS)
         self._check_engines()
 
     @property

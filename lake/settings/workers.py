@@ -10,6 +10,8 @@ WORKERS = {"G.025X": 2, "G.1X": 4, "G.2X": 8, "G.4X": 16, "G.8X": 32}
 """vCPUs of each worker type (AWS Glue, "Worker types"); each runs one task at a time."""
 DPUS = {"G.025X": 0.25, "G.1X": 1, "G.2X": 2, "G.4X": 4, "G.8X": 8}
 """DPUs of each worker type (the same page): what Glue bills, and counts for the account's quota."""
+MAX_WORKERS = 299
+"""Largest number of workers of a job run, the driver's included (AWS Glue, StartJobRun, for G.1X)."""
 FLEX_WORKERS = ("G.1X", "G.2X")
 """Glue's execution class FLEX has no others (AWS Glue, "Worker types")."""
 EMR_WORKERS = ("G.1X", "G.2X", "G.4X")

@@ -6,12 +6,14 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lake.engines import Engine
+from lake.settings.workers import MAX_WORKERS
 from router.estimate.night import Night, night
+from router.estimate.offer import MAX_CAPACITY_WAIT_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from lake.engines import Engine
     from router.estimate.offer import Offer
 
 MARGIN = 0.1
@@ -65,6 +67,8 @@ def choose(
 ) -> Choice:
     """The way to do ``work`` within ``seconds`` from its start, on an ``allowed`` engine.
 
+    Flex has to leave time for one wait in vain where what is left could then go to another engine.
+
     Parameters
     ----------
     workers
@@ -76,12 +80,15 @@ def choose(
         No allowed engine has room for a single run.
     """
     limit = seconds * (1 - MARGIN)
+    limits = dict.fromkeys(Engine, limit)
+    if set(allowed) > {Engine.GLUE_FLEX}:
+        limits[Engine.GLUE_FLEX] -= MAX_CAPACITY_WAIT_SECONDS
     ways = [list(_nights(work, offer, rooms[offer.engine], workers)) for offer in offers]
-    options = [_best(nights, limit) for nights in ways if nights]
+    options = [_best(nights, limits) for nights in ways if nights]
     candidates = [option for option in options if option.engine in allowed]
     if not candidates:
         raise ValueError(f"no engine of {', '.join(allowed)} has room for one run of {workers} workers")
-    chosen = _best(candidates, limit)
+    chosen = _best(candidates, limits)
     return Choice(
         chosen,
         chosen.seconds <= limit,
@@ -89,8 +96,8 @@ def choose(
     )
 
 
-def _best(nights: list[Night], allowed: float) -> Night:
-    fitting = [item for item in nights if item.seconds <= allowed]
+def _best(nights: list[Night], limits: Mapping[Engine, float]) -> Night:
+    fitting = [item for item in nights if item.seconds <= limits[item.engine]]
     if not fitting:
         return min(nights, key=lambda item: (item.seconds, item.dollars))
     limit = min(item.dollars for item in fitting) * (1 + SAME_PRICE)
@@ -99,15 +106,16 @@ def _best(nights: list[Night], allowed: float) -> Night:
 
 def _nights(work: Work, offer: Offer, room: Room, workers: int) -> Iterator[Night]:
     """Ways with this offer, from one run after the other up to all that the quota allows; runs fill whole rounds."""
-    for size in _sizes(workers, room.units / offer.quota_units):
+    for size in run_sizes(workers, room.units / offer.quota_units):
         most = min(int(room.units // (size * offer.quota_units)), room.runs, work.max_runs)
         for concurrency in _steps_up_to(most):
             runs = concurrency * math.ceil(work.min_runs / concurrency)
             yield night(work.core_seconds, runs, size, concurrency, offer)
 
 
-def _sizes(workers: int, available: float) -> Iterator[int]:
-    return (size for factor in SIZES if (size := factor * workers) <= available)
+def run_sizes(workers: int, available: float) -> Iterator[int]:
+    """Numbers of workers that a run may have, if so many are available."""
+    return (size for factor in SIZES if (size := factor * workers) <= min(available, MAX_WORKERS))
 
 
 def _steps_up_to(most: int) -> Iterator[int]:

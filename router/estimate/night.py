@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING
 from router.estimate.offer import GLUE_MIN_BILLED_SECONDS, RAMP_SECONDS, TAIL_SECONDS, Offer, poll_seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lake.engines import Engine
 
 DRIVERS = 1
@@ -42,6 +45,14 @@ def run_dollars(core_seconds: float, workers: int, offer: Offer) -> float:
     """Price of a run: all its workers, from the first task to the end."""
     billed = max(_busy_seconds(core_seconds, workers, offer), GLUE_MIN_BILLED_SECONDS)
     return billed / 3600 * workers * offer.dollars_per_hour
+
+
+def last_end(run_core_seconds: Sequence[float], workers: int, concurrency: int, offer: Offer) -> float:
+    """Seconds until the last of these runs ends, which start in this order, ``concurrency`` of them side by side."""
+    busy_until = [0.0] * max(min(concurrency, len(run_core_seconds)), 1)
+    for work in run_core_seconds:
+        heapq.heapreplace(busy_until, busy_until[0] + run_seconds(work, workers, offer))
+    return max(busy_until)
 
 
 def night(core_seconds: float, runs: int, workers: int, concurrency: int, offer: Offer) -> Night:

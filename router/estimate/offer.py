@@ -19,6 +19,9 @@ GLUE_START_SECONDS = 60.0
 """Assumed: from StartJobRun until the first task runs; not billed."""
 EMR_START_SECONDS = 90.0
 """Assumed: an application without pre-initialized workers."""
+MAX_CAPACITY_WAIT_SECONDS = 20 * 60.0
+"""Listed: a run of the class FLEX is WAITING for at most 20 minutes, then it starts or fails (AWS Glue Developer Guide,
+"AWS Glue job run statuses")."""
 RAMP_SECONDS = 30.0
 """Assumed: until auto scaling has added the last worker; half of it is lost."""
 TAIL_SECONDS = 35.0

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from lake.time import iso_utc
-from router.estimate.night import run_dollars, run_seconds
+from router.estimate.night import last_end, run_dollars
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,10 +68,7 @@ def forecast(
         Share of the time until the deadline that stays unused.
     """
     night = choice.night
-    busy_until = [0.0] * max(min(night.concurrency, len(run_core_seconds)), 1)
-    for work in run_core_seconds:
-        heapq.heapreplace(busy_until, busy_until[0] + run_seconds(work, night.workers, offer))
-    seconds = max(busy_until)
+    seconds = last_end(run_core_seconds, night.workers, night.concurrency, offer)
     dollars = sum(run_dollars(work, night.workers, offer) for work in run_core_seconds)
     allowed = (deadline - start).total_seconds()
     return Forecast(

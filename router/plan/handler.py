@@ -81,7 +81,7 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
     result = _result(services, execution, planned)
     told = {"quotas": room.source, "engines": engines, "datasets": _by_dataset(rows, speeds, services.settings)}
     if not dry_run:
-        _write_runs(services, execution, planned)
+        _write_runs(services, execution, planned, switchable=len(engines) > 1)
     _write_summary(services, execution, selection, dry_run, planned, {**result, **told})
     count(Metric.PLAN_LATE_MINUTES, planned.forecast.late_minutes)
     counts = {"runs": len(planned.runs), "manifests": len(rows), "bytes": result["bytes"]}
@@ -141,8 +141,11 @@ def _by_dataset(rows: Sequence[ManifestRow], speeds: Mapping[str, float], settin
     return sorted(found.values(), key=lambda entry: -entry["bytes"])[:MAX_DATASETS]
 
 
-def _write_runs(services: Services, execution: str, planned: PlannedNight) -> None:
-    """The run documents side by side, and after all of them the index that names them."""
+def _write_runs(services: Services, execution: str, planned: PlannedNight, *, switchable: bool) -> None:
+    """The run documents side by side, and after all of them the index that names them.
+
+    With ``switchable`` what is left of the execution may be given to another engine later.
+    """
 
     runs, engine, workers = planned.runs, planned.night.engine, planned.night.workers
 
@@ -160,9 +163,10 @@ def _write_runs(services: Services, execution: str, planned: PlannedNight) -> No
 
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
         uris = list(pool.map(write, range(len(runs))))
+    same = {"engine": engine, "workers": workers, "switchable": switchable}
     index = [
-        {"run": uri, "manifests": len(run.manifests), "bytes": run.bytes, "engine": engine, "workers": workers}
-        for uri, run in zip(uris, runs, strict=True)
+        {"run": uri, "manifests": len(run.manifests), "bytes": run.bytes, "coreSeconds": round(seconds, 1), **same}
+        for uri, run, seconds in zip(uris, runs, planned.core_seconds, strict=True)
     ]
     write_document(services, plan_index_key(execution), index)
 
@@ -187,5 +191,15 @@ def _write_summary(
     write_document(services, plan_summary_key(execution), body)
     if not dry_run:
         counts = {name: result[name] for name in ("runs", "manifests", "files", "bytes")}
-        cost = {"engine": planned.night.engine, "micro_dollars": round(planned.forecast.dollars * MICRO)}
-        services.ledger.executions.record(execution, "plan", {"planned_at": planned_at, **counts, **cost})
+        night, expected = planned.night, planned.forecast
+        facts = {
+            "planned_at": planned_at,
+            "ends_at": expected.end,
+            "deadline": expected.deadline,
+            "engine": night.engine,
+            "engines": list(result["engines"]),
+            "workers": night.workers,
+            "concurrency": night.concurrency,
+            "micro_dollars": round(expected.dollars * MICRO),
+        }
+        services.ledger.executions.record(execution, "plan", {**counts, **facts})

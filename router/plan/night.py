@@ -33,6 +33,8 @@ class PlannedNight:
     """The runs of a night, all on one engine and of the same workers."""
 
     runs: tuple[PlannedRun, ...]
+    core_seconds: tuple[float, ...]
+    """Expected work of each run, in seconds of one vCPU of Glue."""
     night: Night
     forecast: Forecast
 
@@ -73,8 +75,8 @@ def plan_night(
     pack = pack_evenly if choice.fits else pack_oldest_first
     runs = pack(rows, batch, choice.night.runs, core_seconds)
     (offer,) = (offer for offer in offered if offer.engine == choice.night.engine)
-    each = [sum(map(core_seconds, run.manifests)) for run in runs]
-    return PlannedNight(tuple(runs), choice.night, forecast(each, choice, offer, start, deadline, MARGIN))
+    each = tuple(sum(map(core_seconds, run.manifests)) for run in runs)
+    return PlannedNight(tuple(runs), each, choice.night, forecast(each, choice, offer, start, deadline, MARGIN))
 
 
 def _min_runs(rows: Sequence[ManifestRow], core_seconds: float, settings: Settings) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+from lake.engines import Engine
 from lake.errors import InvalidInputError
 from lake.ledger import State
 from lake.ledger.batch_reads import MAX_BATCH_KEYS
@@ -14,8 +15,9 @@ from router.entry import with_product_errors
 from router.job_runs import release_unheld
 from router.plan_rows import current_row_pages
 from router.run_costs import RunCosts
+from router.run_status.night_progress import Progress, Round, check_progress, current_engine
 from router.services import Services, container_services
-from router.telemetry import logger
+from router.telemetry import Metric, count, logger, metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -32,12 +34,16 @@ PARALLEL_WRITES = 16
 
 @with_product_errors
 @logger.inject_lambda_context
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:  # noqa: ARG001
-    """``{"run": "s3://...", "refusal"?, "failure"?, "jobRun"?}`` -> ``{"open": n, "terminal": n, "held": n}``."""
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
+    """``{"run": "s3://...", "refusal"?, "failure"?, "jobRun"?, "engine"?, "failed"?, "stalled"?}`` ->
+    ``{"open": n, "terminal": n, "held": n, "switched": bool}``;
+    ``{"next": true, "run", "engine", "workers"}`` -> ``{"engine", "workers"}`` of its next job run.
+    """
     return run_status(event, container_services())
 
 
-def run_status(event: Mapping[str, Any], services: Services) -> dict[str, int]:
+def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     """Count the manifests of a run; ``held`` are open ones that a live run works on.
 
     A manifest whose owner run has ended is released, so that the next run of this child can claim it. ``refusal`` is
@@ -45,6 +51,10 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, int]:
     it as their reason. ``failure`` is how the last job run failed, empty if it did not: manifests get it that the run
     has left without a reason, because it could not write the ledger, or ended too early. ``jobRun`` is the id of the
     last job run, empty if it is not known; what it has cost is recorded.
+
+    With ``engine``, the one of the last job run, the execution is compared with its plan; ``switched`` says that its
+    next job run has another engine. ``failed`` says that the job run failed, ``stalled`` is the number of consecutive
+    ones before it that failed without progress. With ``next`` nothing is counted: the answer is the engine.
 
     Raises
     ------
@@ -55,8 +65,10 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, int]:
     uri = event.get("run")
     if not isinstance(uri, str) or not uri.startswith(prefix):
         raise InvalidInputError(f"run = {uri!r} is not a valid run document: pass a URI that begins with {prefix}")
-    status, released = {"open": 0, "terminal": 0, "held": 0}, 0
     document = read_document(services, uri.removeprefix(prefix))
+    if event.get("next"):
+        return current_engine(services, document["execution"], event["engine"], event["workers"])
+    status, released = {"open": 0, "terminal": 0, "held": 0}, 0
     costs = RunCosts(uri, document["execution"])
     for rows in current_row_pages(services, document["manifests"]):
         costs.add(rows)
@@ -71,7 +83,34 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, int]:
         released += len(freed)
     _record_costs(services, costs, str(event.get("jobRun") or ""))
     logger.info("run status", run=uri, released=released, counts=status)
-    return status
+    progress = _check_progress(services, event, document, status)
+    count(Metric.NIGHT_LATE_MINUTES, progress.late_minutes)
+    return {**status, "switched": progress.switched} if "engine" in event else status
+
+
+def _check_progress(
+    services: Services, event: Mapping[str, Any], document: Mapping[str, Any], status: Mapping[str, int]
+) -> Progress:
+    """Progress that cannot be judged, whatever the reason is, holds up no conversion either."""
+    if "engine" not in event:
+        return Progress()
+    try:
+        return check_progress(
+            services,
+            Round(
+                document["execution"],
+                event["run"],
+                document["number"],
+                Engine(event["engine"]),
+                failed=bool(event.get("failed")),
+                last=int(event.get("stalled", 0)) + 1 >= services.settings.batch.max_attempts,
+                left=status["open"] / max(status["open"] + status["terminal"], 1),
+                job_run=str(event.get("jobRun") or ""),
+            ),
+        )
+    except Exception:
+        logger.exception("progress not checked: the next status of a run tries again", run=event["run"])
+        return Progress()
 
 
 def _record_costs(services: Services, costs: RunCosts, job_run: str) -> None:

@@ -13,6 +13,7 @@ from router.documents import read_document, write_document
 from router.entry import with_product_errors
 from router.plan_rows import current_row_pages
 from router.services import Services, container_services
+from router.settle.night_outcome import read_night_outcome
 from router.settle.notification import format_notification
 from router.settle.object_check import PublishedManifests
 from router.settle.published import Damage, read_totals
@@ -75,12 +76,14 @@ def _add(services: Services, rows: Iterable[ManifestRow], tally: Tally, publishe
 
 
 def _record(services: Services, execution: str, tally: Tally) -> dict[str, Any]:
-    verdict = judge(tally)
-    settled_at = iso_utc(services.clock())
+    verdict, now = judge(tally), services.clock()
+    night = read_night_outcome(services.ledger.executions.get(execution) or {}, now)
+    settled_at = iso_utc(now)
     body = {
         **_format_verdict(verdict),
         "execution": execution,
         "settledAt": settled_at,
+        "night": asdict(night),
         "rejectsByReason": dict(sorted(tally.rejects.items())),
         "notDone": [
             {"manifest": row.id, "partition": str(row.partition), "state": row.state, "reason": row.reason}
@@ -98,11 +101,12 @@ def _record(services: Services, execution: str, tally: Tally) -> dict[str, Any]:
     count(Metric.FAILED_FILES, verdict.failed_files)
     count(Metric.REJECTED_LINES, verdict.rejects)
     logger.info("settled", execution=execution, verdict=verdict.outcome, message_text=verdict.message)
-    notify = should_notify(verdict, services.settings.alarms.notify_quarantine)
+    notify = should_notify(verdict, services.settings.alarms.notify_quarantine) or night.notify
     text = format_notification(
         execution,
         verdict,
         uri,
+        night.sentences(),
         stage=services.settings.stage,
         quarantine_bucket=services.resources.quarantine_bucket,
     )

@@ -8,11 +8,13 @@ from lake.printable import printable
 from router.settle.verdict import ExecutionOutcome
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from router.settle.verdict import Verdict
 
 
 def format_notification(
-    execution: str, verdict: Verdict, verdict_uri: str, *, stage: str, quarantine_bucket: str
+    execution: str, verdict: Verdict, verdict_uri: str, night: Sequence[str], *, stage: str, quarantine_bucket: str
 ) -> str:
     """Verdict, counts, and what to do next with the commands for it; plain text for an email.
 
@@ -20,6 +22,8 @@ def format_notification(
     ----------
     verdict_uri
         URI of the verdict document.
+    night
+        What differs from the plan, in sentences without a full stop.
     stage
         Name of the deployment, as the command line takes it.
     """
@@ -31,10 +35,10 @@ def format_notification(
         f"Manifests: {verdict.done} done, {verdict.failed} failed, {verdict.open} open.",
         f"Published: {verdict.rows} rows; in the quarantine: {verdict.rejects} lines, {verdict.failed_files} files.",
         f"Damaged objects: {verdict.damaged_objects}.",
-        "",
-        "What to do:",
-        *(f"- {step}" for step in _steps(verdict, verdict_uri, stage, quarantine_bucket)),
+        *(f"{sentence[0].upper()}{sentence[1:]}." for sentence in night),
     ]
+    if steps := _steps(verdict, verdict_uri, stage, quarantine_bucket):
+        lines += ["", "What to do:", *(f"- {step}" for step in steps)]
     return "\n".join(lines)
 
 

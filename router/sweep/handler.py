@@ -9,6 +9,7 @@ from lake.bills import MICRO
 from router.entry import with_product_errors
 from router.services import Services, container_services
 from router.sweep.intents import resume_intents
+from router.sweep.late_bills import record_late_bills
 from router.sweep.leases import release_leases
 from router.sweep.missed import adopt_missed
 from router.sweep.objects import delete_objects
@@ -83,6 +84,7 @@ def sweep(services: Services) -> dict[str, int]:
     attempt("uploads", abort_uploads)
     attempt("stalled", report_stalled)
     attempt("lake", lambda repair: delete_objects(repair, lake, "lake"))
+    attempt("bills", record_late_bills)
     attempt("costs", lambda _: count(Metric.DAY_DOLLARS, _day_dollars(services)))
     attempt("quarantine", lambda repair: delete_objects(repair, quarantine, "quarantine"))
     count(Metric.SWEEP_VANISHED, done["vanished"])

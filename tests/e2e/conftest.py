@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -27,11 +29,14 @@ if TYPE_CHECKING:
     from tests.e2e.scenario import Scenario
 
 
+TIME_ZONE = "Europe/Berlin"
+
+
 def e2e_settings() -> Settings:
     """Short waits and no peak hours: the time of day must not matter. A test of peak hours sets the clock itself."""
     return Settings(
         stage="e2e",
-        time_zone="Europe/Berlin",
+        time_zone=TIME_ZONE,
         datasets=(DatasetRule("{folder}"),),
         peak=PeakSettings(hours=()),
         # So small that eight files of 30 KB are eight tasks.
@@ -40,7 +45,12 @@ def e2e_settings() -> Settings:
         batch=BatchSettings(
             lease_seconds=60, held_wait_seconds=1, max_runs=2, engines=("glue", "glue-flex", "emr-serverless")
         ),
-        schedule=ScheduleSettings(watch_seconds=1, stop_grace_minutes=1),
+        # Half a day away: a plan has time for Flex.
+        schedule=ScheduleSettings(
+            deadline=f"{datetime.now(ZoneInfo(TIME_ZONE)) + timedelta(hours=12):%H:%M}",
+            watch_seconds=1,
+            stop_grace_minutes=1,
+        ),
         # Its schedule does not start during the tests, except in the first hour of a year.
         verify=VerifySettings(share=1.0, start="cron(0 0 1 1 ? *)"),
     )

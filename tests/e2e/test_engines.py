@@ -14,6 +14,7 @@ from cli.cost_by import CostBy
 from lake.bills import MICRO
 from lake.engines import Engine
 from lake.ledger import State
+from local.limits import Limits
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,6 +101,28 @@ def test_every_engine_gives_the_same_lake(scenario: Scenario, engine: Engine, tm
     assert owner_of(scenario, engine) == row.owner
     check_cost(scenario, engine, execution["name"], dataset)
     assert scenario.lake_rows(dataset, tmp_path) == ROWS
+
+
+def test_a_night_for_which_flex_has_no_capacity_is_done_before_its_deadline(scenario: Scenario, tmp_path: Path) -> None:
+    # Given a night that the plan gives to Flex, the cheapest engine, when there is no spare capacity
+    file = scenario.put("without_flex/a.ndjson", ['{"n": 1}'])
+    scenario.wait_state(file, State.QUEUED)
+    with scenario.limited(Limits(flex_capacity=False, flex_wait_minutes=0)):
+        # When
+        execution = scenario.execute(scenario.deployment.outputs.overnight, {"dataset": "without_flex"})
+    # Then its runs went on on another engine, before the run was abandoned
+    assert execution["status"] == "SUCCEEDED", execution.get("cause")
+    row = scenario.wait_state(file, State.DONE)
+    assert scenario.lake_rows("without_flex", tmp_path) == {'{"n": "1"}': 1}
+    # And the verdict tells what became of the plan
+    bucket, _, key = json.loads(execution["output"])["verdictUri"].removeprefix("s3://").partition("/")
+    document = scenario.deployment.s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+    night = json.loads(document)["night"]
+    assert (night["late_minutes"], night["refused_switch"]) == (0, None)
+    assert night["switch"]["from_engine"] == Engine.GLUE_FLEX
+    assert night["switch"]["reason"] == "spare capacity did not come"
+    assert night["switch"]["engine"] in (Engine.GLUE, Engine.EMR_SERVERLESS)
+    assert row.owner == owner_of(scenario, Engine(night["switch"]["engine"]))
 
 
 def test_an_engine_that_is_not_deployed_is_refused_in_the_first_state(scenario: Scenario) -> None:

@@ -71,6 +71,45 @@ def test_a_run_has_the_workers_of_its_plan(stubbed: StubbedMachines, planned: in
     assert (glue_runs(stubbed)[0]["NumberOfWorkers"], glue_runs(stubbed)[0]["WorkerType"]) == (workers, "G.1X")
 
 
+def test_a_run_whose_execution_is_switched_uses_the_other_engine_from_its_next_round_on(
+    stubbed: StubbedMachines,
+) -> None:
+    # Given: of two rounds that may fail, both do; then the execution is switched, and another round fails
+    stubbed.set_answers(
+        "stub-plan", stubbed.index("s3://control/runs/0", engine="glue-flex", workers=2, switchable=True)
+    )
+    stubbed.set_answers("job", 1, 1, 1, 0)
+    flex, glue = {"engine": "glue-flex", "workers": 2}, {"engine": "glue", "workers": 1}
+    failed, switched = {**OPEN, "switched": False}, {**OPEN, "switched": True}
+    done = {"open": 0, "terminal": 1, "held": 0, "switched": False}
+    stubbed.set_answers("stub-run-status", flex, failed, flex, switched, glue, failed, glue, done)
+    # When
+    stubbed.run("overnight", {})
+    # Then: held_rounds rounds, of which the third uses the other engine; the switch was no round without progress
+    runs = glue_runs(stubbed)[:3]
+    assert [(run["ExecutionClass"], run["NumberOfWorkers"]) for run in reversed(runs)] == [
+        ("FLEX", 2),
+        ("FLEX", 2),
+        ("STANDARD", 1),
+    ]
+    questions = [call for call in stubbed.calls("stub-run-status") if call.get("next")]
+    assert [(call["engine"], call["workers"]) for call in questions] == [("glue-flex", 2)] * 3
+    rounds = [call for call in stubbed.calls("stub-run-status") if not call.get("next")]
+    assert [(call["engine"], call["failed"], call["stalled"]) for call in rounds] == [
+        ("glue-flex", True, 0),
+        ("glue-flex", True, 1),
+        ("glue", True, 0),
+    ]
+
+
+def test_a_run_whose_engine_cannot_be_asked_for_keeps_the_one_of_its_plan(stubbed: StubbedMachines) -> None:
+    stubbed.set_answers("stub-plan", stubbed.index("s3://control/runs/0", engine="glue-flex", switchable=True))
+    error = {"raise": "InvalidInputError", "message": "it is gone"}
+    stubbed.set_answers("stub-run-status", error, {"open": 0, "terminal": 1, "held": 0})
+    assert stubbed.run("overnight", {})["status"] == "SUCCEEDED"
+    assert glue_runs(stubbed)[0]["ExecutionClass"] == "FLEX"
+
+
 def test_a_run_on_emr_serverless_is_the_same_job_with_the_same_argument(stubbed: StubbedMachines) -> None:
     before = len(glue_runs(stubbed))
     stubbed.set_answers("stub-plan", stubbed.index("s3://control/runs/0", engine=EMR))

@@ -103,7 +103,7 @@ def logged(stage: Stage, function: str, request: dict[str, Any]) -> str:
     """The refusal is a warning of the log: the answer counts what was left to later invocations."""
     with stage.lacking():
         stage.invoke(function, request)
-        return stage.wait_until_logged(f"lambda/*Router{function}Function*.log")
+        return stage.wait_until_logged(f"lambda/*Router{function.replace('_', '')}Function*.log")
 
 
 def find(file: ObjectVersion) -> dict[str, Any]:
@@ -192,6 +192,10 @@ def a_status_after_a_lease(stage: Stage) -> str:
     row = stage.manifest()
     stage.claimed(row, lease=timedelta(seconds=-1))
     return answer(stage, "run_status", {"run": stage.run_document(row.id)})
+
+
+def a_status_after_a_round(stage: Stage) -> str:
+    return logged(stage, "run_status", {"run": stage.run_document(stage.manifest().id), "engine": "glue-flex"})
 
 
 def a_verdict(stage: Stage) -> str:

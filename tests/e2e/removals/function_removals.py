@@ -152,8 +152,15 @@ OF_FUNCTIONS = (
         functions.a_status_after_a_lease,
     ),
     Removal(
+        "RouterrunstatusRole",
+        "dynamodb:GetItem",
+        "a night is not compared with its plan",
+        LOG,
+        functions.a_status_after_a_round,
+    ),
+    Removal(
         "RoutersettleRole",
-        "dynamodb:BatchGetItem dynamodb:UpdateItem s3:GetObject s3:PutObject",
+        "dynamodb:BatchGetItem dynamodb:GetItem dynamodb:UpdateItem s3:GetObject s3:PutObject",
         "the night has no verdict",
         ANSWER,
         functions.a_verdict,

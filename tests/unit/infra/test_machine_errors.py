@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 GOES_ON = {
+    "CurrentEngine": "the engine of the plan stays",
     "Check": "the round counts as one without progress, and Settle tells what is left",
     "Catalog": "a schedule calls the same function, and its errors raise an alarm",
 }

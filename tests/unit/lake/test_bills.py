@@ -88,13 +88,33 @@ def test_a_run_on_emr_serverless_that_failed_costs_what_it_used() -> None:
         ("jr_1", {"Id": "jr_1", "JobRunState": "STOPPED"}),
         ("manual-1", "EntityNotFoundException"),
         ("emr-serverless:00app:00run", EMR | {"state": "RUNNING"}),
-        ("emr-serverless:00app:00run", EMR | {"billedResourceUtilization": {}}),
         ("emr-serverless:00app:00run", {name: value for name, value in EMR.items() if name != "endedAt"}),
         ("emr-serverless:00app:00run", "ResourceNotFoundException"),
     ],
 )
 def test_no_bill_before_the_end_and_none_of_an_unknown_run(run: str, answer: Any) -> None:
     assert bill(run, answer) is None
+
+
+@pytest.mark.parametrize(
+    ("run", "changes", "final"),
+    [
+        # A fixed number of workers for a known time is all there is to know
+        ("jr_1", {}, True),
+        ("jr_1", {"ExecutionClass": "FLEX"}, False),
+        ("jr_1", {"ExecutionClass": "FLEX", "DPUSeconds": 0.0}, True),
+        # It got no capacity, and has used nothing
+        ("jr_1", {"ExecutionClass": "FLEX", "ExecutionTime": 0}, True),
+        ("jr_1", {"Arguments": {"--run": RUN, "--enable-auto-scaling": "true"}}, False),
+        ("jr_1", {"Arguments": {"--run": RUN, "--enable-auto-scaling": "true"}, "DPUSeconds": 9.5}, True),
+        ("emr-serverless:00app:00run", {}, True),
+        ("emr-serverless:00app:00run", {"billedResourceUtilization": {}}, False),
+    ],
+)
+def test_a_bill_is_final_when_the_service_has_all_of_its_figures(
+    run: str, changes: dict[str, Any], final: bool
+) -> None:
+    assert bill(run, **changes).final == final
 
 
 @pytest.mark.parametrize("run", ["jr_1", "emr-serverless:00app:00run"])

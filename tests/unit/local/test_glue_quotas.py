@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from local.errors import ConcurrentRunsExceededError, ResourceNumberLimitExceededError
+from local.glue_runs import NO_CAPACITY
 from local.limits import Limits
+from tests.e2e.waiting import wait_for
 from tests.unit.local.glue_harness import GlueHarness
 
 HANGING = "import time; time.sleep(600)"
@@ -72,6 +74,30 @@ def test_the_limit_of_the_job_is_told_before_that_of_the_account(glue):
     glue.runs.start(job, {}, glue.records)
     with pytest.raises(ConcurrentRunsExceededError):
         glue.runs.start(job, {}, glue.records)
+
+
+def test_a_flex_run_waits_for_spare_capacity_and_then_fails_without_a_bill(glue):
+    # Given an account for which AWS has no spare capacity, and a wait of no time
+    glue.limits = Limits(flex_capacity=False, flex_wait_minutes=0)
+    job = glue.job(HANGING)
+    # When
+    run = glue.run_to_end(job, ExecutionClass="FLEX")
+    # Then
+    assert (run["JobRunState"], run["ErrorMessage"]) == ("FAILED", NO_CAPACITY)
+    assert (run["ExecutionTime"], run["DPUSeconds"]) == (0, 0)
+    # And the standard class does not wait
+    standard = glue.runs.start(job, {"ExecutionClass": "STANDARD"}, [])
+    wait_for("the standard run", lambda: standard["JobRunState"] == "RUNNING")
+
+
+def test_a_waiting_flex_run_begins_when_there_is_capacity(glue):
+    # Given
+    glue.limits = Limits(flex_capacity=False)
+    run = glue.runs.start(glue.job("pass"), {"ExecutionClass": "FLEX"}, glue.records)
+    wait_for("the wait", lambda: run["JobRunState"] == "WAITING")
+    # When, Then
+    glue.limits = Limits()
+    assert glue.wait_for_end(run)["JobRunState"] == "SUCCEEDED"
 
 
 def test_limits_can_be_replaced_while_they_are_read(tmp_path):

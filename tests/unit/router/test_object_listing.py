@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
+from botocore.awsrequest import AWSResponse
+from botocore.compat import HTTPHeaders
+from botocore.config import Config
+from botocore.exceptions import ClientError
+from botocore.parsers import ResponseParserError
 from moto import mock_aws
 
 from router.services import new_session
@@ -14,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 REGION = "us-east-1"
+NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 READ = ("Key", "Size", "ETag", "LastModified")
 KEYS = ("a&b <c>.parquet", "d ü+%20é.parquet", "e\x0b\U0001f600.parquet", "f/", "g")
 
@@ -54,3 +61,61 @@ def test_a_refused_listing_is_the_error_of_botocore(bucket: str) -> None:
     s3 = own_client()
     with pytest.raises(s3.exceptions.NoSuchBucket):
         s3.list_objects_v2(Bucket="missing")
+
+
+def page(*objects: str) -> bytes:
+    return f"<ListBucketResult xmlns='{NAMESPACE}'><Name>lake</Name>{''.join(objects)}</ListBucketResult>".encode()
+
+
+def object_(key: str = "a", etag: str = "&quot;0f&quot;", **members: str) -> str:
+    time = "2026-11-20T09:30:00.000Z"
+    texts = {"Key": key, "LastModified": time, "ETag": etag, "Size": "7", "StorageClass": "STANDARD", **members}
+    return f"<Contents>{''.join(f'<{name}>{text}</{name}>' for name, text in texts.items())}</Contents>"
+
+
+PLAIN = object_()
+OWNED = object_(Owner="<ID>x</ID><DisplayName>y</DisplayName>")
+"""An object with a member that has members."""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        page(PLAIN),
+        page(PLAIN, object_("b", ChecksumAlgorithm="CRC32"), PLAIN),
+        page(object_(etag='"0f-2"'), object_(etag="0f")),
+        page(object_("a%26b+%C3%BC")),
+        page(object_("a&amp;b&#233;")),
+        page(PLAIN, OWNED),
+        page(object_(etag="&lt;x&gt;")),
+        page("<Contents><Size>7</Size><Key>late</Key><ETag>x</ETag></Contents>"),
+        page("<CommonPrefixes><Prefix>a/</Prefix></CommonPrefixes>", PLAIN),
+        page("<Contents>\n<Key>a</Key>\n<Size>1</Size></Contents>"),
+        page(),
+    ],
+)
+def test_every_way_to_write_an_object_is_read_as_by_botocore(body: bytes) -> None:
+    # Given the same answer for both
+    expected, found = (answered(session, body) for session in (boto3.Session(), new_session()))
+    # When, Then
+    assert [{name: item[name] for name in READ if name in item} for item in expected.get("Contents", [])] == found.get(
+        "Contents", []
+    )
+    assert expected.get("CommonPrefixes") == found.get("CommonPrefixes")
+    assert expected["Name"] == found["Name"] == "lake"
+
+
+@pytest.mark.parametrize("body", [b"<Error><Code>InternalError</Code><Message>m</Message></Error>", b"<List", b"\xff"])
+def test_an_answer_that_is_no_listing_is_told_by_botocore(body: bytes) -> None:
+    for session in (boto3.Session(), new_session()):
+        with pytest.raises((ClientError, ResponseParserError)):
+            answered(session, body)
+
+
+def answered(session: Any, body: bytes) -> Any:
+    """The listing of a client whose service answers with this body and status 200."""
+    keys = {"aws_access_key_id": "x", "aws_secret_access_key": "x"}
+    s3 = session.client("s3", region_name=REGION, config=Config(retries={"total_max_attempts": 1}), **keys)
+    raw = type("Raw", (BytesIO,), {"stream": lambda self, **_: iter([self.read()])})
+    s3.meta.events.register("before-send", lambda request, **_: AWSResponse(request.url, 200, HTTPHeaders(), raw(body)))
+    return s3.list_objects_v2(Bucket="lake")

@@ -127,3 +127,31 @@ def test_a_dry_run_plans_for_the_next_start_of_the_schedule() -> None:
     assert next_night_start(settings, START - timedelta(hours=9)) == START
     weekdays = parse_settings({"stage": "t", "schedule": {"overnight": "cron(0 22 ? * MON-FRI *)"}})
     assert next_night_start(weekdays, START) == START
+
+
+@pytest.mark.parametrize(
+    ("hours", "engines", "engine"),
+    [
+        # An hour and a half on Flex: its margin and one wait of 20 minutes in vain leave it time
+        (2.5, ["glue-flex", "glue"], Engine.GLUE_FLEX),
+        # The wait would not: only another engine can be sure of the deadline
+        (1.9, ["glue-flex", "glue"], Engine.GLUE),
+        # There is no other one
+        (1.9, ["glue-flex"], Engine.GLUE_FLEX),
+    ],
+)
+def test_flex_is_taken_where_it_can_fail_and_what_is_left_still_ends_in_time(
+    hours: float, engines: list[str], engine: Engine
+) -> None:
+    night = planned(
+        manifests(1, 5400 * 36 * 40_000_000), hours, batch={"engines": engines}, quota={"dpus": 20, "job_runs": 2}
+    )
+    assert (night.night.engine, night.forecast.fits) == (engine, True)
+
+
+def test_a_run_has_no_more_workers_than_glue_gives_one() -> None:
+    # Given: no time, and room for a run of four times the workers
+    night = planned(manifests(40, 500 * GB), 0.2, batch={"workers": 100, "max_runs": 1}, quota={"dpus": 1000, "job_runs": 50})
+    # Then
+    assert night.night.workers <= 299
+    assert {option.workers for option in night.forecast.options} <= {100, 200}

@@ -55,9 +55,9 @@ def test_the_requests_do_not_grow_with_the_manifests_of_an_hour(
     # Given, When
     published_night(deployment, 12)
     counts = requests_of_settle(deployment, monkeypatch)
-    # Then: one page of rows, one page of each bucket, and the only document that is read is the plan
+    # Then: one page of rows, the execution's row, one page of each bucket, and of the documents only the plan
     assert counts["batch_get_item"] == 1
-    assert counts["get_item"] == 0
+    assert counts["get_item"] == 1
     assert counts["list_objects_v2"] == len(("lake", "quarantine", "commits"))
     assert counts["get_object"] == 1
 

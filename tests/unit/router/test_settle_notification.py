@@ -17,7 +17,7 @@ QUARANTINE = "aws s3 ls --recursive s3://quarantine/"
 def notification(outcome: ExecutionOutcome, **counts: int) -> str:
     numbers = dict.fromkeys(("done", "failed", "open", "rows", "rejects", "failed_files", "damaged_objects"), 0)
     verdict = Verdict(outcome, **{**numbers, **counts}, message="what happened")
-    return format_notification("x", verdict, URI, stage="prod", quarantine_bucket="quarantine")
+    return format_notification("x", verdict, URI, (), stage="prod", quarantine_bucket="quarantine")
 
 
 def test_it_begins_with_the_verdict_and_has_every_count() -> None:

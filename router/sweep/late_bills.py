@@ -1,0 +1,43 @@
+"""Costs whose bill was not final when the run was looked at last are recorded once it is."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from router.documents import read_document
+from router.plan_rows import current_row_pages
+from router.run_costs import RunCosts
+from router.telemetry import logger
+
+if TYPE_CHECKING:
+    from lake.ledger.costs import DueBill
+    from router.services import Services
+    from router.sweep.repair import Repair
+
+MAX_BILL_WAIT = timedelta(days=1)
+"""After this time what is known of a bill is taken as it is; an assumed value."""
+
+
+def record_late_bills(repair: Repair) -> None:
+    """Record the costs whose bill has become final, each once; the others wait for the next sweep."""
+    services = repair.services
+    for due in services.ledger.costs.due_bills():
+        if repair.expired:
+            return
+        with repair.isolated(due.job_run):
+            _record(services, due)
+
+
+def _record(services: Services, due: DueBill) -> None:
+    now = services.clock()
+    overdue = now - datetime.fromisoformat(due.since) > MAX_BILL_WAIT
+    document = read_document(services, due.run.removeprefix(f"s3://{services.resources.control_bucket}/"))
+    costs = RunCosts(due.run, document["execution"])
+    for rows in current_row_pages(services, document["manifests"]):
+        costs.add(rows)
+    recorded = costs.record_late(services, due.job_run, estimate=overdue)
+    if not recorded and overdue:
+        logger.error("a job run has no bill: its cost is not recorded", job_run=due.job_run, run=due.run)
+    if recorded or overdue:
+        services.ledger.costs.close_bill(due.job_run, now)
