@@ -27,6 +27,8 @@ class Work:
     """Cores that can work on it at the same time."""
     longest_seconds: float
     """Longest task; a compressed file is one, however large."""
+    compressed_seconds: float = 0.0
+    """The part of ``core_seconds`` for compressed files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,9 @@ class Speed:
 
     def work(self, plain_bytes: int, gzip_bytes: int, longest_gzip: int, gzip_files: int) -> Work:
         """Work on files of these sizes as stored."""
-        seconds = plain_bytes / self.plain + gzip_bytes / self.gzip
+        compressed_seconds = gzip_bytes / self.gzip
+        seconds = plain_bytes / self.plain + compressed_seconds
         inflated = plain_bytes + gzip_bytes * self.ratio
         splits = -(-plain_bytes // self.split_bytes) + gzip_files
         tasks = max(1, min(round(inflated / self.task_bytes), splits))
-        return Work(seconds, tasks, max(seconds / tasks, longest_gzip / self.gzip))
+        return Work(seconds, tasks, max(seconds / tasks, longest_gzip / self.gzip), compressed_seconds)

@@ -24,7 +24,10 @@ class PriceSettings:
     flex_wait_minutes: float = 5.0
     """Time that a run of the class FLEX is assumed to wait for spare capacity."""
     mb_per_second_per_core: float = 40.0
-    """Input megabytes per second and vCPU, for a dataset whose speed the ledger has not measured yet."""
+    """Input megabytes per second and vCPU, for a dataset of plain files whose speed the ledger has not measured yet."""
+    compressed_mb_per_second_per_core: float = 15.75
+    """The same of compressed files, as stored: 126 MB/s of NDJSON measured (docs/performance.md, gzip), by 8 bytes of
+    NDJSON for each stored byte (assumed)."""
 
     def __post_init__(self) -> None:
         check_range("price.dpu_hour", self.dpu_hour, 0, 100)
@@ -34,3 +37,5 @@ class PriceSettings:
         check_range("price.emr_speed_factor", self.emr_speed_factor, 0.1, 10)
         check_range("price.flex_wait_minutes", self.flex_wait_minutes, 0, 600)
         check_range("price.mb_per_second_per_core", self.mb_per_second_per_core, 0.1, 10_000)
+        compressed = self.compressed_mb_per_second_per_core
+        check_range("price.compressed_mb_per_second_per_core", compressed, 0.1, 10_000)
