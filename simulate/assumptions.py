@@ -11,7 +11,7 @@ from router.estimate import offer
 from router.estimate.choose import MARGIN
 from router.plan.merge import TIME_TO_MERGE
 from router.plan.write_pace import MAX_INDEX_WRITES_PER_SECOND
-from simulate import batch_lane, routing, speed, stream_lane
+from simulate import batch_lane, night_times, routing, speed, stream_lane
 from simulate.arrivals import WINDOW_SECONDS
 from simulate.options import comparable_emr
 
@@ -87,9 +87,9 @@ def _stream() -> Iterator[Assumption]:
 
 def _night(settings: Settings) -> Iterator[Assumption]:
     here, estimate = "simulate/batch_lane.py", "router/estimate/offer.py"
-    margin = "router/estimate/choose.py"
+    times, margin = "simulate/night_times.py", "router/estimate/choose.py"
     pace = MAX_INDEX_WRITES_PER_SECOND
-    yield Assumption("schedule to first run", batch_lane.PLAN_SECONDS, "s", Basis.ASSUMED, here)
+    yield Assumption("schedule to first run", night_times.PLAN_SECONDS, "s", Basis.ASSUMED, times)
     yield Assumption("pace of merging", pace, "writes/s", Basis.LISTED, "router/plan/write_pace.py")
     yield Assumption("time to merge", TIME_TO_MERGE.total_seconds(), "s", Basis.LISTED, "router/plan/merge.py")
     yield Assumption("start of a Glue run", offer.GLUE_START_SECONDS, "s", Basis.ASSUMED, estimate)
@@ -104,7 +104,7 @@ def _night(settings: Settings) -> Iterator[Assumption]:
     )
     yield Assumption("Step Functions asks, longer runs", offer.LONG_POLL_SECONDS, "s", Basis.ASSUMED, estimate)
     yield Assumption("work that a failed run repeats", batch_lane.FAILED_WORK, "", Basis.ASSUMED, here)
-    yield Assumption("last run to verdict", batch_lane.SETTLE_SECONDS, "s", Basis.ASSUMED, here)
+    yield Assumption("last run to verdict", night_times.SETTLE_SECONDS, "s", Basis.ASSUMED, times)
     yield Assumption("share of the time until the deadline that a plan leaves", MARGIN, "", Basis.LISTED, margin)
     yield Assumption("quota of Glue", settings.quota.dpus, "DPU", Basis.SETTING, "quota.dpus")
     yield Assumption("quota of Glue", settings.quota.job_runs, "job runs", Basis.SETTING, "quota.job_runs")

@@ -11,7 +11,7 @@ from lake.ledger import DatasetSpeed
 from lake.settings.workers import DPUS
 from lake.time import next_local_time
 from router.estimate.night import DRIVERS, run_dollars, run_seconds
-from router.estimate.offer import offers, poll_seconds
+from router.estimate.offer import offers
 from router.estimate.speed import Speeds
 from router.plan.glue_room import configured_room
 from router.plan.merge import TIME_TO_MERGE, mergeable_groups
@@ -19,6 +19,7 @@ from router.plan.night import PlannedNight, plan_night
 from router.plan.write_pace import MAX_INDEX_WRITES_PER_SECOND
 from simulate.arrivals import DAY_SECONDS
 from simulate.histogram import Latencies, Timeline
+from simulate.night_times import AWS_NIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,12 +29,9 @@ if TYPE_CHECKING:
     from lake.settings import PriceSettings, Settings
     from router.estimate.offer import Offer
     from router.plan.pack import PlannedRun
+    from simulate.night_times import NightTimes
     from simulate.routing import SimulatedManifest
 
-PLAN_SECONDS = 30.0
-"""Assumed: from the schedule until the first runs are started, without merging."""
-SETTLE_SECONDS = 60.0
-"""Assumed: from the end of the last run until the verdict."""
 FAILED_WORK = 0.5
 """Assumed: a run that fails has done half of its work, which the next one repeats."""
 
@@ -119,18 +117,19 @@ def _merge(sources: Sequence[BacklogItem]) -> BacklogItem:
 
 
 def simulate_night(
-    backlog: Backlog, settings: Settings, night: datetime, failing_share: float
+    backlog: Backlog, settings: Settings, night: datetime, failing_share: float, times: NightTimes = AWS_NIGHT
 ) -> SimulatedNight | None:
     """The night that begins at ``night`` (aware), by the product's plan; None: there is nothing to convert."""
     if not backlog.items:
         return None
-    start = night + timedelta(seconds=PLAN_SECONDS + backlog.merge_seconds)
+    start = night + timedelta(seconds=times.plan_seconds + backlog.merge_seconds)
     deadline = next_local_time(settings.schedule.deadline, settings.time_zone, start)
     rows = [item.row for item in backlog.items.values()]
     planned = plan_night(rows, settings, _speeds(backlog, settings.price), configured_room(settings), start, deadline)
     (offer,) = (offer for offer in offers(settings) if offer.engine == planned.night.engine)
+    offer = times.of_runs(offer, planned.night.workers)
     runs = _Runs(backlog, planned, offer, DAY_SECONDS + (start - night).total_seconds(), failing_share)
-    end = start + timedelta(seconds=runs.seconds + SETTLE_SECONDS)
+    end = start + timedelta(seconds=runs.seconds + times.settle_seconds)
     return SimulatedNight(
         planned,
         start,
@@ -191,7 +190,7 @@ class _Runs:
         longest = max(self._items[row.id].longest_seconds for row in run.manifests)
         end = self._bill(start, work, longest)
         begin = start + self._offer.wait_seconds + self._offer.start_seconds
-        busy = end - poll_seconds(end - start) - begin
+        busy = end - self._offer.times.poll_delay(end - start) - begin
         done = 0.0
         for row in run.manifests:
             item = self._items[row.id]
