@@ -205,22 +205,25 @@ def simulate(
     listing: Annotated[
         Path | None, typer.Option("--from-csv", help="Instead of a profile: a listing with the columns key,size,time.")
     ] = None,
+    inventory: Annotated[
+        Path | None, typer.Option("--from-inventory", help="Instead: manifest.json of an S3 Inventory report.")
+    ] = None,
+    ledger: Annotated[
+        bool, typer.Option("--from-ledger", help="Instead: what a stage recorded before --date.")
+    ] = False,
     day: Annotated[str | None, typer.Option("--date", help="Local date of the listing's night: 2026-11-18.")] = None,
     settings: SettingsFile = Path("settings/dev.toml"),
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     plots: Annotated[Path | None, typer.Option(help="Folder for plots, as PNG and SVG.")] = None,
+    stage: Stage = "dev",
+    local: Local = False,
 ) -> None:
     """Show what a day of files would look like: latency, backlog, the night and dollars, without any cloud."""
-    from cli.simulate import Output, simulate_listing, simulate_profile
+    from cli.simulate import Output, Source, simulate_source
     from lake.settings import load_settings
 
-    if (profile is None) == (listing is None):
-        raise typer.BadParameter("pass either a profile or --from-csv")
-    output = Output(as_json, plots)
-    if listing is not None:
-        simulate_listing(listing, load_settings(settings), day, output)
-    elif profile is not None:
-        simulate_profile(profile, load_settings(settings), output)
+    source = Source(profile, listing, inventory, (stage, local) if ledger else None)
+    simulate_source(source, load_settings(settings), day, Output(as_json, plots))
 
 
 @app.command()

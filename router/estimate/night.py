@@ -37,11 +37,15 @@ def run_seconds(core_seconds: float, workers: int, offer: Offer) -> float:
     return lived + offer.times.poll_delay(lived)
 
 
-def run_dollars(core_seconds: float, workers: int, offer: Offer) -> float:
-    """Price of a run: all its workers, from the first task to the end, or from its start where that is billed."""
+def billed_seconds(core_seconds: float, workers: int, offer: Offer) -> float:
+    """For which each worker of a run is billed: from the first task to the end, or from its start if that is billed."""
     used = _busy_seconds(core_seconds, workers, offer) + (offer.start_seconds if offer.times.bills_start else 0.0)
-    billed = max(used, offer.times.min_billed)
-    return billed / 3600 * workers * offer.dollars_per_hour
+    return max(used, offer.times.min_billed)
+
+
+def run_dollars(core_seconds: float, workers: int, offer: Offer) -> float:
+    """Price of a run: all its workers for the time that is billed."""
+    return billed_seconds(core_seconds, workers, offer) / 3600 * workers * offer.dollars_per_hour
 
 
 def night(core_seconds: float, runs: int, workers: int, concurrency: int, offer: Offer) -> Night:
