@@ -232,11 +232,12 @@ def calibrate(
     goal_seconds: Annotated[float, typer.Option(help="Duration of the longest conversion, about.")] = 60.0,
     cores: Annotated[int, typer.Option(help="Cores to use.")] = os.cpu_count() or 1,
     output: Annotated[Path | None, typer.Option(help="Settings file to write.")] = None,
+    plots: Annotated[Path | None, typer.Option(help="Folder for plots, as PNG and SVG.")] = None,
 ) -> None:
     """Convert your own files on this machine, more and more of them, and say which settings to use."""
     from cli.calibrate import calibrate_files
 
-    calibrate_files(files, goal_seconds, cores, output)
+    calibrate_files(files, goal_seconds, cores, output, plots)
 
 
 @settings_app.command()

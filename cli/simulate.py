@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from datetime import date
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import typer
 
 from cli.connect import connect_to_stage
+from cli.local_packages import require_matplotlib
 from lake.errors import InvalidInputError
 from simulate.arrivals import ProfileArrivals
 from simulate.day import simulate
@@ -143,11 +143,8 @@ def _show_listing(
 
 
 def _show(arrivals: Arrivals, settings: Settings, ratio: float, failing_share: float, output: Output) -> None:
-    if output.plots is not None and find_spec("matplotlib") is None:
-        raise InvalidInputError(
-            "--plots needs the package matplotlib, which is not installed: run 'make setup' in a checkout, then the "
-            "same command there as '.venv/bin/hybrid-router'"
-        )
+    if output.plots is not None:
+        require_matplotlib()
     found = simulate(arrivals, settings, ratio, failing_share, _progress)
     if output.as_json:
         typer.echo(json.dumps(asdict(found), indent=1))

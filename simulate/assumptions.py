@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from lake.settings import Settings
 
 BENCH = "docs/performance.md"
-GLUE_PRICES = "AWS Glue pricing, us-east-1, as others quote it in 2026; compare your region's"
-EMR_PRICES = "Amazon EMR pricing, us-east-1, x86-64, as others quote it; compare your region's"
 
 
 class Basis(StrEnum):
@@ -115,10 +113,12 @@ def _night(settings: Settings) -> Iterator[Assumption]:
 
 def _prices(settings: Settings) -> Iterator[Assumption]:
     price = settings.price
-    for name, value, unit, source in (
-        ("price.dpu_hour", price.dpu_hour, "$/DPU-hour", GLUE_PRICES),
-        ("price.dpu_hour_flex", price.dpu_hour_flex, "$/DPU-hour", GLUE_PRICES),
-        ("price.emr_vcpu_hour", price.emr_vcpu_hour, "$/vCPU-hour", EMR_PRICES),
-        ("price.emr_gb_hour", price.emr_gb_hour, "$/GB-hour", EMR_PRICES),
+    for name, value, unit in (
+        ("price.dpu_hour", price.dpu_hour, "$/DPU-hour"),
+        ("price.dpu_hour_flex", price.dpu_hour_flex, "$/DPU-hour"),
+        ("price.emr_vcpu_hour", price.emr_vcpu_hour, "$/vCPU-hour"),
+        ("price.emr_gb_hour", price.emr_gb_hour, "$/GB-hour"),
+        ("price.emr_arm_vcpu_hour", price.emr_arm_vcpu_hour, "$/vCPU-hour"),
+        ("price.emr_arm_gb_hour", price.emr_arm_gb_hour, "$/GB-hour"),
     ):
-        yield Assumption(name, value, unit, Basis.LISTED, source)
+        yield Assumption(name, value, unit, Basis.LISTED, price.origin)

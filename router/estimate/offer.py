@@ -82,7 +82,8 @@ def offers(settings: Settings) -> Iterator[Offer]:
         if worker not in TYPES[engine]:
             continue
         if engine is Engine.EMR_SERVERLESS:
-            dollars = WORKERS[worker] * price.emr_vcpu_hour + MEMORY_GIB[worker] * price.emr_gb_hour
+            vcpu_hour, gb_hour = price.emr_rates(settings.emr.architecture)
+            dollars = WORKERS[worker] * vcpu_hour + MEMORY_GIB[worker] * gb_hour
             units, start, wait, factor = float(WORKERS[worker]), EMR_START_SECONDS, 0.0, price.emr_speed_factor
         else:
             flex = engine is Engine.GLUE_FLEX

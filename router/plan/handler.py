@@ -79,7 +79,12 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
     speeds = Speeds(services.ledger.datasets.speeds(), services.settings.price)
     planned = _plan_night(services, rows, speeds, engines, room, dry_run)
     result = _result(services, execution, planned)
-    told = {"quotas": room.source, "engines": engines, "datasets": _by_dataset(rows, speeds)}
+    told = {
+        "quotas": room.source,
+        "prices": services.settings.price.origin,
+        "engines": engines,
+        "datasets": _by_dataset(rows, speeds),
+    }
     if not dry_run:
         _write_runs(services, execution, planned)
     _write_summary(services, execution, selection, dry_run, planned, {**result, **told})

@@ -33,6 +33,7 @@ SETTINGS = Settings(
     # A run at a time: two would share the cores of this machine. Each file is a manifest, and none is merged.
     batch=BatchSettings(engines=("glue",), max_runs=1, workers=2, manifest_files=1, run_bytes=200 * MB),
 )
+WARM_UP = (Recipe("flat", 1, MB, 1),)
 CALIBRATION = (Recipe("flat", 8, 40 * MB, 11), Recipe("gzip", 6, 30 * MB, 12))
 PREDICTED = (Recipe("flat", 8, 60 * MB, 21), Recipe("gzip", 12, 30 * MB, 22), Recipe("flat", 16, 10 * MB, 23))
 
@@ -47,6 +48,8 @@ def main() -> int:
         outputs = cloud.deploy(synth(SETTINGS, folder / "cdk.out"))
         session, config = isolation.session(cloud.access_key), isolation.client_config()
         scenario = Scenario(cloud, DeployedStack.connect(outputs, session, cloud.endpoint, config))
+        # The first night after a deployment also starts the functions and fills caches.
+        run_night(scenario, WARM_UP, cache, "warm")
         first = run_night(scenario, CALIBRATION, cache, "first")
         second = run_night(scenario, PREDICTED, cache, "second")
     shutil.rmtree(folder)
@@ -72,8 +75,14 @@ def _compare(predicted: NightFigures, found: NightFigures, hindsight: NightFigur
         print(f"{name:15} {said:10.3f} {was:10.3f} {said / was - 1:8.1%} {after / was - 1:13.1%}")
         if abs(said / was - 1) > (0 if name in EXACT else TOLERANCE):
             wrong.append(name)
-    print(f"NOT within {TOLERANCE:.0%}: {', '.join(wrong)}" if wrong else f"within {TOLERANCE:.0%}, counts exactly")
-    return 1 if wrong else 0
+    if not wrong:
+        print(f"within {TOLERANCE:.0%}, counts exactly")
+        return 0
+    print(
+        f"NOT within {TOLERANCE:.0%}: {', '.join(wrong)}. If the figures in hindsight are, the machine worked at "
+        "another speed in the second night: run it again while nothing else does"
+    )
+    return 1
 
 
 if __name__ == "__main__":

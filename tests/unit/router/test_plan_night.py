@@ -156,7 +156,7 @@ def test_the_forecast_of_one_run() -> None:
     )
     # Then: 60 s of start, half of the ramp (15 s), the tail (35 s), half of the interval of .sync (150 s)
     assert night.forecast.minutes == round((3600 + 60 + 15 + 35 + 150) / 60, 1)
-    assert night.forecast.dollars == round((3600 + 15 + 35) / 3600 * 10 * 0.29, 2)
+    assert night.forecast.dollars == round((3600 + 15 + 35) / 3600 * 10 * PriceSettings().dpu_hour_flex, 2)
     assert night.forecast.deadline == "2026-11-21T05:00:00.000+00:00"
 
 

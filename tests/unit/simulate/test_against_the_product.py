@@ -25,7 +25,7 @@ from router.route.handler import route
 from router.telemetry import metrics
 from simulate.arrivals import FileGroup
 from simulate.batch_lane import SimulatedNight, collect_backlog, simulate_night
-from simulate.options import with_engine
+from simulate.options import SimulatedEngine, simulated_engines, with_engine
 from simulate.routing import Router, SimulatedManifest, invocations
 from simulate.schedule import night_start
 from simulate.speed import Speed
@@ -142,10 +142,10 @@ def test_the_plan_has_the_same_manifests_and_runs(deployment: Deployment) -> Non
     assert answer["forecast"]["dollars"] == pytest.approx(night.planned.forecast.dollars, abs=0.01)
 
 
-@pytest.mark.parametrize("engine", list(Engine))
-def test_billed_seconds_cost_the_same(engine: Engine) -> None:
+@pytest.mark.parametrize("simulated", [*simulated_engines(Settings("t"))], ids=lambda found: found.name)
+def test_billed_seconds_cost_the_same(simulated: SimulatedEngine) -> None:
     # Given a night of this engine, and the bill of each of its runs for the seconds that the simulator bills
-    of = with_engine(parse_settings({**SETTINGS, **LIMITS}), engine)
+    of, engine = with_engine(parse_settings({**SETTINGS, **LIMITS}), simulated), simulated.engine
     night = simulated_night(of)
     (offer,) = (offer for offer in offers(of) if offer.engine == engine)
     worker, workers = of.batch.worker_type, night.planned.night.workers
@@ -159,7 +159,7 @@ def test_billed_seconds_cost_the_same(engine: Engine) -> None:
         }
         start = datetime(2026, 11, 20, tzinfo=UTC)
         bill = Bill("jr", None, engine, start, start + timedelta(seconds=seconds), round(seconds), **milliseconds)
-        billed += bill.micro_dollars(of.price)
+        billed += bill.micro_dollars(of.price, simulated.architecture)
     # Then
     assert night.dollars == pytest.approx(billed / MICRO, abs=len(night.planned.runs) / MICRO)
     assert night.dollars > 0
