@@ -129,7 +129,7 @@ mutants: setup ## small changes of the protocol, and the tests that notice them;
 load: setup ## thousands of files through both lanes and the control plane, about 12 minutes; prints the numbers
 	@$(PY) -m tests.load
 
-predict: setup ## a night on the local cloud, predicted by the simulator and measured, about 6 minutes; Error 1: more than 20 % apart
+predict: setup ## a night on the local cloud, predicted by the simulator and measured, about 10 minutes; Error 1: more than 20 % apart
 	@$(PY) -m tests.predict
 
 bench: setup ## the speed of the conversion, compared with other engines, about 14 minutes; writes docs/performance.md

@@ -62,9 +62,12 @@ def _conversion(settings: Settings, ratio: float) -> Iterator[Assumption]:
     basis = Basis.ASSUMED if network == default else Basis.SETTING
     yield Assumption("input that a core reads", network, "MB/s", basis, "price.mb_per_second_per_core")
     yield Assumption("NDJSON that a core converts", speed.CPU_PLAIN, "MB/s", Basis.MEASURED, f"{BENCH}, nested")
-    yield Assumption(
-        "NDJSON of gzip files that a core converts", speed.CPU_GZIP, "MB/s", Basis.MEASURED, f"{BENCH}, gzip"
-    )
+    gzip, key = speed.given_gzip_speed(settings), "price.compressed_mb_per_second_per_core"
+    if gzip is None:
+        what = "NDJSON of gzip files that a core converts"
+        yield Assumption(what, speed.CPU_GZIP, "MB/s", Basis.MEASURED, f"{BENCH}, gzip")
+    else:
+        yield Assumption("bytes of gzip files that a core converts", gzip, "MB/s", Basis.SETTING, key)
     yield Assumption("NDJSON for each byte of a gzip file", ratio, "", Basis.ASSUMED, "gzip.ratio of the profile")
     yield Assumption("Parquet for each byte of NDJSON", speed.OUTPUT_RATIO, "", Basis.MEASURED, f"{BENCH}, flat")
     yield Assumption("time of a file besides its bytes", 0, "s", Basis.ASSUMED, "files are read ahead")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lake.settings.price import PriceSettings
+
 if TYPE_CHECKING:
     from lake.settings import Settings
 
@@ -16,6 +18,12 @@ CPU_GZIP = 126.0
 OUTPUT_RATIO = 0.2
 """Parquet bytes per byte of NDJSON (measured: 0.21; the same page)."""
 GZIP_SUFFIX = ".gz"
+
+
+def given_gzip_speed(settings: Settings) -> float | None:
+    """``price.compressed_mb_per_second_per_core``, unless it is the default: that holds for one ratio only."""
+    given = settings.price.compressed_mb_per_second_per_core
+    return None if given == PriceSettings().compressed_mb_per_second_per_core else given
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +55,14 @@ class Speed:
 
     @classmethod
     def of(cls, settings: Settings, ratio: float) -> Speed:
-        """The slower one of network and processor; the network's share of a core is that of the settings' forecasts."""
+        """The slower one of network and processor; the network's share of a core is that of the settings' forecasts.
+
+        A speed of compressed files that the settings give takes the place of the measured one.
+        """
         network = settings.price.mb_per_second_per_core
         return cls(
             min(network, CPU_PLAIN) * MEGABYTE,
-            min(network, CPU_GZIP / ratio) * MEGABYTE,
+            min(network, given_gzip_speed(settings) or CPU_GZIP / ratio) * MEGABYTE,
             settings.convert.target_file_bytes / OUTPUT_RATIO,
             settings.convert.split_bytes,
             ratio,

@@ -1,6 +1,6 @@
 """``python -m tests.predict``: a night on the local cloud, predicted by the simulator and measured; 1: not within 20 %.
 
-A first night calibrates: all that the simulator learns of this machine is printed. The second night has other files.
+A night before and one after it calibrate, with other files: all that the simulator learns of this machine is printed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from local import isolation
 from local.cloud import LocalCloud
 from tests.e2e.scenario import Scenario
 from tests.predict.night import run_night
-from tests.predict.prediction import Calibration, NightFigures, calibrate, measured, predict
+from tests.predict.prediction import Calibration, NightFigures, average, calibrate, measured, predict
 
 MB = 1_000_000
 TOLERANCE = 0.2
@@ -43,23 +43,24 @@ def main() -> int:
     cache, folder = Path("build/bench/data"), Path("build/predict")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    print(f"load average {os.getloadavg()[0]:.1f}: other processes on this machine make both nights uneven", flush=True)
+    print(f"load average {os.getloadavg()[0]:.1f}: other processes on this machine make its nights uneven", flush=True)
     with LocalCloud.start(folder / "cloud") as cloud:
         outputs = cloud.deploy(synth(SETTINGS, folder / "cdk.out"))
         session, config = isolation.session(cloud.access_key), isolation.client_config()
         scenario = Scenario(cloud, DeployedStack.connect(outputs, session, cloud.endpoint, config))
         # The first night after a deployment also starts the functions and fills caches.
         run_night(scenario, WARM_UP, cache, "warm")
-        first = run_night(scenario, CALIBRATION, cache, "first")
-        second = run_night(scenario, PREDICTED, cache, "second")
+        before = calibrate(run_night(scenario, CALIBRATION, cache, "before"))
+        night = run_night(scenario, PREDICTED, cache, "predicted")
+        after = calibrate(run_night(scenario, CALIBRATION, cache, "after"))
     shutil.rmtree(folder)
-    found, afterwards = calibrate(first), calibrate(second)
-    print(f"{'':15} calibrated by {len(first.sizes)} other files; {len(second.sizes)} files of the predicted night had")
-    for field in fields(Calibration):
-        print(f"{field.name:15} {_value(getattr(found, field.name))} {_value(getattr(afterwards, field.name))}")
-    waits = {key: second.started - put for key, put in second.put.items()}
-    predicted, hindsight = (predict(second.sizes, waits, times, SETTINGS) for times in (found, afterwards))
-    return _compare(predicted, measured(second), hindsight)
+    own = calibrate(night)
+    print(f"{'calibration':15} {'before':>15}      {'after':>15}      the night itself, {len(night.sizes)} files")
+    for name in (field.name for field in fields(Calibration)):
+        print(f"{name:15} {' '.join(_value(getattr(times, name)) for times in (before, after, own))}")
+    waits = {key: night.started - put for key, put in night.put.items()}
+    predicted, hindsight = (predict(night.sizes, waits, times, SETTINGS) for times in (average(before, after), own))
+    return _compare(predicted, measured(night), hindsight)
 
 
 def _value(value: float) -> str:
@@ -80,7 +81,7 @@ def _compare(predicted: NightFigures, found: NightFigures, hindsight: NightFigur
         return 0
     print(
         f"NOT within {TOLERANCE:.0%}: {', '.join(wrong)}. If the figures in hindsight are, the machine worked at "
-        "another speed in the second night: run it again while nothing else does"
+        "another speed in the predicted night: run it again while nothing else does"
     )
     return 1
 
