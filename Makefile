@@ -13,7 +13,7 @@ ARCHITECTURE ?= x86_64
 PROPERTIES = $(shell grep -rl "import given" tests/unit)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage test-modules test-stack unit integration e2e storms permissions fuzz chaos hostile mutants load bench bench-plan check hooks format
+.PHONY: help setup demo test coverage test-modules test-stack unit integration e2e storms permissions fuzz chaos hostile mutants load predict bench bench-plan check hooks format
 .PHONY: check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-machines
 .PHONY: check-workflows check-rust-format check-rust
 .PHONY: wheels emr-libraries arm-tests install audit pins synth local-up clean
@@ -128,6 +128,9 @@ mutants: setup ## small changes of the protocol, and the tests that notice them;
 
 load: setup ## thousands of files through both lanes and the control plane, about 12 minutes; prints the numbers
 	@$(PY) -m tests.load
+
+predict: setup ## a night on the local cloud, predicted by the simulator and measured, about 10 minutes; Error 1: more than 20 % apart
+	@$(PY) -m tests.predict
 
 bench: setup ## the speed of the conversion, compared with other engines, about 14 minutes; writes docs/performance.md
 	@$(PY) -m pytest --quiet tests/unit/bench -m "long or not long"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lake.settings.emr import ARM, X86
+
 if TYPE_CHECKING:
     from lake.settings import PriceSettings
 
@@ -48,8 +50,14 @@ def compute_services(price: PriceSettings) -> tuple[ComputeService, ...]:
     return (
         ComputeService("Glue standard", price.dpu_hour / VCPUS_PER_DPU),
         ComputeService("Glue Flex", price.dpu_hour_flex / VCPUS_PER_DPU),
-        ComputeService("EMR Serverless", price.emr_vcpu_hour + EMR_GB_PER_VCPU * price.emr_gb_hour),
+        ComputeService("EMR Serverless", _emr_vcpu_hour(price, X86)),
+        ComputeService("EMR Serverless on Arm", _emr_vcpu_hour(price, ARM)),
     )
+
+
+def _emr_vcpu_hour(price: PriceSettings, architecture: str) -> float:
+    vcpu_hour, gb_hour = price.emr_rates(architecture)
+    return vcpu_hour + EMR_GB_PER_VCPU * gb_hour
 
 
 def calculate_cost(size: int, cpu_mb_per_second: float, network_mb_per_second: float, service: ComputeService) -> Cost:

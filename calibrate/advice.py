@@ -30,16 +30,9 @@ class Advice:
 
 
 def advise(found: Sequence[Measurement], settings: ConvertSettings) -> Iterator[Advice]:
-    """Settings for such files; ``found`` has one measurement at least, the last one of the most input."""
-    last, network = found[-1], PriceSettings().mb_per_second_per_core
-    speed = last.speed / MEGABYTE
-    yield Advice(
-        "price",
-        "mb_per_second_per_core",
-        round(min(speed, network), 1),
-        f"the processor converts {speed:.0f} MB/s of such input per core, as stored; a vCPU is assumed to read "
-        f"{network:g} MB/s from S3 and to be as fast as a core here",
-    )
+    """Settings for such files; of each kind the last measurement counts, which is the one of the most input."""
+    for kind in measured_kinds(found):
+        yield _speed_advice(kind[-1])
     peak = max(item.peak_bytes for item in found)
     if peak > TASK_MEMORY_BYTES and settings.row_group_bytes // 2 >= MIN_ROW_GROUP_BYTES:
         yield Advice(
@@ -49,6 +42,23 @@ def advise(found: Sequence[Measurement], settings: ConvertSettings) -> Iterator[
             f"a task took {peak / MEGABYTE:.0f} MB, and workers have {TASK_MEMORY_BYTES / MEGABYTE:.0f} MB for each: "
             "smaller row groups take less",
         )
+
+
+def _speed_advice(last: Measurement) -> Advice:
+    network, speed = PriceSettings().mb_per_second_per_core, last.speed / MEGABYTE
+    return Advice(
+        "price",
+        "compressed_mb_per_second_per_core" if last.compressed else "mb_per_second_per_core",
+        round(min(speed, network), 1),
+        f"the processor converts {speed:.0f} MB/s of such input per core, as stored; a vCPU is assumed to read "
+        f"{network:g} MB/s from S3 and to be as fast as a core here",
+    )
+
+
+def measured_kinds(found: Sequence[Measurement]) -> list[list[Measurement]]:
+    """Those of plain files, and those of compressed ones; without a kind that has none."""
+    kinds = ([item for item in found if item.compressed is compressed] for compressed in (False, True))
+    return [kind for kind in kinds if kind]
 
 
 def toml_lines(advice: Sequence[Advice], stage: str) -> Iterator[str]:
@@ -64,15 +74,24 @@ def toml_lines(advice: Sequence[Advice], stage: str) -> Iterator[str]:
 
 
 def report_lines(found: Sequence[Measurement]) -> Iterator[str]:
-    """A line for each measurement, and what the last one says about the data; for people."""
-    for item in found:
-        yield (
-            f"{item.stored_bytes / MEGABYTE:>8,.0f} MB  {item.seconds:>7.1f} s  {item.speed / MEGABYTE:>6.0f} MB/s per "
-            f"core  output {item.output_bytes / max(item.inflated_bytes, 1):>5.3f} of the NDJSON  memory of a task "
-            f"{item.peak_bytes / MEGABYTE:>5.0f} MB"
-        )
-    last = found[-1]
-    yield f"{last.inflated_bytes / max(last.stored_bytes, 1):.2f} bytes of NDJSON for each byte as stored"
-    yield f"{last.rows:,} rows, {last.columns:,} columns"
-    for reason, lines in sorted(last.rejects.items()):
-        yield f"rejected: {lines:,} lines, {reason}"
+    """Of each kind of files a line for each measurement, and what the last one says about the data; for people."""
+    for kind in measured_kinds(found):
+        yield f"{kind_name(kind[0])} files"
+        yield from map(_line, kind)
+        last = kind[-1]
+        yield f"{last.inflated_bytes / max(last.stored_bytes, 1):.2f} bytes of NDJSON for each byte as stored"
+        yield f"{last.rows:,} rows, {last.columns:,} columns"
+        for reason, lines in sorted(last.rejects.items()):
+            yield f"rejected: {lines:,} lines, {reason}"
+
+
+def kind_name(item: Measurement) -> str:
+    """The kind of its files, for people."""
+    return "compressed" if item.compressed else "plain"
+
+
+def _line(item: Measurement) -> str:
+    return (
+        f"{item.stored_bytes / MEGABYTE:>8,.0f} MB  {item.seconds:>7.1f} s  {item.speed / MEGABYTE:>6.0f} MB/s per "
+        f"core  output {item.output_ratio:>5.3f} of the NDJSON  memory of a task {item.peak_bytes / MEGABYTE:>5.0f} MB"
+    )

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from calibrate.local_objects import LocalSink, local_source, local_version
 from calibrate.peak_memory import peak_bytes, reset_peak_bytes
+from lake.compression import has_compressed_name
 from lake.errors import InvalidInputError
 from lake.partition import Partition
 from lake.settings.workers import MIB
@@ -51,8 +52,10 @@ SPARK_SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One conversion."""
+    """One conversion, of files of one kind."""
 
+    compressed: bool
+    """Whether their names are those of compressed files."""
     files: int
     stored_bytes: int
     inflated_bytes: int
@@ -75,14 +78,20 @@ class Measurement:
         """Bytes as stored a second and core."""
         return self.stored_bytes / self.core_seconds
 
+    @property
+    def output_ratio(self) -> float:
+        """Parquet bytes for each byte of NDJSON."""
+        return self.output_bytes / max(self.inflated_bytes, 1)
+
 
 def measure(
     files: Sequence[Path], goal_seconds: float, settings: ConvertSettings, cores: int, log: Callable[[str], object]
 ) -> list[Measurement]:
     """Convert, each time twice as much, until a conversion takes half of the goal; the last one takes about the goal.
 
-    Files are repeated where they are not enough. A short conversion before the first is not measured: Python workers
-    start, and their libraries are loaded.
+    Plain and compressed files are converted apart, because a stored byte of them takes different times. Files are
+    repeated where they are not enough. A short conversion before the first is not measured: Python workers start, and
+    their libraries are loaded.
 
     Raises
     ------
@@ -92,11 +101,32 @@ def measure(
     found: list[Measurement] = []
     with tempfile.TemporaryDirectory(prefix="calibrate-") as folder, _session(cores, Path(folder)) as context:
         _convert(context, files[:1], settings, cores, Path(folder))
-        size = FIRST_BYTES
-        while not found or found[-1].seconds < goal_seconds / 2:
-            found.append(_convert(context, files_of(files, size), settings, cores, Path(folder)))
-            log(f"{found[-1].stored_bytes / 1e6:,.0f} MB: {found[-1].seconds:.1f} s")
-            size = 2 * max(size, found[-1].stored_bytes)
+        for kind in kinds_of(files):
+            convert = partial(_convert, context, settings=settings, cores=cores, folder=Path(folder))
+            found += _measure_kind(convert, kind, goal_seconds, log)
+    return found
+
+
+def kinds_of(files: Iterable[Path]) -> list[list[Path]]:
+    """The plain files, and those with compressed names; without a kind that has none."""
+    kinds: tuple[list[Path], list[Path]] = ([], [])
+    for path in files:
+        kinds[has_compressed_name(path.name)].append(path)
+    return [kind for kind in kinds if kind]
+
+
+def _measure_kind(
+    convert: Callable[[Sequence[Path]], Measurement],
+    files: Sequence[Path],
+    goal_seconds: float,
+    log: Callable[[str], object],
+) -> list[Measurement]:
+    found: list[Measurement] = []
+    size = FIRST_BYTES
+    while not found or found[-1].seconds < goal_seconds / 2:
+        found.append(convert(files_of(files, size)))
+        log(f"{found[-1].stored_bytes / 1e6:,.0f} MB: {found[-1].seconds:.1f} s")
+        size = 2 * max(size, found[-1].stored_bytes)
     return found
 
 
@@ -180,6 +210,7 @@ def summarise(files: Sequence[Path], seconds: float, answers: Sequence[tuple[Tas
     for split in splits:
         rejects.update(split.rejects)
     return Measurement(
+        compressed=has_compressed_name(files[0].name),
         files=len(files),
         stored_bytes=sum(split.split.size for split in splits),
         inflated_bytes=sum(split.bytes for split in splits),

@@ -10,6 +10,7 @@ import typer
 
 from calibrate.advice import advise, report_lines, toml_lines
 from calibrate.measure import measure
+from cli.local_packages import require_matplotlib
 from lake.errors import InvalidInputError
 from lake.settings import ConvertSettings, InputSettings
 
@@ -21,13 +22,16 @@ STAGE = "dev"
 MAX_GOAL_SECONDS = 3600.0
 
 
-def calibrate_files(paths: Sequence[Path], goal_seconds: float, cores: int, output: Path | None) -> None:
-    """Convert the files, print figures and advice, and write the advice as a settings file.
+def calibrate_files(
+    paths: Sequence[Path], goal_seconds: float, cores: int, output: Path | None, plots: Path | None
+) -> None:
+    """Convert the files, print figures and advice, write the advice as a settings file, and plots into a folder.
 
     Raises
     ------
     InvalidInputError
-        The goal or the number of cores is out of range; a file is missing or cannot be converted; no file is NDJSON.
+        The goal or the number of cores is out of range; a file is missing or cannot be converted; no file is NDJSON;
+        plots need a package that is not installed.
     """
     if not 0 < goal_seconds <= MAX_GOAL_SECONDS:
         raise InvalidInputError(
@@ -37,6 +41,8 @@ def calibrate_files(paths: Sequence[Path], goal_seconds: float, cores: int, outp
         raise InvalidInputError(f"--cores {cores} is not valid: pass 1 or more")
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         raise InvalidInputError("Java 17 or newer was not found, and Spark needs it: run 'make setup' in a checkout")
+    if plots is not None:
+        require_matplotlib()
     settings, busy = ConvertSettings(), os.getloadavg()[0]
     if busy > cores / 2:
         typer.echo(f"load average {busy:.1f}: other processes use this machine, so speeds will be too low", err=True)
@@ -50,6 +56,12 @@ def calibrate_files(paths: Sequence[Path], goal_seconds: float, cores: int, outp
     if output is not None:
         output.write_text("\n".join(toml_lines(advice, STAGE)) + "\n", encoding="utf-8")
         typer.echo(f"written: {output}")
+    if plots is not None:
+        from calibrate.plots import calibration_plots
+        from simulate.figures import write_figures
+
+        for path in write_figures(calibration_plots(found), plots):
+            typer.echo(f"written: {path}", err=True)
 
 
 def ndjson_files(paths: Sequence[Path]) -> list[Path]:

@@ -1,4 +1,4 @@
-"""The packages that ``demo`` and ``local up`` need and that the installed command does not bring."""
+"""The packages that ``demo``, ``local up`` and ``--plots`` need and that the installed command does not bring."""
 
 from __future__ import annotations
 
@@ -23,4 +23,13 @@ def require_local_packages() -> None:
         raise NotReachableError(
             f"the local cloud needs packages that are not installed ({', '.join(missing)}): "
             "run 'make setup' in a checkout, then the same command there as '.venv/bin/hybrid-router'"
+        )
+
+
+def require_matplotlib() -> None:
+    """Check that plots can be drawn in this environment. Raises ``NotReachableError``, with what installs it."""
+    if find_spec("matplotlib") is None:
+        raise NotReachableError(
+            "--plots needs the package matplotlib, which is not installed: run 'make setup' in a checkout, then the "
+            "same command there as '.venv/bin/hybrid-router'"
         )

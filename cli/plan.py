@@ -47,6 +47,7 @@ def _print(answer: Mapping[str, Any]) -> None:
         f"{_count(answer['manifests'], 'manifest')}; "
         f"quotas: {printable(answer['quotas'])}"
     )
+    typer.echo(f"prices: {printable(answer['prices'])}")
     if answer["datasets"]:
         console.print(_datasets(answer["datasets"]))
     if not answer["runs"]:

@@ -15,6 +15,7 @@ from lake.job_runs import (
     UNKNOWN_EMR_RUN_CODES,
     UNKNOWN_RUN_CODES,
 )
+from lake.settings.emr import X86
 from lake.settings.workers import DPUS
 
 if TYPE_CHECKING:
@@ -52,13 +53,12 @@ class Bill:
     final: bool = True
     """False: the service has not all of its figures yet; those that it lacks are estimated, or 0."""
 
-    def micro_dollars(self, price: PriceSettings) -> int:
-        """Its price in millionths of a dollar."""
+    def micro_dollars(self, price: PriceSettings, architecture: str = X86) -> int:
+        """Its price in millionths of a dollar; ``architecture`` is that of EMR Serverless (``emr.architecture``)."""
+        vcpu_hour, gb_hour = price.emr_rates(architecture)
         dpu_hour = price.dpu_hour_flex if self.engine is Engine.GLUE_FLEX else price.dpu_hour
         dollars = (
-            self.dpu_milliseconds * dpu_hour
-            + self.vcpu_milliseconds * price.emr_vcpu_hour
-            + self.gb_milliseconds * price.emr_gb_hour
+            self.dpu_milliseconds * dpu_hour + self.vcpu_milliseconds * vcpu_hour + self.gb_milliseconds * gb_hour
         ) / HOUR_MILLISECONDS
         return round(dollars * MICRO)
 

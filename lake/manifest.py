@@ -10,6 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from lake.compression import has_compressed_name
 from lake.documents import encode_document, get_document, put_document
 from lake.errors import HybridRouterError, InvalidDocumentError, NewerDocumentError
 from lake.layout import manifest_key
@@ -100,6 +101,11 @@ class Manifest:
     def bytes(self) -> int:
         """Size of its files as stored."""
         return sum(file.size for file in self.files)
+
+    @property
+    def compressed_bytes(self) -> int:
+        """The part of ``bytes`` in files with a compressed name."""
+        return sum(file.size for file in self.files if has_compressed_name(file.key))
 
 
 def new_manifest_id(now: datetime) -> str:

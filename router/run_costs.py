@@ -71,7 +71,8 @@ class RunCosts:
         return read_bill(services.glue, services.resources.batch_job, job_run, services.emr, self.run)
 
     def _row(self, bill: Bill, services: Services) -> CostRow:
-        total = bill.micro_dollars(services.settings.price)
+        settings = services.settings
+        total = bill.micro_dollars(settings.price, settings.emr.architecture)
         shares = cost_shares(total, bill.job_run, self.rows)
         return CostRow.of_bill(bill, Lane.BATCH, total, shares, self.execution)
 

@@ -11,7 +11,7 @@ from router.estimate import offer
 from router.estimate.choose import MARGIN
 from router.plan.merge import TIME_TO_MERGE
 from router.plan.write_pace import MAX_INDEX_WRITES_PER_SECOND
-from simulate import batch_lane, routing, speed, stream_lane
+from simulate import batch_lane, night_times, routing, speed, stream_lane
 from simulate.arrivals import WINDOW_SECONDS
 from simulate.options import comparable_emr
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from lake.settings import Settings
 
 BENCH = "docs/performance.md"
-GLUE_PRICES = "AWS Glue pricing, us-east-1, as others quote it in 2026; compare your region's"
-EMR_PRICES = "Amazon EMR pricing, us-east-1, x86-64, as others quote it; compare your region's"
 
 
 class Basis(StrEnum):
@@ -64,9 +62,12 @@ def _conversion(settings: Settings, ratio: float) -> Iterator[Assumption]:
     basis = Basis.ASSUMED if network == default else Basis.SETTING
     yield Assumption("input that a core reads", network, "MB/s", basis, "price.mb_per_second_per_core")
     yield Assumption("NDJSON that a core converts", speed.CPU_PLAIN, "MB/s", Basis.MEASURED, f"{BENCH}, nested")
-    yield Assumption(
-        "NDJSON of gzip files that a core converts", speed.CPU_GZIP, "MB/s", Basis.MEASURED, f"{BENCH}, gzip"
-    )
+    gzip, key = speed.given_gzip_speed(settings), "price.compressed_mb_per_second_per_core"
+    if gzip is None:
+        what = "NDJSON of gzip files that a core converts"
+        yield Assumption(what, speed.CPU_GZIP, "MB/s", Basis.MEASURED, f"{BENCH}, gzip")
+    else:
+        yield Assumption("bytes of gzip files that a core converts", gzip, "MB/s", Basis.SETTING, key)
     yield Assumption("NDJSON for each byte of a gzip file", ratio, "", Basis.ASSUMED, "gzip.ratio of the profile")
     yield Assumption("Parquet for each byte of NDJSON", speed.OUTPUT_RATIO, "", Basis.MEASURED, f"{BENCH}, flat")
     yield Assumption("time of a file besides its bytes", 0, "s", Basis.ASSUMED, "files are read ahead")
@@ -87,9 +88,9 @@ def _stream() -> Iterator[Assumption]:
 
 def _night(settings: Settings) -> Iterator[Assumption]:
     here, estimate = "simulate/batch_lane.py", "router/estimate/offer.py"
-    margin = "router/estimate/choose.py"
+    times, margin = "simulate/night_times.py", "router/estimate/choose.py"
     pace = MAX_INDEX_WRITES_PER_SECOND
-    yield Assumption("schedule to first run", batch_lane.PLAN_SECONDS, "s", Basis.ASSUMED, here)
+    yield Assumption("schedule to first run", night_times.PLAN_SECONDS, "s", Basis.ASSUMED, times)
     yield Assumption("pace of merging", pace, "writes/s", Basis.LISTED, "router/plan/write_pace.py")
     yield Assumption("time to merge", TIME_TO_MERGE.total_seconds(), "s", Basis.LISTED, "router/plan/merge.py")
     yield Assumption("start of a Glue run", offer.GLUE_START_SECONDS, "s", Basis.ASSUMED, estimate)
@@ -104,7 +105,7 @@ def _night(settings: Settings) -> Iterator[Assumption]:
     )
     yield Assumption("Step Functions asks, longer runs", offer.LONG_POLL_SECONDS, "s", Basis.ASSUMED, estimate)
     yield Assumption("work that a failed run repeats", batch_lane.FAILED_WORK, "", Basis.ASSUMED, here)
-    yield Assumption("last run to verdict", batch_lane.SETTLE_SECONDS, "s", Basis.ASSUMED, here)
+    yield Assumption("last run to verdict", night_times.SETTLE_SECONDS, "s", Basis.ASSUMED, times)
     yield Assumption("share of the time until the deadline that a plan leaves", MARGIN, "", Basis.LISTED, margin)
     yield Assumption("quota of Glue", settings.quota.dpus, "DPU", Basis.SETTING, "quota.dpus")
     yield Assumption("quota of Glue", settings.quota.job_runs, "job runs", Basis.SETTING, "quota.job_runs")
@@ -115,10 +116,12 @@ def _night(settings: Settings) -> Iterator[Assumption]:
 
 def _prices(settings: Settings) -> Iterator[Assumption]:
     price = settings.price
-    for name, value, unit, source in (
-        ("price.dpu_hour", price.dpu_hour, "$/DPU-hour", GLUE_PRICES),
-        ("price.dpu_hour_flex", price.dpu_hour_flex, "$/DPU-hour", GLUE_PRICES),
-        ("price.emr_vcpu_hour", price.emr_vcpu_hour, "$/vCPU-hour", EMR_PRICES),
-        ("price.emr_gb_hour", price.emr_gb_hour, "$/GB-hour", EMR_PRICES),
+    for name, value, unit in (
+        ("price.dpu_hour", price.dpu_hour, "$/DPU-hour"),
+        ("price.dpu_hour_flex", price.dpu_hour_flex, "$/DPU-hour"),
+        ("price.emr_vcpu_hour", price.emr_vcpu_hour, "$/vCPU-hour"),
+        ("price.emr_gb_hour", price.emr_gb_hour, "$/GB-hour"),
+        ("price.emr_arm_vcpu_hour", price.emr_arm_vcpu_hour, "$/vCPU-hour"),
+        ("price.emr_arm_gb_hour", price.emr_arm_gb_hour, "$/GB-hour"),
     ):
-        yield Assumption(name, value, unit, Basis.LISTED, source)
+        yield Assumption(name, value, unit, Basis.LISTED, price.origin)

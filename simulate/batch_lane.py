@@ -7,31 +7,31 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from lake.ledger import DatasetSpeed
 from lake.settings.workers import DPUS
 from lake.time import next_local_time
 from router.estimate.night import DRIVERS, run_dollars, run_seconds
-from router.estimate.offer import offers, poll_seconds
+from router.estimate.offer import offers
+from router.estimate.speed import Speeds
 from router.plan.glue_room import configured_room
 from router.plan.merge import TIME_TO_MERGE, mergeable_groups
 from router.plan.night import PlannedNight, plan_night
 from router.plan.write_pace import MAX_INDEX_WRITES_PER_SECOND
 from simulate.arrivals import DAY_SECONDS
 from simulate.histogram import Latencies, Timeline
+from simulate.night_times import AWS_NIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from lake.ledger import ManifestRow
-    from lake.settings import Settings
+    from lake.settings import PriceSettings, Settings
     from router.estimate.offer import Offer
     from router.plan.pack import PlannedRun
+    from simulate.night_times import NightTimes
     from simulate.routing import SimulatedManifest
 
-PLAN_SECONDS = 30.0
-"""Assumed: from the schedule until the first runs are started, without merging."""
-SETTLE_SECONDS = 60.0
-"""Assumed: from the end of the last run until the verdict."""
 FAILED_WORK = 0.5
 """Assumed: a run that fails has done half of its work, which the next one repeats."""
 
@@ -42,6 +42,8 @@ class BacklogItem:
 
     row: ManifestRow
     core_seconds: float
+    compressed_seconds: float
+    """The part of ``core_seconds`` for compressed files."""
     longest_seconds: float
     arrived: tuple[tuple[float, int], ...]
     """Time of arrival, in seconds from the start of the day, and number of files."""
@@ -79,7 +81,11 @@ def collect_backlog(manifests: Iterable[SimulatedManifest], settings: Settings) 
     """The manifests that a plan finds, small ones merged as far as its time and its pace of writes allow."""
     items = {
         found.row.id: BacklogItem(
-            found.row, found.work.core_seconds, found.work.longest_seconds, ((found.arrived, found.row.files),)
+            found.row,
+            found.work.core_seconds,
+            found.work.compressed_seconds,
+            found.work.longest_seconds,
+            ((found.arrived, found.row.files),),
         )
         for found in manifests
     }
@@ -99,28 +105,31 @@ def _merge(sources: Sequence[BacklogItem]) -> BacklogItem:
         id=f"{sources[0].row.id}-merged",
         bytes=sum(item.row.bytes for item in sources),
         files=sum(item.row.files for item in sources),
+        compressed_bytes=sum(item.row.compressed_bytes for item in sources),
     )
     return BacklogItem(
         row,
         sum(item.core_seconds for item in sources),
+        sum(item.compressed_seconds for item in sources),
         max(item.longest_seconds for item in sources),
         tuple(arrival for item in sources for arrival in item.arrived),
     )
 
 
 def simulate_night(
-    backlog: Backlog, settings: Settings, night: datetime, failing_share: float
+    backlog: Backlog, settings: Settings, night: datetime, failing_share: float, times: NightTimes = AWS_NIGHT
 ) -> SimulatedNight | None:
     """The night that begins at ``night`` (aware), by the product's plan; None: there is nothing to convert."""
     if not backlog.items:
         return None
-    start = night + timedelta(seconds=PLAN_SECONDS + backlog.merge_seconds)
+    start = night + timedelta(seconds=times.plan_seconds + backlog.merge_seconds)
     deadline = next_local_time(settings.schedule.deadline, settings.time_zone, start)
     rows = [item.row for item in backlog.items.values()]
-    planned = plan_night(rows, settings, _speeds(backlog), configured_room(settings), start, deadline)
+    planned = plan_night(rows, settings, _speeds(backlog, settings.price), configured_room(settings), start, deadline)
     (offer,) = (offer for offer in offers(settings) if offer.engine == planned.night.engine)
+    offer = times.of_runs(offer, planned.night.workers)
     runs = _Runs(backlog, planned, offer, DAY_SECONDS + (start - night).total_seconds(), failing_share)
-    end = start + timedelta(seconds=runs.seconds + SETTLE_SECONDS)
+    end = start + timedelta(seconds=runs.seconds + times.settle_seconds)
     return SimulatedNight(
         planned,
         start,
@@ -134,15 +143,21 @@ def simulate_night(
     )
 
 
-def _speeds(backlog: Backlog) -> dict[str, float]:
-    """Bytes as stored a second and core, by dataset: what earlier nights have measured."""
-    sizes: dict[str, int] = {}
-    seconds: dict[str, float] = {}
+def _speeds(backlog: Backlog, price: PriceSettings) -> Speeds:
+    """What earlier nights have measured."""
+    sums: dict[str, list[float]] = {}
     for item in backlog.items.values():
-        dataset = item.row.partition.dataset
-        sizes[dataset] = sizes.get(dataset, 0) + item.row.bytes
-        seconds[dataset] = seconds.get(dataset, 0.0) + item.core_seconds
-    return {dataset: size / seconds[dataset] for dataset, size in sizes.items() if seconds[dataset]}
+        row, compressed = item.row, item.compressed_seconds
+        found = sums.setdefault(row.partition.dataset, [0.0] * 4)
+        parts = (row.bytes - row.compressed_bytes, item.core_seconds - compressed, row.compressed_bytes, compressed)
+        for number, part in enumerate(parts):
+            found[number] += part
+    measured = {name: DatasetSpeed(_rate(*found[:2]), _rate(*found[2:])) for name, found in sums.items()}
+    return Speeds(measured, price)
+
+
+def _rate(size: float, seconds: float) -> float | None:
+    return size / seconds if size and seconds else None
 
 
 class _Runs:
@@ -175,7 +190,7 @@ class _Runs:
         longest = max(self._items[row.id].longest_seconds for row in run.manifests)
         end = self._bill(start, work, longest)
         begin = start + self._offer.wait_seconds + self._offer.start_seconds
-        busy = end - poll_seconds(end - start) - begin
+        busy = end - self._offer.times.poll_delay(end - start) - begin
         done = 0.0
         for row in run.manifests:
             item = self._items[row.id]

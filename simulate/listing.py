@@ -1,31 +1,35 @@
-"""Arrivals of a listing: a CSV file with the key, the size and the time of each object."""
+"""Arrivals of a listing: the key, the size and the time of each object, in any order."""
 
 from __future__ import annotations
 
-import csv
 from array import array
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from zoneinfo import ZoneInfo
 
 from lake.dataset_rules import matching_rule
 from lake.errors import InvalidInputError
-from lake.printable import printable
 from simulate.arrivals import DAY_SECONDS, WINDOW_SECONDS, WINDOWS, FileGroup
-from simulate.profile import MAX_BYTES
 from simulate.schedule import night_start
 from simulate.speed import GZIP_SUFFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import date
-    from pathlib import Path
 
     from lake.settings import Settings
 
-COLUMNS = ("key", "size", "time")
+
+class ListedFile(NamedTuple):
+    """One object of a listing."""
+
+    key: str
+    size: int
+    """Bytes as stored."""
+    time: float
+    """Of its arrival, in seconds since the epoch."""
 
 
 class ListedArrivals:
@@ -34,20 +38,30 @@ class ListedArrivals:
     Keys that the settings treat alike are followed under one of them, so each file takes a few dozen bytes of memory.
     """
 
-    def __init__(self, path: Path, settings: Settings, day: date | None) -> None:
-        """Read the file; ``day`` is the local date on which the night begins, None: that with the most files.
+    def __init__(self, files: Iterable[ListedFile], source: str, settings: Settings, day: date | None) -> None:
+        """Read the listing; its files are read once.
+
+        Parameters
+        ----------
+        source
+            The listing's name, for errors.
+        day
+            The local date on which the night begins; None: that with the most files before it.
 
         Raises
         ------
         InvalidInputError
-            The file cannot be read, lacks a column, has a line that is not valid, or no file of the day.
+            There is no file of the day, or ``files`` raises it.
         """
-        self._settings = settings
+        self._settings, self._source = settings, source
         self._keys: dict[tuple[object, ...], int] = {}
         self._representatives: list[str] = []
         self._times, self._sizes, self._kinds = array("d"), array("Q"), array("L")
-        self._read(path)
-        self.night = self._night(path, day)
+        for key, size, time in files:
+            self._times.append(time)
+            self._sizes.append(size)
+            self._kinds.append(self._kind(key))
+        self.night = self._night(day)
         first = self.night.timestamp() - DAY_SECONDS
         windows = ((number, (time - first) // WINDOW_SECONDS) for number, time in enumerate(self._times))
         self._order = [number for number, window in windows if 0 <= window < WINDOWS]
@@ -55,7 +69,7 @@ class ListedArrivals:
         self.left_out = len(self._times) - len(self._order)
         """Files of other days."""
         if not self._order:
-            raise InvalidInputError(f"{path} has no file of the 24 hours before {self.night:%Y-%m-%dT%H:%MZ}")
+            raise InvalidInputError(f"{source} has no file of the 24 hours before {self.night:%Y-%m-%dT%H:%MZ}")
 
     def windows(self) -> Iterator[Sequence[FileGroup]]:
         """The groups of each of the day's windows, in order of time."""
@@ -69,35 +83,6 @@ class ListedArrivals:
                 position += 1
             yield [FileGroup(self._representatives[kind], size, count) for (kind, size), count in found.items()]
 
-    def _read(self, path: Path) -> None:
-        try:
-            with path.open(encoding="utf-8", newline="") as file:
-                lines = csv.DictReader(file)
-                if missing := [name for name in COLUMNS if name not in (lines.fieldnames or ())]:
-                    raise InvalidInputError(
-                        f"{path} has no column {missing[0]}: its first line must name {', '.join(COLUMNS)}"
-                    )
-                for line in lines:
-                    self._add(line, f"{path}, line {lines.line_num}")
-        except (OSError, UnicodeDecodeError, csv.Error) as error:
-            raise InvalidInputError(f"{path} cannot be read: {error}") from error
-
-    def _add(self, line: dict[str, str | None], where: str) -> None:
-        key, size, time = (line[name] or "" for name in COLUMNS)
-        if not size.isascii() or not size.isdigit() or int(size) > MAX_BYTES:
-            raise InvalidInputError(f"{where}: size = {printable(size)!r} is wrong: expected a number of bytes")
-        try:
-            instant = datetime.fromisoformat(time)
-        except ValueError:
-            raise InvalidInputError(
-                f"{where}: time = {printable(time)!r} is wrong: expected a time such as 2026-11-18T09:30:00Z"
-            ) from None
-        if instant.tzinfo is None:
-            instant = instant.replace(tzinfo=UTC)
-        self._times.append(instant.timestamp())
-        self._sizes.append(int(size))
-        self._kinds.append(self._kind(key))
-
     def _kind(self, key: str) -> int:
         """Number of the keys that the settings treat like this one."""
         settings = self._settings
@@ -110,7 +95,7 @@ class ListedArrivals:
             self._representatives.append(key)
         return self._keys[kind]
 
-    def _night(self, path: Path, day: date | None) -> datetime:
+    def _night(self, day: date | None) -> datetime:
         if day is not None:
             return night_start(self._settings, day)
         nights: Counter[datetime] = Counter()
@@ -119,7 +104,7 @@ class ListedArrivals:
             if (night := self._next_night(datetime.fromtimestamp(minute * 60, UTC))) is not None:
                 nights[night] += files
         if not nights:
-            raise InvalidInputError(f"{path} has no files, or none on a day with a night (schedule.overnight)")
+            raise InvalidInputError(f"{self._source} has no files, or none on a day with a night (schedule.overnight)")
         return max(nights, key=lambda night: (nights[night], night))
 
     def _next_night(self, instant: datetime) -> datetime | None:

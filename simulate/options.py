@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lake.engines import Engine
+from lake.settings.emr import ARM, X86
 from lake.settings.routing import DAYS
 from lake.settings.workers import DPUS, EMR_WORKERS, FLEX_WORKERS, WORKERS
 from router.estimate.night import DRIVERS
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from lake.settings.emr import EmrSettings
 
 ALL_STREAM, ALL_BATCH, HYBRID = "all-stream", "all-batch", "hybrid"
+ON_ARM = f"{Engine.EMR_SERVERLESS.value}-arm"
+"""Name of EMR Serverless on Arm processors; without the suffix it is that on x86-64."""
 STREAM_RESERVE = 1.5
 """Capacity of an all-stream cluster, as a multiple of the input of the busiest hour."""
 BUSY_TRIGGER_SECONDS = 5
@@ -94,17 +97,29 @@ def _all_stream(settings: Settings, peak_core_seconds: float, task_bytes: float)
     return RoutingOption(ALL_STREAM, changed, changes)
 
 
-def simulated_engines(settings: Settings) -> Iterator[Engine]:
-    """Every engine that has the worker type of the settings."""
+@dataclass(frozen=True, slots=True)
+class SimulatedEngine:
+    """An engine of the night, and of EMR Serverless the processor."""
+
+    name: str
+    engine: Engine
+    architecture: str
+
+
+def simulated_engines(settings: Settings) -> Iterator[SimulatedEngine]:
+    """Every engine that has the worker type of the settings; EMR Serverless with both processors."""
     allowed = {Engine.GLUE_FLEX: FLEX_WORKERS, Engine.EMR_SERVERLESS: EMR_WORKERS}
     for engine in (Engine.GLUE, Engine.GLUE_FLEX, Engine.EMR_SERVERLESS):
         if settings.batch.worker_type in allowed.get(engine, (settings.batch.worker_type,)):
-            yield engine
+            yield SimulatedEngine(engine.value, engine, X86)
+    if settings.batch.worker_type in EMR_WORKERS:
+        yield SimulatedEngine(ON_ARM, Engine.EMR_SERVERLESS, ARM)
 
 
-def with_engine(settings: Settings, engine: Engine) -> Settings:
+def with_engine(settings: Settings, found: SimulatedEngine) -> Settings:
     """The settings with this engine alone."""
-    return replace(settings, batch=replace(settings.batch, engines=(engine.value,)), emr=comparable_emr(settings))
+    emr = replace(comparable_emr(settings), architecture=found.architecture)
+    return replace(settings, batch=replace(settings.batch, engines=(found.engine.value,)), emr=emr)
 
 
 def comparable_emr(settings: Settings) -> EmrSettings:

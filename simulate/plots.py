@@ -7,10 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-import matplotlib as mpl
 from matplotlib.dates import DateFormatter, HourLocator
-from matplotlib.figure import Figure
 
+from simulate.figures import write_figures
 from simulate.options import HYBRID
 
 if TYPE_CHECKING:
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 
     from simulate.result import OptionResult, Series, Simulation
 
-SIZE_INCHES = (10.0, 5.5)
-FORMATS = ("png", "svg")
 TERABYTE = 1e12
 
 
@@ -40,18 +37,7 @@ def write_plots(found: Simulation, folder: Path, time_zone: str) -> list[Path]:
     plots["dpus"] = partial(_draw_dpus, found=found, zone=zone)
     plots["latency"] = partial(_draw_latency, found=found)
     plots["dollars"] = partial(_draw_dollars, found=found)
-    folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    # The same simulation gives the same SVG: matplotlib would take random ids and write the date.
-    with mpl.rc_context({"svg.hashsalt": "hybrid-router"}):
-        for plot, draw in plots.items():
-            figure = Figure(figsize=SIZE_INCHES, layout="constrained")
-            draw(figure.add_subplot())
-            for kind in FORMATS:
-                path = folder / f"{plot}.{kind}"
-                figure.savefig(path, metadata={"Date": None} if kind == "svg" else None)
-                written.append(path)
-    return written
+    return write_figures(plots, folder)
 
 
 def _draw_backlog(axes: Axes, title: str, values: Sequence[float], series: Series, zone: ZoneInfo) -> None:

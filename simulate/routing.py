@@ -120,7 +120,9 @@ class Router:
                 compressed += size
                 files += 1
                 longest = max(longest, size)
-        row = ManifestRow(draft.id, State.QUEUED, draft.lane, draft.partition, created_at, total, len(draft.arrivals))
+        row = ManifestRow(
+            draft.id, State.QUEUED, draft.lane, draft.partition, created_at, total, len(draft.arrivals), compressed
+        )
         sizes = (total - compressed, compressed, longest, files)
         if sizes not in self._works:
             self._works[sizes] = self._speed.work(*sizes)

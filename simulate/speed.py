@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lake.settings.price import PriceSettings
+
 if TYPE_CHECKING:
     from lake.settings import Settings
 
@@ -18,6 +20,12 @@ OUTPUT_RATIO = 0.2
 GZIP_SUFFIX = ".gz"
 
 
+def given_gzip_speed(settings: Settings) -> float | None:
+    """``price.compressed_mb_per_second_per_core``, unless it is the default: that holds for one ratio only."""
+    given = settings.price.compressed_mb_per_second_per_core
+    return None if given == PriceSettings().compressed_mb_per_second_per_core else given
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
     """What the files of a manifest take."""
@@ -27,6 +35,8 @@ class Work:
     """Cores that can work on it at the same time."""
     longest_seconds: float
     """Longest task; a compressed file is one, however large."""
+    compressed_seconds: float = 0.0
+    """The part of ``core_seconds`` for compressed files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +55,14 @@ class Speed:
 
     @classmethod
     def of(cls, settings: Settings, ratio: float) -> Speed:
-        """The slower one of network and processor; the network's share of a core is that of the settings' forecasts."""
+        """The slower one of network and processor; the network's share of a core is that of the settings' forecasts.
+
+        A speed of compressed files that the settings give takes the place of the measured one.
+        """
         network = settings.price.mb_per_second_per_core
         return cls(
             min(network, CPU_PLAIN) * MEGABYTE,
-            min(network, CPU_GZIP / ratio) * MEGABYTE,
+            min(network, given_gzip_speed(settings) or CPU_GZIP / ratio) * MEGABYTE,
             settings.convert.target_file_bytes / OUTPUT_RATIO,
             settings.convert.split_bytes,
             ratio,
@@ -57,8 +70,9 @@ class Speed:
 
     def work(self, plain_bytes: int, gzip_bytes: int, longest_gzip: int, gzip_files: int) -> Work:
         """Work on files of these sizes as stored."""
-        seconds = plain_bytes / self.plain + gzip_bytes / self.gzip
+        compressed_seconds = gzip_bytes / self.gzip
+        seconds = plain_bytes / self.plain + compressed_seconds
         inflated = plain_bytes + gzip_bytes * self.ratio
         splits = -(-plain_bytes // self.split_bytes) + gzip_files
         tasks = max(1, min(round(inflated / self.task_bytes), splits))
-        return Work(seconds, tasks, max(seconds / tasks, longest_gzip / self.gzip))
+        return Work(seconds, tasks, max(seconds / tasks, longest_gzip / self.gzip), compressed_seconds)

@@ -23,9 +23,14 @@ DAYS_OF_A_MONTH = 30
 
 
 def summarise(
-    option: RoutingOption, settings: Settings, night_start: datetime, day: RoutedDay, night: SimulatedNight | None
+    option: RoutingOption,
+    engine: str,
+    settings: Settings,
+    night_start: datetime,
+    day: RoutedDay,
+    night: SimulatedNight | None,
 ) -> tuple[OptionResult, Series]:
-    """The figures of an option, and its lines over time."""
+    """The figures of an option, and its lines over time; ``engine`` is the name of that of its night."""
     first = night_start - timedelta(seconds=DAY_SECONDS)
     batch_backlog, batch_peak = _batch_backlog(day, night)
     stream_bytes, batch_bytes = day.stream.bytes, sum(found.row.bytes for found in day.waiting)
@@ -33,7 +38,7 @@ def summarise(
     peak_bytes, peak_time = day.peak
     result = OptionResult(
         option.name,
-        night.planned.night.engine.value if night else "",
+        engine,
         option.changes,
         LaneResult(
             day.stream.latencies.files,
@@ -54,7 +59,7 @@ def summarise(
         day.router.spilled_files,
         day.router.ignored_files,
         iso_utc(first + timedelta(seconds=day.stream_end)) if day.stream_manifests else None,
-        _night(night) if night else None,
+        _night(night, engine) if night else None,
         _dollars(day, night, settings, stream_bytes + batch_bytes),
         max(_sum(day.stream.dpus.values(), night_dpus.values()), default=0.0),
     )
@@ -73,11 +78,11 @@ def _latency(found: Latencies) -> LatencySeconds:
     return LatencySeconds(*(found.percentile(share) for share in (0.5, 0.95, 0.99, 1.0)))
 
 
-def _night(night: SimulatedNight) -> NightResult:
+def _night(night: SimulatedNight, engine: str) -> NightResult:
     chosen, forecast = night.planned.night, night.planned.forecast
     late = (night.end - night.deadline).total_seconds() / 60
     return NightResult(
-        chosen.engine.value,
+        engine,
         iso_utc(night.start),
         iso_utc(night.end),
         iso_utc(night.deadline),

@@ -13,6 +13,7 @@ from lake.layout import commit_key, lake_prefix
 from lake.ledger import CostShare, State
 from lake.publish import roll_forward
 from transform.audit import audit
+from transform.conversion_measurement import measure_conversion
 from transform.environment_fault import fault_of
 from transform.give_up import exclude_and_give_up, give_up
 from transform.outcome import ConversionOutcome
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from lake.commit import PendingObject
-    from lake.ledger import Claim, CommitReference
+    from lake.ledger import Claim, CommitReference, DatasetMeasurement
     from transform.context import ConversionContext, JobServices
     from transform.plan_attempt import Attempt
     from transform.task_model import TaskResult
@@ -58,7 +59,7 @@ def finalize(context: ConversionContext, attempt: Attempt, results: Sequence[Tas
     reference = write_commit(services.s3, services.resources.control_bucket, key, document)
     if not _commit(context, attempt.claim, reference, (*document.objects, *document.quarantine)):
         return None
-    return _publish(context, document, reference)
+    return _publish(context, document, reference, measure_conversion(results))
 
 
 def commit_document(services: JobServices, attempt: Attempt, results: Sequence[TaskResult]) -> CommitDocument:
@@ -150,7 +151,7 @@ def _commit(
 
 
 def _publish(
-    context: ConversionContext, document: CommitDocument, reference: CommitReference
+    context: ConversionContext, document: CommitDocument, reference: CommitReference, measured: DatasetMeasurement
 ) -> ConversionOutcome | None:
     services = context.services
     manifests, resources = services.ledger.manifests, services.resources
@@ -165,20 +166,18 @@ def _publish(
     for bucket in resources.output_buckets:
         abort_strays(services.s3, bucket, prefix, committed, context.log)
     if state == State.DONE:
-        return _done(context, document)
+        return _done(context, document, measured)
     after = manifests.get(document.manifest)
     reason = None if after is None else after.reason
     return ConversionOutcome(document.manifest, state, reason=reason) if state == State.FAILED else None
 
 
-def _done(context: ConversionContext, document: CommitDocument) -> ConversionOutcome:
+def _done(context: ConversionContext, document: CommitDocument, measured: DatasetMeasurement) -> ConversionOutcome:
     """The outcome; the dataset's measurements learn from it how to plan the next attempt."""
     services = context.services
-    read = sum(source.size for source in document.sources if source.failed is None)
-    written = sum(item.size for item in document.objects)
     dataset = document.partition.dataset
     try:
-        services.ledger.datasets.add_measurement(dataset, read, written, document.task_milliseconds)
+        services.ledger.datasets.add_measurement(dataset, measured)
     except (BotoCoreError, ClientError) as error:
         context.log(f"the measurement of dataset {dataset} was not recorded: {error}; its next manifest is measured")
     rejects = sum(sum(source.rejects.values()) for source in document.sources)

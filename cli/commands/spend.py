@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.commands.options import FirstHour, Json, LastHour, SettingsFile, on_stack
+from cli.commands.options import FirstHour, Json, LastHour, Local, Region, SettingsFile, Stage, on_stack
 from cli.cost_by import CostBy
 
 if TYPE_CHECKING:
@@ -66,22 +66,29 @@ def simulate(
     listing: Annotated[
         Path | None, typer.Option("--from-csv", help="Instead of a profile: a listing with the columns key,size,time.")
     ] = None,
+    inventory: Annotated[
+        Path | None, typer.Option("--from-inventory", help="Instead: manifest.json of an S3 Inventory report.")
+    ] = None,
+    ledger: Annotated[bool, typer.Option("--from-ledger", help="Instead: what a stage recorded of --date.")] = False,
     day: Annotated[str | None, typer.Option("--date", help="Local date of the listing's night: 2026-11-18.")] = None,
     settings: SettingsFile = Path("settings/dev.toml"),
     as_json: Json = False,
     plots: Annotated[Path | None, typer.Option(help="Folder for plots, as PNG and SVG.")] = None,
+    stage: Stage = "dev",
+    local: Local = False,
+    aws_profile: Annotated[str | None, typer.Option("--profile", help="Profile of ~/.aws/config.")] = None,
+    region: Region = None,
 ) -> None:
     """Show what a day of files would look like: latency, backlog, the night and dollars, without any cloud."""
-    from cli.simulate import Output, simulate_listing, simulate_profile
+    from functools import partial
+
+    from cli.connect import connect_to_stage
+    from cli.simulate import Output, Source, simulate_source
     from lake.settings import load_settings
 
-    if (profile is None) == (listing is None):
-        raise typer.BadParameter("pass either a profile or --from-csv")
-    output = Output(as_json, plots)
-    if listing is not None:
-        simulate_listing(listing, load_settings(settings), day, output)
-    elif profile is not None:
-        simulate_profile(profile, load_settings(settings), output)
+    connect = partial(connect_to_stage, stage, local=local, profile=aws_profile, region=region)
+    source = Source(profile, listing, inventory, connect if ledger else None)
+    simulate_source(source, load_settings(settings), day, Output(as_json, plots))
 
 
 @app.command()
@@ -90,8 +97,9 @@ def calibrate(
     goal_seconds: Annotated[float, typer.Option(help="Duration of the longest conversion, about.")] = 60.0,
     cores: Annotated[int, typer.Option(help="Cores to use.")] = os.cpu_count() or 1,
     output: Annotated[Path | None, typer.Option(help="Settings file to write.")] = None,
+    plots: Annotated[Path | None, typer.Option(help="Folder for plots, as PNG and SVG.")] = None,
 ) -> None:
     """Convert your own files on this machine, more and more of them, and say which settings to use."""
     from cli.calibrate import calibrate_files
 
-    calibrate_files(files, goal_seconds, cores, output)
+    calibrate_files(files, goal_seconds, cores, output, plots)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lake.ledger.arrivals import ArrivalRow, Arrivals
 from lake.ledger.costs import CostRow, Costs, CostShare
-from lake.ledger.datasets import DatasetRow, Datasets
+from lake.ledger.datasets import DatasetMeasurement, DatasetRow, Datasets, DatasetSpeed
 from lake.ledger.executions import Executions
 from lake.ledger.fence import Claim
 from lake.ledger.manifest_row import CommitReference, ManifestRow, Published, State
@@ -63,7 +63,9 @@ __all__ = [
     "CommitReference",
     "CostRow",
     "CostShare",
+    "DatasetMeasurement",
     "DatasetRow",
+    "DatasetSpeed",
     "Ledger",
     "ManifestRow",
     "Published",

@@ -7,7 +7,7 @@ A third one, in a partition key of all datasets, is the name: it is written once
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -30,18 +30,28 @@ ROWS_PER_READ = MAX_BATCH_KEYS // 2
 
 
 @dataclass(frozen=True, slots=True)
-class DatasetRow:
-    """What the ledger knows of a dataset."""
+class DatasetSpeed:
+    """Input bytes as stored per second and core; None: no file of this kind has been converted."""
 
-    name: str
-    columns: tuple[str, ...]
-    """Known column names, sorted; names are only ever added."""
+    plain: float | None
+    compressed: float | None
+    """Of files with a compressed name: a stored byte of them takes several times as long."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetMeasurement:
+    """What conversions of a dataset measured, summed."""
+
     input_bytes: int
     """Size, as stored, of the files converted so far."""
     output_bytes: int
     """Size of their Parquet files."""
     task_milliseconds: int
     """Time of their tasks, summed over cores."""
+    compressed_bytes: int = 0
+    """The part of ``input_bytes`` in files with a compressed name ..."""
+    compressed_milliseconds: int = 0
+    """... and of ``task_milliseconds`` for them."""
 
     @property
     def output_ratio(self) -> float | None:
@@ -49,9 +59,33 @@ class DatasetRow:
         return self.output_bytes / self.input_bytes if self.input_bytes else None
 
     @property
-    def bytes_per_second(self) -> float | None:
-        """Input bytes per second and core; None before the first conversion."""
-        return self.input_bytes * 1000 / self.task_milliseconds if self.task_milliseconds else None
+    def speed(self) -> DatasetSpeed:
+        """The two kinds of files apart."""
+        plain_bytes = self.input_bytes - self.compressed_bytes
+        plain_milliseconds = self.task_milliseconds - self.compressed_milliseconds
+        return DatasetSpeed(
+            _per_second(plain_bytes, plain_milliseconds),
+            _per_second(self.compressed_bytes, self.compressed_milliseconds),
+        )
+
+
+def _per_second(size: int, milliseconds: int) -> float | None:
+    return size * 1000 / milliseconds if size > 0 and milliseconds > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetRow:
+    """What the ledger knows of a dataset."""
+
+    name: str
+    columns: tuple[str, ...]
+    """Known column names, sorted; names are only ever added."""
+    measured: DatasetMeasurement
+
+    @property
+    def output_ratio(self) -> float | None:
+        """Parquet bytes per input byte; None before the first conversion."""
+        return self.measured.output_ratio
 
 
 class Datasets:
@@ -87,13 +121,14 @@ class Datasets:
         """Names of all known datasets, sorted; memory holds one page of them."""
         return (item["sk"] for item in self._table.query(DATASET_NAMES))
 
-    def speeds(self) -> dict[str, float]:
-        """Measured input bytes per second and core, of the datasets that have been converted."""
+    def speeds(self) -> dict[str, DatasetSpeed]:
+        """Measured speeds of the datasets that have been converted."""
         speeds = {}
         for names in _batches(self.names(), MAX_BATCH_KEYS):
             rows = self._table.get_many([_measurement_key(name) for name in names])
             for name, row in zip(names, rows, strict=True):
-                if (speed := _dataset(name, None, row).bytes_per_second) is not None:
+                speed = _measurement(row).speed
+                if speed.plain is not None or speed.compressed is not None:
                     speeds[name] = speed
         return speeds
 
@@ -135,13 +170,12 @@ class Datasets:
             return refused
         return ()
 
-    def add_measurement(self, name: str, input_bytes: int, output_bytes: int, task_milliseconds: int) -> None:
-        """Add the measurement of one conversion: bytes, bytes, milliseconds; one write unit.
+    def add_measurement(self, name: str, measured: DatasetMeasurement) -> None:
+        """Add the measurement of one conversion; one write unit.
 
         A client's retry can add it twice: accurate enough for ratios.
         """
-        amounts = {"input_bytes": input_bytes, "output_bytes": output_bytes, "task_milliseconds": task_milliseconds}
-        self._table.update(_measurement_key(name), add=amounts)
+        self._table.update(_measurement_key(name), add=asdict(measured))
 
 
 def _columns_key(name: str) -> Key:
@@ -157,14 +191,12 @@ def _columns(item: dict[str, Any] | None) -> tuple[str, ...]:
 
 
 def _dataset(name: str, columns: dict[str, Any] | None, measured: dict[str, Any] | None) -> DatasetRow:
-    measured = measured or {}
-    return DatasetRow(
-        name,
-        _columns(columns),
-        measured.get("input_bytes", 0),
-        measured.get("output_bytes", 0),
-        measured.get("task_milliseconds", 0),
-    )
+    return DatasetRow(name, _columns(columns), _measurement(measured))
+
+
+def _measurement(item: dict[str, Any] | None) -> DatasetMeasurement:
+    """Of an item; one that a version without compressed names wrote counts all its files as plain."""
+    return DatasetMeasurement(**{field.name: (item or {}).get(field.name, 0) for field in fields(DatasetMeasurement)})
 
 
 def _batches(names: Iterable[str], size: int) -> Iterator[list[str]]:

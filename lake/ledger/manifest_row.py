@@ -73,6 +73,8 @@ class ManifestRow:
     bytes: int
     """Size of its files as stored."""
     files: int
+    compressed_bytes: int = 0
+    """The part of ``bytes`` in files with a compressed name; 0 in a row of a version that did not record it."""
     manifest_sha256: str | None = None
     """SHA-256 (hexadecimal) of the manifest document; None: a version that did not record it has created the row."""
     generation: int = 1
@@ -147,6 +149,7 @@ def queued_row(manifest: Manifest) -> ManifestRow:
         created_at=manifest.created_at,
         bytes=manifest.bytes,
         files=len(manifest.files),
+        compressed_bytes=manifest.compressed_bytes,
         manifest_sha256=manifest_sha256(manifest),
         changed_at=manifest.created_at,
     )
@@ -162,6 +165,7 @@ def queued_attributes(row: ManifestRow) -> dict[str, Any]:
         "created_at": row.created_at,
         "bytes": row.bytes,
         "files": row.files,
+        "compressed_bytes": row.compressed_bytes,
         "manifest_sha256": row.manifest_sha256,
         "generation": row.generation,
         "attempt": row.attempt,
@@ -190,6 +194,7 @@ def row_of(item: dict[str, Any]) -> ManifestRow:
         created_at=item.get("created_at", ""),
         bytes=item.get("bytes", 0),
         files=item.get("files", 0),
+        compressed_bytes=item.get("compressed_bytes", 0),
         manifest_sha256=item.get("manifest_sha256"),
         generation=item.get("generation", 0),
         attempt=item.get("attempt", 0),

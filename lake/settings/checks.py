@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -50,6 +51,14 @@ def check_time_zone(key: str, value: str) -> None:
         ZoneInfo(value)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise InvalidSettingsError(key, value, "expected an IANA time zone such as Europe/Berlin") from error
+
+
+def check_date(key: str, value: str) -> None:
+    """Check that ``value`` is a date ``YYYY-MM-DD``."""
+    try:
+        date.fromisoformat(value)
+    except ValueError as error:
+        raise InvalidSettingsError(key, value, "expected a date such as 2026-11-18") from error
 
 
 def check_schedule(key: str, value: str) -> None:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from lake.settings.checks import check_choice, check_range
 
-ARCHITECTURES = ("x86_64", "arm64")
+X86, ARM = "x86_64", "arm64"
+ARCHITECTURES = (X86, ARM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,7 @@ class EmrSettings:
     max_vcpus: int = 400
     """Maximum number of vCPUs of all its workers together. Job runs for which there is no room wait in its queue."""
 
-    architecture: str = "x86_64"
+    architecture: str = X86
     """Processor of the workers: x86_64 or arm64, which is cheaper; each has a build of the libraries."""
 
     def __post_init__(self) -> None:

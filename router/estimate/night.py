@@ -7,12 +7,11 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from router.estimate.offer import GLUE_MIN_BILLED_SECONDS, RAMP_SECONDS, TAIL_SECONDS, Offer, poll_seconds
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lake.engines import Engine
+    from router.estimate.offer import Offer
 
 DRIVERS = 1
 """Workers of a run that convert nothing."""
@@ -38,13 +37,18 @@ class Night:
 def run_seconds(core_seconds: float, workers: int, offer: Offer) -> float:
     """From the start of a run to the end that Step Functions sees; ``core_seconds`` is its work on Glue's vCPU."""
     lived = offer.wait_seconds + offer.start_seconds + _busy_seconds(core_seconds, workers, offer)
-    return lived + poll_seconds(lived)
+    return lived + offer.times.poll_delay(lived)
+
+
+def billed_seconds(core_seconds: float, workers: int, offer: Offer) -> float:
+    """For which each worker of a run is billed: from the first task to the end, or from its start if that is billed."""
+    used = _busy_seconds(core_seconds, workers, offer) + (offer.start_seconds if offer.times.bills_start else 0.0)
+    return max(used, offer.times.min_billed)
 
 
 def run_dollars(core_seconds: float, workers: int, offer: Offer) -> float:
-    """Price of a run: all its workers, from the first task to the end."""
-    billed = max(_busy_seconds(core_seconds, workers, offer), GLUE_MIN_BILLED_SECONDS)
-    return billed / 3600 * workers * offer.dollars_per_hour
+    """Price of a run: all its workers for the time that is billed."""
+    return billed_seconds(core_seconds, workers, offer) / 3600 * workers * offer.dollars_per_hour
 
 
 def last_end(run_core_seconds: Sequence[float], workers: int, concurrency: int, offer: Offer) -> float:
@@ -72,4 +76,4 @@ def night(core_seconds: float, runs: int, workers: int, concurrency: int, offer:
 
 def _busy_seconds(core_seconds: float, workers: int, offer: Offer) -> float:
     cores = (workers - DRIVERS) * offer.vcpus * offer.speed_factor
-    return RAMP_SECONDS / 2 + core_seconds / cores + TAIL_SECONDS
+    return offer.times.ramp / 2 + core_seconds / cores + offer.times.tail

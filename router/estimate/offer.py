@@ -36,6 +36,28 @@ free half an interval before the machine knows it."""
 
 
 @dataclass(frozen=True, slots=True)
+class RunTimes:
+    """Time around the work of a run, in seconds; the defaults are those of AWS."""
+
+    ramp: float = RAMP_SECONDS
+    tail: float = TAIL_SECONDS
+    min_billed: float = GLUE_MIN_BILLED_SECONDS
+    short_poll: float = SHORT_POLL_SECONDS
+    """Interval in which the state machine asks for the end of a run of up to ``SHORT_RUN_SECONDS`` ..."""
+    long_poll: float = LONG_POLL_SECONDS
+    """... and of a longer one."""
+    bills_start: bool = False
+    """Whether the start is billed."""
+
+    def poll_delay(self, run_seconds: float) -> float:
+        """Average time until the state machine notices that a run of this length has ended."""
+        return (self.short_poll if run_seconds <= SHORT_RUN_SECONDS else self.long_poll) / 2
+
+
+AWS_TIMES = RunTimes()
+
+
+@dataclass(frozen=True, slots=True)
 class Offer:
     """Workers of one type on one engine."""
 
@@ -53,6 +75,7 @@ class Offer:
     """Assumed time in which a run waits for capacity, before it starts."""
     speed_factor: float
     """Speed of its vCPU, where 1 is that of Glue's."""
+    times: RunTimes = AWS_TIMES
 
 
 def offers(settings: Settings) -> Iterator[Offer]:
@@ -62,7 +85,8 @@ def offers(settings: Settings) -> Iterator[Offer]:
         if worker not in TYPES[engine]:
             continue
         if engine is Engine.EMR_SERVERLESS:
-            dollars = WORKERS[worker] * price.emr_vcpu_hour + MEMORY_GIB[worker] * price.emr_gb_hour
+            vcpu_hour, gb_hour = price.emr_rates(settings.emr.architecture)
+            dollars = WORKERS[worker] * vcpu_hour + MEMORY_GIB[worker] * gb_hour
             units, start, wait, factor = float(WORKERS[worker]), EMR_START_SECONDS, 0.0, price.emr_speed_factor
         else:
             flex = engine is Engine.GLUE_FLEX
@@ -70,8 +94,3 @@ def offers(settings: Settings) -> Iterator[Offer]:
             units, start, factor = DPUS[worker], GLUE_START_SECONDS, 1.0
             wait = 60 * price.flex_wait_minutes if flex else 0.0
         yield Offer(engine, worker, WORKERS[worker], units, dollars, start, wait, factor)
-
-
-def poll_seconds(run_seconds: float) -> float:
-    """Average time until Step Functions notices that a run of this length has ended."""
-    return (SHORT_POLL_SECONDS if run_seconds <= SHORT_RUN_SECONDS else LONG_POLL_SECONDS) / 2

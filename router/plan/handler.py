@@ -16,11 +16,12 @@ from lake.layout import plan_index_key, plan_summary_key, run_key
 from lake.time import iso_utc, next_local_time
 from router.documents import write_document
 from router.entry import with_product_errors
+from router.estimate.speed import MEGABYTE, Speeds
 from router.plan.allowed_engines import allowed_engines
 from router.plan.backlog import backlog
 from router.plan.glue_room import configured_room, read_glue_room
 from router.plan.merge import merge
-from router.plan.night import MEGABYTE, PlannedNight, plan_night
+from router.plan.night import PlannedNight, plan_night
 from router.plan.night_start import next_night_start
 from router.selection import Selection, check_fields, parse_flag, parse_selection
 from router.services import PARALLEL_REQUESTS, Services, container_services
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
     from lake.ledger import ManifestRow
-    from lake.settings import Settings
     from router.plan.glue_room import GlueRoom
 
 FIELDS = ("dataset", "from", "to", "dryRun", "engine")
@@ -76,10 +76,15 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
     rows = backlog(services, selection, release=not dry_run)
     if not dry_run:
         rows = merge(services, rows)
-    speeds = services.ledger.datasets.speeds()
+    speeds = Speeds(services.ledger.datasets.speeds(), services.settings.price)
     planned = _plan_night(services, rows, speeds, engines, room, dry_run)
     result = _result(services, execution, planned)
-    told = {"quotas": room.source, "engines": engines, "datasets": _by_dataset(rows, speeds, services.settings)}
+    told = {
+        "quotas": room.source,
+        "prices": services.settings.price.origin,
+        "engines": engines,
+        "datasets": _by_dataset(rows, speeds),
+    }
     if not dry_run:
         _write_runs(services, execution, planned, switchable=len(engines) > 1)
     _write_summary(services, execution, selection, dry_run, planned, {**result, **told})
@@ -99,7 +104,7 @@ def _service_quotas() -> Any:  # noqa: ANN401
 def _plan_night(
     services: Services,
     rows: Sequence[ManifestRow],
-    speeds: Mapping[str, float],
+    speeds: Speeds,
     engines: tuple[str, ...],
     room: GlueRoom,
     dry_run: bool,
@@ -128,17 +133,25 @@ def _result(services: Services, execution: str, planned: PlannedNight) -> dict[s
     }
 
 
-def _by_dataset(rows: Sequence[ManifestRow], speeds: Mapping[str, float], settings: Settings) -> list[dict[str, Any]]:
+def _by_dataset(rows: Sequence[ManifestRow], speeds: Speeds) -> list[dict[str, Any]]:
     """The backlog of each dataset, the largest first; at most ``MAX_DATASETS``."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, list[ManifestRow]] = {}
     for row in rows:
-        name = row.partition.dataset
-        speed = speeds.get(name, settings.price.mb_per_second_per_core * MEGABYTE) / MEGABYTE
-        facts = {"dataset": name, "files": 0, "bytes": 0, "mbPerSecondPerCore": speed, "measured": name in speeds}
-        entry = found.setdefault(name, facts)
-        entry["files"] += row.files
-        entry["bytes"] += row.bytes
-    return sorted(found.values(), key=lambda entry: -entry["bytes"])[:MAX_DATASETS]
+        found.setdefault(row.partition.dataset, []).append(row)
+    entries = [_dataset(name, own, speeds) for name, own in found.items()]
+    return sorted(entries, key=lambda entry: -entry["bytes"])[:MAX_DATASETS]
+
+
+def _dataset(name: str, rows: Sequence[ManifestRow], speeds: Speeds) -> dict[str, Any]:
+    size, core_seconds = sum(row.bytes for row in rows), sum(map(speeds.core_seconds, rows))
+    return {
+        "dataset": name,
+        "files": sum(row.files for row in rows),
+        "bytes": size,
+        "compressedBytes": sum(row.compressed_bytes for row in rows),
+        "mbPerSecondPerCore": size / core_seconds / MEGABYTE if core_seconds else 0.0,
+        "measured": all(map(speeds.is_measured, rows)),
+    }
 
 
 def _write_runs(services: Services, execution: str, planned: PlannedNight, *, switchable: bool) -> None:

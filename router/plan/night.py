@@ -15,15 +15,15 @@ from router.plan.forecast import Forecast, forecast
 from router.plan.pack import PlannedRun, pack_evenly, pack_oldest_first
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from lake.ledger import ManifestRow
     from lake.settings import Settings
     from router.estimate.night import Night
+    from router.estimate.speed import Speeds
     from router.plan.glue_room import GlueRoom
 
-MEGABYTE = 1_000_000
 MAX_RUN_SECONDS = 3600
 """Longest work of a run of ``batch.workers``, also of input whose stored bytes take long, such as compressed files."""
 
@@ -42,26 +42,16 @@ class PlannedNight:
 def plan_night(
     rows: Sequence[ManifestRow],
     settings: Settings,
-    speeds: Mapping[str, float],
+    speeds: Speeds,
     glue: GlueRoom,
     start: datetime,
     deadline: datetime,
 ) -> PlannedNight:
     """The cheapest night that ends before ``deadline``; if none does, the fastest, with the oldest hours first.
 
-    Parameters
-    ----------
-    speeds
-        Measured input bytes per second and vCPU by dataset; ``price.mb_per_second_per_core`` replaces missing ones.
-    start, deadline
-        Aware.
+    ``start`` and ``deadline`` are aware.
     """
-    assumed = settings.price.mb_per_second_per_core * MEGABYTE
-
-    def core_seconds(row: ManifestRow) -> float:
-        return row.bytes / speeds.get(row.partition.dataset, assumed)
-
-    batch = settings.batch
+    batch, core_seconds = settings.batch, speeds.core_seconds
     total = sum(map(core_seconds, rows))
     work = Work(total, _min_runs(rows, total, settings), max(len(rows), 1))
     rooms = {

@@ -1,5 +1,6 @@
 """hybrid-router calibrate: by Spark, in a process of its own, because it starts and ends a session."""
 
+import gzip
 import subprocess
 import sys
 from pathlib import Path
@@ -21,12 +22,17 @@ def command(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_person_gets_figures_and_a_settings_file(tmp_path: Path) -> None:
     # Given files of a person, one line of which is not NDJSON
     (tmp_path / "a.ndjson").write_bytes(b'{"id": 1, "name": "a"}\n' * 100_000 + b"broken\n")
-    written = tmp_path / "calibrated.toml"
+    (tmp_path / "b.ndjson.gz").write_bytes(gzip.compress(b'{"id": 1, "name": "a"}\n' * 100_000))
+    written, plots = tmp_path / "calibrated.toml", tmp_path / "plots"
     # When they calibrate
-    found = command("calibrate", str(tmp_path), "--goal-seconds", "0.1", "--cores", "2", "--output", str(written))
+    options = ("--goal-seconds", "0.1", "--cores", "2", "--output", str(written), "--plots", str(plots))
+    found = command("calibrate", str(tmp_path), *options)
     # Then the figures are there, and the settings are valid
     assert found.returncode == 0, found.stderr
     assert "MB/s per core" in found.stdout
     assert "2 columns" in found.stdout
     assert "rejected: " in found.stdout
+    assert "compressed files" in found.stdout
+    assert "compressed_mb_per_second_per_core" in written.read_text()
+    assert (plots / "calibration_speed.svg").stat().st_size > 1000
     assert command("settings", "check", str(written)).returncode == 0

@@ -10,9 +10,13 @@ MB = 1_000_000
 SETTINGS = ConvertSettings()
 
 
-def measurement(speed: float = 20.0, peak: int = 200 * MB, rejects: dict[str, int] | None = None) -> Measurement:
+def measurement(
+    speed: float = 20.0, peak: int = 200 * MB, rejects: dict[str, int] | None = None, *, compressed: bool = False
+) -> Measurement:
     """Of 1,000 MB as stored, 4,000 MB inflated."""
-    return Measurement(3, 1000 * MB, 4000 * MB, 30.0, 1000 / speed, 800 * MB, peak, 5_000_000, 16, rejects or {})
+    return Measurement(
+        compressed, 3, 1000 * MB, 4000 * MB, 30.0, 1000 / speed, 800 * MB, peak, 5_000_000, 16, rejects or {}
+    )
 
 
 def advice(*found: Measurement) -> dict[str, Advice]:
@@ -26,6 +30,12 @@ def test_a_slow_processor_is_what_forecasts_assume() -> None:
 
 def test_a_fast_processor_waits_for_the_network() -> None:
     assert advice(measurement(speed=180.0))["price.mb_per_second_per_core"].value == 40.0
+
+
+def test_plain_and_compressed_files_have_a_setting_each() -> None:
+    found = advice(measurement(speed=39.0), measurement(speed=13.0, compressed=True))
+    assert found["price.mb_per_second_per_core"].value == 39.0
+    assert found["price.compressed_mb_per_second_per_core"].value == 13.0
 
 
 def test_a_task_that_takes_too_much_memory_gets_smaller_row_groups() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from calibrate.measure import convert_tasks, files_of, plan_tasks, summarise
+from calibrate.measure import convert_tasks, files_of, kinds_of, plan_tasks, summarise
 from cli.calibrate import ndjson_files
 from cli.main import app
 from lake.errors import InvalidInputError
@@ -28,6 +28,11 @@ def test_files_are_repeated_until_they_are_enough(files: list[Path]) -> None:
     assert files_of(files, 1) == files[:1]
     assert files_of(files, size) == files
     assert files_of(files, 3 * size) == files * 3
+
+
+def test_plain_and_compressed_files_are_converted_apart(files: list[Path]) -> None:
+    assert kinds_of(files * 2) == [[files[0]] * 2, [files[1]] * 2]
+    assert kinds_of(files[1:]) == [files[1:]]
 
 
 def test_every_byte_is_in_one_task_and_every_core_has_one(files: list[Path]) -> None:

@@ -36,6 +36,7 @@ def answer(late: float = 0, fits: bool = True, runs: int = 4) -> dict[str, Any]:
         "bytes": 4_500_000_000,
         "maxConcurrency": 4,
         "quotas": "quota.* of the settings",
+        "prices": "a price list, us-east-1, 2026-09-24",
         "datasets": [dataset],
         "forecast": forecast,
     }
@@ -52,6 +53,7 @@ def test_a_plan_that_fits(capsys: pytest.CaptureFixture[str]) -> None:
     assert "backlog: 10 files, 4.5 GB, 2 manifests; quotas: quota.* of the settings" in text
     assert "4 runs of 10 workers on glue-flex, 4 side by side: 2026-11-20 22:00 to 2026-11-20 23:01 UTC, $12.50" in text
     assert "the deadline is 2026-11-21 06:00 UTC\n" in text
+    assert "prices: a price list, us-east-1, 2026-09-24\n" in text
     assert [word for word in ("assumed", "planned", "not allowed") if word not in text] == []
 
 

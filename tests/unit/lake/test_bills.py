@@ -35,7 +35,14 @@ EMR = {
     "billedResourceUtilization": {"vCPUHour": 20.5, "memoryGBHour": 82.0, "storageGBHour": 0.0},
     "jobDriver": {"sparkSubmit": {"entryPointArguments": ["--settings", "x", "--run", RUN]}},
 }
-PRICE = PriceSettings(dpu_hour=0.44, dpu_hour_flex=0.29, emr_vcpu_hour=0.05, emr_gb_hour=0.006)
+PRICE = PriceSettings(
+    dpu_hour=0.44,
+    dpu_hour_flex=0.29,
+    emr_vcpu_hour=0.05,
+    emr_gb_hour=0.006,
+    emr_arm_vcpu_hour=0.04,
+    emr_arm_gb_hour=0.005,
+)
 
 
 class Service:
@@ -79,6 +86,7 @@ def test_a_run_on_emr_serverless_that_failed_costs_what_it_used() -> None:
     found = bill("emr-serverless:00app:00run")
     assert (found.engine, found.run, found.seconds) == (Engine.EMR_SERVERLESS, RUN, 1800)
     assert found.micro_dollars(PRICE) == round((20.5 * 0.05 + 82 * 0.006) * 1_000_000)
+    assert found.micro_dollars(PRICE, "arm64") == round((20.5 * 0.04 + 82 * 0.005) * 1_000_000)
 
 
 @pytest.mark.parametrize(

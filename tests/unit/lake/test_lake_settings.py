@@ -81,6 +81,8 @@ def test_only_the_stage_has_no_default() -> None:
         ({"verify": {"start": "13:00"}}, "verify.start", "13:00"),
         ({"schedule": {"deadline": "6"}}, "schedule.deadline", "6"),
         ({"price": {"dpu_hour": -1.0}}, "price.dpu_hour", -1.0),
+        ({"price": {"date": "24.09.2026"}}, "price.date", "24.09.2026"),
+        ({"price": {"source": "a\nb"}}, "price.source", "a\nb"),
         ({"encryption": {"kms_key": ALIAS}}, "encryption.kms_key", ALIAS),
         ({"input": {"bucket": "landing-zone-1", "kms_key": ALIAS}}, "input.kms_key", ALIAS),
         ({"input": {"kms_key": KEY}}, "input.kms_key", KEY),

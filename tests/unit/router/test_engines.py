@@ -12,10 +12,11 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
+from lake.engines import Engine
 from lake.errors import InvalidInputError
 from lake.job_runs import emr_run_id
 from lake.ledger import State
-from lake.settings import BatchSettings, Settings
+from lake.settings import BatchSettings, EmrSettings, Settings
 from router.estimate.offer import offers
 from router.job_runs import release_unheld
 from tests.unit.lake.world import LEASE
@@ -31,9 +32,11 @@ HOLDER = emr_run_id(APPLICATION, JOB_RUN)
 
 
 def allow(deployment: Deployment, *engines: str) -> None:
+    """Glue standard costs more than EMR Serverless, as before version 6.0."""
     services = deployment.services
-    batch = replace(services.settings.batch, engines=engines)
-    deployment.services = replace(services, settings=replace(services.settings, batch=batch))
+    settings = services.settings
+    batch, price = replace(settings.batch, engines=engines), replace(settings.price, dpu_hour=0.44)
+    deployment.services = replace(services, settings=replace(settings, batch=batch, price=price))
 
 
 @pytest.fixture
@@ -89,9 +92,13 @@ def test_an_engine_that_the_settings_do_not_allow_is_refused(deployment: Deploym
 def test_each_engine_has_its_price() -> None:
     # Given workers with 8 vCPUs and 32 GB, which are 2 DPUs
     settings = Settings(stage="t", batch=BatchSettings(worker_type="G.2X"))
-    # Then $0.29 or $0.44 per DPU; 8 vCPUs x $0.052624 + 32 GB x $0.0057785
+    # Then $0.203 or $0.308 per DPU; 8 vCPUs x $0.052624 + 32 GB x $0.0057785
     prices = {offer.engine.value: round(offer.dollars_per_hour, 4) for offer in offers(settings)}
-    assert prices == {"glue-flex": 0.58, "glue": 0.88, "emr-serverless": 0.6059}
+    assert prices == {"glue-flex": 0.406, "glue": 0.616, "emr-serverless": 0.6059}
+    # And on Arm 8 x $0.042094 + 32 x $0.004628
+    on_arm = replace(settings, emr=EmrSettings(architecture="arm64"))
+    (arm,) = (offer for offer in offers(on_arm) if offer.engine == Engine.EMR_SERVERLESS)
+    assert arm.dollars_per_hour == pytest.approx(0.4848, abs=0.0001)
 
 
 @pytest.mark.parametrize("state", ["SUBMITTED", "PENDING", "SCHEDULED", "QUEUED", "RUNNING", "CANCELLING"])

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from lake.errors import InvalidInputError
-from lake.ledger import CommitReference, State
+from lake.ledger import CommitReference, DatasetMeasurement, State
 from lake.manifest import write_manifest
 from lake.partition import Partition
+from lake.settings import PriceSettings
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import LEASE
 from tests.unit.router.conftest import Deployment, new_deployment
@@ -36,6 +37,23 @@ def test_small_manifests_of_an_hour_are_merged_and_packed(deployment: Deployment
     execution = deployment.ledger.executions.get("overnight")
     assert execution is not None
     assert execution["plan"]["runs"] == 1
+
+
+def test_a_plan_knows_which_bytes_are_compressed(deployment: Deployment) -> None:
+    # Given a small file of each kind, 100 bytes, and a dataset that has measured plain ones
+    for name in ("a.json", "b.json.gz"):
+        deployment.queued(name)
+    deployment.ledger.datasets.register("orders")
+    deployment.ledger.datasets.add_measurement("orders", DatasetMeasurement(10**9, 10**8, 20_000))
+    # When they are merged and planned
+    answer = plan_overnight(deployment)
+    # Then
+    (manifest,) = planned(deployment, answer)
+    assert (deployment.row(manifest).bytes, deployment.row(manifest).compressed_bytes) == (200, 100)
+    (dataset,) = document(deployment, answer["summary"])["datasets"]
+    assert (dataset["compressedBytes"], dataset["measured"]) == (100, False)
+    seconds = 100 / 50 + 100 / PriceSettings().compressed_mb_per_second_per_core
+    assert dataset["mbPerSecondPerCore"] == pytest.approx(200 / seconds)
 
 
 def test_a_dry_run_writes_the_summary_only(deployment: Deployment) -> None:

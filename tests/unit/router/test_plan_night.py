@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from lake.engines import Engine
-from lake.ledger import ManifestRow, State
+from lake.ledger import DatasetSpeed, ManifestRow, State
 from lake.manifest import Lane
 from lake.partition import Partition
-from lake.settings import parse_settings
+from lake.settings import PriceSettings, parse_settings
+from router.estimate.speed import Speeds
 from router.plan.glue_room import configured_room
 from router.plan.night import PlannedNight, plan_night
 from router.plan.night_start import next_night_start
@@ -29,10 +31,11 @@ def manifests(count: int, size: int, partition: Partition = PARTITION) -> list[M
 
 
 def planned(
-    rows: list[ManifestRow], hours: float = 8, speeds: dict[str, float] | None = None, **settings: Any
+    rows: list[ManifestRow], hours: float = 8, measured: DatasetSpeed | None = None, **settings: Any
 ) -> PlannedNight:
     parsed = parse_settings({"stage": "t", **settings})
-    return plan_night(rows, parsed, speeds or {}, configured_room(parsed), START, START + timedelta(hours=hours))
+    speeds = Speeds({PARTITION.dataset: measured} if measured else {}, parsed.price)
+    return plan_night(rows, parsed, speeds, configured_room(parsed), START, START + timedelta(hours=hours))
 
 
 def test_the_largest_day_ends_within_eight_hours_on_a_default_account() -> None:
@@ -97,23 +100,63 @@ def test_emr_serverless_gets_no_more_runs_at_once_than_its_application_has_room_
 
 def test_a_run_of_compressed_files_takes_no_longer_than_an_hour_of_work() -> None:
     # Given 2 TB of files that convert at 5 MB/s of stored bytes: an hour of a run's 36 vCPUs is 648 GB
-    night = planned(manifests(200, 10 * GB), 60, speeds={"orders": 5e6})
+    night = planned(manifests(200, 10 * GB), 60, DatasetSpeed(5e6, None))
     assert max(run.bytes for run in night.runs) <= 648 * GB
+
+
+def test_a_first_night_of_compressed_files_is_not_forecast_like_one_of_plain_files() -> None:
+    # Given the same stored bytes, plain and compressed, and a dataset that has measured plain files only
+    plain = manifests(400, 10 * GB)
+    compressed = [replace(row, compressed_bytes=row.bytes) for row in plain]
+    fast = DatasetSpeed(100e6, None)
+    # When
+    nights = [planned(rows, 100, fast) for rows in (plain, compressed)]
+    # Then the compressed ones are forecast at the default of their own
+    busy = [night.forecast.dollars for night in nights]
+    assert busy[1] / busy[0] == pytest.approx(100 / PriceSettings().compressed_mb_per_second_per_core, rel=0.1)
+    assert busy[1] == planned(compressed, 100).forecast.dollars
+
+
+def test_a_manifest_of_both_kinds_takes_the_time_of_each() -> None:
+    (row,) = manifests(1, 10 * GB)
+    speeds = Speeds({PARTITION.dataset: DatasetSpeed(100e6, 10e6)}, PriceSettings())
+    assert speeds.core_seconds(replace(row, compressed_bytes=4 * GB)) == pytest.approx(60 + 400)
+
+
+@pytest.mark.parametrize(
+    ("speed", "compressed", "measured"),
+    [
+        (DatasetSpeed(1.0, None), 0, True),
+        (DatasetSpeed(1.0, None), 5, False),
+        (DatasetSpeed(None, 1.0), 10, True),
+        (DatasetSpeed(None, 1.0), 5, False),
+        (DatasetSpeed(1.0, 1.0), 5, True),
+    ],
+)
+def test_a_speed_is_measured_if_that_of_every_kind_of_its_files_is(
+    speed: DatasetSpeed, compressed: int, measured: bool
+) -> None:
+    (row,) = manifests(1, 10)
+    speeds = Speeds({PARTITION.dataset: speed}, PriceSettings())
+    assert speeds.is_measured(replace(row, compressed_bytes=compressed)) is measured
 
 
 def test_a_measured_speed_replaces_the_assumed_one() -> None:
     rows = manifests(100, 10 * GB)
-    assert planned(rows, speeds={"orders": 80e6}).forecast.dollars < 0.7 * planned(rows).forecast.dollars
+    assert planned(rows, measured=DatasetSpeed(80e6, None)).forecast.dollars < 0.7 * planned(rows).forecast.dollars
 
 
 def test_the_forecast_of_one_run() -> None:
     # Given: 9 workers of 4 vCPUs at 10 MB/s are 360 MB/s; an hour of work in one run
     night = planned(
-        manifests(1, 3600 * 360_000_000), speeds={"orders": 10e6}, price={"flex_wait_minutes": 0}, quota={"dpus": 29}
+        manifests(1, 3600 * 360_000_000),
+        measured=DatasetSpeed(10e6, None),
+        price={"flex_wait_minutes": 0},
+        quota={"dpus": 29},
     )
     # Then: 60 s of start, half of the ramp (15 s), the tail (35 s), half of the interval of .sync (150 s)
     assert night.forecast.minutes == round((3600 + 60 + 15 + 35 + 150) / 60, 1)
-    assert night.forecast.dollars == round((3600 + 15 + 35) / 3600 * 10 * 0.29, 2)
+    assert night.forecast.dollars == round((3600 + 15 + 35) / 3600 * 10 * PriceSettings().dpu_hour_flex, 2)
     assert night.forecast.deadline == "2026-11-21T05:00:00.000+00:00"
 
 
@@ -151,7 +194,9 @@ def test_flex_is_taken_where_it_can_fail_and_what_is_left_still_ends_in_time(
 
 def test_a_run_has_no_more_workers_than_glue_gives_one() -> None:
     # Given: no time, and room for a run of four times the workers
-    night = planned(manifests(40, 500 * GB), 0.2, batch={"workers": 100, "max_runs": 1}, quota={"dpus": 1000, "job_runs": 50})
+    night = planned(
+        manifests(40, 500 * GB), 0.2, batch={"workers": 100, "max_runs": 1}, quota={"dpus": 1000, "job_runs": 50}
+    )
     # Then
     assert night.night.workers <= 299
     assert {option.workers for option in night.forecast.options} <= {100, 200}

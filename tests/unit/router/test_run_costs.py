@@ -63,12 +63,12 @@ def test_the_status_of_a_run_records_what_its_job_run_has_cost(deployment: Deplo
     # Then its cost is in the ledger once: 2 DPU hours of Flex
     (row_,) = recorded(deployment)
     assert (row_.id, row_.engine, row_.lane, row_.execution) == (job_run, "glue-flex", Lane.BATCH, "overnight")
-    assert (row_.micro_dollars, row_.dpu_milliseconds, row_.seconds) == (580_000, 7_200_000, 3600)
+    assert (row_.micro_dollars, row_.dpu_milliseconds, row_.seconds) == (406_000, 7_200_000, 3600)
     (share,) = row_.shares
-    assert (share.dataset, share.micro_dollars, share.manifests) == ("orders", 580_000, 2)
+    assert (share.dataset, share.micro_dollars, share.manifests) == ("orders", 406_000, 2)
     assert (share.files, share.bytes) == (2, first.bytes + second.bytes)
     assert share.task_milliseconds == 2
-    assert deployment.ledger.costs.day_sum(date(2026, 11, 20)) == 580_000
+    assert deployment.ledger.costs.day_sum(date(2026, 11, 20)) == 406_000
 
 
 def test_a_lost_status_is_made_good_by_the_next_one(deployment: Deployment) -> None:
@@ -93,7 +93,7 @@ def test_a_job_run_that_held_nothing_costs_as_well(deployment: Deployment) -> No
     ended(deployment, "jr_idle")
     run_status({"run": RUN, "jobRun": "jr_idle"}, deployment.services)
     (row,) = recorded(deployment)
-    assert [(share.dataset, share.micro_dollars) for share in row.shares] == [("", 580_000)]
+    assert [(share.dataset, share.micro_dollars) for share in row.shares] == [("", 406_000)]
 
 
 def test_a_job_run_of_another_run_is_left_to_that_one(deployment: Deployment) -> None:

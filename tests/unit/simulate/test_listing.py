@@ -10,6 +10,7 @@ from cli.main import app
 from lake.errors import InvalidInputError
 from simulate.arrivals import WINDOWS
 from simulate.listing import ListedArrivals
+from simulate.listing_files import read_csv
 from tests.unit.docs.pages import CHECKOUT
 from tests.unit.simulate.world import settings
 
@@ -27,7 +28,7 @@ LISTING = (
 def listed(tmp_path: Path, text: str, day: date | None = None) -> ListedArrivals:
     path = tmp_path / "listing.csv"
     path.write_text(text, encoding="utf-8")
-    return ListedArrivals(path, settings(), day)
+    return ListedArrivals(read_csv(path), str(path), settings(), day)
 
 
 def test_every_file_of_the_day_is_in_its_window(tmp_path: Path) -> None:
@@ -79,7 +80,7 @@ def test_a_wrong_listing_is_refused(tmp_path: Path, text: str, message: str) -> 
 
 def test_a_listing_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"missing\.csv cannot be read"):
-        ListedArrivals(tmp_path / "missing.csv", settings(), None)
+        list(read_csv(tmp_path / "missing.csv"))
 
 
 def test_a_date_without_files_is_refused(tmp_path: Path) -> None:

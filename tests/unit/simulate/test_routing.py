@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lake.manifest import Lane
-from lake.settings import Settings
+from lake.settings import PriceSettings, Settings
 from simulate.arrivals import FileGroup
 from simulate.routing import MAX_ARRIVALS, POLLERS, Router, invocations
 from simulate.speed import Speed
@@ -65,6 +65,13 @@ def test_a_compressed_file_is_one_task_and_its_bytes_are_inflated() -> None:
     assert compressed.work.tasks == 1
     assert compressed.work.core_seconds == compressed.work.longest_seconds == pytest.approx(40_000 / 126)
     assert plain.work.tasks > 50
+
+
+def test_a_measured_speed_of_compressed_files_takes_the_place_of_the_default() -> None:
+    of = settings(price={"compressed_mb_per_second_per_core": 10}, batch={"manifest_bytes": 10**12})
+    (compressed,) = routed(of, [FileGroup("a/file.json.gz", 5_000 * MB, 1)], EARLY)
+    assert compressed.work.core_seconds == pytest.approx(500)
+    assert Speed.of(settings(), 8.0).gzip == PriceSettings().compressed_mb_per_second_per_core * MB
 
 
 @given(st.lists(st.integers(1, 3000), max_size=5))

@@ -46,7 +46,7 @@ def test_every_option_converts_every_file(usual: Simulation) -> None:
 
 
 def test_the_options_are_the_routings_with_every_engine(usual: Simulation) -> None:
-    engines = ["glue", "glue-flex", "emr-serverless"]
+    engines = ["glue", "glue-flex", "emr-serverless", "emr-serverless-arm"]
     assert [(item.routing, item.engine) for item in usual.options] == [
         ("all-stream", ""),
         *(("all-batch", engine) for engine in engines),

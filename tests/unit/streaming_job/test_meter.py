@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from tests.unit.lake.world import World
 
 START = datetime(2026, 11, 20, 8, tzinfo=UTC)
-WORKER_HOUR = 880_000
-"""Millionths of a dollar for a G.2X, which has 2 DPU, at $0.44."""
+WORKER_HOUR = 616_000
+"""Millionths of a dollar for a G.2X, which has 2 DPU, at $0.308."""
 
 
 @dataclass
