@@ -7,10 +7,10 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from botocore import xform_name
-from moto.core import DEFAULT_ACCOUNT_ID
-from moto.core.exceptions import HTTPException, ServiceException
-from moto.core.models import botocore_stubber
+from moto.core.exceptions import ServiceException
+from moto.core.models import DEFAULT_ACCOUNT_ID, botocore_stubber
 from moto.dynamodb.responses import DynamoHandler
+from werkzeug.exceptions import HTTPException
 
 if TYPE_CHECKING:
     from botocore.model import OperationModel
@@ -36,8 +36,8 @@ METADATA = {"HTTPStatusCode": 200, "HTTPHeaders": {}, "RetryAttempts": 0}
 def send_directly(client: Any) -> None:
     """Let this client's requests for items reach moto's handlers as a call.
 
-    boto3 checks and serializes the parameters as ever. A request that moto refuses goes its long way too, where
-    it is refused again: the error is the one that boto3 makes of a response.
+    boto3 checks and serializes the parameters as ever. A request that moto refuses goes the long way too, where it is
+    refused again: its error is the one that boto3 makes of a response.
     """
 
     def answer(model: OperationModel, params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]] | None:
@@ -50,6 +50,7 @@ def send_directly(client: Any) -> None:
             result = getattr(handler, xform_name(model.name))().result
         except (ServiceException, HTTPException):
             return None
+        assert model.output_shape is not None
         body = {name: result[name] for name in model.output_shape.members if result.get(name) is not None}
         return SimpleNamespace(status_code=200), {**body, "ResponseMetadata": dict(METADATA)}
 

@@ -13,7 +13,7 @@ import boto3
 import moto.s3.urls
 from botocore.config import Config
 from moto import mock_aws
-from moto.core import DEFAULT_ACCOUNT_ID
+from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.s3.models import S3Backend, s3_backends
 
 from lake.ledger import Claim, Ledger, ManifestRow
