@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.config import Config
 
+from infra.names import BATCH_JOB_SUFFIX
 from infra.outputs import StackOutputs
 from lake.errors import HybridRouterError, InvalidInputError
 from lake.ledger import Ledger
@@ -44,8 +45,14 @@ class DeployedStack:
     functions: Any
     """The Lambda client."""
     glue: Any
+    cloudwatch: Any = None
     local: bool = False
     """It is in a local cloud."""
+
+    @property
+    def name(self) -> str:
+        """The name of the CloudFormation stack."""
+        return self.resources.batch_job.removesuffix(BATCH_JOB_SUFFIX)
 
     @property
     def resources(self) -> ResourceNames:
@@ -93,6 +100,7 @@ class DeployedStack:
             sqs=client("sqs"),
             functions=client("lambda", (config or Config()).merge(Config(read_timeout=INVOKE_TIMEOUT_SECONDS))),
             glue=client("glue"),
+            cloudwatch=client("cloudwatch"),
             local=endpoint is not None,
         )
 

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lake.settings import Settings
 
+BATCH_JOB_SUFFIX = "-batch"
+"""After the stack's name, in that of the batch job."""
+
 
 def stack_name(stage: str) -> str:
     """The name of a stage's CloudFormation stack: letters, digits and hyphens, as CloudFormation requires.
@@ -45,7 +48,7 @@ class StackNames:
             stack=stack,
             metrics_namespace=stack,
             stream_job=f"{stack}-stream",
-            batch_job=f"{stack}-batch",
+            batch_job=f"{stack}{BATCH_JOB_SUFFIX}",
             overnight_machine=f"{stack}-overnight",
             backfill_machine=f"{stack}-backfill",
             stream_window_machine=f"{stack}-stream-window",

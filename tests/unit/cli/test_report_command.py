@@ -1,0 +1,207 @@
+"""`hybrid-router report`: the page of an execution and of a day, from the ledger and the documents."""
+
+from __future__ import annotations
+
+import json
+import webbrowser
+from dataclasses import replace
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cli.report import day_report, night_report, write_report
+from cli.report_alarms import MAX_CHANGES, read_alarm_changes
+from lake.errors import InvalidInputError
+from lake.manifest import Lane, write_manifest
+from lake.time import iso_utc
+from report.model import AlarmChange
+from router.plan.handler import plan
+from router.settle.handler import settle
+from tests.unit.cli.test_promote_command import FakeLambda, stack_with
+from tests.unit.lake.world import MORNING, PARTITION
+from tests.unit.report.reporting import cost_row
+from tests.unit.router.conftest import Deployment, new_deployment
+from tests.unit.router.settling import done
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from cli.deployed_stack import DeployedStack
+    from lake.ledger import ManifestRow
+
+
+class FakeCloudWatch:
+    """Alarms by name with their topic, and changes of their states."""
+
+    def __init__(self, topics: dict[str, str], changes: list[dict[str, Any]]) -> None:
+        alarms = [{"AlarmName": name, "AlarmActions": [topic]} for name, topic in topics.items()]
+        self._pages = {
+            "describe_alarms": {"MetricAlarms": alarms},
+            "describe_alarm_history": {"AlarmHistoryItems": changes},
+        }
+        self.requests: dict[str, dict[str, Any]] = {}
+
+    def get_paginator(self, operation: str) -> Any:
+        def paginate(**request: Any) -> list[dict[str, Any]]:
+            self.requests[operation] = request
+            return [self._pages[operation]]
+
+        return SimpleNamespace(paginate=paginate)
+
+
+@pytest.fixture
+def deployment() -> Iterator[Deployment]:
+    with new_deployment() as deployment:
+        yield deployment
+
+
+@pytest.fixture
+def stack(deployment: Deployment) -> DeployedStack:
+    stack = stack_with(FakeLambda({}))
+    return replace(stack, s3=deployment.raw_s3, ledger=deployment.ledger, cloudwatch=FakeCloudWatch({}, []))
+
+
+def night(deployment: Deployment) -> list[ManifestRow]:
+    """A planned execution of three manifests: one is done, one has rejects, one has failed."""
+    rows = [deployment.queued(name, partition=replace(PARTITION, hour=hour)) for hour, name in enumerate("abc")]
+    plan({"execution": "overnight"}, deployment.services)
+    deployment.wait(timedelta(minutes=20))
+    done(deployment, rows[0], 10)
+    done(deployment, rows[1], 5, rejects=2)
+    deployment.ledger.manifests.fail(deployment.row(rows[2].id), "it is broken", deployment.now)
+    settle({"execution": "overnight"}, deployment.services)
+    return rows
+
+
+def test_the_night_has_the_numbers_of_its_verdict(deployment: Deployment, stack: DeployedStack) -> None:
+    # Given
+    night(deployment)
+    deployment.ledger.costs.record(cost_row(execution="overnight"))
+    deployment.ledger.costs.record(cost_row("other", execution="another"))
+    # When
+    report = night_report(stack, "overnight", deployment.now)
+    # Then
+    assert report is not None
+    (execution,) = report.executions
+    verdict, total = execution.verdict, report.figures.total
+    assert verdict is not None
+    assert (total.done, total.failed, total.open) == (verdict["done"], verdict["failed"], verdict["open"]) == (2, 1, 0)
+    assert (total.rows, total.rejects.total()) == (verdict["rows"], verdict["rejects"]) == (15, 2)
+    assert [run.id for run in report.costs.job_runs] == ["jr_1"]
+    assert [item.reason for item in report.figures.unfinished] == ["it is broken"]
+    assert report.stack == "batch-job"
+
+
+def test_a_merge_does_not_hide_when_the_files_arrived(deployment: Deployment, stack: DeployedStack) -> None:
+    # Given two manifests of different minutes that are merged into one an hour later, which is done 10 minutes later
+    rows = []
+    for name in ("a", "b"):
+        rows.append(deployment.queued(name))
+        deployment.wait(timedelta(minutes=1))
+    deployment.wait(timedelta(minutes=60))
+    merged = deployment.manifest("a", "b")
+    write_manifest(deployment.raw_s3, "control", merged)
+    deployment.ledger.manifests.supersede(rows, [merged], "merged", deployment.now)
+    deployment.wait(timedelta(minutes=10))
+    done(deployment, deployment.row(merged.id), 10)
+    # When
+    report = day_report(stack, MORNING.date(), deployment.now)
+    # Then
+    lane = report.figures.lanes[Lane.BATCH]
+    latency = lane.latency.total()
+    assert latency is not None
+    assert (latency.files, latency.p50, latency.longest) == (2, 71 * 60.0, 72 * 60.0)
+    assert report.figures.total.manifests == 1
+
+
+def test_files_of_a_split_manifest_are_counted_once(deployment: Deployment, stack: DeployedStack) -> None:
+    source = deployment.queued("a", "b", "c")
+    parts = [deployment.manifest("a"), deployment.manifest("b", "c")]
+    for part in parts:
+        write_manifest(deployment.raw_s3, "control", part)
+    deployment.ledger.manifests.supersede([source], parts, "split", deployment.now)
+    for part in parts:
+        done(deployment, deployment.row(part.id), 1)
+    # When, Then
+    report = day_report(stack, MORNING.date(), deployment.now)
+    latency = report.figures.lanes[Lane.BATCH].latency.total()
+    assert latency is not None
+    assert (latency.files, report.figures.total.files) == (3, 3)
+
+
+def test_a_day_has_the_files_of_its_hours_and_the_runs_that_ended_on_it(
+    deployment: Deployment, stack: DeployedStack
+) -> None:
+    # Given a file of the day that was recorded on the next one, and a file of the next day
+    night(deployment)
+    deployment.wait(timedelta(days=1))
+    deployment.queued("late")
+    deployment.queued("next", partition=replace(PARTITION, date="2026-11-21"))
+    deployment.ledger.costs.record(cost_row(execution="overnight"))
+    # When
+    report = day_report(stack, MORNING.date(), deployment.now)
+    # Then
+    assert (report.figures.total.manifests, report.figures.total.open) == (4, 1)
+    assert [item.name for item in report.executions] == ["overnight"]
+
+
+def test_the_command_writes_the_page(
+    deployment: Deployment, stack: DeployedStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    night(deployment)
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    page = tmp_path / "new" / "page.html"
+    # When, Then
+    assert write_report(stack, None, "overnight", page, open_page=True) == 0
+    assert "it is broken" in page.read_text()
+    assert opened == [page.as_uri()]
+    monkeypatch.chdir(tmp_path)
+    assert write_report(stack, "2026-11-20", None, None) == 0
+    assert (tmp_path / "report-2026-11-20.html").is_file()
+
+
+def test_an_unknown_execution_is_not_so(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:
+    assert write_report(stack, None, "nothing", None) == 1
+    assert "the ledger has no execution 'nothing'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("day", "execution"), [(None, None), ("2026-11-20", "night"), ("yesterday", None)])
+def test_a_wrong_request_is_refused(stack: DeployedStack, day: str | None, execution: str | None) -> None:
+    with pytest.raises(InvalidInputError, match="--date"):
+        write_report(stack, day, execution, None)
+
+
+def test_alarms_of_the_stack_are_shown(stack: DeployedStack) -> None:
+    # Given an alarm of the stack, one of another topic, and one of another stack
+    changes = [
+        {
+            "AlarmName": name,
+            "Timestamp": MORNING,
+            "HistoryData": json.dumps({"newState": {"stateValue": "ALARM", "stateReason": "Threshold crossed"}}),
+        }
+        for name in ("batch-job-Late", "batch-job-Other", "elsewhere")
+    ]
+    made = {"oldState": {"stateValue": "INSUFFICIENT_DATA"}, "newState": {"stateValue": "OK"}}
+    changes.append({"AlarmName": "batch-job-Late", "Timestamp": MORNING, "HistoryData": json.dumps(made)})
+    changes.append({"AlarmName": "batch-job-Late", "Timestamp": MORNING, "HistorySummary": "updated from OK to ALARM"})
+    cloudwatch = FakeCloudWatch({"batch-job-Late": "alarm_topic", "batch-job-Other": "other"}, changes)
+    # When
+    found = read_alarm_changes(replace(stack, cloudwatch=cloudwatch), MORNING, MORNING + timedelta(days=1))
+    # Then
+    at = iso_utc(MORNING)
+    assert found == (
+        AlarmChange("Late", at, "ALARM", "Threshold crossed"),
+        AlarmChange("Late", at, "", "updated from OK to ALARM"),
+    )
+    assert cloudwatch.requests["describe_alarms"]["AlarmNamePrefix"] == "batch-job-"
+    assert cloudwatch.requests["describe_alarm_history"]["ScanBy"] == "TimestampDescending"
+
+
+def test_a_flapping_alarm_does_not_fill_the_page(stack: DeployedStack) -> None:
+    changes = [{"AlarmName": "batch-job-Late", "Timestamp": MORNING}] * (MAX_CHANGES + 1)
+    cloudwatch = FakeCloudWatch({"batch-job-Late": "alarm_topic"}, changes)
+    assert len(read_alarm_changes(replace(stack, cloudwatch=cloudwatch), MORNING, MORNING)) == MAX_CHANGES
