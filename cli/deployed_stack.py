@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.config import Config
 
-from infra.names import BATCH_JOB_SUFFIX
 from infra.outputs import StackOutputs
 from lake.errors import HybridRouterError, InvalidInputError
 from lake.ledger import Ledger
@@ -48,11 +47,6 @@ class DeployedStack:
     cloudwatch: Any = None
     local: bool = False
     """It is in a local cloud."""
-
-    @property
-    def name(self) -> str:
-        """The name of the CloudFormation stack."""
-        return self.resources.batch_job.removesuffix(BATCH_JOB_SUFFIX)
 
     @property
     def resources(self) -> ResourceNames:

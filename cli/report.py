@@ -74,7 +74,7 @@ def night_report(stack: DeployedStack, name: str, now: datetime) -> Report | Non
     settled_at = datetime.fromisoformat(facts.verdict["settled_at"]) if facts.verdict else now
     return Report(
         title=f"Execution {name}",
-        stack=stack.name,
+        stack=stack.resources.stack,
         period="Files of the plan of this execution, by their current state.",
         made_at=iso_utc(now),
         figures=figures,
@@ -97,7 +97,7 @@ def day_report(stack: DeployedStack, day: date, now: datetime) -> Report:
     names = dict.fromkeys(row.execution for row in costs if row.execution is not None)
     return Report(
         title=f"{day:%A, %Y-%m-%d}",
-        stack=stack.name,
+        stack=stack.resources.stack,
         period="Files of the hours of this day, by their current state; job runs that ended on this day.",
         made_at=iso_utc(now),
         figures=figures,

@@ -24,7 +24,7 @@ def read_alarm_changes(stack: DeployedStack, first: datetime, last: datetime) ->
 
     Raises botocore's errors.
     """
-    topic, prefix = stack.outputs.alarm_topic, f"{stack.name}-"
+    topic, prefix = stack.outputs.alarm_topic, f"{stack.resources.stack}-"
     alarms = stack.cloudwatch.get_paginator("describe_alarms").paginate(AlarmTypes=TYPES, AlarmNamePrefix=prefix)
     found = (alarm for page in alarms for kind in ("MetricAlarms", "CompositeAlarms") for alarm in page.get(kind, ()))
     own = (alarm for alarm in found if topic in alarm["AlarmActions"])

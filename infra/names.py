@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lake.resource_names import BATCH_JOB_SUFFIX
+
 if TYPE_CHECKING:
     from lake.settings import Settings
-
-BATCH_JOB_SUFFIX = "-batch"
-"""After the stack's name, in that of the batch job."""
 
 
 def stack_name(stage: str) -> str:

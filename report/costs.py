@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from lake.bills import MICRO
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from lake.ledger import CostRow
 
-MICRO = 1_000_000
 GIGABYTE = 1_000_000_000
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from lake.bills import MICRO
 from report.tables import Cell, dollars, duration, number, size, table, text
 from report.texts import format_instant, safe
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 BAD_OUTCOMES = ("FAILED",)
 OPEN_OUTCOMES = ("OPEN", "not settled")
-MICRO = 1_000_000
 UNKNOWN = Cell("", "")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lake.bills import MICRO
 from report.charts import MAX_BARS, MAX_RUNS
 from report.executions import badge, outcome_of, plan_beside_outcome
 from report.figures import MAX_NAMED_MANIFESTS
@@ -83,7 +84,7 @@ def runs(report: Report) -> str:
             duration(run.end - run.start),
             number(run.files),
             size(run.bytes),
-            dollars(run.micro_dollars / 1_000_000),
+            dollars(run.micro_dollars / MICRO),
         ]
         for run in report.costs.job_runs
     ]

@@ -153,6 +153,13 @@ OF_FUNCTIONS = (
     ),
     Removal(
         "RoutersettleRole",
+        "dynamodb:Query",
+        "the night has a verdict and no report",
+        LOG,
+        functions.a_report,
+    ),
+    Removal(
+        "RoutersettleRole",
         "s3:ListBucket",
         "a missing document looks like a denied one",
         ANSWER,
