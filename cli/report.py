@@ -23,7 +23,15 @@ from report.model import Report
 from report.page import render_page
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
     from cli.deployed_stack import DeployedStack
+    from lake.ledger import ManifestRow
+
+    Rows = Iterator[tuple[ManifestRow, Mapping[float, int]]]
+
+PROGRESS_ROWS = 1000
+"""Manifests between two updates of the line that shows progress."""
 
 
 def write_report(
@@ -39,8 +47,18 @@ def write_report(
     if (day is None) == (execution is None):
         raise InvalidInputError("pass either --date, such as 2026-11-20, or --execution with its name")
     now = datetime.now(UTC)
-    with Console(stderr=True).status("reading the ledger"):
-        report = day_report(stack, _day(day), now) if day is not None else night_report(stack, str(execution), now)
+    with Console(stderr=True).status("reading the ledger") as status:
+
+        def track(rows: Rows) -> Rows:
+            for number, row in enumerate(rows, start=1):
+                if number % PROGRESS_ROWS == 0:
+                    status.update(f"reading the ledger: {number:,} manifests")
+                yield row
+
+        if day is not None:
+            report: Report | None = day_report(stack, _day(day), now, track)
+        else:
+            report = night_report(stack, str(execution), now, track)
     if report is None:
         typer.echo(
             f"the ledger has no execution {execution!r}: 'hybrid-router cost' lists those of some days", err=True
@@ -60,14 +78,22 @@ def write_page(report: Report, path: Path) -> None:
     path.write_text(render_page(report), encoding="utf-8")
 
 
-def night_report(stack: DeployedStack, name: str, now: datetime) -> Report | None:
-    """An execution: the manifests of its plan, by their current rows, as ``settle`` judges them; None: it has none."""
+def night_report(stack: DeployedStack, name: str, now: datetime, track: Callable[[Rows], Rows] = iter) -> Report | None:
+    """An execution: the manifests of its plan, by their current rows, as ``settle`` judges them; None: it has no plan.
+
+    Parameters
+    ----------
+    now
+        Aware.
+    track
+        Passes the rows on and shows how far it is.
+    """
     facts, manifests = read_execution(stack.s3, stack.ledger, stack.resources.control_bucket, name)
     if facts.plan is None:
         return None
     planned_at = datetime.fromisoformat(facts.plan["planned_at"])
     figures = ManifestFigures(planned_at)
-    for row, arrived in current_rows(stack.ledger, manifests):
+    for row, arrived in track(current_rows(stack.ledger, manifests)):
         # What was promoted belongs to no plan any more.
         if row.lane == Lane.BATCH:
             figures.add(row, arrived=arrived)
@@ -85,12 +111,15 @@ def night_report(stack: DeployedStack, name: str, now: datetime) -> Report | Non
     )
 
 
-def day_report(stack: DeployedStack, day: date, now: datetime) -> Report:
-    """A day (UTC): files of its hours in both lanes, and the job runs that ended on it; ``now`` is aware."""
+def day_report(stack: DeployedStack, day: date, now: datetime, track: Callable[[Rows], Rows] = iter) -> Report:
+    """A day (UTC): files of its hours in both lanes, and the job runs that ended on it.
+
+    The parameters are those of ``night_report``.
+    """
     begin = datetime(day.year, day.month, day.day, tzinfo=UTC)
     figures = ManifestFigures(begin)
     bucket = stack.resources.control_bucket
-    for row, arrived in current_rows(stack.ledger, manifests_of_day(stack.s3, bucket, day)):
+    for row, arrived in track(current_rows(stack.ledger, manifests_of_day(stack.s3, bucket, day))):
         if row.partition.date == str(day):
             figures.add(row, arrived=arrived)
     costs = list(stack.ledger.costs.of_days(day, day))

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from report.model import Report
 
+MAX_EXECUTIONS = 20
+"""Of a day with many backfills."""
 NO_DATASET = "(no manifest)"
 """Of a job run that held none: it failed early, or found everything done."""
 
@@ -43,9 +45,11 @@ def executions(report: Report) -> str:
     """Plan beside outcome of each execution."""
     parts = [
         f"<h3>{safe(item.name)} {badge(outcome_of(item))}</h3>{plan_beside_outcome(item, report.costs)}"
-        for item in report.executions
+        for item in report.executions[:MAX_EXECUTIONS]
     ]
-    return "".join(parts) or "<p>No execution has begun a job run.</p>"
+    left = len(report.executions) - len(parts)
+    note = f"<p>{left:,} more executions are not shown.</p>" if left else ""
+    return "".join(parts) + note or "<p>No execution has begun a job run.</p>"
 
 
 def latency(report: Report) -> str:

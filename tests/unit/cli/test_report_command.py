@@ -10,7 +10,10 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from rich.status import Status
 
+from cli.cost import read_costs
+from cli.cost_by import CostBy
 from cli.report import day_report, night_report, write_report
 from cli.report_alarms import MAX_CHANGES, read_alarm_changes
 from lake.errors import InvalidInputError
@@ -146,6 +149,35 @@ def test_a_day_has_the_files_of_its_hours_and_the_runs_that_ended_on_it(
     # Then
     assert (report.figures.total.manifests, report.figures.total.open) == (4, 1)
     assert [item.name for item in report.executions] == ["overnight"]
+
+
+def test_the_costs_of_a_day_are_those_of_the_command_for_costs(deployment: Deployment, stack: DeployedStack) -> None:
+    for number in range(3):
+        deployment.ledger.costs.record(cost_row(f"jr_{number}", Lane.STREAM if number else Lane.BATCH))
+    # When
+    costs = day_report(stack, MORNING.date(), deployment.now).costs
+    by_dataset = read_costs(stack.ledger, MORNING.date(), MORNING.date(), CostBy.DATASET)
+    # Then
+    assert costs.total.micro_dollars == by_dataset.total.micro_dollars == 6_000_000
+    assert len(costs.job_runs) == by_dataset.job_runs
+    for dataset, group in by_dataset.groups.items():
+        parts = [part for (_, name), part in costs.by_lane_and_dataset.items() if name == dataset]
+        assert sum(part.micro_dollars for part in parts) == group.micro_dollars
+        assert sum(part.bytes for part in parts) == group.bytes
+
+
+def test_long_work_shows_how_far_it_is(
+    deployment: Deployment, stack: DeployedStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given every row to be told, and a day of three manifests
+    shown: list[str] = []
+    monkeypatch.setattr("cli.report.PROGRESS_ROWS", 1)
+    monkeypatch.setattr(Status, "update", lambda _, text: shown.append(text))
+    night(deployment)
+    # When
+    write_report(stack, "2026-11-20", None, tmp_path / "page.html")
+    # Then
+    assert shown == [f"reading the ledger: {number} manifests" for number in (1, 2, 3)]
 
 
 def test_the_command_writes_the_page(

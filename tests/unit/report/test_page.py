@@ -14,6 +14,7 @@ import pytest
 from lake.ledger import CommitReference, Published
 from lake.manifest import Lane
 from report.page import CHARTS, STATIC, render_page
+from report.sections import MAX_EXECUTIONS
 from report.tables import MAX_ROWS, number, table
 from report.texts import format_dollars, format_duration, format_instant, format_size, safe
 from tests.unit.report.reporting import NIGHT, cost_row, full_report, report_of, row
@@ -127,6 +128,12 @@ def test_manifests_whose_rows_are_not_known_are_told() -> None:
 def test_an_execution_without_plan_or_verdict_is_told() -> None:
     facts = type(NIGHT)("night", None, None, None)
     assert "not settled" in Reader(render_page(report_of(executions=(facts,)))).of("span")
+
+
+def test_many_executions_are_counted() -> None:
+    page = render_page(report_of(executions=(NIGHT,) * (MAX_EXECUTIONS + 3)))
+    assert page.count("<h3>") == MAX_EXECUTIONS
+    assert "3 more executions are not shown" in page
 
 
 def test_rows_above_the_limit_are_counted() -> None:
