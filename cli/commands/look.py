@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.commands.options import PageFile, on_stack
+from cli.commands.options import Json, PageFile, on_stack
 
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
@@ -30,6 +30,21 @@ def explain(stack: DeployedStack, uri: str) -> int:
     from cli.explain import print_explanation
 
     return print_explanation(stack, uri)
+
+
+@app.command()
+@on_stack
+def hours(
+    stack: DeployedStack,
+    dataset: Annotated[str, typer.Option(help="Name of the dataset.")],
+    first: Annotated[str, typer.Option("--from", help="UTC day or hour, such as 2026-11-21T08.")],
+    last: Annotated[str, typer.Option("--to", help="UTC day or hour, inclusive.")],
+    as_json: Json = False,
+) -> int:
+    """Show which hours of a dataset are complete, with counts: 0 all of them, 1 rows are still to come or missing."""
+    from cli.hours import print_hours
+
+    return print_hours(stack, dataset, first, last, as_json=as_json)
 
 
 @app.command()
