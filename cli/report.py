@@ -88,25 +88,28 @@ def night_report(stack: DeployedStack, name: str, now: datetime, track: Callable
     track
         Passes the rows on and shows how far it is.
     """
-    facts, manifests = read_execution(stack.s3, stack.ledger, stack.resources.control_bucket, name)
-    if facts.plan is None:
+    recorded = stack.ledger.executions.get(name) or {}
+    if "plan" not in recorded:
         return None
-    planned_at = datetime.fromisoformat(facts.plan["planned_at"])
+    planned_at = datetime.fromisoformat(recorded["plan"]["planned_at"])
+    settled_at = datetime.fromisoformat(recorded["verdict"]["settled_at"]) if "verdict" in recorded else now
+    costs = execution_costs(stack.ledger, name, planned_at, settled_at + ONE_DAY)
+    facts, manifests = read_execution(stack.s3, stack.ledger, stack.resources.control_bucket, name, costs)
     figures = ManifestFigures(planned_at)
     for row, arrived in track(current_rows(stack.ledger, manifests)):
         # What was promoted belongs to no plan any more.
         if row.lane == Lane.BATCH:
             figures.add(row, arrived=arrived)
-    settled_at = datetime.fromisoformat(facts.verdict["settled_at"]) if facts.verdict else now
     return Report(
         title=f"Execution {name}",
         stack=stack.resources.stack,
         period="Files of the plan of this execution, by their current state.",
         made_at=iso_utc(now),
         figures=figures,
-        costs=cost_figures(execution_costs(stack.ledger, name, planned_at, max(settled_at, planned_at) + ONE_DAY)),
+        costs=cost_figures(costs),
         executions=(facts,),
         alarms=read_alarm_changes(stack, planned_at, settled_at),
+        message=str(recorded.get("verdict", {}).get("message", "")),
         metered=BY_CLOCK if stack.local else BY_ENGINES,
     )
 
@@ -122,7 +125,9 @@ def day_report(stack: DeployedStack, day: date, now: datetime, track: Callable[[
     for row, arrived in track(current_rows(stack.ledger, manifests_of_day(stack.s3, bucket, day))):
         if row.partition.date == str(day):
             figures.add(row, arrived=arrived)
-    costs = list(stack.ledger.costs.of_days(day, day))
+    # A night has job runs on two days.
+    near = list(stack.ledger.costs.of_days(day - ONE_DAY, day + ONE_DAY))
+    costs = [row for row in near if row.day == str(day)]
     names = dict.fromkeys(row.execution for row in costs if row.execution is not None)
     return Report(
         title=f"{day:%A, %Y-%m-%d}",
@@ -131,7 +136,7 @@ def day_report(stack: DeployedStack, day: date, now: datetime, track: Callable[[
         made_at=iso_utc(now),
         figures=figures,
         costs=cost_figures(costs),
-        executions=tuple(read_execution(stack.s3, stack.ledger, bucket, name)[0] for name in names),
+        executions=tuple(read_execution(stack.s3, stack.ledger, bucket, name, near)[0] for name in names),
         alarms=read_alarm_changes(stack, begin, begin + ONE_DAY),
         metered=BY_CLOCK if stack.local else BY_ENGINES,
     )

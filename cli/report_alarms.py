@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import ClientError
+
+from lake.faults import RIGHTS_CODES, error_code
 from lake.time import iso_utc
 from report.model import AlarmChange
 
@@ -19,11 +22,20 @@ MAX_CHANGES = 200
 """The latest ones; an alarm that comes and goes each minute would fill the page."""
 
 
-def read_alarm_changes(stack: DeployedStack, first: datetime, last: datetime) -> tuple[AlarmChange, ...]:
+def read_alarm_changes(stack: DeployedStack, first: datetime, last: datetime) -> tuple[AlarmChange, ...] | None:
     """Changes to and from ALARM between two instants (aware), the latest first, of alarms that publish to the topic.
 
-    Raises botocore's errors.
+    None: the caller may not read them; the rest of a report needs other rights. Raises botocore's other errors.
     """
+    try:
+        return _read(stack, first, last)
+    except ClientError as error:
+        if error_code(error) not in RIGHTS_CODES:
+            raise
+        return None
+
+
+def _read(stack: DeployedStack, first: datetime, last: datetime) -> tuple[AlarmChange, ...]:
     topic, prefix = stack.outputs.alarm_topic, f"{stack.resources.stack}-"
     alarms = stack.cloudwatch.get_paginator("describe_alarms").paginate(AlarmTypes=TYPES, AlarmNamePrefix=prefix)
     found = (alarm for page in alarms for kind in ("MetricAlarms", "CompositeAlarms") for alarm in page.get(kind, ()))

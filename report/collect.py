@@ -14,6 +14,7 @@ from lake.errors import InvalidDocumentError
 from lake.layout import MANIFESTS, manifest_day_prefix, manifest_of_key, plan_summary_key
 from lake.ledger import State
 from lake.ledger.batch_reads import MAX_BATCH_KEYS
+from report.costs import cost_figures
 from report.figures import arrival_of
 from report.model import ExecutionFacts
 
@@ -30,17 +31,20 @@ PAGE_ROWS = PARALLEL_READS * MAX_BATCH_KEYS
 ONE_DAY = timedelta(days=1)
 
 
-def read_execution(s3: S3Client, ledger: Ledger, control_bucket: str, name: str) -> tuple[ExecutionFacts, list[str]]:
+def read_execution(
+    s3: S3Client, ledger: Ledger, control_bucket: str, name: str, costs: Iterable[CostRow]
+) -> tuple[ExecutionFacts, list[str]]:
     """Plan and verdict of an execution, and the ids of the manifests that were planned; a missing part is None.
 
-    Raises botocore's errors.
+    ``costs`` are cost rows with all of the execution's. Raises botocore's errors.
     """
     row = ledger.executions.get(name) or {}
     try:
         summary: dict[str, Any] = json.loads(get_document(s3, control_bucket, plan_summary_key(name)))
     except InvalidDocumentError:
         summary = {}
-    facts = ExecutionFacts(name, row.get("plan"), summary.get("forecast"), row.get("verdict"))
+    runs = cost_figures(cost for cost in costs if cost.execution == name).job_runs
+    facts = ExecutionFacts(name, row.get("plan"), summary.get("forecast"), row.get("verdict"), runs)
     return facts, summary.get("manifestIds", [])
 
 

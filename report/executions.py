@@ -12,7 +12,7 @@ from report.texts import format_instant, safe
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from report.costs import CostFigures, JobRun
+    from report.costs import JobRun
     from report.model import ExecutionFacts
 
 BAD_OUTCOMES = ("FAILED",)
@@ -31,10 +31,10 @@ def badge(outcome: str) -> str:
     return f'<span class="badge {kind}">{safe(outcome)}</span>'
 
 
-def plan_beside_outcome(execution: ExecutionFacts, costs: CostFigures) -> str:
+def plan_beside_outcome(execution: ExecutionFacts) -> str:
     """A table of what was planned and what has come."""
     plan, forecast, verdict = execution.plan or {}, execution.forecast or {}, execution.verdict or {}
-    runs = [run for run in costs.job_runs if run.execution == execution.name]
+    runs = execution.job_runs
     manifests = sum(verdict[name] for name in ("done", "failed", "open")) if verdict else None
     planned_dollars = plan["micro_dollars"] / MICRO if "micro_dollars" in plan else None
     planned_seconds = forecast["minutes"] * 60 if forecast else None

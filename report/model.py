@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from report.costs import CostFigures
+    from report.costs import CostFigures, JobRun
     from report.figures import ManifestFigures
 
 
@@ -23,6 +23,8 @@ class ExecutionFacts:
     """Of its plan's summary; None: the summary is gone."""
     verdict: Mapping[str, Any] | None
     """The part ``verdict`` of its row; None: it has none yet."""
+    job_runs: tuple[JobRun, ...] = ()
+    """All of them, whatever day they ended on."""
 
 
 @dataclass(frozen=True, slots=True)

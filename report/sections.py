@@ -44,7 +44,7 @@ def tiles(report: Report) -> str:
 def executions(report: Report) -> str:
     """Plan beside outcome of each execution."""
     parts = [
-        f"<h3>{safe(item.name)} {badge(outcome_of(item))}</h3>{plan_beside_outcome(item, report.costs)}"
+        f"<h3>{safe(item.name)} {badge(outcome_of(item))}</h3>{plan_beside_outcome(item)}"
         for item in report.executions[:MAX_EXECUTIONS]
     ]
     left = len(report.executions) - len(parts)
@@ -168,7 +168,10 @@ def cost(report: Report) -> str:
 def alarms(report: Report) -> str:
     """Alarms that have changed their state."""
     if report.alarms is None:
-        return "<p>They were not read: 'hybrid-router report' reads them.</p>"
+        reads = (
+            "'hybrid-router report' reads them, with the right to cloudwatch:DescribeAlarms and DescribeAlarmHistory"
+        )
+        return f"<p>They were not read: {reads}.</p>"
     rows = [[instant(item.at), text(item.name), text(item.state), text(item.reason)] for item in report.alarms]
     return table(("at", "alarm", "state", "reason"), rows) if rows else "<p>No alarm has changed its state.</p>"
 

@@ -79,14 +79,15 @@ class ReportPage:
             "damaged_objects": answer["damagedObjects"],
             **{name: answer[name] for name in ("done", "failed", "open", "rows", "rejects")},
         }
+        costs = cost_figures(execution_costs(services.ledger, self._execution, self._planned_at, now))
         report = Report(
             title=f"Execution {self._execution}",
             stack=services.resources.stack,
             period="Files of the plan of this execution, by their current state.",
             made_at=iso_utc(now),
             figures=self._figures,
-            costs=cost_figures(execution_costs(services.ledger, self._execution, self._planned_at, now)),
-            executions=(ExecutionFacts(self._execution, plan, self._summary["forecast"], verdict),),
+            costs=costs,
+            executions=(ExecutionFacts(self._execution, plan, self._summary["forecast"], verdict, costs.job_runs),),
             alarms=None,
             message=answer["message"],
         )

@@ -15,6 +15,7 @@ from lake.ledger import CostShare, State
 from lake.manifest import Lane
 from lake.partition import Partition
 from lake.time import iso_utc
+from report.costs import cost_figures
 from report.model import ExecutionFacts, Report
 from report.page import render_page
 from tests.browser.chromium import DARK, LIGHT, Chromium
@@ -73,6 +74,7 @@ def sample_report() -> Report:
         },
         {"outcome": "SUCCEEDED_WITH_QUARANTINE", "done": 121, "failed": 0, "open": 0, "rows": 12_000, "rejects": 212}
         | {"failed_files": 0, "damaged_objects": 0},
+        tuple(run for run in cost_figures(costs).job_runs if run.execution == "night"),
     )
     figures = {
         "title": f"{DAY:%A, %Y-%m-%d}",

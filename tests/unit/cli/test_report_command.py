@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import webbrowser
 from dataclasses import replace
 from datetime import timedelta
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from rich.status import Status
@@ -15,13 +13,11 @@ from rich.status import Status
 from cli.cost import read_costs
 from cli.cost_by import CostBy
 from cli.report import day_report, night_report, write_report
-from cli.report_alarms import MAX_CHANGES, read_alarm_changes
 from lake.errors import InvalidInputError
 from lake.manifest import Lane, write_manifest
-from lake.time import iso_utc
-from report.model import AlarmChange
 from router.plan.handler import plan
 from router.settle.handler import settle
+from tests.unit.cli.cloudwatch import FakeCloudWatch
 from tests.unit.cli.test_promote_command import FakeLambda, stack_with
 from tests.unit.lake.world import MORNING, PARTITION
 from tests.unit.report.reporting import cost_row
@@ -34,25 +30,6 @@ if TYPE_CHECKING:
 
     from cli.deployed_stack import DeployedStack
     from lake.ledger import ManifestRow
-
-
-class FakeCloudWatch:
-    """Alarms by name with their topic, and changes of their states."""
-
-    def __init__(self, topics: dict[str, str], changes: list[dict[str, Any]]) -> None:
-        alarms = [{"AlarmName": name, "AlarmActions": [topic]} for name, topic in topics.items()]
-        self._pages = {
-            "describe_alarms": {"MetricAlarms": alarms},
-            "describe_alarm_history": {"AlarmHistoryItems": changes},
-        }
-        self.requests: dict[str, dict[str, Any]] = {}
-
-    def get_paginator(self, operation: str) -> Any:
-        def paginate(**request: Any) -> list[dict[str, Any]]:
-            self.requests[operation] = request
-            return [self._pages[operation]]
-
-        return SimpleNamespace(paginate=paginate)
 
 
 @pytest.fixture
@@ -180,6 +157,18 @@ def test_long_work_shows_how_far_it_is(
     assert shown == [f"reading the ledger: {number} manifests" for number in (1, 2, 3)]
 
 
+def test_a_night_over_midnight_is_shown_as_a_whole(deployment: Deployment, stack: DeployedStack) -> None:
+    # Given a night with a job run that ended before midnight, and one that ended after it
+    night(deployment)
+    deployment.ledger.costs.record(cost_row("before", execution="overnight"))
+    deployment.ledger.costs.record(cost_row("after", execution="overnight", minute=24 * 60))
+    # When
+    report = day_report(stack, MORNING.date(), deployment.now)
+    # Then the costs of the day are those of the first, and the night has both
+    assert [run.id for run in report.costs.job_runs] == ["before"]
+    assert [run.id for run in report.executions[0].job_runs] == ["before", "after"]
+
+
 def test_the_command_writes_the_page(
     deployment: Deployment, stack: DeployedStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,35 +194,3 @@ def test_an_unknown_execution_is_not_so(stack: DeployedStack, capsys: pytest.Cap
 def test_a_wrong_request_is_refused(stack: DeployedStack, day: str | None, execution: str | None) -> None:
     with pytest.raises(InvalidInputError, match="--date"):
         write_report(stack, day, execution, None)
-
-
-def test_alarms_of_the_stack_are_shown(stack: DeployedStack) -> None:
-    # Given an alarm of the stack, one of another topic, and one of another stack
-    changes = [
-        {
-            "AlarmName": name,
-            "Timestamp": MORNING,
-            "HistoryData": json.dumps({"newState": {"stateValue": "ALARM", "stateReason": "Threshold crossed"}}),
-        }
-        for name in ("batch-job-Late", "batch-job-Other", "elsewhere")
-    ]
-    made = {"oldState": {"stateValue": "INSUFFICIENT_DATA"}, "newState": {"stateValue": "OK"}}
-    changes.append({"AlarmName": "batch-job-Late", "Timestamp": MORNING, "HistoryData": json.dumps(made)})
-    changes.append({"AlarmName": "batch-job-Late", "Timestamp": MORNING, "HistorySummary": "updated from OK to ALARM"})
-    cloudwatch = FakeCloudWatch({"batch-job-Late": "alarm_topic", "batch-job-Other": "other"}, changes)
-    # When
-    found = read_alarm_changes(replace(stack, cloudwatch=cloudwatch), MORNING, MORNING + timedelta(days=1))
-    # Then
-    at = iso_utc(MORNING)
-    assert found == (
-        AlarmChange("Late", at, "ALARM", "Threshold crossed"),
-        AlarmChange("Late", at, "", "updated from OK to ALARM"),
-    )
-    assert cloudwatch.requests["describe_alarms"]["AlarmNamePrefix"] == "batch-job-"
-    assert cloudwatch.requests["describe_alarm_history"]["ScanBy"] == "TimestampDescending"
-
-
-def test_a_flapping_alarm_does_not_fill_the_page(stack: DeployedStack) -> None:
-    changes = [{"AlarmName": "batch-job-Late", "Timestamp": MORNING}] * (MAX_CHANGES + 1)
-    cloudwatch = FakeCloudWatch({"batch-job-Late": "alarm_topic"}, changes)
-    assert len(read_alarm_changes(replace(stack, cloudwatch=cloudwatch), MORNING, MORNING)) == MAX_CHANGES

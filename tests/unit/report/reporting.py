@@ -1,5 +1,6 @@
 """What the tests of the report share: manifests of both lanes, job runs, and a report of them."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -88,14 +89,16 @@ def report_of(*rows: ManifestRow, costs: tuple[CostRow, ...] = (), **changes: An
     figures = ManifestFigures(MORNING)
     for item in rows:
         figures.add(item)
+    figures_of_costs = cost_figures(costs)
+    runs = tuple(run for run in figures_of_costs.job_runs if run.execution == NIGHT.name)
     facts: dict[str, Any] = {
         "title": "Execution night",
         "stack": "hybrid-router-test",
         "period": "Files of the plan.",
         "made_at": iso_utc(MORNING),
         "figures": figures,
-        "costs": cost_figures(costs),
-        "executions": (NIGHT,),
+        "costs": figures_of_costs,
+        "executions": (replace(NIGHT, job_runs=runs),),
         "alarms": (AlarmChange("Late", iso_utc(MORNING), "ALARM", "Threshold crossed"),),
         **changes,
     }
