@@ -44,6 +44,7 @@ class DeployedStack:
     functions: Any
     """The Lambda client."""
     glue: Any
+    cloudwatch: Any = None
     local: bool = False
     """It is in a local cloud."""
 
@@ -93,6 +94,7 @@ class DeployedStack:
             sqs=client("sqs"),
             functions=client("lambda", (config or Config()).merge(Config(read_timeout=INVOKE_TIMEOUT_SECONDS))),
             glue=client("glue"),
+            cloudwatch=client("cloudwatch"),
             local=endpoint is not None,
         )
 

@@ -13,7 +13,7 @@ from lake.errors import TerminalError
 from lake.settings import Settings, dump_settings
 
 SETTINGS_FILE = "settings.json"
-OWN_PACKAGES = ("lake", "router")
+OWN_PACKAGES = ("lake", "report", "router")
 LIBRARIES = {
     "aws-lambda-powertools": "aws_lambda_powertools",
     "jmespath": "jmespath",
@@ -21,6 +21,7 @@ LIBRARIES = {
     "tzdata": "tzdata",
 }
 """Distribution -> the module or package that is copied. zoneinfo needs tzdata: Lambda's image has no time zones."""
+SOURCE_SUFFIXES = frozenset({".py", ".js", ".css"})
 COMPILED_SUFFIXES = frozenset({".so", ".pyd", ".dylib", ".pyc"})
 
 
@@ -45,7 +46,7 @@ def build_lambda_asset(checkout: Path, settings: Settings, folder: Path) -> Path
 
 
 def _copy_package(source: Path, target: Path) -> None:
-    """Copy a package's Python sources and ``py.typed``; caches and other files stay out.
+    """Copy a package's Python sources, ``py.typed``, and script and style of a page; caches and others stay out.
 
     Raises
     ------
@@ -55,7 +56,7 @@ def _copy_package(source: Path, target: Path) -> None:
     if not source.is_dir():
         raise AssetError(f"the package {source.name} is missing in {source.parent}: deploy from a complete checkout")
     for file in sorted(source.rglob("*")):
-        if file.suffix == ".py" or file.name == "py.typed":
+        if file.suffix in SOURCE_SUFFIXES or file.name == "py.typed":
             copy = target / file.relative_to(source)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, copy)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lake.resource_names import BATCH_JOB_SUFFIX
+
 if TYPE_CHECKING:
     from lake.settings import Settings
 
@@ -45,7 +47,7 @@ class StackNames:
             stack=stack,
             metrics_namespace=stack,
             stream_job=f"{stack}-stream",
-            batch_job=f"{stack}-batch",
+            batch_job=f"{stack}{BATCH_JOB_SUFFIX}",
             overnight_machine=f"{stack}-overnight",
             backfill_machine=f"{stack}-backfill",
             stream_window_machine=f"{stack}-stream-window",

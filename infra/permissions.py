@@ -95,6 +95,7 @@ def _run_status(grants: Grants, role: iam.Role) -> None:
 def _settle(grants: Grants, role: iam.Role) -> None:
     grants.read_rows(role)
     grants.read_many_rows(role)
+    grants.list_rows(role)
     grants.change_rows(role)
     grants.read_control(role, layout.PLANS, layout.COMMITS, layout.RESULTS)
     grants.write_control(role, layout.PLANS)

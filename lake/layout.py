@@ -141,3 +141,8 @@ def run_key(execution: str, number: int) -> str:
 def verdict_key(execution: str) -> str:
     """Key of the verdict document of an execution."""
     return f"{PLANS}{execution}/verdict.json"
+
+
+def report_key(execution: str) -> str:
+    """Key of the page about an execution."""
+    return f"{PLANS}{execution}/report.html"

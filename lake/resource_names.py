@@ -10,6 +10,9 @@ from lake.errors import InvalidInputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+BATCH_JOB_SUFFIX = "-batch"
+"""After the stack's name, in that of the batch job."""
+
 
 @dataclass(frozen=True, slots=True)
 class ResourceNames:
@@ -42,6 +45,11 @@ class ResourceNames:
                 f"the {kind} {format_name(missing[0])} is missing: deploy the stack again, it sets all of them"
             )
         return cls(**{item.name: source[item.name] for item in fields(cls)})
+
+    @property
+    def stack(self) -> str:
+        """Name of the CloudFormation stack."""
+        return self.batch_job.removesuffix(BATCH_JOB_SUFFIX)
 
     @property
     def output_buckets(self) -> tuple[str, str]:

@@ -87,12 +87,17 @@ def parse_selection(given: Mapping[str, Any], services: Services) -> Selection:
     dataset = given.get("dataset")
     if dataset is not None:
         check_dataset(dataset, services)
+    return Selection(dataset, *parse_hours(given))
+
+
+def parse_hours(given: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """Read ``from`` and ``to``, both inclusive, as ``YYYY-MM-DDTHH``; raises ``InvalidInputError``."""
     first, last = _parse_hour(given, "from", "00"), _parse_hour(given, "to", "23")
     if first is not None and last is not None and first > last:
         raise InvalidInputError(
             f"from = {given['from']!r} is later than to = {given['to']!r}: pass the earlier time as from"
         )
-    return Selection(dataset, first, last)
+    return first, last
 
 
 def check_dataset(dataset: object, services: Services) -> None:

@@ -128,6 +128,7 @@ def _check_and_report(
 ) -> int:
     from cli.demo import summary
     from cli.demo.proof import prove
+    from cli.report import day_report, write_page
 
     console.log("proof: counting every line of the input and every row of the lake again")
     proof = prove([(item.file.path, item.object.uri, item.file.dataset) for item in sent_files], output)
@@ -142,12 +143,15 @@ def _check_and_report(
     summary.print_files(console.console, records)
     summary.print_proof(console.console, proof)
     summary.write_summary(output / "summary.json", records, proof, {"seconds": round(seconds, 1)})
+    now = datetime.now(UTC)
+    write_page(day_report(stack, now.date(), now), output / "report.html")
     dataset = max(proof.lake_rows, key=lambda name: proof.lake_rows[name])
     query = f"SELECT * FROM read_parquet('{output}/lake/{dataset}/*/*/*.parquet', union_by_name=true) LIMIT 5"  # noqa: S608
     for line in (
         f"lake         {output}/lake/<dataset>/date=.../hour=.../*.parquet",
         f"quarantine   {output}/quarantine/<dataset>/date=.../hour=.../*.jsonl",
         f"summary      {output}/summary.json",
+        f"report       {output}/report.html: one page with latency, backlog, runs, cost; for a browser",
         f"logs         {logs}",
         f'query        .venv/bin/python -c "import duckdb; duckdb.sql(\\"{query}\\").show()"',
         "your files   make demo DATA=<file or folder>",

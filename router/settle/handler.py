@@ -17,6 +17,7 @@ from router.settle.night_outcome import read_night_outcome
 from router.settle.notification import format_notification
 from router.settle.object_check import PublishedManifests
 from router.settle.published import Damage, read_totals
+from router.settle.report_page import ReportPage
 from router.settle.tally import Tally
 from router.settle.verdict import judge, should_notify
 from router.telemetry import Metric, count, logger, metrics
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
-    """``{"execution": name}`` -> the verdict, its counts, the notification and whether to send it, its URI."""
+    """``{"execution": name}`` -> the verdict, its counts, the notification and whether to send it, two URIs."""
     return settle(event, container_services())
 
 
@@ -52,13 +53,16 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     if not isinstance(execution, str) or not execution:
         raise InvalidInputError("execution is missing: pass the name of an execution that was planned")
     tally, published = Tally(services.clock()), PublishedManifests()
-    for rows in current_row_pages(services, read_document(services, plan_summary_key(execution))["manifestIds"]):
+    summary = read_document(services, plan_summary_key(execution))
+    page = ReportPage(services, execution, summary)
+    for rows in current_row_pages(services, summary["manifestIds"]):
         _add(services, rows, tally, published)
+        page.add(rows)
     # While a manifest is worked on, the verdict is OPEN and settle is called again: the objects are listed only once.
     if not tally.worked_on:
         for damage in published.find_damage(services):
             tally.add_damage(damage)
-    return _record(services, execution, tally)
+    return page.add_to(_record(services, execution, tally))
 
 
 def _add(services: Services, rows: Iterable[ManifestRow], tally: Tally, published: PublishedManifests) -> None:

@@ -12,7 +12,8 @@ import pytest
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 
 from cli.demo.stages import NotificationsPaused
-from lake.layout import lake_prefix
+from cli.report import night_report
+from lake.layout import lake_prefix, report_key
 from lake.ledger import State
 from lake.settings import PeakSettings
 from local.limits import Limits
@@ -128,8 +129,17 @@ def test_overnight_from_the_console(scenario: Scenario) -> None:
     execution = scenario.execute(scenario.deployment.outputs.overnight, {})
     assert execution["status"] == "SUCCEEDED", execution.get("cause")
     # Each file has a line that is not valid.
-    assert json.loads(execution["output"])["verdict"] == "SUCCEEDED_WITH_QUARANTINE"
+    verdict = json.loads(execution["output"])
+    assert verdict["verdict"] == "SUCCEEDED_WITH_QUARANTINE"
     assert scenario.wait_state(file, State.DONE).lane == "batch"
+    # The page of settle, and the one that the command makes, have the verdict's numbers.
+    deployment = scenario.deployment
+    page = deployment.s3.get_object(Bucket=deployment.resources.control_bucket, Key=report_key(execution["name"]))
+    assert f"<b>{verdict['rows']}</b><span>rows published" in page["Body"].read().decode()
+    report = night_report(deployment, execution["name"], datetime.now(UTC))
+    assert report is not None
+    assert (report.figures.total.rows, report.figures.total.rejects.total()) == (verdict["rows"], verdict["rejects"])
+    assert {run.execution for run in report.costs.job_runs} == {execution["name"]}
 
 
 def test_an_object_that_was_deleted_is_found_by_settle(scenario: Scenario) -> None:

@@ -48,5 +48,7 @@ def test_make_demo_proves_that_nothing_was_lost(tmp_path: Path) -> None:
     assert summary["ok"]
     assert {item["lane"] for item in summary["files"]} == {"stream", "batch"}
     assert all(item["state"] == "DONE" for item in summary["files"])
+    rows = sum(item["rows_out"] for item in summary["files"])
+    assert f"<b>{rows:,}</b><span>rows published" in (tmp_path / "out/report.html").read_text(encoding="utf-8")
     assert list((tmp_path / "out/lake").glob("orders/date=*/hour=*/*.parquet"))
     assert list((tmp_path / "out/quarantine").glob("orders/date=*/hour=*/*.jsonl"))

@@ -204,5 +204,11 @@ def a_verdict(stage: Stage) -> str:
     return answer(stage, "settle", {"execution": request["execution"]})
 
 
+def a_report(stage: Stage) -> str:
+    request = planned(stage.manifest().partition.dataset)
+    stage.invoke("plan", request)
+    return logged(stage, "settle", {"execution": request["execution"]})
+
+
 def a_verdict_without_a_plan(stage: Stage) -> str:
     return answer(stage, "settle", planned(""))

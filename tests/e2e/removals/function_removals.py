@@ -165,6 +165,7 @@ OF_FUNCTIONS = (
         ANSWER,
         functions.a_verdict,
     ),
+    Removal("RoutersettleRole", "dynamodb:Query", "the night has a verdict and no report", LOG, functions.a_report),
     Removal(
         "RoutersettleRole",
         "s3:ListBucket",

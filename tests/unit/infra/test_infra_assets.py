@@ -66,6 +66,8 @@ for name in {[spec.name for spec in SPECS]}:
     assert callable(module.handler)
 import zoneinfo, tzdata
 assert tzdata.__file__.startswith(sys.argv[1])
+import report.page
+assert (report.page.STATIC / report.page.CHARTS).is_file() and str(report.page.STATIC).startswith(sys.argv[1])
 assert "pyspark" not in sys.modules and "pyarrow" not in sys.modules
 """
     folder = assembly.asset_folder("Routerroute")
@@ -115,7 +117,7 @@ def test_a_library_with_compiled_files_is_refused(tmp_path: Path, monkeypatch: p
 
 def _small_checkout(folder: Path) -> Path:
     checkout = folder / "checkout"
-    for package in ("batch_job", "lake", "router", "streaming_job", "transform", "verify"):
+    for package in ("batch_job", "lake", "report", "router", "streaming_job", "transform", "verify"):
         (checkout / package).mkdir(parents=True)
         (checkout / package / "__init__.py").write_text("")
     return checkout

@@ -171,7 +171,7 @@ def test_every_lock_is_audited() -> None:
         for path in (CHECKOUT / top).glob(name if top == "." else f"**/{name}")
     }
     assert set(project_audits()) == locks
-    assert len(locks) == 4
+    assert len(locks) == 5
 
 
 def test_the_scheduled_audit_runs_the_tested_tool() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError
 
+from lake.ledger import DatasetMeasurement
 from lake.ledger.executions import Executions
 from lake.partition import Partition
 from router.run_status.handler import run_status
@@ -71,7 +72,7 @@ def a_night(deployment: Deployment, *engines: str, side_by_side: int = 4, **batc
         price={"flex_wait_minutes": 10},
     )
     deployment.ledger.datasets.register("orders")
-    deployment.ledger.datasets.add_measurement("orders", 100, 1, 396 * 3600 * 1000)
+    deployment.ledger.datasets.add_measurement("orders", DatasetMeasurement(100, 1, 396 * 3600 * 1000))
     for hour in range(RUNS):
         deployment.queued(f"{hour}.json", partition=Partition("orders", "2026-11-20", hour))
     answer = plan_overnight(deployment)

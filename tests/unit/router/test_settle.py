@@ -42,6 +42,7 @@ def test_an_execution_is_settled(deployment: Deployment) -> None:
         "message": f"1 manifests failed (first: {halves[1].id}, out of memory); "
         "1 lines could not become a row and are in the quarantine",
         "verdictUri": "s3://control/plans/overnight/verdict.json",
+        "reportUri": "s3://control/plans/overnight/report.html",
     }
     verdict = json.loads(
         deployment.raw_s3.get_object(Bucket="control", Key="plans/overnight/verdict.json")["Body"].read()

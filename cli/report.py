@@ -1,0 +1,149 @@
+"""``hybrid-router report``: one HTML page about a night or a day."""
+
+from __future__ import annotations
+
+import webbrowser
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from rich.console import Console
+
+from cli.cost import BY_CLOCK, BY_ENGINES
+from cli.exit_codes import ExitCode
+from cli.report_alarms import read_alarm_changes
+from lake.errors import InvalidInputError
+from lake.manifest import Lane
+from lake.time import iso_utc
+from report.collect import ONE_DAY, current_rows, execution_costs, manifests_of_day, read_execution
+from report.costs import cost_figures
+from report.figures import ManifestFigures
+from report.model import Report
+from report.page import render_page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from cli.deployed_stack import DeployedStack
+    from lake.ledger import ManifestRow
+
+    Rows = Iterator[tuple[ManifestRow, Mapping[float, int]]]
+
+PROGRESS_ROWS = 1000
+"""Manifests between two updates of the line that shows progress."""
+
+
+def write_report(
+    stack: DeployedStack, day: str | None, execution: str | None, output: Path | None, *, open_page: bool = False
+) -> int:
+    """Write the page of a day (UTC) or of an execution and print its path; the exit code. It changes nothing else.
+
+    Raises
+    ------
+    InvalidInputError
+        Neither or both are given, or the day is not valid.
+    """
+    if (day is None) == (execution is None):
+        raise InvalidInputError("pass either --date, such as 2026-11-20, or --execution with its name")
+    now = datetime.now(UTC)
+    with Console(stderr=True).status("reading the ledger") as status:
+
+        def track(rows: Rows) -> Rows:
+            for number, row in enumerate(rows, start=1):
+                if number % PROGRESS_ROWS == 0:
+                    status.update(f"reading the ledger: {number:,} manifests")
+                yield row
+
+        if day is not None:
+            report: Report | None = day_report(stack, _day(day), now, track)
+        else:
+            report = night_report(stack, str(execution), now, track)
+    if report is None:
+        typer.echo(
+            f"the ledger has no execution {execution!r}: 'hybrid-router cost' lists those of some days", err=True
+        )
+        return ExitCode.NOT_SO
+    path = output or Path(f"report-{day or execution}.html")
+    write_page(report, path)
+    typer.echo(str(path))
+    if open_page:
+        webbrowser.open(path.resolve().as_uri())
+    return ExitCode.FINE
+
+
+def write_page(report: Report, path: Path) -> None:
+    """Write the page; the folder is made if it is missing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(render_page(report), encoding="utf-8")
+
+
+def night_report(stack: DeployedStack, name: str, now: datetime, track: Callable[[Rows], Rows] = iter) -> Report | None:
+    """An execution: the manifests of its plan, by their current rows, as ``settle`` judges them; None: it has no plan.
+
+    Parameters
+    ----------
+    now
+        Aware.
+    track
+        Passes the rows on and shows how far it is.
+    """
+    recorded = stack.ledger.executions.get(name) or {}
+    if "plan" not in recorded:
+        return None
+    planned_at = datetime.fromisoformat(recorded["plan"]["planned_at"])
+    settled_at = datetime.fromisoformat(recorded["verdict"]["settled_at"]) if "verdict" in recorded else now
+    costs = execution_costs(stack.ledger, name, planned_at, settled_at + ONE_DAY)
+    facts, manifests = read_execution(stack.s3, stack.ledger, stack.resources.control_bucket, name, costs)
+    figures = ManifestFigures(planned_at)
+    for row, arrived in track(current_rows(stack.ledger, manifests)):
+        # What was promoted belongs to no plan any more.
+        if row.lane == Lane.BATCH:
+            figures.add(row, arrived=arrived)
+    return Report(
+        title=f"Execution {name}",
+        stack=stack.resources.stack,
+        period="Files of the plan of this execution, by their current state.",
+        made_at=iso_utc(now),
+        figures=figures,
+        costs=cost_figures(costs),
+        executions=(facts,),
+        alarms=read_alarm_changes(stack, planned_at, settled_at),
+        message=str(recorded.get("verdict", {}).get("message", "")),
+        metered=BY_CLOCK if stack.local else BY_ENGINES,
+    )
+
+
+def day_report(stack: DeployedStack, day: date, now: datetime, track: Callable[[Rows], Rows] = iter) -> Report:
+    """A day (UTC): files of its hours in both lanes, and the job runs that ended on it.
+
+    The parameters are those of ``night_report``.
+    """
+    begin = datetime(day.year, day.month, day.day, tzinfo=UTC)
+    figures = ManifestFigures(begin)
+    bucket = stack.resources.control_bucket
+    for row, arrived in track(current_rows(stack.ledger, manifests_of_day(stack.s3, bucket, day))):
+        if row.partition.date == str(day):
+            figures.add(row, arrived=arrived)
+    # A night has job runs on two days.
+    near = list(stack.ledger.costs.of_days(day - ONE_DAY, day + ONE_DAY))
+    costs = [row for row in near if row.day == str(day)]
+    names = dict.fromkeys(row.execution for row in costs if row.execution is not None)
+    return Report(
+        title=f"{day:%A, %Y-%m-%d}",
+        stack=stack.resources.stack,
+        period="Files of the hours of this day, by their current state; job runs that ended on this day.",
+        made_at=iso_utc(now),
+        figures=figures,
+        costs=cost_figures(costs),
+        executions=tuple(read_execution(stack.s3, stack.ledger, bucket, name, near)[0] for name in names),
+        alarms=read_alarm_changes(stack, begin, begin + ONE_DAY),
+        metered=BY_CLOCK if stack.local else BY_ENGINES,
+    )
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise InvalidInputError(f"--date {text!r} is not a valid day: pass one such as 2026-11-20") from None

@@ -1,0 +1,63 @@
+"""Which alarms of a stack have changed their state."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from lake.faults import RIGHTS_CODES, error_code
+from lake.time import iso_utc
+from report.model import AlarmChange
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from cli.deployed_stack import DeployedStack
+
+TYPES = ["MetricAlarm", "CompositeAlarm"]
+MAX_CHANGES = 200
+"""The latest ones; an alarm that comes and goes each minute would fill the page."""
+
+
+def read_alarm_changes(stack: DeployedStack, first: datetime, last: datetime) -> tuple[AlarmChange, ...] | None:
+    """Changes to and from ALARM between two instants (aware), the latest first, of alarms that publish to the topic.
+
+    None: the caller may not read them; the rest of a report needs other rights. Raises botocore's other errors.
+    """
+    try:
+        return _read(stack, first, last)
+    except ClientError as error:
+        if error_code(error) not in RIGHTS_CODES:
+            raise
+        return None
+
+
+def _read(stack: DeployedStack, first: datetime, last: datetime) -> tuple[AlarmChange, ...]:
+    topic, prefix = stack.outputs.alarm_topic, f"{stack.resources.stack}-"
+    alarms = stack.cloudwatch.get_paginator("describe_alarms").paginate(AlarmTypes=TYPES, AlarmNamePrefix=prefix)
+    found = (alarm for page in alarms for kind in ("MetricAlarms", "CompositeAlarms") for alarm in page.get(kind, ()))
+    own = (alarm for alarm in found if topic in alarm["AlarmActions"])
+    names = {alarm["AlarmName"]: alarm["AlarmName"].removeprefix(prefix) for alarm in own}
+    pages = stack.cloudwatch.get_paginator("describe_alarm_history").paginate(
+        AlarmTypes=TYPES, HistoryItemType="StateUpdate", StartDate=first, EndDate=last, ScanBy="TimestampDescending"
+    )
+    changes: list[AlarmChange] = []
+    for page in pages:
+        items = (item for item in page["AlarmHistoryItems"] if item["AlarmName"] in names)
+        changes += [change for item in items if (change := _change(names[item["AlarmName"]], item)) is not None]
+        if len(changes) >= MAX_CHANGES:
+            break
+    return tuple(changes[:MAX_CHANGES])
+
+
+def _change(name: str, item: Mapping[str, Any]) -> AlarmChange | None:
+    """The change, by the states before and after it in ``HistoryData`` (JSON); None: neither is ALARM."""
+    data = json.loads(item.get("HistoryData", "{}"))
+    old, new = data.get("oldState", {}), data.get("newState", {})
+    if data and "ALARM" not in (old.get("stateValue"), new.get("stateValue")):
+        return None
+    reason = new.get("stateReason", item.get("HistorySummary", ""))
+    return AlarmChange(name, iso_utc(item["Timestamp"]), new.get("stateValue", ""), reason)

@@ -1,0 +1,123 @@
+"""Reads what a report shows: rows of the ledger, and the documents of plans. The only requests of this package."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from lake.bills import divide
+from lake.documents import get_document
+from lake.errors import InvalidDocumentError
+from lake.layout import MANIFESTS, manifest_day_prefix, manifest_of_key, plan_summary_key
+from lake.ledger import State
+from lake.ledger.batch_reads import MAX_BATCH_KEYS
+from report.costs import cost_figures
+from report.figures import arrival_of
+from report.model import ExecutionFacts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from mypy_boto3_s3 import S3Client
+
+    from lake.ledger import CostRow, Ledger, ManifestRow
+
+PARALLEL_READS = 16
+"""Requests at a time."""
+PAGE_ROWS = PARALLEL_READS * MAX_BATCH_KEYS
+ONE_DAY = timedelta(days=1)
+
+
+def read_execution(
+    s3: S3Client, ledger: Ledger, control_bucket: str, name: str, costs: Iterable[CostRow]
+) -> tuple[ExecutionFacts, list[str]]:
+    """Plan and verdict of an execution, and the ids of the manifests that were planned; a missing part is None.
+
+    ``costs`` are cost rows with all of the execution's. Raises botocore's errors.
+    """
+    row = ledger.executions.get(name) or {}
+    try:
+        summary: dict[str, Any] = json.loads(get_document(s3, control_bucket, plan_summary_key(name)))
+    except InvalidDocumentError:
+        summary = {}
+    runs = cost_figures(cost for cost in costs if cost.execution == name).job_runs
+    facts = ExecutionFacts(name, row.get("plan"), summary.get("forecast"), row.get("verdict"), runs)
+    return facts, summary.get("manifestIds", [])
+
+
+def execution_costs(ledger: Ledger, execution: str, planned_at: datetime, now: datetime) -> list[CostRow]:
+    """The cost rows of an execution; both instants are aware. Raises botocore's errors."""
+    first, last = planned_at.astimezone(UTC).date(), now.astimezone(UTC).date()
+    return [row for row in ledger.costs.of_days(first, last) if row.execution == execution]
+
+
+def manifests_of_day(s3: S3Client, control_bucket: str, day: date) -> Iterator[str]:
+    """Ids of manifests that were made on a day (UTC) or on the next one, in the order in which they were made.
+
+    A file that came late in the day is recorded on the next one. Raises botocore's errors.
+    """
+    pages = s3.get_paginator("list_objects_v2")
+    for made in (day, day + ONE_DAY):
+        for page in pages.paginate(Bucket=control_bucket, Prefix=manifest_day_prefix(str(made))):
+            found = (manifest_of_key(item["Key"]) for item in page.get("Contents", []))
+            yield from (manifest for manifest in found if manifest is not None)
+
+
+def manifests_since(s3: S3Client, control_bucket: str, stamp: str) -> Iterator[str]:
+    """Ids of all manifests that can have files of an hour (``YYYY-MM-DDTHH``, UTC) or of a later one, oldest first.
+
+    They are made after their files arrive; one day more than enough, because clocks differ. Raises botocore's errors.
+    """
+    before = manifest_day_prefix(f"{datetime.fromisoformat(stamp) - ONE_DAY:%Y-%m-%d}")
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=control_bucket, Prefix=MANIFESTS, StartAfter=before)
+    for page in pages:
+        found = (manifest_of_key(item["Key"]) for item in page.get("Contents", []))
+        yield from (manifest for manifest in found if manifest is not None)
+
+
+def current_rows(ledger: Ledger, manifests: Iterable[str]) -> Iterator[tuple[ManifestRow, Mapping[float, int]]]:
+    """Rows of manifests, and when their files arrived; a superseded one is replaced by its successors.
+
+    ``manifests`` are in the order in which they were made, so a successor among them comes after its sources: its files
+    arrived when theirs did. An id that the ledger does not know never became a manifest. Raises botocore's errors.
+    """
+    origins: dict[str, Counter[float]] = {}
+    seen: set[str] = set()
+    level: Iterable[str] = manifests
+    with ThreadPoolExecutor(PARALLEL_READS) as pool:
+        while level:
+            successors: set[str] = set()
+            for page in _pages(level):
+                new = [manifest for manifest in page if manifest not in seen]
+                seen.update(new)
+                batches = [new[first : first + MAX_BATCH_KEYS] for first in range(0, len(new), MAX_BATCH_KEYS)]
+                for row in (row for batch in pool.map(ledger.manifests.get_many, batches) for row in batch if row):
+                    arrived = origins.pop(row.id, None)
+                    if row.state == State.SUPERSEDED:
+                        successors.update(row.superseded_by)
+                        for successor in row.superseded_by:
+                            origins.setdefault(successor, Counter()).update(arrived or {arrival_of(row): row.files})
+                    elif row.state != State.ABANDONED:
+                        yield row, _divided(row, arrived)
+            level = sorted(successors - seen)
+
+
+def _divided(row: ManifestRow, arrived: Counter[float] | None) -> dict[float, int]:
+    """The files of the row by arrival: those of its sources, or a share of them where a source was split."""
+    if arrived is None:
+        return {arrival_of(row): row.files}
+    return dict(zip(arrived, divide(row.files, list(arrived.values())), strict=True))
+
+
+def _pages(manifests: Iterable[str]) -> Iterator[Sequence[str]]:
+    page: list[str] = []
+    for manifest in manifests:
+        page.append(manifest)
+        if len(page) == PAGE_ROWS:
+            yield page
+            page = []
+    if page:
+        yield page

@@ -1,0 +1,158 @@
+"""What manifests add up to: by lane, by dataset, by reason. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from lake.ledger import State
+from lake.manifest import Lane
+from report.over_time import BacklogOverTime, LatencyOverTime
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lake.ledger import ManifestRow, PublishedTotals
+
+MAX_NAMED_MANIFESTS = 100
+"""Maximum number of manifests that are not DONE that a report names; all of them are counted."""
+OLD_AFTER = timedelta(days=3)
+"""Files that had waited for longer when the period began (a backfill's) would hide all others in a chart of time."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """Manifests by their current state, and what the DONE ones have published."""
+
+    done: int = 0
+    failed: int = 0
+    open: int = 0
+    files: int = 0
+    """Of all these manifests."""
+    bytes: int = 0
+    """As stored, of all these manifests."""
+    rows: int = 0
+    rejects: Counter[str] = field(default_factory=Counter)
+    """Quarantined lines by reason."""
+    failed_files: int = 0
+    """Files that could not be read as a whole."""
+
+    @property
+    def manifests(self) -> int:
+        """All of them."""
+        return self.done + self.failed + self.open
+
+    def add(self, row: ManifestRow, totals: PublishedTotals | None) -> None:
+        """Add a manifest, and what it has published."""
+        self.done += row.state == State.DONE
+        self.failed += row.state == State.FAILED
+        self.open += row.open
+        self.files += row.files
+        self.bytes += row.bytes
+        if totals is not None:
+            self.rows += totals.rows
+            self.rejects.update({reason: lines for reason, lines in totals.rejects.items() if lines})
+            self.failed_files += totals.failed_files
+
+
+@dataclass(slots=True)
+class LaneFigures:
+    """One lane."""
+
+    counts: Counts = field(default_factory=Counts)
+    latency: LatencyOverTime = field(default_factory=LatencyOverTime)
+    backlog: BacklogOverTime = field(default_factory=BacklogOverTime)
+    old_files: int = 0
+    """Files that are in no chart: they came long before the period."""
+    again: int = 0
+    """Manifests that were converted again, on request: their files have waited for no one."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedManifest:
+    """A manifest that is not DONE."""
+
+    id: str
+    partition: str
+    lane: str
+    state: str
+    since: str
+    """ISO 8601, UTC: its last transition."""
+    files: int
+    reason: str
+
+
+class ManifestFigures:
+    """Adds up current rows, one after the other; a row that is no result (SUPERSEDED, ABANDONED) counts nothing.
+
+    Its size depends on datasets and reasons, not on the number of rows.
+
+    Parameters
+    ----------
+    begin
+        Of the period; aware.
+    """
+
+    def __init__(self, begin: datetime) -> None:
+        self._oldest = (begin - OLD_AFTER).timestamp()
+        self.total = Counts()
+        self.lanes = {lane: LaneFigures() for lane in Lane}
+        self.datasets: dict[str, Counts] = {}
+        self.unfinished: list[UnfinishedManifest] = []
+        self.without_totals = 0
+        """DONE manifests of a version that did not record what it has published."""
+
+    def add(
+        self, row: ManifestRow, totals: PublishedTotals | None = None, arrived: Mapping[float, int] | None = None
+    ) -> None:
+        """Add the current row of a manifest.
+
+        Parameters
+        ----------
+        totals
+            What it has published; None: what the row says.
+        arrived
+            Number of its files by their arrival, in seconds since the epoch; None: ``arrival_of`` says it.
+        """
+        if row.state not in (State.DONE, State.FAILED) and not row.open:
+            return
+        if row.state == State.DONE and totals is None:
+            totals = row.published.totals if row.published is not None else None
+            self.without_totals += totals is None
+        lane = self.lanes[row.lane]
+        for counts in (self.total, lane.counts, self.datasets.setdefault(row.partition.dataset, Counts())):
+            counts.add(row, totals if row.state == State.DONE else None)
+        if row.state != State.DONE and len(self.unfinished) < MAX_NAMED_MANIFESTS:
+            reason = row.reason or ""
+            where = (row.id, str(row.partition), str(row.lane))
+            self.unfinished.append(UnfinishedManifest(*where, str(row.state), row.changed_at, row.files, reason))
+        self._add_times(lane, row, arrived or {arrival_of(row): row.files})
+
+    def _add_times(self, lane: LaneFigures, row: ManifestRow, arrived: Mapping[float, int]) -> None:
+        if row.generation > 1:
+            lane.again += 1
+            return
+        finished = None if row.finished_at is None else datetime.fromisoformat(row.finished_at).timestamp()
+        for instant, files in arrived.items():
+            if instant < self._oldest:
+                lane.old_files += files
+                continue
+            size = row.bytes * files // max(row.files, 1)
+            lane.backlog.add(instant, files, size)
+            if finished is not None:
+                lane.backlog.add(finished, -files, -size)
+                if row.state == State.DONE:
+                    lane.latency.add(instant, finished - instant, files)
+
+
+def arrival_of(row: ManifestRow) -> float:
+    """When the files of a manifest arrived, in seconds since the epoch, as far as its row says it.
+
+    That is when the manifest was made, if it was in the hour of its files; else, after a merge or a backfill, the start
+    of that hour: up to an hour too early.
+    """
+    if row.created_at[:13] == row.partition.stamp:
+        return datetime.fromisoformat(row.created_at).timestamp()
+    return datetime.fromisoformat(f"{row.partition.stamp}:00:00+00:00").timestamp()

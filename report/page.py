@@ -1,0 +1,80 @@
+"""A report as one HTML page that needs nothing else: no network, no font, no file. Pure."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from report.charts import chart_data
+from report.sections import SECTIONS, tiles
+from report.texts import format_instant, safe
+
+if TYPE_CHECKING:
+    from report.model import Report
+
+STATIC = Path(__file__).parent / "static"
+CHARTS = "chart.umd.min.js"
+"""Chart.js, as npm has it; its version and licence (MIT) are in its first lines."""
+SOURCE_MAP = "\n//# sourceMappingURL="
+
+
+def render_page(report: Report) -> str:
+    """The page, in UTF-8.
+
+    Its policy for content allows its own script and style by their hashes and nothing else, so a text of others that
+    were markup all the same could load and run nothing.
+    """
+    style, script, library = _static("report.css"), _static("report.js"), _library()
+    policy = f"default-src 'none'; script-src {_hash(library)} {_hash(script)}; style-src {_hash(style)}"
+    title = f"{report.title} · {report.stack}"
+    message = f"<p>{safe(report.message)}</p>" if report.message else ""
+    parts = "".join(f"<section><h2>{safe(name)}</h2>{make(report)}</section>" for name, make in SECTIONS.items())
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<title>{safe(title)}</title>
+<style>{style}</style>
+</head>
+<body>
+<header>
+<h1>{safe(report.title)}</h1>
+<p>{safe(report.period)} Stack {safe(report.stack)}; made at {format_instant(report.made_at)}; all times are UTC.</p>
+{message}
+</header>
+<main>
+{tiles(report)}
+{parts}
+</main>
+<script type="application/json" id="figures">{_embedded(chart_data(report))}</script>
+<script>{library}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def _embedded(data: object) -> str:
+    """JSON that cannot end the element that holds it."""
+    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _library() -> str:
+    return _static(CHARTS).partition(SOURCE_MAP)[0]
+
+
+@cache
+def _static(name: str) -> str:
+    return (STATIC / name).read_text(encoding="utf-8")
+
+
+def _hash(content: str) -> str:
+    digest = hashlib.sha256(content.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

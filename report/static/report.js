@@ -1,0 +1,194 @@
+"use strict";
+(() => {
+  const figures = JSON.parse(document.getElementById("figures").textContent);
+  const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+  const laneColor = (lane) => color(lane === "stream" || lane === "batch" ? lane : "other");
+  const clock = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 19).replace("T", " ");
+  const STEPS = [1, 5, 10, 30, 60, 300, 600, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
+  const tick = (seconds, step) => {
+    const [day, time] = clock(seconds).split(" ");
+    return seconds % 86400 === 0 && step >= 3600 ? day.slice(5) : time.slice(0, step < 60 ? 8 : 5);
+  };
+  const duration = (seconds) => {
+    for (const [factor, unit] of [[86400, "d"], [3600, "h"], [60, "min"]]) {
+      if (seconds >= 2 * factor) return `${+(seconds / factor).toFixed(1)} ${unit}`;
+    }
+    return `${+seconds.toFixed(1)} s`;
+  };
+  const size = (bytes) => {
+    for (const [factor, unit] of [[1e15, "PB"], [1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"]]) {
+      if (bytes >= factor) return `${+(bytes / factor).toPrecision(3)} ${unit}`;
+    }
+    return `${bytes} B`;
+  };
+
+  const valueAxis = (format, title) => ({
+    beginAtZero: true,
+    ticks: { callback: format },
+    title: { display: true, text: title },
+    grid: { color: color("line") },
+  });
+  const timeAxis = (times) => {
+    const from = times.reduce((one, other) => Math.min(one, other));
+    const to = times.reduce((one, other) => Math.max(one, other));
+    const step = STEPS.find((seconds) => (to - from) / seconds <= 12) ?? Math.ceil((to - from) / 12 / 86400) * 86400;
+    return {
+      type: "linear",
+      min: Math.floor(from / step) * step,
+      max: (Math.floor(to / step) + 1) * step,
+      ticks: { stepSize: step, callback: (value) => tick(value, step), maxRotation: 0, autoSkipPadding: 12 },
+      title: { display: true, text: "UTC" },
+      grid: { color: color("line") },
+    };
+  };
+  const DURATIONS = [0.1, 1, 10, 60, 600, 3600, 21600, 86400, 604800, 2592000];
+  const durationAxis = (title) => ({
+    ...valueAxis(duration, title),
+    type: "logarithmic",
+    beginAtZero: false,
+    afterBuildTicks: (axis) => {
+      axis.ticks = DURATIONS.filter((value) => value >= axis.min && value <= axis.max).map((value) => ({ value }));
+    },
+  });
+  const points = (times, values) => times.map((time, number) => ({ x: time, y: values[number] }));
+  const allTimes = (lanes) => Object.values(lanes).flatMap((lane) => lane.time);
+
+  const charts = {
+    latency(lanes) {
+      const dashes = { p50: [], p90: [6, 3], p99: [2, 3] };
+      const datasets = Object.entries(lanes).flatMap(([lane, series]) =>
+        Object.entries(dashes).map(([name, borderDash]) => ({
+          label: `${lane} ${name.slice(1)} %`,
+          data: points(series.time, series[name]),
+          borderColor: laneColor(lane),
+          backgroundColor: laneColor(lane),
+          borderDash,
+          borderWidth: 2,
+          pointRadius: series.time.length > 40 ? 0 : 3,
+        })));
+      return {
+        type: "line",
+        data: { datasets },
+        options: {
+          scales: { x: timeAxis(allTimes(lanes)), y: durationAxis("arrival to publication") },
+          plugins: { tooltip: { callbacks: {
+            title: (items) => clock(items[0].parsed.x),
+            label: (item) => `${item.dataset.label}: ${duration(item.parsed.y)}`,
+          } } },
+        },
+      };
+    },
+    backlog(lanes) {
+      const datasets = Object.entries(lanes).map(([lane, series]) => ({
+        label: lane,
+        data: points(series.time, series.bytes),
+        borderColor: laneColor(lane),
+        backgroundColor: `${laneColor(lane)}33`,
+        fill: true,
+        stepped: "before",
+        borderWidth: 2,
+        pointRadius: 0,
+      }));
+      return {
+        type: "line",
+        data: { datasets },
+        options: {
+          interaction: { mode: "nearest", axis: "x", intersect: false },
+          scales: { x: timeAxis(allTimes(lanes)), y: valueAxis(size, "waiting") },
+          plugins: { tooltip: { callbacks: {
+            title: (items) => clock(items[0].parsed.x),
+            label: (item) => `${item.dataset.label}: ${size(item.parsed.y)}`,
+          } } },
+        },
+      };
+    },
+    runs(runs) {
+      const kinds = [...new Set(runs.map((run) => `${run.lane}, ${run.engine}`))];
+      const datasets = kinds.map((kind) => ({
+        label: kind,
+        data: runs.map((run) => (`${run.lane}, ${run.engine}` === kind ? [run.start, run.end] : null)),
+        backgroundColor: laneColor(kind.split(",")[0]),
+        minBarLength: 3,
+      }));
+      const times = runs.flatMap((run) => [run.start, run.end]);
+      return {
+        type: "bar",
+        rows: runs.length,
+        data: { labels: runs.map((run) => run.name.split("#")[0].slice(0, 12)), datasets },
+        options: {
+          indexAxis: "y",
+          scales: { x: timeAxis(times), y: { stacked: true, grid: { display: false } } },
+          plugins: { tooltip: { callbacks: {
+            title: (items) => runs[items[0].dataIndex].name,
+            label: (item) => {
+              const run = runs[item.dataIndex];
+              return `${clock(run.start)} to ${clock(run.end)}, ${run.files.toLocaleString("en")} files`;
+            },
+          } } },
+        },
+      };
+    },
+    rejects(reasons) {
+      return {
+        type: "bar",
+        rows: Object.keys(reasons).length,
+        data: {
+          labels: Object.keys(reasons),
+          datasets: [{ label: "lines", data: Object.values(reasons), backgroundColor: color("bad") }],
+        },
+        options: {
+          indexAxis: "y",
+          scales: { x: valueAxis((value) => value.toLocaleString("en"), "lines"), y: { grid: { display: false } } },
+          plugins: { legend: { display: false } },
+        },
+      };
+    },
+    cost(costs) {
+      return {
+        type: "bar",
+        rows: costs.datasets.length,
+        data: {
+          labels: costs.datasets,
+          datasets: Object.entries(costs.lanes).map(([lane, dollars]) => ({
+            label: lane, data: dollars, backgroundColor: laneColor(lane),
+          })),
+        },
+        options: {
+          indexAxis: "y",
+          scales: {
+            x: { ...valueAxis((value) => `$${+value.toPrecision(4)}`, "dollars"), stacked: true },
+            y: { stacked: true, grid: { display: false } },
+          },
+        },
+      };
+    },
+  };
+
+  let drawn = [];
+  const draw = () => {
+    drawn.forEach((chart) => chart.destroy());
+    Object.assign(Chart.defaults, { animation: false, maintainAspectRatio: false, color: color("text") });
+    drawn = Object.entries(figures).map(([name, data]) => {
+      const canvas = document.getElementById(name);
+      const { rows, ...chart } = charts[name](data);
+      if (rows) canvas.parentElement.style.height = `${Math.min(60, 6 + rows * 1.6)}rem`;
+      return new Chart(canvas, chart);
+    });
+  };
+  draw();
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+
+  document.querySelectorAll("th").forEach((head) => {
+    head.addEventListener("click", () => {
+      const table = head.closest("table");
+      const ascending = head.getAttribute("aria-sort") !== "ascending";
+      const order = (row) => row.cells[head.cellIndex].dataset.order;
+      const numeric = head.classList.contains("number");
+      const compare = (one, other) => (numeric ? order(one) - order(other) : order(one).localeCompare(order(other)));
+      const rows = [...table.tBodies[0].rows].sort((one, other) => (ascending ? 1 : -1) * compare(one, other));
+      table.querySelectorAll("th").forEach((other) => other.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", ascending ? "ascending" : "descending");
+      table.tBodies[0].append(...rows);
+    });
+  });
+})();

@@ -1,0 +1,81 @@
+"""Tables that a reader can sort by each column. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from report.texts import format_dollars, format_duration, format_instant, format_size, safe
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LONG_WORD = 30
+"""Characters from which a word is shortened."""
+MAX_ROWS = 500
+"""Rows of one table; what is left out is counted below it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What a reader sees, in HTML, and by what the column is sorted."""
+
+    html: str
+    order: float | str
+    numeric: bool = True
+
+
+def text(value: str) -> Cell:
+    """A text of ours or of others; of a long word, such as an id, the start is shown, and all of it can be copied."""
+    shown = safe(value)
+    is_long = max(map(len, value.split()), default=0) > LONG_WORD
+    return Cell(f'<span class="long" title="{shown}">{shown}</span>' if is_long else shown, value, numeric=False)
+
+
+def number(value: float | None) -> Cell:
+    """A number; None: unknown."""
+    return Cell("", -1) if value is None else Cell(f"{value:,}", value)
+
+
+def size(value: float | None) -> Cell:
+    """A number of bytes; None: unknown."""
+    return Cell("", -1) if value is None else Cell(format_size(value), value)
+
+
+def duration(seconds: float | None) -> Cell:
+    """A number of seconds; None: unknown."""
+    return Cell("", -1) if seconds is None else Cell(format_duration(seconds), seconds)
+
+
+def dollars(value: float | None) -> Cell:
+    """A number of dollars; None: unknown."""
+    return Cell("", -1) if value is None else Cell(format_dollars(value), value)
+
+
+def instant(value: str | float) -> Cell:
+    """An instant: ISO 8601 or seconds since the epoch; empty: unknown."""
+    shown = format_instant(value)
+    return Cell(shown, shown, numeric=False)
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
+    """A table; its columns are numeric where the cells of the first row are.
+
+    The page works without its script: then the order is that of ``rows``.
+    """
+    numeric = [cell.numeric for cell in rows[0]] if rows else [False] * len(columns)
+    head = "".join(
+        f'<th scope="col"{_number_class(right)}><button type="button">{safe(column)}</button></th>'
+        for column, right in zip(columns, numeric, strict=True)
+    )
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows[:MAX_ROWS])
+    left = f"<p>{len(rows) - MAX_ROWS:,} more rows are not shown.</p>" if len(rows) > MAX_ROWS else ""
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{left}'
+
+
+def _cell(cell: Cell) -> str:
+    return f'<td{_number_class(cell.numeric)} data-order="{safe(str(cell.order))}">{cell.html}</td>'
+
+
+def _number_class(numeric: bool) -> str:
+    return ' class="number"' if numeric else ""

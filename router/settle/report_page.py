@@ -1,0 +1,97 @@
+"""The page about an execution, next to its verdict document."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from lake.bills import MICRO
+from lake.layout import report_key
+from lake.time import iso_utc
+from report.collect import execution_costs
+from report.costs import cost_figures
+from report.figures import ManifestFigures
+from report.model import ExecutionFacts, Report
+from report.page import render_page
+from router.settle.verdict import ExecutionOutcome
+from router.telemetry import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from lake.ledger import ManifestRow
+    from router.services import Services
+
+PLAN_FACTS = ("engine", "runs", "manifests", "files", "bytes")
+
+
+class ReportPage:
+    """Collects the rows that ``settle`` reads anyway, and writes the page once the verdict is known.
+
+    Parameters
+    ----------
+    summary
+        The summary of the plan.
+    """
+
+    def __init__(self, services: Services, execution: str, summary: Mapping[str, Any]) -> None:
+        self._services, self._execution, self._summary = services, execution, summary
+        planned_at = summary.get("plannedAt")
+        self._planned_at = services.clock() if planned_at is None else datetime.fromisoformat(planned_at)
+        self._figures = ManifestFigures(self._planned_at)
+        self._fault: Exception | None = None
+
+    def add(self, rows: Iterable[ManifestRow]) -> None:
+        """Add current rows of the execution's manifests; a fault is kept for ``add_to``."""
+        try:
+            for row in rows:
+                self._figures.add(row)
+        except Exception as error:
+            self._fault = error
+
+    def add_to(self, answer: dict[str, Any]) -> dict[str, Any]:
+        """The answer of ``settle`` with the page's URI, which the notification then names; unchanged while it is OPEN.
+
+        A page that cannot be made is logged and changes nothing of the verdict, whatever the fault:
+        ``hybrid-router report`` makes it at any time.
+        """
+        if answer["verdict"] == ExecutionOutcome.OPEN:
+            return answer
+        command = f"hybrid-router report --execution {self._execution} --stage {self._services.settings.stage}"
+        try:
+            uri = self._write(answer)
+        except Exception as error:
+            logger.warning("no report was written", execution=self._execution, error=str(error), exc_info=True)
+            return {**answer, "notification": f"{answer['notification']}\n\nReport: {command}"}
+        text = f"{answer['notification']}\n\nReport: aws s3 cp {uri} report.html, or {command}"
+        return {**answer, "notification": text, "reportUri": uri}
+
+    def _write(self, answer: Mapping[str, Any]) -> str:
+        if self._fault is not None:
+            raise self._fault
+        services, now = self._services, self._services.clock()
+        plan = {name: self._summary[name] for name in PLAN_FACTS}
+        plan |= {"planned_at": self._summary["plannedAt"]}
+        plan |= {"micro_dollars": round(self._summary["forecast"]["dollars"] * MICRO)}
+        verdict = {
+            "outcome": answer["verdict"],
+            "failed_files": answer["failedFiles"],
+            "damaged_objects": answer["damagedObjects"],
+            **{name: answer[name] for name in ("done", "failed", "open", "rows", "rejects")},
+        }
+        costs = cost_figures(execution_costs(services.ledger, self._execution, self._planned_at, now))
+        report = Report(
+            title=f"Execution {self._execution}",
+            stack=services.resources.stack,
+            period="Files of the plan of this execution, by their current state.",
+            made_at=iso_utc(now),
+            figures=self._figures,
+            costs=costs,
+            executions=(ExecutionFacts(self._execution, plan, self._summary["forecast"], verdict, costs.job_runs),),
+            alarms=None,
+            message=answer["message"],
+        )
+        bucket, key = services.resources.control_bucket, report_key(self._execution)
+        page = render_page(report).encode()
+        services.s3.put_object(Bucket=bucket, Key=key, Body=page, ContentType="text/html; charset=utf-8")
+        return f"s3://{bucket}/{key}"

@@ -1,0 +1,101 @@
+"""The report in a real browser: no error on the console, charts with ink on them, tables that sort, light and dark."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from report.page import CHARTS, STATIC, render_page
+from tests.browser.chromium import DARK, LIGHT, Chromium
+from tests.unit.infra.npm_packages import install
+from tests.unit.report.reporting import full_report, report_of
+
+PROBE = """<script>
+const found = { colors: {}, wide: document.documentElement.scrollWidth > innerWidth };
+for (const canvas of document.querySelectorAll("canvas")) {
+  const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+  const colors = new Set();
+  for (let at = 0; at < data.length; at += 4) if (data[at + 3] > 200) colors.add(data.slice(at, at + 3).join());
+  found.colors[canvas.id] = [...colors];
+}
+const table = [...document.querySelectorAll("table")].find((one) => one.tHead.textContent.startsWith("job run"));
+const head = [...table.tHead.rows[0].cells].find((cell) => cell.textContent === "start");
+const first = () => table.tBodies[0].rows[0].cells[0].textContent;
+found.sorted = [head, head].map((cell) => { cell.querySelector("button").click(); return first(); });
+document.body.dataset.found = JSON.stringify(found);
+</script></body>"""
+INK = {"latency": "31,111,235", "backlog": "179,89,0", "runs": "179,89,0", "rejects": "198,40,40", "cost": "31,111,235"}
+"""A color of the light scheme that each chart must have."""
+
+
+@pytest.fixture
+def chromium(tmp_path: Path) -> Chromium:
+    return Chromium(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return render_page(full_report())
+
+
+def probed(chromium: Chromium, page: str) -> Any:
+    """What a script finds in the page; its policy, which would not allow the script, is taken out."""
+    open_page = re.sub(r"<meta http-equiv=.*>", "", page).replace("</body>", PROBE)
+    document, console = chromium.document(open_page)
+    assert console == []
+    found = re.search(r'data-found="([^"]*)"', document)
+    assert found, document[:2000]
+    return json.loads(html.unescape(found[1]))
+
+
+def test_an_error_of_a_page_is_seen(chromium: Chromium, page: str) -> None:
+    # Given a script that the policy of the page does not allow, and one that fails
+    for script in ("<script>document.title = 'x';</script>", ""):
+        broken = page.replace("</body>", script + "</body>") if script else "<script>nothing();</script>"
+        assert chromium.document(broken)[1] != []
+
+
+def test_charts_are_drawn_and_tables_sort(chromium: Chromium, page: str) -> None:
+    found = probed(chromium, page)
+    for chart, color in INK.items():
+        assert color in found["colors"][chart], chart
+    assert found["sorted"] == ["jr_0", "jr_7"]
+
+
+@pytest.mark.parametrize(("scheme", "background"), [(LIGHT, (246, 247, 249)), (DARK, (18, 22, 28))])
+def test_the_page_as_it_is_has_no_error_in_either_scheme(
+    chromium: Chromium, page: str, tmp_path: Path, scheme: int, background: tuple[int, int, int]
+) -> None:
+    picture = tmp_path / "page.png"
+    assert chromium.picture(page, picture, scheme=scheme) == []
+    assert Image.open(picture).convert("RGB").getpixel((3, 3)) == background
+
+
+def test_the_library_is_that_of_the_locked_package() -> None:
+    published = install(Path(__file__).parents[1] / "unit" / "report" / "chart_js", f"chart.js/dist/{CHARTS}")
+    assert (STATIC / CHARTS).read_bytes() == published.read_bytes()
+
+
+def test_an_empty_page_has_no_error(chromium: Chromium) -> None:
+    assert chromium.document(render_page(report_of(executions=(), alarms=None)))[1] == []
+
+
+def test_the_page_fits_a_phone(chromium: Chromium, page: str) -> None:
+    # Given a screen of a phone: a frame as wide as one, because a window has a minimum width
+    framed = re.sub(r"<meta http-equiv=.*>", "", page).replace("</body>", PROBE)
+    outer = f'<iframe width="390" height="800" srcdoc="{html.escape(framed)}"></iframe><script>' + (
+        "onload = () => { const inner = document.querySelector('iframe').contentDocument.body;"
+        "document.body.dataset.found = inner.dataset.found; };</script>"
+    )
+    document, console = chromium.document(outer)
+    assert console == []
+    found = re.search(r'<body data-found="([^"]*)"', document)
+    assert found
+    # Then nothing makes the page wider than the screen
+    assert json.loads(html.unescape(found[1]))["wide"] is False

@@ -1,0 +1,157 @@
+"""`hybrid-router hours`: open, failed and complete hours, with what the rows of their manifests say."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cli.hours import print_hours
+from infra.alarms import LATE_ARRIVAL_SECONDS
+from lake.errors import InvalidInputError
+from lake.ledger import State
+from lake.manifest import write_manifest
+from report.hours import GRACE, Hour, HourState, hours_between
+from tests.unit.cli.test_promote_command import FakeLambda, stack_with
+from tests.unit.lake.world import PARTITION
+from tests.unit.report.reporting import row
+from tests.unit.router.conftest import Deployment, new_deployment
+from tests.unit.router.settling import done
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cli.deployed_stack import DeployedStack
+
+END = datetime(2026, 11, 20, 10, tzinfo=UTC)
+"""Of the hour 2026-11-20T09."""
+
+
+@pytest.fixture
+def deployment() -> Iterator[Deployment]:
+    with new_deployment() as deployment:
+        deployment.ledger.datasets.register("orders")
+        yield deployment
+
+
+@pytest.fixture
+def stack(deployment: Deployment) -> DeployedStack:
+    return replace(stack_with(FakeLambda({})), s3=deployment.raw_s3, ledger=deployment.ledger)
+
+
+def printed(stack: DeployedStack, capsys: pytest.CaptureFixture[str], first: str, last: str) -> tuple[int, Any]:
+    code = print_hours(stack, "orders", first, last, as_json=True)
+    return code, json.loads(capsys.readouterr().out)["hours"]
+
+
+def hour_of(*states: State) -> Hour:
+    hour = Hour("2026-11-20T09")
+    for number, state in enumerate(states):
+        hour.add(row(f"m{number}", state=state))
+    return hour
+
+
+@pytest.mark.parametrize(
+    ("states", "now", "expected"),
+    [
+        ((), END + GRACE, HourState.COMPLETE),
+        ((State.DONE,), END + GRACE, HourState.COMPLETE),
+        ((State.DONE,), END + GRACE - timedelta(seconds=1), HourState.OPEN),
+        ((State.DONE, State.QUEUED), END + timedelta(days=9), HourState.OPEN),
+        ((State.RUNNING,), END + timedelta(days=9), HourState.OPEN),
+        ((State.PUBLISHING, State.FAILED), END + timedelta(days=9), HourState.OPEN),
+        ((State.DONE, State.FAILED), END + GRACE, HourState.FAILED),
+    ],
+)
+def test_the_state_of_an_hour(states: tuple[State, ...], now: datetime, expected: HourState) -> None:
+    assert hour_of(*states).state(now) is expected
+
+
+def test_the_grace_is_as_long_as_an_event_may_wait() -> None:
+    assert timedelta(seconds=LATE_ARRIVAL_SECONDS) == GRACE
+
+
+def test_hours_follow_one_another_over_midnight() -> None:
+    assert list(hours_between("2026-11-20T23", "2026-11-21T01")) == ["2026-11-20T23", "2026-11-21T00", "2026-11-21T01"]
+
+
+def test_counts_of_complete_open_and_failed_hours(
+    deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given an hour that is published, one that failed, one that waits, and the same hour of another dataset
+    hours = [replace(PARTITION, hour=hour) for hour in (7, 8, 9)]
+    published, failed, _ = (deployment.queued(f"{number}.json", partition=at) for number, at in enumerate(hours))
+    deployment.queued("clicks.json", partition=replace(PARTITION, dataset="clicks", hour=7))
+    done(deployment, published, 10, 2)
+    deployment.ledger.manifests.fail(failed, "it is broken", deployment.now)
+    # When
+    code, found = printed(stack, capsys, "2026-11-20T06", "2026-11-20T09")
+    # Then
+    assert code == 1
+    assert [(hour["hour"][-2:], hour["state"], hour["files"]) for hour in found] == [
+        ("06", "complete", 0),
+        ("07", "complete", 1),
+        ("08", "failed", 1),
+        ("09", "open", 1),
+    ]
+    assert found[1] == {
+        "hour": "2026-11-20T07",
+        "state": "complete",
+        "files": 1,
+        "bytes": 100,
+        "rows": 10,
+        "quarantinedLines": 2,
+        "unreadableFiles": 0,
+        "manifests": {"done": 1, "failed": 0, "open": 0},
+        "publishedAt": "2026-11-20T09:30:00.000+00:00",
+    }
+    assert printed(stack, capsys, "2026-11-20T06", "2026-11-20T07")[0] == 0
+
+
+def test_a_file_that_comes_days_later_opens_its_hour_again(
+    deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given a complete hour, and a file of it that a backfill records five days later
+    done(deployment, deployment.queued("a.json"), 10)
+    assert printed(stack, capsys, "2026-11-20T09", "2026-11-20T09")[0] == 0
+    deployment.wait(timedelta(days=5))
+    deployment.queued("late.json")
+    # When, Then
+    code, found = printed(stack, capsys, "2026-11-20T09", "2026-11-20T09")
+    assert (code, found[0]["state"], found[0]["files"]) == (1, "open", 2)
+
+
+def test_a_merged_file_counts_once(
+    deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [deployment.queued(name) for name in ("a", "b")]
+    merged = deployment.manifest("a", "b")
+    write_manifest(deployment.raw_s3, "control", merged)
+    deployment.ledger.manifests.supersede(rows, [merged], "merged", deployment.now)
+    done(deployment, deployment.row(merged.id), 10)
+    _, found = printed(stack, capsys, "2026-11-20T09", "2026-11-20T09")
+    assert (found[0]["files"], found[0]["rows"], found[0]["manifests"]["done"]) == (2, 10, 1)
+
+
+def test_the_table(deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:
+    done(deployment, deployment.queued("a.json"), 10)
+    print_hours(stack, "orders", "2026-11-20", "2026-11-20", as_json=False)
+    text = capsys.readouterr().out
+    for words in ("2026-11-20T00", "2026-11-20T23", "complete", "100 B", "Hours of orders"):
+        assert words in text
+
+
+def test_an_unknown_dataset_is_not_complete(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:
+    assert print_hours(stack, "orderz", "2026-11-20", "2026-11-20", as_json=False) == 1
+    assert "the ledger has no dataset 'orderz': pass one of orders" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("first", "last"), [("yesterday", "2026-11-20"), ("2026-11-21", "2026-11-20"), ("2020-01-01", "2026-01-01")]
+)
+def test_wrong_hours_are_refused(stack: DeployedStack, first: str, last: str) -> None:
+    with pytest.raises(InvalidInputError):
+        print_hours(stack, "orders", first, last, as_json=False)

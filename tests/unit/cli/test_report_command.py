@@ -1,0 +1,196 @@
+"""`hybrid-router report`: the page of an execution and of a day, from the ledger and the documents."""
+
+from __future__ import annotations
+
+import webbrowser
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.status import Status
+
+from cli.cost import read_costs
+from cli.cost_by import CostBy
+from cli.report import day_report, night_report, write_report
+from lake.errors import InvalidInputError
+from lake.manifest import Lane, write_manifest
+from router.plan.handler import plan
+from router.settle.handler import settle
+from tests.unit.cli.cloudwatch import FakeCloudWatch
+from tests.unit.cli.test_promote_command import FakeLambda, stack_with
+from tests.unit.lake.world import MORNING, PARTITION
+from tests.unit.report.reporting import cost_row
+from tests.unit.router.conftest import Deployment, new_deployment
+from tests.unit.router.settling import done
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from cli.deployed_stack import DeployedStack
+    from lake.ledger import ManifestRow
+
+
+@pytest.fixture
+def deployment() -> Iterator[Deployment]:
+    with new_deployment() as deployment:
+        yield deployment
+
+
+@pytest.fixture
+def stack(deployment: Deployment) -> DeployedStack:
+    stack = stack_with(FakeLambda({}))
+    return replace(stack, s3=deployment.raw_s3, ledger=deployment.ledger, cloudwatch=FakeCloudWatch({}, []))
+
+
+def night(deployment: Deployment) -> list[ManifestRow]:
+    """A planned execution of three manifests: one is done, one has rejects, one has failed."""
+    rows = [deployment.queued(name, partition=replace(PARTITION, hour=hour)) for hour, name in enumerate("abc")]
+    plan({"execution": "overnight"}, deployment.services)
+    deployment.wait(timedelta(minutes=20))
+    done(deployment, rows[0], 10)
+    done(deployment, rows[1], 5, rejects=2)
+    deployment.ledger.manifests.fail(deployment.row(rows[2].id), "it is broken", deployment.now)
+    settle({"execution": "overnight"}, deployment.services)
+    return rows
+
+
+def test_the_night_has_the_numbers_of_its_verdict(deployment: Deployment, stack: DeployedStack) -> None:
+    # Given
+    night(deployment)
+    deployment.ledger.costs.record(cost_row(execution="overnight"))
+    deployment.ledger.costs.record(cost_row("other", execution="another"))
+    # When
+    report = night_report(stack, "overnight", deployment.now)
+    # Then
+    assert report is not None
+    (execution,) = report.executions
+    verdict, total = execution.verdict, report.figures.total
+    assert verdict is not None
+    assert (total.done, total.failed, total.open) == (verdict["done"], verdict["failed"], verdict["open"]) == (2, 1, 0)
+    assert (total.rows, total.rejects.total()) == (verdict["rows"], verdict["rejects"]) == (15, 2)
+    assert [run.id for run in report.costs.job_runs] == ["jr_1"]
+    assert [item.reason for item in report.figures.unfinished] == ["it is broken"]
+    assert report.stack == "batch-job"
+
+
+def test_a_merge_does_not_hide_when_the_files_arrived(deployment: Deployment, stack: DeployedStack) -> None:
+    # Given two manifests of different minutes that are merged into one an hour later, which is done 10 minutes later
+    rows = []
+    for name in ("a", "b"):
+        rows.append(deployment.queued(name))
+        deployment.wait(timedelta(minutes=1))
+    deployment.wait(timedelta(minutes=60))
+    merged = deployment.manifest("a", "b")
+    write_manifest(deployment.raw_s3, "control", merged)
+    deployment.ledger.manifests.supersede(rows, [merged], "merged", deployment.now)
+    deployment.wait(timedelta(minutes=10))
+    done(deployment, deployment.row(merged.id), 10)
+    # When
+    report = day_report(stack, MORNING.date(), deployment.now)
+    # Then
+    lane = report.figures.lanes[Lane.BATCH]
+    latency = lane.latency.total()
+    assert latency is not None
+    assert (latency.files, latency.p50, latency.longest) == (2, 71 * 60.0, 72 * 60.0)
+    assert report.figures.total.manifests == 1
+
+
+def test_files_of_a_split_manifest_are_counted_once(deployment: Deployment, stack: DeployedStack) -> None:
+    source = deployment.queued("a", "b", "c")
+    parts = [deployment.manifest("a"), deployment.manifest("b", "c")]
+    for part in parts:
+        write_manifest(deployment.raw_s3, "control", part)
+    deployment.ledger.manifests.supersede([source], parts, "split", deployment.now)
+    for part in parts:
+        done(deployment, deployment.row(part.id), 1)
+    # When, Then
+    report = day_report(stack, MORNING.date(), deployment.now)
+    latency = report.figures.lanes[Lane.BATCH].latency.total()
+    assert latency is not None
+    assert (latency.files, report.figures.total.files) == (3, 3)
+
+
+def test_a_day_has_the_files_of_its_hours_and_the_runs_that_ended_on_it(
+    deployment: Deployment, stack: DeployedStack
+) -> None:
+    # Given a file of the day that was recorded on the next one, and a file of the next day
+    night(deployment)
+    deployment.wait(timedelta(days=1))
+    deployment.queued("late")
+    deployment.queued("next", partition=replace(PARTITION, date="2026-11-21"))
+    deployment.ledger.costs.record(cost_row(execution="overnight"))
+    # When
+    report = day_report(stack, MORNING.date(), deployment.now)
+    # Then
+    assert (report.figures.total.manifests, report.figures.total.open) == (4, 1)
+    assert [item.name for item in report.executions] == ["overnight"]
+
+
+def test_the_costs_of_a_day_are_those_of_the_command_for_costs(deployment: Deployment, stack: DeployedStack) -> None:
+    for number in range(3):
+        deployment.ledger.costs.record(cost_row(f"jr_{number}", Lane.STREAM if number else Lane.BATCH))
+    # When
+    costs = day_report(stack, MORNING.date(), deployment.now).costs
+    by_dataset = read_costs(stack.ledger, MORNING.date(), MORNING.date(), CostBy.DATASET)
+    # Then
+    assert costs.total.micro_dollars == by_dataset.total.micro_dollars == 6_000_000
+    assert len(costs.job_runs) == by_dataset.job_runs
+    for dataset, group in by_dataset.groups.items():
+        parts = [part for (_, name), part in costs.by_lane_and_dataset.items() if name == dataset]
+        assert sum(part.micro_dollars for part in parts) == group.micro_dollars
+        assert sum(part.bytes for part in parts) == group.bytes
+
+
+def test_long_work_shows_how_far_it_is(
+    deployment: Deployment, stack: DeployedStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given every row to be told, and a day of three manifests
+    shown: list[str] = []
+    monkeypatch.setattr("cli.report.PROGRESS_ROWS", 1)
+    monkeypatch.setattr(Status, "update", lambda _, text: shown.append(text))
+    night(deployment)
+    # When
+    write_report(stack, "2026-11-20", None, tmp_path / "page.html")
+    # Then
+    assert shown == [f"reading the ledger: {number} manifests" for number in (1, 2, 3)]
+
+
+def test_a_night_over_midnight_is_shown_as_a_whole(deployment: Deployment, stack: DeployedStack) -> None:
+    # Given a night with a job run that ended before midnight, and one that ended after it
+    night(deployment)
+    deployment.ledger.costs.record(cost_row("before", execution="overnight"))
+    deployment.ledger.costs.record(cost_row("after", execution="overnight", minute=24 * 60))
+    # When
+    report = day_report(stack, MORNING.date(), deployment.now)
+    # Then the costs of the day are those of the first, and the night has both
+    assert [run.id for run in report.costs.job_runs] == ["before"]
+    assert [run.id for run in report.executions[0].job_runs] == ["before", "after"]
+
+
+def test_the_command_writes_the_page(
+    deployment: Deployment, stack: DeployedStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    night(deployment)
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    page = tmp_path / "new" / "page.html"
+    # When, Then
+    assert write_report(stack, None, "overnight", page, open_page=True) == 0
+    assert "it is broken" in page.read_text()
+    assert opened == [page.as_uri()]
+    monkeypatch.chdir(tmp_path)
+    assert write_report(stack, "2026-11-20", None, None) == 0
+    assert (tmp_path / "report-2026-11-20.html").is_file()
+
+
+def test_an_unknown_execution_is_not_so(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:
+    assert write_report(stack, None, "nothing", None) == 1
+    assert "the ledger has no execution 'nothing'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("day", "execution"), [(None, None), ("2026-11-20", "night"), ("yesterday", None)])
+def test_a_wrong_request_is_refused(stack: DeployedStack, day: str | None, execution: str | None) -> None:
+    with pytest.raises(InvalidInputError, match="--date"):
+        write_report(stack, day, execution, None)

@@ -1,0 +1,114 @@
+"""What manifests and job runs add up to."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from lake.ledger import CommitReference, CostShare, Published, State
+from lake.manifest import Lane
+from lake.partition import Partition
+from report.costs import cost_figures
+from report.figures import MAX_NAMED_MANIFESTS, OLD_AFTER, ManifestFigures, arrival_of
+from tests.unit.report.reporting import MORNING, cost_row, row
+
+
+def test_manifests_are_counted_by_lane_dataset_and_reason() -> None:
+    # Given
+    figures = ManifestFigures(MORNING)
+    figures.add(row("m1", rejects={"not JSON": 2}))
+    figures.add(row("m2", Lane.STREAM, rejects={"not JSON": 1, "too long": 4}))
+    figures.add(row("m3", state=State.FAILED, reason="why", partition=Partition("clicks", "2026-11-20", 9)))
+    figures.add(row("m4", state=State.QUEUED))
+    # When, Then
+    total = figures.total
+    assert (total.done, total.failed, total.open, total.manifests) == (2, 1, 1, 4)
+    assert (total.rows, dict(total.rejects), total.files, total.bytes) == (
+        200,
+        {"not JSON": 3, "too long": 4},
+        40,
+        4000,
+    )
+    assert figures.lanes[Lane.STREAM].counts.rejects.total() == 5
+    assert figures.lanes[Lane.BATCH].counts.manifests == 3
+    assert {name: counts.manifests for name, counts in figures.datasets.items()} == {"orders": 3, "clicks": 1}
+    assert [(item.id, item.state, item.reason) for item in figures.unfinished] == [
+        ("m3", "FAILED", "why"),
+        ("m4", "QUEUED", ""),
+    ]
+
+
+def test_a_row_that_is_no_result_counts_nothing() -> None:
+    figures = ManifestFigures(MORNING)
+    for state in (State.SUPERSEDED, State.ABANDONED):
+        figures.add(row(state=state))
+    assert figures.total.manifests == 0
+    assert figures.lanes[Lane.BATCH].backlog.points() == []
+
+
+def test_an_earlier_result_of_a_failed_manifest_is_not_counted_again() -> None:
+    # Given a manifest that was published, and whose second conversion has failed
+    published = row().published
+    figures = ManifestFigures(MORNING)
+    figures.add(row(state=State.FAILED, generation=2, published=published))
+    assert (figures.total.rows, figures.total.failed) == (0, 1)
+
+
+def test_a_manifest_without_totals_is_told_apart() -> None:
+    figures = ManifestFigures(MORNING)
+    figures.add(row(published=Published(1, CommitReference("k", "0"))))
+    assert (figures.without_totals, figures.total.done, figures.total.rows) == (1, 1, 0)
+
+
+def test_latency_and_backlog_are_those_of_the_files() -> None:
+    figures = ManifestFigures(MORNING)
+    figures.add(row(seconds=60), arrived={MORNING.timestamp(): 9, MORNING.timestamp() + 30: 1})
+    figures.add(row("waits", state=State.QUEUED))
+    lane = figures.lanes[Lane.BATCH]
+    latency = lane.latency.total()
+    assert latency is not None
+    assert (latency.files, latency.p50, latency.p99) == (10, 60, 60)
+    assert [point.percentiles.longest for point in lane.latency.points()] == [60, 30]
+    assert (lane.backlog.points()[-1].files, lane.backlog.points()[-1].bytes) == (10, 1000)
+
+
+def test_what_is_old_or_converted_again_is_in_no_chart() -> None:
+    figures = ManifestFigures(MORNING)
+    figures.add(row(made=MORNING - OLD_AFTER - timedelta(hours=1)))
+    figures.add(row(generation=2))
+    lane = figures.lanes[Lane.BATCH]
+    assert (lane.old_files, lane.again, lane.latency.total(), lane.counts.done) == (10, 1, None, 2)
+
+
+def test_many_unfinished_manifests_are_counted_and_some_are_named() -> None:
+    figures = ManifestFigures(MORNING)
+    for number in range(MAX_NAMED_MANIFESTS + 5):
+        figures.add(row(f"m{number}", state=State.FAILED))
+    assert (len(figures.unfinished), figures.total.failed) == (MAX_NAMED_MANIFESTS, MAX_NAMED_MANIFESTS + 5)
+
+
+@pytest.mark.parametrize(("hours", "minutes_before"), [(0, 0), (3, 30)])
+def test_the_arrival_is_the_making_of_the_manifest_or_the_start_of_its_hour(hours: int, minutes_before: int) -> None:
+    # Given files of 9 o'clock; the manifest is made at once, or by a merge three hours later
+    made = MORNING + timedelta(hours=hours)
+    found = arrival_of(row(made=made, partition=Partition("orders", "2026-11-20", 9)))
+    assert found == (MORNING - timedelta(minutes=minutes_before)).timestamp()
+
+
+def test_costs_are_added_by_lane_and_dataset() -> None:
+    rows = [cost_row("b", minute=9), cost_row("a"), cost_row("s", Lane.STREAM)]
+    rows.append(cost_row("empty", shares=(CostShare("", 5),), micro_dollars=5))
+    # When
+    costs = cost_figures(rows)
+    # Then
+    assert {key: part.micro_dollars for key, part in costs.by_lane_and_dataset.items()} == {
+        ("batch", "orders"): 3_000_000,
+        ("stream", "orders"): 1_500_000,
+        ("batch", "clicks"): 1_000_000,
+        ("stream", "clicks"): 500_000,
+        ("batch", ""): 5,
+    }
+    assert [run.id for run in costs.job_runs] == ["a", "empty", "s", "b"]
+    assert costs.total.dollars == 6.000005
+    assert costs.total.dollars_per_gb == pytest.approx(6.000005 / 6)

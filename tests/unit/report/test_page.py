@@ -1,0 +1,166 @@
+"""The page: everything is in it, nothing of others is markup, and its library is the one that was chosen."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from lake.ledger import CommitReference, Published
+from lake.manifest import Lane
+from report.page import CHARTS, STATIC, render_page
+from report.sections import MAX_EXECUTIONS
+from report.tables import MAX_ROWS, number, table
+from report.texts import format_dollars, format_duration, format_instant, format_size, safe
+from tests.unit.report.reporting import NIGHT, cost_row, full_report, report_of, row
+
+CHART_JS_SHA256 = "87364cc2b2a76a6684929e7d6b80b18a897794db38400caff1fcf1791c6925d2"
+"""Of dist/chart.umd.min.js in the package chart.js 4.6.1 of npm, whose integrity is
+sha512-hJyniucsFmq//EvXYvJ6c6mahPoI3kaxdjVH8awTaJ/fDNWeSqqqArixMJWkWNN6fcYvPU3HneSANFNYtRi61g==."""
+
+
+class Reader(HTMLParser):
+    """Texts of a page by element, and everything that it would load."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.texts: list[tuple[str, str]] = []
+        self.loaded: list[str] = []
+        self.canvases: list[str] = []
+        self._open = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._open = tag
+        given = dict(attrs)
+        self.loaded += [f"{tag} {name}" for name in ("src", "href", "data") if name in given]
+        if tag == "canvas":
+            self.canvases.append(str(given["id"]))
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append((self._open, data))
+
+    def of(self, tag: str) -> list[str]:
+        return [text.strip() for found, text in self.texts if found == tag and text.strip()]
+
+
+def figures_of(page: str) -> Any:
+    found = re.search(r'id="figures">(.*?)</script>', page, re.DOTALL)
+    assert found
+    return json.loads(found[1])
+
+
+def test_each_chart_has_a_place_and_each_place_a_chart() -> None:
+    page = render_page(full_report())
+    assert set(figures_of(page)) == set(Reader(page).canvases) == {"latency", "backlog", "runs", "rejects", "cost"}
+
+
+def test_an_empty_report_has_no_chart() -> None:
+    page = render_page(report_of(executions=(), alarms=None))
+    assert figures_of(page) == {}
+    assert Reader(page).canvases == []
+    for words in ("No file was published", "No job run has ended", "They were not read", "No execution has begun"):
+        assert words in page
+
+
+def test_the_page_loads_nothing() -> None:
+    page = render_page(full_report())
+    assert Reader(page).loaded == []
+    assert "sourceMappingURL" not in page
+
+
+def test_only_its_own_scripts_and_style_are_allowed() -> None:
+    # Given
+    page = render_page(full_report())
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
+    assert policy
+    # When
+    inline = re.findall(r"<(?:script|style)>(.*?)</(?:script|style)>", page, re.DOTALL)
+    hashes = {f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in inline}
+    # Then
+    assert set(re.findall(r"'sha256-[^']*'", policy[1])) == hashes
+    assert len(inline) == 3
+    assert policy[1].startswith("default-src 'none'; ")
+
+
+def test_text_of_others_is_shown_as_it_is() -> None:
+    # Given reasons with markup and a line break, When
+    reader = Reader(render_page(full_report()))
+    # Then
+    assert "the file s3://input/<b>evil</b>\\n is not readable" in reader.of("td")
+    assert "</script><script>alert(1)</script>" in reader.of("span")
+    assert reader.of("b") == [text for text in reader.of("b") if "evil" not in text]
+    assert len(reader.of("script")) == 3
+
+
+def test_a_long_text_is_cut() -> None:
+    assert safe("x" * 1000) == "x" * 300 + "…"
+
+
+def test_plan_and_outcome_stand_side_by_side() -> None:
+    # Given an execution with job runs of 5 minutes until 5 minutes after the plan
+    cells = Reader(render_page(report_of(row(), costs=(cost_row(), cost_row("stream", Lane.STREAM))))).of("td")
+
+    def beside(name: str) -> list[str]:
+        return cells[cells.index(name) + 1 : cells.index(name) + 3]
+
+    # Then
+    assert beside("manifests") == ["2", "2"]
+    assert beside("runs; job runs") == ["1", "1"]
+    assert beside("files") == ["20", "4"]
+    assert beside("bytes") == ["2 kB", "2 GB"]
+    assert beside("time") == ["4.0 min", "5.0 min"]
+    assert beside("dollars") == ["$1.90", "$2.00"]
+    assert beside("deadline") == ["2026-11-20 10:30:00", "met"]
+    assert beside("quarantined lines")[:1] == ["3"]
+
+
+def test_manifests_whose_rows_are_not_known_are_told() -> None:
+    unknown = row(published=Published(1, CommitReference("k", "0")))
+    assert "1 manifests are done whose rows an older version did not record" in render_page(report_of(unknown))
+
+
+def test_an_execution_without_plan_or_verdict_is_told() -> None:
+    facts = type(NIGHT)("night", None, None, None)
+    assert "not settled" in Reader(render_page(report_of(executions=(facts,)))).of("span")
+
+
+def test_many_executions_are_counted() -> None:
+    page = render_page(report_of(executions=(NIGHT,) * (MAX_EXECUTIONS + 3)))
+    assert page.count("<h3>") == MAX_EXECUTIONS
+    assert "3 more executions are not shown" in page
+
+
+def test_rows_above_the_limit_are_counted() -> None:
+    text = table(("n",), [[number(value)] for value in range(MAX_ROWS + 7)])
+    assert text.count("<tr>") == MAX_ROWS + 1
+    assert "7 more rows are not shown" in text
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        (format_size(999), "999 B"),
+        (format_size(1_250_000), "1.25 MB"),
+        (format_duration(12.34), "12.3 s"),
+        (format_duration(119), "119 s"),
+        (format_duration(7200), "2.0 h"),
+        (format_duration(200_000), "2.3 d"),
+        (format_dollars(0.0123), "$0.0123"),
+        (format_dollars(1234.5), "$1,234.50"),
+        (format_instant("2026-11-20T10:30:00.000+01:00"), "2026-11-20 09:30:00"),
+        (format_instant(0.0), "1970-01-01 00:00:00"),
+        (format_instant(""), ""),
+    ],
+)
+def test_numbers_are_readable(shown: str, expected: str) -> None:
+    assert shown == expected
+
+
+def test_the_library_is_the_published_one() -> None:
+    assert hashlib.sha256((STATIC / CHARTS).read_bytes()).hexdigest() == CHART_JS_SHA256

@@ -1,0 +1,79 @@
+"""settle writes the page about the execution; whatever happens to it, the verdict stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import ClientError
+
+from lake.ledger.costs import Costs
+from lake.time import iso_utc
+from report.figures import ManifestFigures
+from tests.unit.report.reporting import cost_row
+from tests.unit.router.settling import done, planned, settled
+
+if TYPE_CHECKING:
+    import pytest
+
+    from tests.unit.router.conftest import Deployment
+
+KEY = "plans/overnight/report.html"
+COMMAND = "hybrid-router report --execution overnight --stage test"
+
+
+def settled_night(deployment: Deployment) -> str:
+    """One manifest with rejects is done; the notification."""
+    (row,) = planned(deployment, "a.json")
+    done(deployment, row, 10, 2)
+    answer = settled(deployment)
+    assert answer["verdict"] == "SUCCEEDED_WITH_QUARANTINE"
+    return str(answer["notification"])
+
+
+def test_the_page_has_the_numbers_of_the_verdict_and_the_costs(deployment: Deployment) -> None:
+    # Given
+    at = iso_utc(deployment.now)
+    deployment.ledger.costs.record(cost_row(execution="overnight", started_at=at, ended_at=at))
+    deployment.ledger.costs.record(cost_row("other", execution="another", started_at=at, ended_at=at))
+    # When
+    notification = settled_night(deployment)
+    # Then
+    answer = deployment.raw_s3.get_object(Bucket="control", Key=KEY)
+    page = answer["Body"].read().decode()
+    assert answer["ContentType"] == "text/html; charset=utf-8"
+    for words in ("<b>10</b><span>rows published", "<b>2</b><span>lines in the q", "<b>$2.00</b>", "SUCCEEDED_WITH_Q"):
+        assert words in page
+    assert notification.endswith(f"\n\nReport: aws s3 cp s3://control/{KEY} report.html, or {COMMAND}")
+
+
+def test_there_is_no_page_while_a_manifest_is_worked_on(deployment: Deployment) -> None:
+    (row,) = planned(deployment, "a.json")
+    deployment.claimed(row)
+    assert "reportUri" not in settled(deployment)
+    assert KEY not in deployment.keys("control")
+
+
+def test_a_request_that_is_refused_changes_nothing_of_the_verdict(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no dynamodb:Query"}}, "Query")
+
+    monkeypatch.setattr(Costs, "of_days", refused)
+    assert settled_night(deployment).endswith(f"\n\nReport: {COMMAND}")
+    assert KEY not in deployment.keys("control")
+
+
+def test_a_fault_of_the_page_changes_nothing_of_the_verdict(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("a defect")
+
+    monkeypatch.setattr(ManifestFigures, "add", fail)
+    assert settled_night(deployment).endswith(f"\n\nReport: {COMMAND}")
+
+
+def test_a_plan_of_an_older_version_gets_its_verdict(deployment: Deployment) -> None:
+    deployment.raw_s3.put_object(Bucket="control", Key="plans/overnight/plan.json", Body=b'{"manifestIds": []}')
+    assert settled(deployment)["verdict"] == "EMPTY"
