@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.commands import act, here, look, spend
+from cli.commands import act, here, look, quarantine, spend
 from cli.error_output import errors_on_stderr
 
 app = typer.Typer(
@@ -18,6 +18,7 @@ app = typer.Typer(
 )
 for group in (look, act, spend, here):
     app.add_typer(group.app)
+app.add_typer(quarantine.app, name="quarantine", help="What could not become a row: look at it, repair it.")
 
 
 def _print_version(requested: bool) -> None:

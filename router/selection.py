@@ -87,12 +87,24 @@ def parse_selection(given: Mapping[str, Any], services: Services) -> Selection:
     dataset = given.get("dataset")
     if dataset is not None:
         check_dataset(dataset, services)
+    first, last = parse_hours(given)
+    return Selection(dataset, first, last)
+
+
+def parse_hours(given: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """Read ``from`` and ``to`` as ``YYYY-MM-DDTHH``, both inclusive; None: no bound. A day means all of its 24 hours.
+
+    Raises
+    ------
+    InvalidInputError
+        Invalid time, or ``from`` later than ``to``; says what to pass.
+    """
     first, last = _parse_hour(given, "from", "00"), _parse_hour(given, "to", "23")
     if first is not None and last is not None and first > last:
         raise InvalidInputError(
             f"from = {given['from']!r} is later than to = {given['to']!r}: pass the earlier time as from"
         )
-    return Selection(dataset, first, last)
+    return first, last
 
 
 def check_dataset(dataset: object, services: Services) -> None:
