@@ -137,6 +137,16 @@ class DeployedStack:
         """
         return self._invoke("reprocess", self.outputs.reprocess, fields)
 
+    def resubmit(self, name: str) -> dict[str, Any]:
+        """Invoke ``resubmit`` for the resubmission of this name, whose document and lines are in the control bucket.
+
+        Raises
+        ------
+        FunctionFailedError, InvalidInputError
+            The function failed, or it refused the resubmission; the message is the function's.
+        """
+        return self._invoke("resubmit", self.outputs.resubmit, {"resubmission": name})
+
     def start_overnight(self, selection: Mapping[str, Any]) -> str:
         """Start the state machine ``overnight`` with this input; returns the execution's ARN."""
         answer = self.sfn.start_execution(stateMachineArn=self.outputs.overnight, input=json.dumps(selection))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.commands.options import FirstHour, Json, LastHour, on_stack
+from cli.commands.options import DryRun, FirstHour, Json, LastHour, on_stack
 from cli.quarantine.group_by import GroupBy
 
 if TYPE_CHECKING:
@@ -81,3 +81,18 @@ def export(
 
     options = {"dataset": dataset, "from": first, "to": last, "reason": reason, "file": file}
     return export_lines(stack, parse_quarantine_selection(stack, options), target, limit, as_json=as_json)
+
+
+@app.command()
+@on_stack
+def retry(
+    stack: DeployedStack,
+    exported: Annotated[Path, typer.Argument(help="A repaired file of an export.")],
+    now: Annotated[bool, typer.Option("--now", help="Start overnight for their hours at once.")] = False,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> int:
+    """Give repaired lines back: they become rows of their own hour, once, however often this is run."""
+    from cli.quarantine.retry import retry_lines
+
+    return retry_lines(stack, exported, dry_run=dry_run, now=now, as_json=as_json)

@@ -14,6 +14,7 @@ import typer
 
 from cli.exit_codes import ExitCode
 from cli.quarantine.records import ONE_LINE, WHOLE_FILE, read_records
+from cli.quarantine.resubmitted import ResubmittedLines
 from lake.errors import InvalidInputError
 from lake.partition import Partition
 
@@ -45,6 +46,11 @@ class Origin:
     digest: str
     """BLAKE2b of the line (32 hexadecimal characters): an unchanged line is not given back."""
 
+    @property
+    def identity(self) -> tuple[str, str, int]:
+        """What names the line, whichever generation has rejected it."""
+        return self.source, self.version, self.offset
+
 
 def origins_file(exported: Path) -> Path:
     """The file beside an export that says where its lines come from, one line for each."""
@@ -61,7 +67,8 @@ def export_lines(
 ) -> int:
     """Write the rejected lines of the selection to ``target``, as they stood in their files, and their origins.
 
-    Lines that the quarantine does not keep are only counted. Returns the exit code: 1 if there is no line to write.
+    Lines that the quarantine does not keep, and those that were given back, are only counted. Returns the exit code: 1
+    if there is no line to write.
 
     Raises
     ------
@@ -73,7 +80,7 @@ def export_lines(
             raise InvalidInputError(f"{path} exists: pass the name of a new file, nothing is overwritten")
     records = read_records(stack, selection)
     found: Counter[str] = Counter()
-    _write(islice(records, limit), target, found)
+    _write(islice(records, limit), ResubmittedLines(stack), target, found)
     is_complete = next(records, None) is None
     if not found["lines"]:
         with suppress(FileNotFoundError):
@@ -84,6 +91,7 @@ def export_lines(
         "origins": str(origins_file(target)),
         "lines": found["lines"],
         "not_kept": found["not_kept"],
+        "resubmitted": found["resubmitted"],
         "files": found["files"],
         "complete": is_complete,
     }
@@ -113,7 +121,9 @@ def read_origins(exported: Path) -> list[Origin]:
         raise InvalidInputError(f"{path} is not a valid file of origins ({error}): export the lines again") from error
 
 
-def _write(records: Iterable[QuarantineRecord], target: Path, found: Counter[str]) -> None:
+def _write(
+    records: Iterable[QuarantineRecord], resubmitted: ResubmittedLines, target: Path, found: Counter[str]
+) -> None:
     with ExitStack() as stack:
         lines = stack.enter_context(target.open("xb"))
         origins = stack.enter_context(origins_file(target).open("x", encoding="utf-8"))
@@ -123,6 +133,8 @@ def _write(records: Iterable[QuarantineRecord], target: Path, found: Counter[str
                 found["files"] += 1
             elif record.kind != ONE_LINE or record.line is None:
                 found["not_kept"] += record.count
+            elif resubmitted.include(record):
+                found["resubmitted"] += 1
             else:
                 lines.write(record.line + b"\n")
                 origins.write(json.dumps(_encode(record, record.line)) + "\n")
@@ -151,6 +163,7 @@ def _summary(body: dict[str, Any], limit: int) -> str:
     others = [
         f"{body[name]:,} {text}"
         for name, text in (
+            ("resubmitted", "given back before"),
             ("not_kept", "rejected lines are not kept in the quarantine: repair the input file"),
             ("files", "unreadable files: 'hybrid-router reprocess' reads them again"),
         )

@@ -15,6 +15,7 @@ from rich.table import Table
 from cli.exit_codes import ExitCode
 from cli.quarantine.group_by import GroupBy
 from cli.quarantine.records import COUNTED_LINES, WHOLE_FILE, read_records
+from cli.quarantine.resubmitted import ResubmittedLines
 from lake.printable import printable
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ SHOWN_CHARACTERS = 300
 """Of a line on the terminal; ``--json`` and ``export`` have all of it."""
 
 
+NUMBERS = {"lines": "lines", "resubmitted": "given back", "files": "files"}
 COLUMNS = {
     GroupBy.DATASET: ("dataset", "reason"),
     GroupBy.HOUR: ("dataset", "hour", "reason"),
@@ -45,40 +47,52 @@ def print_quarantine(
     """
     columns = COLUMNS[by]
     lines: Counter[tuple[str, ...]] = Counter()
+    given_back: Counter[tuple[str, ...]] = Counter()
     files: Counter[tuple[str, ...]] = Counter()
+    resubmitted = ResubmittedLines(stack)
     records = read_records(stack, selection)
     for record in islice(records, limit):
         group = tuple(_values(record)[column] for column in columns)
         lines[group] += record.count
+        given_back[group] += resubmitted.include(record)
         files[group] += record.kind == WHOLE_FILE
     is_complete = next(records, None) is None
     groups = [
-        {**dict(zip(columns, group, strict=True)), "lines": lines[group], "files": files[group]}
+        {
+            **dict(zip(columns, group, strict=True)),
+            "lines": lines[group],
+            "resubmitted": given_back[group],
+            "files": files[group],
+        }
         for group in sorted(lines)
     ]
     if as_json:
-        totals = {"lines": lines.total(), "files": files.total(), "complete": is_complete}
+        totals = {"lines": lines.total(), "resubmitted": given_back.total(), "files": files.total()}
+        totals["complete"] = is_complete
         typer.echo(json.dumps({"groups": groups, **totals}, indent=1))
         return ExitCode.FINE
     if not groups:
         typer.echo("the quarantine has nothing of this selection")
         return ExitCode.FINE
     _print_groups(columns, groups)
-    typer.echo(f"rejected lines: {lines.total():,}, unreadable files: {files.total():,}")
+    typer.echo(
+        f"rejected lines: {lines.total():,}, given back: {given_back.total():,}, unreadable files: {files.total():,}"
+    )
     _say_if_cut(limit, is_complete=is_complete)
     return ExitCode.FINE
 
 
 def print_records(stack: DeployedStack, selection: QuarantineSelection, limit: int, *, as_json: bool) -> int:
     """Print the selected records, each with its place and reason; the exit code: 1 if there is none."""
-    records = read_records(stack, selection)
+    records, resubmitted = read_records(stack, selection), ResubmittedLines(stack)
     shown = list(islice(records, limit))
     is_complete = next(records, None) is None
     if as_json:
-        typer.echo(json.dumps({"records": [_as_json(record) for record in shown], "complete": is_complete}, indent=1))
+        bodies = [_as_json(record, resubmitted=resubmitted.include(record)) for record in shown]
+        typer.echo(json.dumps({"records": bodies, "complete": is_complete}, indent=1))
     else:
         for record in shown:
-            _print_record(record)
+            _print_record(record, resubmitted=resubmitted.include(record))
         if not shown:
             typer.echo("the quarantine has nothing of this selection")
         _say_if_cut(limit, is_complete=is_complete)
@@ -98,14 +112,14 @@ def _print_groups(columns: tuple[str, ...], groups: list[dict[str, Any]]) -> Non
     table = Table(header_style="bold")
     for name in columns:
         table.add_column(name, overflow="fold")
-    for name in ("lines", "files"):
-        table.add_column(name, justify="right")
+    for title in NUMBERS.values():
+        table.add_column(title, justify="right")
     for group in groups:
-        table.add_row(*(printable(group[name]) for name in columns), f"{group['lines']:,}", f"{group['files']:,}")
+        table.add_row(*(printable(group[name]) for name in columns), *(f"{group[name]:,}" for name in NUMBERS))
     Console(highlight=False, markup=False).print(table)
 
 
-def _as_json(record: QuarantineRecord) -> dict[str, Any]:
+def _as_json(record: QuarantineRecord, *, resubmitted: bool) -> dict[str, Any]:
     body: dict[str, Any] = {
         **_values(record),
         "kind": record.kind,
@@ -114,6 +128,7 @@ def _as_json(record: QuarantineRecord) -> dict[str, Any]:
         "offset": record.offset,
         "length": record.length,
         "lines": record.count,
+        "resubmitted": resubmitted,
     }
     if record.line is not None:
         try:
@@ -123,7 +138,7 @@ def _as_json(record: QuarantineRecord) -> dict[str, Any]:
     return body
 
 
-def _print_record(record: QuarantineRecord) -> None:
+def _print_record(record: QuarantineRecord, *, resubmitted: bool) -> None:
     place = f"{printable(record.source)}  version {record.version}  hour {record.partition.stamp}"
     reason = printable(record.reason)
     if record.kind == WHOLE_FILE:
@@ -132,7 +147,8 @@ def _print_record(record: QuarantineRecord) -> None:
         end = record.offset + record.length
         typer.echo(f"{place}\n  {record.count:,} lines from byte {record.offset:,} to {end:,}: {reason}; only counted")
     else:
-        typer.echo(f"{place}\n  byte {record.offset:,}, {record.length:,} bytes: {reason}")
+        end = "; given back, repaired" if resubmitted else ""
+        typer.echo(f"{place}\n  byte {record.offset:,}, {record.length:,} bytes: {reason}{end}")
         typer.echo(f"  {_shown(record.line)}")
 
 

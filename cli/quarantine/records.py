@@ -48,6 +48,11 @@ class QuarantineRecord:
     line: bytes | None
     """The line as it stood in the file, without its newline; None: the record has it by reference only."""
 
+    @property
+    def identity(self) -> tuple[str, str, int]:
+        """What names the line, whichever generation has rejected it: URI and version of its file, and its offset."""
+        return self.source, self.version, self.offset
+
     @classmethod
     def of(cls, row: ManifestRow, generation: int, data: Mapping[str, Any]) -> QuarantineRecord:
         """A decoded line of a quarantine object of this manifest."""

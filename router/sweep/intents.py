@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lake.layout import INTENTS
 from router.ownership import OWNER_GRACE, ArrivalOutcome, read_intent, take_ownership
+from router.resubmit.check import is_recorded
 from router.sweep.progress import read_progress, write_progress
 from router.telemetry import logger
 
@@ -53,7 +54,8 @@ def _resume(repair: Repair, key: str) -> bool:
         return True
     if services.clock() - datetime.fromisoformat(intent.recorded_at) <= OWNER_GRACE:
         return False
-    ownership = take_ownership(services, intent.arrivals, {}, skip_known=True, intent=key)
+    arrivals = [arrival for arrival in intent.arrivals if is_recorded(services, arrival)]
+    ownership = take_ownership(services, arrivals, {}, skip_known=True, intent=key)
     repair.counts["resumed"] += ownership.count(ArrivalOutcome.OWNED)
     logger.warning(
         "intent resumed",

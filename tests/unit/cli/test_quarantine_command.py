@@ -46,12 +46,12 @@ def listed(world: Any, capsys: pytest.CaptureFixture[str], by: GroupBy = GroupBy
 
 def test_ls_counts_lines_and_files_by_hour_and_reason(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     assert listed(world, capsys) == [
-        ("orders", "2026-11-20T09", "gone", 0, 1),
-        ("orders", "2026-11-20T09", "not JSON", 1, 0),
-        ("orders", "2026-11-20T09", "not an object", 1, 0),
-        ("orders", "2026-11-20T10", "not JSON", 7, 0),
+        ("orders", "2026-11-20T09", "gone", 0, 0, 1),
+        ("orders", "2026-11-20T09", "not JSON", 1, 0, 0),
+        ("orders", "2026-11-20T09", "not an object", 1, 0, 0),
+        ("orders", "2026-11-20T10", "not JSON", 7, 0, 0),
     ]
-    assert listed(world, capsys, GroupBy.REASON)[1] == ("not JSON", 8, 0)
+    assert listed(world, capsys, GroupBy.REASON)[1] == ("not JSON", 8, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_only_the_published_generation_counts(world: World, capsys: pytest.Captu
     world.ledger.manifests.force(row, world.now)
     published(world, world.row(row.id), [line_of("[", 0, "d", reason="other")])
     # Then
-    assert listed(world, capsys, **{"from": "2026-11-20T11"}) == [("orders", "2026-11-20T11", "other", 1, 0)]
+    assert listed(world, capsys, **{"from": "2026-11-20T11"}) == [("orders", "2026-11-20T11", "other", 1, 0, 0)]
 
 
 def test_an_unknown_dataset_is_told_with_the_known_ones(world: World) -> None:
