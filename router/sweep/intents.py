@@ -38,9 +38,11 @@ def resume_intents(repair: Repair) -> None:
                 is_end = True
                 break
             after = item["Key"]
+            if repair.dry_run:
+                continue
             write_progress(services, LISTING, {"after": after})
         if is_end:
-            if after:
+            if after and not repair.dry_run:
                 write_progress(services, LISTING, {"after": ""})
             return
 
@@ -55,6 +57,12 @@ def _resume(repair: Repair, key: str) -> bool:
     if services.clock() - datetime.fromisoformat(intent.recorded_at) <= OWNER_GRACE:
         return False
     arrivals = [arrival for arrival in intent.arrivals if is_recorded(services, arrival)]
+    if repair.dry_run:
+        for arrival in arrivals:
+            row = services.ledger.arrivals.get(arrival.file)
+            if row is None or row.manifest is None or services.ledger.manifests.get(row.manifest) is None:
+                repair.only_counts("resumed", arrival.file.uri)
+        return True
     ownership = take_ownership(services, arrivals, {}, skip_known=True, intent=key)
     repair.counts["resumed"] += ownership.count(ArrivalOutcome.OWNED)
     logger.warning(
