@@ -1,4 +1,4 @@
-"""``hybrid-router stream``: start, stop and look at the streaming job."""
+"""``hybrid-router stream start``, ``stop`` and ``status``: the streaming job, and whether it runs."""
 
 from __future__ import annotations
 

@@ -147,8 +147,8 @@ def _print_record(record: QuarantineRecord, *, resubmitted: bool) -> None:
         end = record.offset + record.length
         typer.echo(f"{place}\n  {record.count:,} lines from byte {record.offset:,} to {end:,}: {reason}; only counted")
     else:
-        end = "; given back, repaired" if resubmitted else ""
-        typer.echo(f"{place}\n  byte {record.offset:,}, {record.length:,} bytes: {reason}{end}")
+        note = "; given back, repaired" if resubmitted else ""
+        typer.echo(f"{place}\n  byte {record.offset:,}, {record.length:,} bytes: {reason}{note}")
         typer.echo(f"  {_shown(record.line)}")
 
 

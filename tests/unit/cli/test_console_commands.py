@@ -26,16 +26,16 @@ class FakeStack:
 
     def __init__(self, status: str = "SUCCEEDED", output: Any = None, **answers: Any) -> None:
         self.asked: list[Any] = []
+        self._events = [
+            {"id": number, "timestamp": NOON, "stateEnteredEventDetails": {"name": name}}
+            for number, name in ((2, "Plan"), (4, "Runs"))
+        ]
         self.sfn = SimpleNamespace(
             describe_execution=self._describe, get_execution_history=lambda **_: {"events": list(self._events)}
         )
         self.answers = answers
         self._looks = 0
         self._end = {"status": status, "output": json.dumps(output)} if output else {"status": status, "cause": "why"}
-        self._events = [
-            {"id": number, "timestamp": NOON, "stateEnteredEventDetails": {"name": name}}
-            for number, name in ((2, "Plan"), (4, "Runs"))
-        ]
 
     def _describe(self, executionArn: str) -> dict[str, Any]:  # noqa: N803
         assert executionArn == "arn:1"

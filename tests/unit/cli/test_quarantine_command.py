@@ -38,7 +38,7 @@ def selection(world: Any, **options: str) -> Any:
     return parse_quarantine_selection(world, {name: options.get(name) for name in names})
 
 
-def listed(world: Any, capsys: pytest.CaptureFixture[str], by: GroupBy = GroupBy.HOUR, **options: str) -> Any:
+def listed(world: Any, capsys: pytest.CaptureFixture[str], by: GroupBy = GroupBy.HOUR, **options: Any) -> Any:
     print_quarantine(world, selection(world, **options), by, 100, as_json=True)
     body = json.loads(capsys.readouterr().out)
     return [tuple(group.values()) for group in body["groups"]]
