@@ -18,7 +18,7 @@ app = typer.Typer(no_args_is_help=True)
 Dataset = Annotated[str | None, typer.Option(help="Only this dataset.")]
 Reason = Annotated[str | None, typer.Option(help="Only reasons that begin with this.")]
 File = Annotated[str | None, typer.Option(help="Only this input file: s3://bucket/key.")]
-Limit = Annotated[int, typer.Option(min=1, help="Maximum number of records to read.")]
+Limit = Annotated[int, typer.Option(min=1, help="Maximum number of records.")]
 
 
 @app.command()

@@ -7,13 +7,12 @@ import json
 from collections import Counter
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from cli.exit_codes import ExitCode
-from cli.quarantine.records import ONE_LINE, WHOLE_FILE, read_records
+from cli.quarantine.records import ONE_LINE, WHOLE_FILE, RecordScan
 from cli.quarantine.resubmitted import ResubmittedLines
 from lake.errors import InvalidInputError
 from lake.partition import Partition
@@ -78,10 +77,9 @@ def export_lines(
     for path in (target, origins_file(target)):
         if path.exists():
             raise InvalidInputError(f"{path} exists: pass the name of a new file, nothing is overwritten")
-    records = read_records(stack, selection)
+    scan = RecordScan(stack, selection, limit)
     found: Counter[str] = Counter()
-    _write(islice(records, limit), ResubmittedLines(stack), target, found)
-    is_complete = next(records, None) is None
+    _write(scan, ResubmittedLines(stack), target, found)
     if not found["lines"]:
         with suppress(FileNotFoundError):
             target.unlink()
@@ -93,9 +91,9 @@ def export_lines(
         "not_kept": found["not_kept"],
         "resubmitted": found["resubmitted"],
         "files": found["files"],
-        "complete": is_complete,
+        "complete": scan.is_complete,
     }
-    typer.echo(json.dumps(body, indent=1) if as_json else _summary(body, limit))
+    typer.echo(json.dumps(body, indent=1) if as_json else _summary(body))
     return ExitCode.FINE if found["lines"] else ExitCode.NOT_SO
 
 
@@ -159,7 +157,7 @@ def _decode(data: dict[str, Any]) -> Origin:
     return Origin(**{**data, "partition": Partition.parse(data["partition"])})
 
 
-def _summary(body: dict[str, Any], limit: int) -> str:
+def _summary(body: dict[str, Any]) -> str:
     others = [
         f"{body[name]:,} {text}"
         for name, text in (
@@ -170,7 +168,7 @@ def _summary(body: dict[str, Any], limit: int) -> str:
         if body[name]
     ]
     if not body["complete"]:
-        others.append(f"there is more: only {limit:,} records were read, narrow the selection or raise --limit")
+        others.append("there is more: narrow the selection, or raise --limit")
     first = f"exported lines: {body['lines']:,}"
     if body["lines"]:
         others.append(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 from collections import Counter
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -14,7 +13,7 @@ from rich.table import Table
 
 from cli.exit_codes import ExitCode
 from cli.quarantine.group_by import GroupBy
-from cli.quarantine.records import COUNTED_LINES, WHOLE_FILE, read_records
+from cli.quarantine.records import COUNTED_LINES, WHOLE_FILE, RecordScan
 from cli.quarantine.resubmitted import ResubmittedLines
 from lake.printable import printable
 
@@ -43,20 +42,19 @@ def print_quarantine(
     Parameters
     ----------
     limit
-        Maximum number of records that are read.
+        Maximum number of records that are counted.
     """
     columns = COLUMNS[by]
     lines: Counter[tuple[str, ...]] = Counter()
     given_back: Counter[tuple[str, ...]] = Counter()
     files: Counter[tuple[str, ...]] = Counter()
     resubmitted = ResubmittedLines(stack)
-    records = read_records(stack, selection)
-    for record in islice(records, limit):
+    scan = RecordScan(stack, selection, limit)
+    for record in scan:
         group = tuple(_values(record)[column] for column in columns)
         lines[group] += record.count
         given_back[group] += resubmitted.include(record)
         files[group] += record.kind == WHOLE_FILE
-    is_complete = next(records, None) is None
     groups = [
         {
             **dict(zip(columns, group, strict=True)),
@@ -68,7 +66,7 @@ def print_quarantine(
     ]
     if as_json:
         totals = {"lines": lines.total(), "resubmitted": given_back.total(), "files": files.total()}
-        totals["complete"] = is_complete
+        totals["complete"] = scan.is_complete
         typer.echo(json.dumps({"groups": groups, **totals}, indent=1))
         return ExitCode.FINE
     if not groups:
@@ -78,24 +76,23 @@ def print_quarantine(
     typer.echo(
         f"rejected lines: {lines.total():,}, given back: {given_back.total():,}, unreadable files: {files.total():,}"
     )
-    _say_if_cut(limit, is_complete=is_complete)
+    _say_if_cut(scan)
     return ExitCode.FINE
 
 
 def print_records(stack: DeployedStack, selection: QuarantineSelection, limit: int, *, as_json: bool) -> int:
     """Print the selected records, each with its place and reason; the exit code: 1 if there is none."""
-    records, resubmitted = read_records(stack, selection), ResubmittedLines(stack)
-    shown = list(islice(records, limit))
-    is_complete = next(records, None) is None
+    scan, resubmitted = RecordScan(stack, selection, limit), ResubmittedLines(stack)
+    shown = list(scan)
     if as_json:
         bodies = [_as_json(record, resubmitted=resubmitted.include(record)) for record in shown]
-        typer.echo(json.dumps({"records": bodies, "complete": is_complete}, indent=1))
+        typer.echo(json.dumps({"records": bodies, "complete": scan.is_complete}, indent=1))
     else:
         for record in shown:
             _print_record(record, resubmitted=resubmitted.include(record))
         if not shown:
             typer.echo("the quarantine has nothing of this selection")
-        _say_if_cut(limit, is_complete=is_complete)
+        _say_if_cut(scan)
     return ExitCode.FINE if shown else ExitCode.NOT_SO
 
 
@@ -160,6 +157,6 @@ def _shown(line: bytes | None) -> str:
     return printable(text) if rest <= 0 else f"{printable(text[:SHOWN_CHARACTERS])}... and {rest:,} more characters"
 
 
-def _say_if_cut(limit: int, *, is_complete: bool) -> None:
-    if not is_complete:
-        typer.echo(f"there is more: only {limit:,} records were read, narrow the selection or raise --limit")
+def _say_if_cut(scan: RecordScan) -> None:
+    if not scan.is_complete:
+        typer.echo("there is more: narrow the selection, or raise --limit")

@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import typer
 from botocore.exceptions import ClientError
 
 from lake.errors import InvalidInputError
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 
 WHOLE_FILE, ONE_LINE, COUNTED_LINES = "file", "line", "lines"
 """Kinds of records: a file that could not be read, a rejected line, and rejected lines that are only counted."""
+
+MAX_READ = 1_000_000
+"""Records that one command reads, about ten seconds on one core."""
+PROGRESS_RECORDS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +113,40 @@ def parse_quarantine_selection(stack: DeployedStack, options: Mapping[str, str |
     return QuarantineSelection(Selection(dataset, first, last), options["reason"] or None, file)
 
 
-def read_records(stack: DeployedStack, selection: QuarantineSelection) -> Iterator[QuarantineRecord]:
-    """The selected records of published generations, by dataset, hour and manifest.
+class RecordScan:
+    """The selected records of published generations, by dataset, hour and manifest, up to a limit.
 
-    Memory holds one page of the listing and one record.
+    Memory holds one page of the listing and one record. Progress is printed on stderr.
+
+    Parameters
+    ----------
+    limit
+        Maximum number of selected records. Of all records together ``MAX_READ`` are read.
     """
+
+    def __init__(self, stack: DeployedStack, selection: QuarantineSelection, limit: int) -> None:
+        self._records = _published_records(stack, selection)
+        self._selection = selection
+        self._limit = limit
+        self.is_complete = True
+        """Whether neither limit has left a record out; known at the end."""
+
+    def __iter__(self) -> Iterator[QuarantineRecord]:
+        selected = 0
+        for number, record in enumerate(self._records):
+            if number and number % PROGRESS_RECORDS == 0:
+                typer.echo(f"records read: {number:,}", err=True)
+            is_selected = self._selection.selects(record)
+            if number == MAX_READ or (is_selected and selected == self._limit):
+                self.is_complete = False
+                return
+            if is_selected:
+                selected += 1
+                yield record
+
+
+def _published_records(stack: DeployedStack, selection: QuarantineSelection) -> Iterator[QuarantineRecord]:
+    """All records of the selected hours."""
     for span in _spans(stack, selection):
         row: ManifestRow | None = None
         for key in _keys(stack, span):
@@ -123,9 +157,7 @@ def read_records(stack: DeployedStack, selection: QuarantineSelection) -> Iterat
             if row is None or not _is_published(row, key, generation):
                 continue
             for data in _read_object(stack, key):
-                record = QuarantineRecord.of(row, generation, data)
-                if selection.selects(record):
-                    yield record
+                yield QuarantineRecord.of(row, generation, data)
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,8 @@ def retry_lines(stack: DeployedStack, exported: Path, *, dry_run: bool, now: boo
         parts = (fresh[first : first + MAX_LINES] for first in range(0, len(fresh), MAX_LINES))
         answers += [_resubmit(stack, partition, part, dry_run=dry_run) for part in parts]
     body = {"dryRun": dry_run, "resubmissions": answers, **{name: left_out[name] for name in LEFT_OUT}}
-    executions = [_start(stack, answer["partition"]) for answer in answers] if now and not dry_run else []
+    hours = sorted({answer["partition"] for answer in answers}) if now and not dry_run else []
+    executions = [_start(stack, hour) for hour in hours]
     typer.echo(json.dumps({**body, "executions": executions}, indent=1) if as_json else _summary(body, executions))
     return ExitCode.FINE if answers or left_out["resubmitted"] else ExitCode.NOT_SO
 

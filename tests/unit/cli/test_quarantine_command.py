@@ -33,7 +33,7 @@ def world() -> Any:
         yield world
 
 
-def selection(world: Any, **options: str) -> Any:
+def selection(world: Any, **options: Any) -> Any:
     names = ("dataset", "from", "to", "reason", "file")
     return parse_quarantine_selection(world, {name: options.get(name) for name in names})
 
@@ -68,7 +68,7 @@ def test_ls_counts_lines_and_files_by_hour_and_reason(world: World, capsys: pyte
 def test_ls_selects_by_dataset_hour_reason_and_file(
     world: World, capsys: pytest.CaptureFixture[str], options: dict[str, str], reasons: list[str]
 ) -> None:
-    assert [group[2] for group in listed(world, capsys, **options)] == reasons
+    assert [group[2] for group in listed(world, capsys, GroupBy.HOUR, **options)] == reasons
 
 
 def test_only_the_published_generation_counts(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,7 +77,9 @@ def test_only_the_published_generation_counts(world: World, capsys: pytest.Captu
     world.ledger.manifests.force(row, world.now)
     published(world, world.row(row.id), [line_of("[", 0, "d", reason="other")])
     # Then
-    assert listed(world, capsys, **{"from": "2026-11-20T11"}) == [("orders", "2026-11-20T11", "other", 1, 0, 0)]
+    assert listed(world, capsys, GroupBy.HOUR, **{"from": "2026-11-20T11"}) == [
+        ("orders", "2026-11-20T11", "other", 1, 0, 0)
+    ]
 
 
 def test_an_unknown_dataset_is_told_with_the_known_ones(world: World) -> None:
@@ -102,6 +104,21 @@ def test_show_says_that_there_is_more_or_nothing(world: World, capsys: pytest.Ca
     assert "there is more" in capsys.readouterr().out
     nothing = selection(world, reason="none of these")
     assert print_records(world, nothing, 1, as_json=False) == ExitCode.NOT_SO  # type: ignore[arg-type]
+
+
+def test_a_narrow_selection_ends_as_well(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given: more records than one command reads
+    monkeypatch.setattr("cli.quarantine.records.MAX_READ", 3)
+    monkeypatch.setattr("cli.quarantine.records.PROGRESS_RECORDS", 2)
+    nothing = selection(world, reason="none of these")
+    # When
+    print_quarantine(world, nothing, GroupBy.HOUR, 100, as_json=True)  # type: ignore[arg-type]
+    # Then
+    told = capsys.readouterr()
+    assert json.loads(told.out)["complete"] is False
+    assert told.err == "records read: 2\n"
 
 
 def test_a_line_of_others_cannot_command_the_terminal(world: World, capsys: pytest.CaptureFixture[str]) -> None:

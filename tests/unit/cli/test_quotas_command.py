@@ -72,7 +72,7 @@ def test_the_quota_of_a_new_account_is_too_low(capsys: pytest.CaptureFixture[str
     # Then it says by how much, what happens with less, and how to raise it.
     printed = capsys.readouterr().out
     assert code == 1
-    assert "too low  10, needed 19: lambda L-B99A9384" in printed
+    assert "too low  10, needed 20: lambda L-B99A9384" in printed
     assert "Lambda throttles" in printed
     assert "--service-code lambda --quota-code L-B99A9384 --desired-value 19" in printed
 
