@@ -54,6 +54,10 @@ def _run(stack: DeployedStack, arn: str, *, wait: bool, as_json: bool) -> int:
         print_started(arn, as_json=as_json)
         return ExitCode.FINE
     typer.echo(f"started: {arn}", err=True)
-    code, body = follow_execution(stack, arn)
+    try:
+        code, body = follow_execution(stack, arn)
+    except KeyboardInterrupt:
+        typer.echo("the execution goes on", err=True)
+        raise
     print_end(body, as_json=as_json)
     return code

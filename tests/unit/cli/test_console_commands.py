@@ -92,6 +92,18 @@ def test_an_execution_that_is_not_waited_for_is_named(capsys: pytest.CaptureFixt
     assert json.loads(capsys.readouterr().out) == {"execution": "arn:1"}
 
 
+def test_ctrl_c_ends_the_command_and_not_the_execution(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli.follow_execution.follow_execution, "__defaults__", (interrupt,))
+    with pytest.raises(KeyboardInterrupt):
+        run(run_overnight, FakeStack(output=NIGHT), {})
+    assert capsys.readouterr().err.splitlines()[-1] == "the execution goes on"
+
+
 def test_a_backfill_ends_as_its_night_does(capsys: pytest.CaptureFixture[str]) -> None:
     fields = {"dataset": "orders", "from": "2026-11-20", "to": "2026-11-20", "force": False}
     stack = FakeStack(output={"dryRun": False, "search": {}, "overnight": NIGHT})

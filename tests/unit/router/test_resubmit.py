@@ -16,6 +16,7 @@ from lake.manifest import Lane, new_manifest_id, read_manifest
 from lake.partition import Partition
 from lake.resubmission import RejectedLines, Resubmission, encode_resubmission
 from router.ownership import OWNER_GRACE
+from router.reprocess.handler import reprocess
 from router.resubmit.handler import resubmit
 from router.sweep.handler import sweep
 from tests.unit.lake.faults import Crash
@@ -215,6 +216,14 @@ def test_a_changed_document_of_an_earlier_one_stops_the_next(deployment: Deploym
 def test_a_wrong_event_is_told(deployment: Deployment, event: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError, match="resubmi"):
         resubmit(event, deployment.services)
+
+
+def test_a_reprocess_of_the_hour_warns(deployment: Deployment) -> None:
+    manifest = done(deployment, "a")
+    event = {"manifests": [manifest], "only": "all", "dryRun": True, "request": "r"}
+    assert "repaired" not in reprocess(event, deployment.services)["messages"][0]
+    request(deployment, uploaded(deployment, lines_of(manifest, 0)))
+    assert "given back repaired: if a setting" in reprocess(event, deployment.services)["messages"][0]
 
 
 def test_expired_arrivals_are_not_taken_again(deployment: Deployment) -> None:
