@@ -80,11 +80,6 @@ def decode_resubmission(body: bytes) -> Resubmission:
         ) from error
 
 
-def resubmission_sha256(resubmission: Resubmission) -> str:
-    """SHA-256 (hexadecimal) of the document: the ledger row binds the document by it."""
-    return hashlib.sha256(encode_resubmission(resubmission)).hexdigest()
-
-
 def read_resubmission(s3: S3Client, control_bucket: str, row: ResubmissionRow) -> Resubmission:
     """Get the document that a row of the ledger is bound to.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from lake.errors import InvalidInputError, OwnershipError
 from lake.layout import resubmission_key, resubmitted_lines_key
 from lake.ledger import ResubmissionRow
 from lake.manifest import Identity, Lane, ObjectVersion
-from lake.resubmission import decode_resubmission, resubmission_sha256
+from lake.resubmission import decode_resubmission
 from lake.time import iso_utc
 from router.entry import with_product_errors
 from router.ownership import ArrivalOutcome, RoutedArrival, delete_intent, take_ownership, write_intent
@@ -55,8 +56,11 @@ def resubmit(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         A request had no answer: a repetition, or the sweep, completes it.
     """
     name = _parse(event)
-    resubmission = _read(services, name)
-    row, intent = _record(services, resubmission)
+    body = get_document(services.s3, services.resources.control_bucket, resubmission_key(name))
+    resubmission = decode_resubmission(body)
+    if resubmission.name != name:
+        raise InvalidInputError(f"the document of resubmission {name} is of {resubmission.name}: run the command again")
+    row, intent = _record(services, resubmission, hashlib.sha256(body).hexdigest())
     arrival = RoutedArrival(row.file, row.partition, Lane.BATCH, REASON)
     ownership = take_ownership(services, [arrival], {}, intent=intent)
     owner = services.ledger.arrivals.get(row.file)
@@ -79,15 +83,7 @@ def _parse(event: Mapping[str, Any]) -> str:
     return name
 
 
-def _read(services: Services, name: str) -> Resubmission:
-    body = get_document(services.s3, services.resources.control_bucket, resubmission_key(name))
-    resubmission = decode_resubmission(body)
-    if resubmission.name != name:
-        raise InvalidInputError(f"the document of resubmission {name} is of {resubmission.name}: run the command again")
-    return resubmission
-
-
-def _record(services: Services, resubmission: Resubmission) -> tuple[ResubmissionRow, str | None]:
+def _record(services: Services, resubmission: Resubmission, sha256: str) -> tuple[ResubmissionRow, str | None]:
     """The row of the resubmission, and the key of the intent that was written for it."""
     resubmissions, control = services.ledger.resubmissions, services.resources.control_bucket
     intent = None
@@ -102,7 +98,7 @@ def _record(services: Services, resubmission: Resubmission) -> tuple[Resubmissio
             if intent is not None:
                 delete_intent(services, intent)
             raise
-        row = _new_row(services, resubmission)
+        row = _new_row(services, resubmission, sha256)
         if intent is None:
             arrival = RoutedArrival(row.file, row.partition, Lane.BATCH, REASON)
             intent = write_intent(services, [arrival], services.clock())
@@ -111,12 +107,11 @@ def _record(services: Services, resubmission: Resubmission) -> tuple[Resubmissio
     raise OwnershipError(f"other resubmissions of {resubmission.partition} came first: run the same command again")
 
 
-def _new_row(services: Services, resubmission: Resubmission) -> ResubmissionRow:
+def _new_row(services: Services, resubmission: Resubmission, sha256: str) -> ResubmissionRow:
     bucket, key = services.resources.control_bucket, resubmitted_lines_key(resubmission.name)
     head = services.s3.head_object(Bucket=bucket, Key=key)
     file = ObjectVersion.of(
         bucket, key, head["ETag"], head["ContentLength"], head["LastModified"], head.get("VersionId")
     )
     now = iso_utc(services.clock())
-    sha256 = resubmission_sha256(resubmission)
     return ResubmissionRow(resubmission.name, resubmission.partition, file, sha256, resubmission.lines, now)
