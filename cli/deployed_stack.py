@@ -139,6 +139,31 @@ class DeployedStack:
         """
         return self._invoke("reprocess", self.outputs.reprocess, fields)
 
+    def resubmit(self, name: str) -> dict[str, Any]:
+        """Invoke ``resubmit`` for the resubmission of this name, whose document and lines are in the control bucket.
+
+        Raises
+        ------
+        FunctionFailedError, InvalidInputError
+            The function failed, or it refused the resubmission; the message is the function's.
+        """
+        return self._invoke("resubmit", self.outputs.resubmit, {"resubmission": name})
+
+    def sweep(self, *, dry_run: bool) -> dict[str, Any]:
+        """Invoke ``sweep``, which takes up to its timeout of 15 minutes.
+
+        Raises
+        ------
+        FunctionFailedError
+            A repair failed; the others were tried. The message is the function's.
+        """
+        return self._invoke("sweep", self.outputs.sweep, {"dryRun": dry_run})
+
+    def start_backfill(self, request: Mapping[str, Any]) -> str:
+        """Start the state machine ``backfill`` with this input; returns the execution's ARN."""
+        answer = self.sfn.start_execution(stateMachineArn=self.outputs.backfill, input=json.dumps(request))
+        return str(answer["executionArn"])
+
     def start_overnight(self, selection: Mapping[str, Any]) -> str:
         """Start the state machine ``overnight`` with this input; returns the execution's ARN."""
         answer = self.sfn.start_execution(stateMachineArn=self.outputs.overnight, input=json.dumps(selection))

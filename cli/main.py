@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.commands import act, here, look, spend
+from cli.commands import act, console, here, look, quarantine, spend
 from cli.error_output import errors_on_stderr
 
 app = typer.Typer(
@@ -16,8 +16,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Route NDJSON files to a stream or a batch lane and convert them to Parquet exactly once.",
 )
-for group in (look, act, spend, here):
+for group in (look, act, console, spend, here):
     app.add_typer(group.app)
+app.add_typer(quarantine.app, name="quarantine", help="What could not become a row: look at it, repair it.")
 
 
 def _print_version(requested: bool) -> None:

@@ -55,6 +55,7 @@ USES_OF_FUNCTIONS = {
     "stream_control": READ_LEDGER,
     "promote": WRITE_DOCUMENTS,
     "reprocess": READ_DOCUMENTS,
+    "resubmit": WRITE_DOCUMENTS,
 }
 """Function -> its use of the key. DynamoDB decrypts a table's key for each caller, for writes too; it encrypts nothing
 for a caller (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.howitworks.html)."""

@@ -47,6 +47,8 @@ SPECS = (
     FunctionSpec("stream_control", "starts, watches and stops the streaming job", 60),
     FunctionSpec("promote", "moves queued files to the stream lane", MAX_TIMEOUT_SECONDS, 1024),
     FunctionSpec("reprocess", "queues failed and converted manifests again", MAX_TIMEOUT_SECONDS, 1024),
+    # As backfill's, shorter than OWNER_GRACE.
+    FunctionSpec("resubmit", "gives repaired lines of the quarantine back to their hour, once", 240, 1024),
 )
 
 

@@ -33,6 +33,10 @@ class StackOutputs:
     """Name of the function that moves queued files to the stream lane."""
     reprocess: str
     """Name of the function that queues failed and converted manifests again."""
+    resubmit: str
+    """Name of the function that gives repaired lines of the quarantine back."""
+    sweep: str
+    """Name of the function that repairs what crashed processes left."""
     alarm_topic: str
     """ARN of the SNS topic for alarms and failed executions."""
     arrivals_queue: str

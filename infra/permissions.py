@@ -40,7 +40,7 @@ def grant_conversion(grants: Grants, role: iam.Role) -> None:
     grants.create_rows(role)
     grants.read_input(role)
     grants.publish(role)
-    grants.read_control(role, layout.MANIFESTS, layout.PLANS, layout.COMMITS, layout.EXCLUSIONS)
+    grants.read_control(role, layout.MANIFESTS, layout.PLANS, layout.COMMITS, layout.EXCLUSIONS, layout.RESUBMISSIONS)
     grants.write_control(role, layout.MANIFESTS, layout.COMMITS, layout.EXCLUSIONS, layout.RESULTS)
     grants.watch_runs(role)
 
@@ -153,6 +153,14 @@ def _reprocess(grants: Grants, role: iam.Role) -> None:
     grants.read_control(role, layout.MANIFESTS)
 
 
+def _resubmit(grants: Grants, role: iam.Role) -> None:
+    grants.read_rows(role)
+    grants.list_rows(role)
+    grants.create_rows(role)
+    grants.own_arrivals(role)
+    grants.read_control(role, layout.RESUBMISSIONS)
+
+
 GRANTS_BY_FUNCTION = {
     "route": _route,
     "plan": _plan,
@@ -164,4 +172,5 @@ GRANTS_BY_FUNCTION = {
     "stream_control": _stream_control,
     "promote": _promote,
     "reprocess": _reprocess,
+    "resubmit": _resubmit,
 }

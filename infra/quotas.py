@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 MAX_ROUTE_CONCURRENCY = 10
 """Invocations of ``route`` at the same time: the event source's limit."""
-OTHER_FUNCTIONS = 9
+OTHER_FUNCTIONS = 10
 """The stage's functions besides ``route``, each with at least one invocation at the same time."""
 
 

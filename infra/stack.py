@@ -92,6 +92,8 @@ class HybridRouterStack(Stack):
             plan=functions["plan"].function.function_name,
             promote=functions["promote"].function.function_name,
             reprocess=functions["reprocess"].function.function_name,
+            resubmit=functions["resubmit"].function.function_name,
+            sweep=functions["sweep"].function.function_name,
             alarm_topic=topic.topic_arn,
             arrivals_queue=arrivals.queue.queue_url,
             dead_letters=arrivals.dead_letters.queue_url,

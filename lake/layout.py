@@ -18,6 +18,7 @@ PLANS = "plans/"
 INTENTS = "intents/"
 SWEEP = "sweep/"
 VERIFICATIONS = "verify/"
+RESUBMISSIONS = "resubmissions/"
 CHECKPOINT = "checkpoint/stream/"
 PREFLIGHT = "_preflight"
 """Not of the control bucket: of each bucket that the jobs write to."""
@@ -105,6 +106,16 @@ def verification_key(date: str, *, early: bool) -> str:
 def intent_key(name: str) -> str:
     """Key of an intent document; ``name`` was never used before, and begins with its time: they sort by age."""
     return f"{INTENTS}{name}.json"
+
+
+def resubmission_key(name: str) -> str:
+    """Key of the document of a resubmission, whose ``name`` was never used before."""
+    return f"{RESUBMISSIONS}{name}.json"
+
+
+def resubmitted_lines_key(name: str) -> str:
+    """Key of the lines of a resubmission: the file that a manifest converts."""
+    return f"{RESUBMISSIONS}{name}.ndjson"
 
 
 def commit_key(manifest: str, generation: int, attempt: int, nonce: str) -> str:

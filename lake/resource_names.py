@@ -52,6 +52,11 @@ class ResourceNames:
         return self.batch_job.removesuffix(BATCH_JOB_SUFFIX)
 
     @property
+    def file_buckets(self) -> tuple[str, str]:
+        """Buckets whose objects a manifest may name: the input, and the control bucket for resubmitted lines."""
+        return self.input_bucket, self.control_bucket
+
+    @property
     def output_buckets(self) -> tuple[str, str]:
         """Buckets that conversions write to: lake and quarantine."""
         return self.lake_bucket, self.quarantine_bucket

@@ -37,7 +37,7 @@ def files_by_successor(
             raise InvalidDocumentError(
                 f"the ledger has no manifest {successor}, which superseded {row.id}: this is a defect, report it"
             )
-        manifest = read_manifest(s3, resources.control_bucket, current, (resources.input_bucket,))
+        manifest = read_manifest(s3, resources.control_bucket, current, resources.file_buckets)
         held = {remaining.pop(Identity.of(file)) for file in manifest.files if Identity.of(file) in remaining}
         if held:
             found[successor] = held

@@ -22,16 +22,22 @@ def release_unheld(services: Services, rows: Iterable[ManifestRow]) -> list[Mani
     ended_runs: dict[str, bool] = {}
     released = []
     for row in rows:
-        now = services.clock()
-        if not row.has_live_lease(now):
-            reason = f"the lease of run {row.owner} has expired"
-        elif row.owner is not None and _has_ended(services, row, ended_runs):
-            reason = f"run {row.owner} has ended without finishing it"
-        else:
-            continue
-        if services.ledger.manifests.release(row, reason, now):
+        reason = reason_to_release(services, row, ended_runs)
+        if reason is not None and services.ledger.manifests.release(row, reason, services.clock()):
             released.append(row)
     return released
+
+
+def reason_to_release(services: Services, row: ManifestRow, ended_runs: dict[str, bool]) -> str | None:
+    """Why a RUNNING manifest has no holder any more; None: it has one.
+
+    ``ended_runs`` keeps which runs have ended, so that each is looked up once.
+    """
+    if not row.has_live_lease(services.clock()):
+        return f"the lease of run {row.owner} has expired"
+    if row.owner is not None and _has_ended(services, row, ended_runs):
+        return f"run {row.owner} has ended without finishing it"
+    return None
 
 
 def _has_ended(services: Services, row: ManifestRow, ended_runs: dict[str, bool]) -> bool:

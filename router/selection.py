@@ -87,11 +87,18 @@ def parse_selection(given: Mapping[str, Any], services: Services) -> Selection:
     dataset = given.get("dataset")
     if dataset is not None:
         check_dataset(dataset, services)
-    return Selection(dataset, *parse_hours(given))
+    first, last = parse_hours(given)
+    return Selection(dataset, first, last)
 
 
 def parse_hours(given: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """Read ``from`` and ``to``, both inclusive, as ``YYYY-MM-DDTHH``; raises ``InvalidInputError``."""
+    """Read ``from`` and ``to`` as ``YYYY-MM-DDTHH``, both inclusive; None: no bound. A day means all of its 24 hours.
+
+    Raises
+    ------
+    InvalidInputError
+        Invalid time, or ``from`` later than ``to``; says what to pass.
+    """
     first, last = _parse_hour(given, "from", "00"), _parse_hour(given, "to", "23")
     if first is not None and last is not None and first > last:
         raise InvalidInputError(

@@ -60,7 +60,7 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
     services = context.services
     resources, settings = services.resources, services.settings.convert
     started_at = iso_utc(context.clock())
-    manifest = read_manifest(services.s3, resources.control_bucket, claim.row, {resources.input_bucket})
+    manifest = read_manifest(services.s3, resources.control_bucket, claim.row, resources.file_buckets)
     excluded = {
         file: reason
         for document in (claim.row.exclusions, claim.row.relinquished)

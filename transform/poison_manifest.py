@@ -49,7 +49,7 @@ def supersede_or_fail(services: JobServices, row: ManifestRow, now: datetime) ->
 
 def _plan_successors(services: JobServices, row: ManifestRow, now: datetime) -> list[Manifest]:
     resources = services.resources
-    manifest = read_manifest(services.s3, resources.control_bucket, row, {resources.input_bucket})
+    manifest = read_manifest(services.s3, resources.control_bucket, row, resources.file_buckets)
     fresh = replace(manifest, lane=Lane.BATCH, created_at=iso_utc(now))
     if row.lane == Lane.STREAM:
         return [replace(fresh, id=new_manifest_id(now))]

@@ -109,7 +109,7 @@ def _first_file(services: JobServices, manifest: str) -> ObjectVersion | None:
     row = services.ledger.manifests.get(manifest)
     if row is None:
         return None
-    document = read_manifest(services.s3, resources.control_bucket, row, {resources.input_bucket})
+    document = read_manifest(services.s3, resources.control_bucket, row, resources.file_buckets)
     return next((file for file in document.files if file.size), None)
 
 

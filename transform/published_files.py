@@ -32,7 +32,7 @@ def why_not_replaced(services: JobServices, row: ManifestRow) -> str | None:
         return None
     resources, s3 = services.resources, services.s3
     try:
-        manifest = read_manifest(s3, resources.control_bucket, row, {resources.input_bucket})
+        manifest = read_manifest(s3, resources.control_bucket, row, resources.file_buckets)
         excluded = read_exclusions(s3, resources.control_bucket, row.exclusions, manifest)
         published = read_commit(s3, resources.control_bucket, row.published.document)
     except InvalidDocumentError as error:

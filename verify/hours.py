@@ -19,6 +19,7 @@ from verify.file_index import FileIndex
 from verify.find_files import UnknownFiles, current_rows, find_files
 from verify.manifest_check import CheckedManifest, check_manifest
 from verify.report import Difference, HourReport
+from verify.resubmitted_files import find_resubmitted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -96,6 +97,7 @@ class HoursCheck:
     def _check_hour(self, report: HourReport, index: FileIndex, pool: ThreadPoolExecutor) -> None:
         date, _, hour = report.hour.partition("T")
         partition = Partition(self._hours.dataset, date, int(hour))
+        find_resubmitted(self._stack, partition, index, report)
         objects, unnamed = self._list_objects(partition)
         rows = current_rows(self._stack, index, report)
         for manifest, row in sorted(rows.items()):

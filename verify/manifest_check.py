@@ -74,7 +74,7 @@ def check_manifest(stack: Stack, row: ManifestRow, run_tasks: RunTasks, *, find_
     control, reference = stack.resources.control_bucket, row.published.document
     try:
         document = read_commit(stack.s3, control, reference)
-        manifest = read_manifest(stack.s3, control, row, (stack.resources.input_bucket,))
+        manifest = read_manifest(stack.s3, control, row, stack.resources.file_buckets)
         relinquished = read_exclusions(stack.s3, control, row.relinquished, manifest)
     except NewerDocumentError as error:
         report.cannot_be_proven(f"manifest {row.id}: {error}")

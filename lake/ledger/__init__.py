@@ -16,6 +16,7 @@ from lake.ledger.manifests import Manifests
 from lake.ledger.partitions import Partitions
 from lake.ledger.published_totals import PublishedObjects, PublishedTotals
 from lake.ledger.reasons import Reasons
+from lake.ledger.resubmissions import ResubmissionRow, Resubmissions
 from lake.ledger.stream import Stream, StreamRow
 from lake.ledger.table import LedgerTable
 
@@ -37,6 +38,7 @@ class Ledger:
     stream: Stream
     executions: Executions
     costs: Costs
+    resubmissions: Resubmissions
 
     @classmethod
     def over(cls, client: DynamoDBClient, table_name: str, wait: Callable[[float], object] = time.sleep) -> Ledger:
@@ -54,6 +56,7 @@ class Ledger:
             Stream(table),
             Executions(table),
             Costs(table),
+            Resubmissions(table),
         )
 
 
@@ -71,6 +74,7 @@ __all__ = [
     "Published",
     "PublishedObjects",
     "PublishedTotals",
+    "ResubmissionRow",
     "State",
     "StreamRow",
 ]

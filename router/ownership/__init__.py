@@ -16,7 +16,7 @@
 """
 
 from router.ownership.draft import Draft, RoutedArrival, cut_drafts
-from router.ownership.intent import Intent, delete_intent, read_intent
+from router.ownership.intent import Intent, delete_intent, read_intent, write_intent
 from router.ownership.known import read_arrivals
 from router.ownership.outcome import ArrivalOutcome, Ownership
 from router.ownership.pointer import write_pointer
@@ -35,5 +35,6 @@ __all__ = [
     "read_arrivals",
     "read_intent",
     "take_ownership",
+    "write_intent",
     "write_pointer",
 ]

@@ -134,7 +134,7 @@ def _relinquish(services: Services, owner: ManifestRow, files: Sequence[ObjectVe
     s3, resources = services.s3, services.resources
     before = {}
     if owner.relinquished is not None:
-        manifest = read_manifest(s3, resources.control_bucket, owner, (resources.input_bucket,))
+        manifest = read_manifest(s3, resources.control_bucket, owner, resources.file_buckets)
         before = read_exclusions(s3, resources.control_bucket, owner.relinquished, manifest)
     after = before | dict.fromkeys(files, RELINQUISHED)
     if len(after) == len(before):

@@ -140,4 +140,4 @@ def _successor(services: Services, group: Sequence[ManifestRow]) -> Manifest | N
 
 def _read(services: Services, row: ManifestRow) -> Manifest:
     resources = services.resources
-    return read_manifest(services.s3, resources.control_bucket, row, (resources.input_bucket,))
+    return read_manifest(services.s3, resources.control_bucket, row, resources.file_buckets)

@@ -75,6 +75,6 @@ def _read(services: Services, row: ManifestRow) -> Manifest | str:
     """The manifest, or why it cannot be read."""
     resources = services.resources
     try:
-        return read_manifest(services.s3, resources.control_bucket, row, (resources.input_bucket,))
+        return read_manifest(services.s3, resources.control_bucket, row, resources.file_buckets)
     except UnusableDocumentError as error:
         return str(error)

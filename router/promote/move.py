@@ -84,7 +84,7 @@ class Promotion:
         """One supersede; files that exceed it stay in the batch lane's successor, and are moved from there next."""
         services, bucket = self._services, self._services.resources.control_bucket
         now = services.clock()
-        document = read_manifest(services.s3, bucket, row, (services.resources.input_bucket,))
+        document = read_manifest(services.s3, bucket, row, services.resources.file_buckets)
         drafts = cut_drafts(_arrivals(document, files), services.settings, lambda: new_manifest_id(now))
         if self._dry_run:
             self._report_moved(row, files, len(drafts))

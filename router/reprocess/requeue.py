@@ -16,12 +16,18 @@ if TYPE_CHECKING:
 
     from lake.ledger import ManifestRow
     from lake.manifest import ObjectVersion
+    from lake.partition import Partition
     from router.reprocess.report import ReprocessReport
     from router.reprocess.request import ReprocessRequest
     from router.services import Services
 
 MAX_CHANGES = 5
 """Number of times that a row may change concurrently before the manifest is left as it is."""
+
+LINES_GIVEN_BACK = (
+    "rejected lines of this hour were given back repaired: if a setting that was changed since lets them through now, "
+    "they are rows twice"
+)
 
 
 class Reprocessing:
@@ -34,6 +40,7 @@ class Reprocessing:
         self._pool = pool
         self._request = request
         self._report = report
+        self._given_back: dict[Partition, bool] = {}
 
     def queue_named(self, files: Mapping[str, set[ObjectVersion] | None]) -> None:
         """Queue manifests by id; a superseded one is followed to the successors that hold the files; None: to all."""
@@ -89,9 +96,17 @@ class Reprocessing:
 
     def _add(self, manifest: str, row: ManifestRow | None, step: NextReprocessStep, *, named: bool) -> None:
         if row is not None and step.step == ReprocessStep.QUEUE:
-            self._report.add_queued(row, _format_queued(row, dry_run=self._request.dry_run))
+            message = _format_queued(row, dry_run=self._request.dry_run)
+            if row.published is not None and self._has_resubmissions(row.partition):
+                message += f"; {LINES_GIVEN_BACK}"
+            self._report.add_queued(row, message)
         else:
             self._report.add(step.count, f"manifest {manifest} {step.why}" if named else None)
+
+    def _has_resubmissions(self, partition: Partition) -> bool:
+        if partition not in self._given_back:
+            self._given_back[partition] = bool(self._services.ledger.resubmissions.of(partition))
+        return self._given_back[partition]
 
 
 def _union(left: set[ObjectVersion] | None, right: set[ObjectVersion] | None) -> set[ObjectVersion] | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lake.bills import MICRO
 from router.entry import with_product_errors
+from router.selection import parse_flag
 from router.services import Services, container_services
 from router.sweep.intents import resume_intents
 from router.sweep.late_bills import record_late_bills
@@ -15,7 +16,7 @@ from router.sweep.missed import adopt_missed
 from router.sweep.objects import delete_objects
 from router.sweep.pointers import renew_pointers
 from router.sweep.publishing import finish_publishing
-from router.sweep.repair import Repair
+from router.sweep.repair import MAX_ITEMS, Repair
 from router.sweep.stalled import report_stalled
 from router.sweep.uploads import abort_uploads
 from router.telemetry import Metric, count, logger, metrics
@@ -49,14 +50,16 @@ COUNTS = (
 @with_product_errors
 @logger.inject_lambda_context
 @metrics.log_metrics
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:  # noqa: ARG001
-    """``{}`` -> ``{"rolledForward": n, "vanished": n, "released": n, "repointed": n, "resumed": n, "adopted": n,
-    "aborted": n, "deleted": n, "foreign": n, "stalled": n}``."""
-    return sweep(container_services())
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
+    """``{"dryRun"?}`` -> a count for each of ``COUNTS``; a dry run adds ``"items"``, the first to be repaired."""
+    return sweep(container_services(), dry_run=parse_flag(event or {}, "dryRun"))
 
 
-def sweep(services: Services) -> dict[str, int]:
+def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:
     """Try every repair; returns counts of what was repaired, by kind.
+
+    A dry run counts what the next sweep would repair, and names the first items. It changes nothing, records no metric
+    and keeps no position.
 
     Raises
     ------
@@ -65,13 +68,15 @@ def sweep(services: Services) -> dict[str, int]:
     """
     done = dict.fromkeys(COUNTS, 0)
     errors: list[Exception] = []
+    items: list[str] = []
     end = services.clock() + TIME_PER_SWEEP
 
     def attempt(name: str, work: Callable[[Repair], object]) -> None:
-        repair = Repair(services, min(services.clock() + TIME_PER_REPAIR, end))
+        repair = Repair(services, min(services.clock() + TIME_PER_REPAIR, end), dry_run=dry_run)
         with repair.isolated(name):
             work(repair)
         errors.extend(repair.errors)
+        items.extend(repair.items)
         for kind, number in repair.counts.items():
             done[kind] += number
 
@@ -84,15 +89,17 @@ def sweep(services: Services) -> dict[str, int]:
     attempt("uploads", abort_uploads)
     attempt("stalled", report_stalled)
     attempt("lake", lambda repair: delete_objects(repair, lake, "lake"))
-    attempt("bills", record_late_bills)
-    attempt("costs", lambda _: count(Metric.DAY_DOLLARS, _day_dollars(services)))
+    if not dry_run:
+        attempt("bills", record_late_bills)
+        attempt("costs", lambda _: count(Metric.DAY_DOLLARS, _day_dollars(services)))
     attempt("quarantine", lambda repair: delete_objects(repair, quarantine, "quarantine"))
-    count(Metric.SWEEP_VANISHED, done["vanished"])
-    count(Metric.SWEEP_STALLED, done["stalled"])
-    logger.info("swept", errors=len(errors), counts=done)
+    if not dry_run:
+        count(Metric.SWEEP_VANISHED, done["vanished"])
+        count(Metric.SWEEP_STALLED, done["stalled"])
+    logger.info("swept", errors=len(errors), counts=done, dry_run=dry_run)
     if errors:
         raise errors[0]
-    return done
+    return {**done, "items": items[:MAX_ITEMS]} if dry_run else done
 
 
 def _day_dollars(services: Services) -> float:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lake.layout import INTENTS
 from router.ownership import OWNER_GRACE, ArrivalOutcome, read_intent, take_ownership
+from router.resubmit.check import is_recorded
 from router.sweep.progress import read_progress, write_progress
 from router.telemetry import logger
 
@@ -37,9 +38,11 @@ def resume_intents(repair: Repair) -> None:
                 is_end = True
                 break
             after = item["Key"]
+            if repair.dry_run:
+                continue
             write_progress(services, LISTING, {"after": after})
         if is_end:
-            if after:
+            if after and not repair.dry_run:
                 write_progress(services, LISTING, {"after": ""})
             return
 
@@ -53,7 +56,14 @@ def _resume(repair: Repair, key: str) -> bool:
         return True
     if services.clock() - datetime.fromisoformat(intent.recorded_at) <= OWNER_GRACE:
         return False
-    ownership = take_ownership(services, intent.arrivals, {}, skip_known=True, intent=key)
+    arrivals = [arrival for arrival in intent.arrivals if is_recorded(services, arrival)]
+    if repair.dry_run:
+        for arrival in arrivals:
+            row = services.ledger.arrivals.get(arrival.file)
+            if row is None or row.manifest is None or services.ledger.manifests.get(row.manifest) is None:
+                repair.only_counts("resumed", arrival.file.uri)
+        return True
+    ownership = take_ownership(services, arrivals, {}, skip_known=True, intent=key)
     repair.counts["resumed"] += ownership.count(ArrivalOutcome.OWNED)
     logger.warning(
         "intent resumed",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lake.ledger import State
 from lake.manifest import Lane
-from router.job_runs import release_unheld
+from router.job_runs import reason_to_release, release_unheld
 from router.telemetry import logger
 
 if TYPE_CHECKING:
@@ -22,6 +22,11 @@ def release_leases(repair: Repair) -> None:
                 return
             with repair.isolated("lease", manifest_id=hint.id):
                 row = services.ledger.manifests.get(hint.id)
-                if row is not None and row.state == State.RUNNING and release_unheld(services, [row]):
+                if row is None or row.state != State.RUNNING:
+                    continue
+                if repair.dry_run:
+                    if (reason := reason_to_release(services, row, {})) is not None:
+                        repair.only_counts("released", f"manifest {row.id}: {reason}")
+                elif release_unheld(services, [row]):
                     repair.counts["released"] += 1
                     logger.warning("manifest released", manifest_id=row.id, owner=row.owner, attempt=row.attempt)

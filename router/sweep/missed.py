@@ -58,10 +58,15 @@ def adopt_missed(repair: Repair) -> None:
     search = replace(search, incomplete=search.incomplete or not all_found)
     if search.dataset is None:
         search = end_round(search, incomplete=search.incomplete)
-        write_progress(services, LISTING, asdict(search))
+        _keep(repair, search)
     while search.dataset is not None and not repair.expired:
         search = _list_page(repair, search, datasets)
-        write_progress(services, LISTING, asdict(search))
+        _keep(repair, search)
+
+
+def _keep(repair: Repair, search: InputSearch) -> None:
+    if not repair.dry_run:
+        write_progress(repair.services, LISTING, asdict(search))
 
 
 def begin_round(search: InputSearch, datasets: Sequence[str], now: datetime, settings: SweepSettings) -> InputSearch:
@@ -94,11 +99,11 @@ def _list_page(repair: Repair, search: InputSearch, datasets: Sequence[str]) -> 
     dataset, token, is_listed = search.dataset, None, False
     with repair.isolated("dataset", dataset=dataset):
         before = ListingProgress.of(search.token).recorded
-        result = find_unrecorded(repair.services, _request(search), search.token, timedelta(0))
+        result = find_unrecorded(repair.services, _request(search, dry_run=repair.dry_run), search.token, timedelta(0))
         adopted = result["recorded"] - before
         if adopted:
             repair.counts["adopted"] += adopted
-            logger.warning("missed arrivals adopted", dataset=dataset, files=adopted)
+            logger.warning("missed arrivals", dataset=dataset, files=adopted, dry_run=repair.dry_run)
         token, is_listed = result["token"], True
     search = replace(search, token=token, incomplete=search.incomplete or not is_listed)
     if token is not None:
@@ -117,11 +122,13 @@ def _following(dataset: str, datasets: Sequence[str]) -> str | None:
     return min((name for name in datasets if name > dataset), default=None)
 
 
-def _request(search: InputSearch) -> ListingRequest:
+def _request(search: InputSearch, *, dry_run: bool) -> ListingRequest:
     assert search.dataset is not None
     reason = f"found by the sweep, {search.first} to {search.last}"
     # A version whose event was lost is an arrival of its own, even when another version has replaced it since.
-    return ListingRequest(search.dataset, search.first, search.last, reason, every_version=True, leave_unsettled=True)
+    return ListingRequest(
+        search.dataset, search.first, search.last, reason, dry_run=dry_run, every_version=True, leave_unsettled=True
+    )
 
 
 def _read_search(repair: Repair) -> InputSearch:

@@ -37,7 +37,7 @@ def delete_objects(repair: Repair, bucket: str, listing: str) -> None:
         seen = _delete_from_page(repair, bucket, keys)
         is_end = seen == len(keys) and not page["IsTruncated"]
         position = "" if is_end else keys[seen - 1] if seen else after
-        if position != after:
+        if position != after and not repair.dry_run:
             write_progress(services, listing, {"after": position})
         if is_end:
             return
@@ -73,6 +73,8 @@ def _delete_from_page(repair: Repair, bucket: str, keys: Sequence[str]) -> int:
             if parsed is None or row is None or not is_own_key(key, row.partition, *parsed):
                 repair.counts["foreign"] += 1
             elif may_delete(row, parsed[1], services.clock(), _grace(repair)):
+                if repair.only_counts("deleted", f"s3://{bucket}/{key}"):
+                    continue
                 services.s3.delete_object(Bucket=bucket, Key=key)
                 repair.counts["deleted"] += 1
                 logger.info("object deleted", manifest_id=row.id, key=key, state=row.state, generation=row.generation)

@@ -45,10 +45,12 @@ def renew_pointers(repair: Repair) -> None:
             any_waiting = True
             if waited < limit * _wait_factor(services, row):
                 continue
+            if repair.only_counts("repointed", f"manifest {row.id}"):
+                continue
             write_pointer(services, row.id)
             repair.counts["repointed"] += 1
             logger.warning("pointer renewed", manifest_id=row.id, queued_since=row.changed_at)
-    if any_waiting and ensure_running(services):
+    if any_waiting and not repair.dry_run and ensure_running(services):
         logger.info("streaming run started")
 
 

@@ -36,6 +36,8 @@ def _finish(repair: Repair, manifest: str) -> None:
         return
     if services.clock() - datetime.fromisoformat(row.changed_at) < limit:
         return
+    if repair.only_counts("rolledForward", f"manifest {row.id}"):
+        return
     control, buckets = services.resources.control_bucket, services.resources.output_buckets
     try:
         state = roll_forward(services.s3, services.ledger, control, row, services.clock, buckets)

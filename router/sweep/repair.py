@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from router.services import Services
 
 
+MAX_ITEMS = 100
+"""Maximum number of items that the answer of a dry run names."""
+
+
 @dataclass(slots=True)
 class Repair:
     """What a repair may use, and what it reports."""
@@ -27,6 +31,19 @@ class Repair:
     """What was repaired, by kind."""
     errors: list[Exception] = field(default_factory=list)
     """Errors of single items. The sweep raises the first one after all repairs, so that an alarm is raised."""
+
+    dry_run: bool = False
+    """Count what would be repaired, and change nothing."""
+    items: list[str] = field(default_factory=list)
+    """Of a dry run: the first items, each with the kind of its repair."""
+
+    def only_counts(self, kind: str, item: str) -> bool:
+        """Whether this is a dry run, which counts the item in place of repairing it."""
+        if self.dry_run:
+            self.counts[kind] += 1
+            if len(self.items) < MAX_ITEMS:
+                self.items.append(f"{kind}: {item}")
+        return self.dry_run
 
     @property
     def expired(self) -> bool:

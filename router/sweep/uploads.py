@@ -39,6 +39,8 @@ def abort_uploads(repair: Repair) -> None:
                 if upload["Key"].startswith(f"{PREFLIGHT}/"):
                     # Never completed, and the run that lost its answer does not know it.
                     with repair.isolated("upload", key=upload["Key"]):
+                        if repair.only_counts("aborted", f"s3://{bucket}/{upload['Key']}"):
+                            continue
                         abort_upload(services.s3, bucket, upload["Key"], upload["UploadId"])
                         repair.counts["aborted"] += 1
                     continue
@@ -55,6 +57,8 @@ def abort_uploads(repair: Repair) -> None:
                     if row is None or not is_own_key(upload["Key"], row.partition, manifest, generation):
                         continue
                     if may_abort(row, generation, upload["UploadId"], committed[manifest]):
+                        if repair.only_counts("aborted", f"s3://{bucket}/{upload['Key']}"):
+                            continue
                         abort_upload(services.s3, bucket, upload["Key"], upload["UploadId"])
                         repair.counts["aborted"] += 1
                         logger.info("upload aborted", manifest_id=manifest, key=upload["Key"], state=row.state)

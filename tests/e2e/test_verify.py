@@ -145,6 +145,41 @@ def test_what_was_changed_or_lost_afterwards_is_found_with_its_place(
     assert run(hours)[0] == ExitCode.FINE
 
 
+def test_a_repaired_line_becomes_a_row_of_its_hour_once(
+    scenario: Scenario, converted: list[ManifestRow], hours: dict[str, str], tmp_path: Path
+) -> None:
+    # Given a rejected line that a person has exported and repaired
+    def told(*arguments: str) -> dict[str, Any]:
+        return dict(json.loads(CliRunner().invoke(app, [*arguments, "--json", "--local", "--stage", STAGE]).stdout))
+
+    def quarantine(*arguments: str) -> dict[str, Any]:
+        return told("quarantine", *arguments)
+
+    repaired, row = tmp_path / "repaired.ndjson", converted[1]
+    source = f"s3://{scenario.deployment.resources.input_bucket}/{DATASET}/b.ndjson"
+    exported = quarantine("export", str(repaired), "--file", source)
+    lines = repaired.read_text().splitlines()
+    repaired.write_text("".join('{"repaired": true}\n' if line == "not JSON" else "\n" for line in lines))
+    # When it is given back, twice, and the night is over
+    first, second = (quarantine("retry", str(repaired)) for _ in range(2))
+    assert told("sweep", "--dry-run")["resumed"] == 0
+    assert told("overnight", "--dataset", DATASET)["verdict"] == "SUCCEEDED"
+    # Then it is a row of its hour, once, the hours are proven, and the quarantine says what was done
+    assert (exported["lines"], second["resubmissions"], second["resubmitted"]) == (2, [], 1)
+    rows = scenario.lake_rows(DATASET, tmp_path)
+    assert (rows.total(), rows['{"repaired": "true"}']) == (7, 1)
+    manifest = scenario.deployment.ledger.manifests.get(first["resubmissions"][0]["manifest"])
+    assert manifest is not None
+    assert (manifest.state, manifest.partition) == (State.DONE, row.partition)
+    assert quarantine("ls", "--file", source)["resubmitted"] == 1
+    code, reports = run(hours)
+    assert (code, sum(report["rows"] for report in reports)) == (ExitCode.FINE, 7), reports
+    # And a dry run of a backfill finds nothing else to convert
+    search = told("backfill", *(text for name, value in hours.items() for text in (f"--{name}", value)), "--dry-run")
+    assert (search["output"]["search"]["found"], search["output"]["search"]["recorded"]) == (2, 0)
+    assert told("stream", "status")["backlog"]["files"] == 0
+
+
 def verify_date(scenario: Scenario, date: str) -> tuple[str, list[dict[str, Any]], str]:
     """Status of an execution of the machine ``verify``, what it has found of the dataset, and the id of its job run."""
     outputs, s3 = scenario.deployment.outputs, scenario.deployment.s3

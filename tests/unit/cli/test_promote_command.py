@@ -22,6 +22,8 @@ NAMES = (
     "plan",
     "promote",
     "reprocess",
+    "resubmit",
+    "sweep",
     "alarm_topic",
 )
 OUTPUTS = {output_key(name): name for name in (*NAMES, "arrivals_queue", "dead_letters")}

@@ -45,11 +45,11 @@ def account(*values: float | None) -> Any:
 
 def test_the_needs_follow_the_settings() -> None:
     # Given 20 runs of 10 workers of 2 DPUs, and a streaming job of 5 workers of 1 DPU.
-    assert [quota.needed for quota in needed_quotas(SETTINGS)] == [19, 21, 405]
+    assert [quota.needed for quota in needed_quotas(SETTINGS)] == [20, 21, 405]
     assert len(SPECS) - 1 == OTHER_FUNCTIONS
     # A scheduled verification is one more run of the batch job.
     verified = replace(SETTINGS, verify=VerifySettings(share=0.01))
-    assert [quota.needed for quota in needed_quotas(verified)] == [19, 22, 425]
+    assert [quota.needed for quota in needed_quotas(verified)] == [20, 22, 425]
 
 
 def test_the_page_has_the_needs_of_the_default_settings() -> None:
@@ -72,7 +72,7 @@ def test_the_quota_of_a_new_account_is_too_low(capsys: pytest.CaptureFixture[str
     # Then it says by how much, what happens with less, and how to raise it.
     printed = capsys.readouterr().out
     assert code == 1
-    assert "too low  10, needed 19: lambda L-B99A9384" in printed
+    assert "too low  10, needed 20: lambda L-B99A9384" in printed
     assert "Lambda throttles" in printed
     assert "--service-code lambda --quota-code L-B99A9384 --desired-value 19" in printed
 

@@ -138,7 +138,7 @@ def test_what_takes_ownership_may_also_write_pointers(assembly: Assembly) -> Non
                 if f"/{prefix}*" in str(statement["Resource"]):
                     roles.add(re.sub(r"RoleDefaultPolicy\w+", "", name))
     # Then whoever adopts an arrival of the stream lane may write its pointer: a backfill as well
-    assert {"Routerroute", "Routerbackfill", "Routersweep"} == writers["intents/"]
+    assert {"Routerroute", "Routerbackfill", "Routerresubmit", "Routersweep"} == writers["intents/"]
     assert writers["intents/"] <= writers["inbox/"]
 
 

@@ -47,7 +47,7 @@ def stack(rows: list[ManifestRow], documents: dict[str, list[ObjectVersion]]) ->
     }
     s3: Any = SimpleNamespace(get_object=lambda *, Bucket, Key: {"Body": io.BytesIO(bodies[Key])})  # noqa: N803
     ledger: Any = SimpleNamespace(manifests=SimpleNamespace(get={item.id: item for item in rows}.get))
-    resources: Any = SimpleNamespace(control_bucket="control", input_bucket="input")
+    resources: Any = SimpleNamespace(control_bucket="control", file_buckets=("input", "control"))
     return Stack(s3, ledger, resources, 1 << 20, (), lambda _: True, lambda: NOON)
 
 

@@ -1,0 +1,91 @@
+"""The actions of the AWS console as commands: nights, backfills, the stream and the sweep; each has a dry run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.commands.options import DryRun, FirstHour, Json, LastHour, on_stack
+
+if TYPE_CHECKING:
+    from cli.deployed_stack import DeployedStack
+
+app = typer.Typer()
+stream_app = typer.Typer(no_args_is_help=True)
+app.add_typer(stream_app, name="stream", help="The streaming job.")
+
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Start it, and do not wait for its end.")]
+
+
+@app.command()
+@on_stack
+def sweep(stack: DeployedStack, dry_run: DryRun = False, as_json: Json = False) -> int:
+    """Repair now what crashed processes left; a schedule does so every 15 minutes."""
+    from cli.sweep import print_sweep
+
+    return print_sweep(stack, dry_run=dry_run, as_json=as_json)
+
+
+@app.command()
+@on_stack
+def overnight(
+    stack: DeployedStack,
+    dataset: Annotated[str | None, typer.Option(help="Only what is queued of this dataset.")] = None,
+    first: FirstHour = None,
+    last: LastHour = None,
+    no_wait: NoWait = False,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> int:
+    """Convert now what waits for the night, and wait for the verdict: 0 all is done, 1 not."""
+    from cli.executions import run_overnight
+
+    fields = {"dataset": dataset, "from": first, "to": last}
+    return run_overnight(stack, fields, dry_run=dry_run, wait=not no_wait, as_json=as_json)
+
+
+@app.command()
+@on_stack
+def backfill(
+    stack: DeployedStack,
+    dataset: Annotated[str, typer.Option(help="Dataset to list.")],
+    first: Annotated[str, typer.Option("--from", help="UTC day or hour, such as 2026-11-21T08.")],
+    last: Annotated[str, typer.Option("--to", help="UTC day or hour, inclusive.")],
+    force: Annotated[bool, typer.Option("--force", help="Convert again what is DONE or FAILED there.")] = False,
+    no_wait: NoWait = False,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> int:
+    """Find older files that have no owner and convert them, and wait for the verdict: 0 all is done, 1 not."""
+    from cli.executions import run_backfill
+
+    fields = {"dataset": dataset, "from": first, "to": last, "force": force}
+    return run_backfill(stack, fields, dry_run=dry_run, wait=not no_wait, as_json=as_json)
+
+
+@stream_app.command()
+@on_stack
+def status(stack: DeployedStack, as_json: Json = False) -> int:
+    """Show the run of the streaming job, its window and its backlog: 0 a run is alive, 1 none is."""
+    from cli.stream import print_stream
+
+    return print_stream(stack, as_json=as_json)
+
+
+@stream_app.command()
+@on_stack
+def start(stack: DeployedStack, dry_run: DryRun = False, as_json: Json = False) -> int:
+    """Start the streaming job, and keep it running until schedule.stream_end."""
+    from cli.stream import start_stream
+
+    return start_stream(stack, dry_run=dry_run, as_json=as_json)
+
+
+@stream_app.command()
+@on_stack
+def stop(stack: DeployedStack, dry_run: DryRun = False, as_json: Json = False) -> int:
+    """Have the streaming job end after its micro-batch, and wait until it has."""
+    from cli.stream import stop_stream
+
+    return stop_stream(stack, dry_run=dry_run, as_json=as_json)

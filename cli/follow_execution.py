@@ -1,0 +1,95 @@
+"""An execution of a state machine, followed to its end."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from cli.exit_codes import ExitCode
+from lake.printable import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cli.deployed_stack import DeployedStack
+
+POLL_SECONDS = 5.0
+MAX_EVENTS = 100
+"""Events of the history that are read at a time."""
+FINE_VERDICTS = frozenset({"SUCCEEDED", "SUCCEEDED_WITH_QUARANTINE", "EMPTY"})
+
+
+def follow_execution(
+    stack: DeployedStack, arn: str, wait: Callable[[float], object] = time.sleep
+) -> tuple[ExitCode, dict[str, Any]]:
+    """Print each step of an execution on stderr until it ends; its exit code, and what is known of its end.
+
+    Steps are the states that it enters: those of the runs of a night, which are executions of their own, do not appear.
+    """
+    steps = _Steps(stack, arn)
+    while True:
+        steps.print_new()
+        execution = stack.sfn.describe_execution(executionArn=arn)
+        if execution["status"] != "RUNNING":
+            break
+        wait(POLL_SECONDS)
+    steps.print_new()
+    output = json.loads(execution.get("output") or "{}")
+    verdict = _verdict(output)
+    body = {
+        "execution": arn,
+        "status": execution["status"],
+        "verdict": verdict.get("verdict"),
+        "message": verdict.get("message") or execution.get("cause"),
+        "output": output,
+    }
+    is_fine = execution["status"] == "SUCCEEDED" and verdict.get("verdict", "SUCCEEDED") in FINE_VERDICTS
+    return ExitCode.FINE if is_fine else ExitCode.NOT_SO, body
+
+
+def print_end(body: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print how an execution ended: for a person one sentence."""
+    if as_json:
+        typer.echo(json.dumps(body, indent=1))
+        return
+    outcome = body["verdict"] or body["status"]
+    message = f": {printable(body['message'])}" if body["message"] else ""
+    typer.echo(f"{outcome}{message}")
+
+
+def print_started(arn: str, *, as_json: bool) -> None:
+    """Print which execution was started, and is not followed."""
+    typer.echo(json.dumps({"execution": arn}, indent=1) if as_json else f"started: {arn}")
+
+
+def _verdict(output: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Of ``overnight``, or of the execution of it that a backfill has started."""
+    night = output.get("overnight")
+    return night if isinstance(night, dict) else output
+
+
+class _Steps:
+    """The states that an execution has entered; each is printed once."""
+
+    def __init__(self, stack: DeployedStack, arn: str) -> None:
+        self._stack = stack
+        self._arn = arn
+        self._seen = 0
+        self._last = ""
+
+    def print_new(self) -> None:
+        """Print what was entered since the last call, of the newest ``MAX_EVENTS``."""
+        history = self._stack.sfn.get_execution_history(
+            executionArn=self._arn, maxResults=MAX_EVENTS, reverseOrder=True, includeExecutionData=False
+        )
+        for event in sorted(history["events"], key=lambda event: event["id"]):
+            name = event.get("stateEnteredEventDetails", {}).get("name")
+            if event["id"] <= self._seen or name is None:
+                continue
+            self._seen = event["id"]
+            if name != self._last:
+                self._last = name
+                typer.echo(f"{event['timestamp']:%H:%M:%S}  {name}", err=True)

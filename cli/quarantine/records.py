@@ -1,0 +1,218 @@
+"""The published records of the quarantine, read page by page."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import typer
+from botocore.exceptions import ClientError
+
+from lake.errors import InvalidInputError
+from lake.faults import error_code
+from lake.layout import is_own_key, parse_generation, partition_prefix
+from lake.partition import Partition
+from router.s3_uri import parse_s3_uri
+from router.selection import Selection, parse_hours
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from cli.deployed_stack import DeployedStack
+    from lake.ledger import ManifestRow
+
+WHOLE_FILE, ONE_LINE, COUNTED_LINES = "file", "line", "lines"
+"""Kinds of records: a file that could not be read, a rejected line, and rejected lines that are only counted."""
+
+MAX_READ = 1_000_000
+"""Records that one command reads, about ten seconds on one core."""
+PROGRESS_RECORDS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineRecord:
+    """One record of a published quarantine object."""
+
+    partition: Partition
+    manifest: str
+    generation: int
+    """Of the manifest: the published one."""
+    kind: str
+    source: str
+    """URI of the input file."""
+    version: str
+    offset: int
+    """First byte, in the decompressed file where it is compressed."""
+    length: int
+    """Bytes."""
+    reason: str
+    count: int
+    """Rejected lines; 0 for a file."""
+    line: bytes | None
+    """The line as it stood in the file, without its newline; None: the record has it by reference only."""
+
+    @property
+    def identity(self) -> tuple[str, str, int]:
+        """What names the line, whichever generation has rejected it: URI and version of its file, and its offset."""
+        return self.source, self.version, self.offset
+
+    @classmethod
+    def of(cls, row: ManifestRow, generation: int, data: Mapping[str, Any]) -> QuarantineRecord:
+        """A decoded line of a quarantine object of this manifest."""
+        line = data["line"].encode() if "line" in data else None
+        if "line_base64" in data:
+            line = base64.b64decode(data["line_base64"])
+        count = 0 if data["kind"] == WHOLE_FILE else data.get("count", 1)
+        return cls(
+            row.partition,
+            row.id,
+            generation,
+            data["kind"],
+            data["source"],
+            data["version"],
+            data["offset"],
+            data["length"],
+            data["reason"],
+            count,
+            line,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineSelection:
+    """Which records are looked at."""
+
+    hours: Selection
+    reason: str | None = None
+    """None: every reason. Otherwise the beginning of one."""
+    file: str | None = None
+    """URI of the input file; None: every file."""
+
+    def selects(self, record: QuarantineRecord) -> bool:
+        """Whether the record has the reason and is of the file; its hour is selected already."""
+        return self.file in (None, record.source) and record.reason.startswith(self.reason or "")
+
+
+def parse_quarantine_selection(stack: DeployedStack, options: Mapping[str, str | None]) -> QuarantineSelection:
+    """Read ``dataset``, ``from``, ``to``, ``reason`` and ``file``; None does not restrict the selection.
+
+    Raises
+    ------
+    InvalidInputError
+        Unknown dataset, invalid time or URI; says what to pass.
+    """
+    dataset, file = options["dataset"], options["file"]
+    if dataset is not None and not stack.ledger.datasets.is_known(dataset):
+        known = ", ".join(stack.ledger.datasets.names()) or "none: no file has arrived yet"
+        raise InvalidInputError(f"dataset = {dataset!r} is unknown: the ledger has {known}")
+    if file is not None:
+        parse_s3_uri(file)
+    first, last = parse_hours(options)
+    return QuarantineSelection(Selection(dataset, first, last), options["reason"] or None, file)
+
+
+class RecordScan:
+    """The selected records of published generations, by dataset, hour and manifest, up to a limit.
+
+    Memory holds one page of the listing and one record. Progress is printed on stderr.
+
+    Parameters
+    ----------
+    limit
+        Maximum number of selected records. Of all records together ``MAX_READ`` are read.
+    """
+
+    def __init__(self, stack: DeployedStack, selection: QuarantineSelection, limit: int) -> None:
+        self._records = _published_records(stack, selection)
+        self._selection = selection
+        self._limit = limit
+        self.is_complete = True
+        """Whether neither limit has left a record out; known at the end."""
+
+    def __iter__(self) -> Iterator[QuarantineRecord]:
+        selected = 0
+        for number, record in enumerate(self._records):
+            if number and number % PROGRESS_RECORDS == 0:
+                typer.echo(f"records read: {number:,}", err=True)
+            is_selected = self._selection.selects(record)
+            if number == MAX_READ or (is_selected and selected == self._limit):
+                self.is_complete = False
+                return
+            if is_selected:
+                selected += 1
+                yield record
+
+
+def _published_records(stack: DeployedStack, selection: QuarantineSelection) -> Iterator[QuarantineRecord]:
+    """All records of the selected hours."""
+    for span in _spans(stack, selection):
+        row: ManifestRow | None = None
+        for key in _keys(stack, span):
+            manifest, generation = parse_generation(key) or ("", 0)
+            # The keys of a manifest follow one another.
+            if row is None or row.id != manifest:
+                row = stack.ledger.manifests.get(manifest) if manifest else None
+            if row is None or not _is_published(row, key, generation):
+                continue
+            for data in _read_object(stack, key):
+                yield QuarantineRecord.of(row, generation, data)
+
+
+@dataclass(frozen=True, slots=True)
+class _KeySpan:
+    """Keys under a prefix, from one on and up to the end of another prefix; None: to the end."""
+
+    prefix: str
+    first: str = ""
+    last: str | None = None
+
+
+def _spans(stack: DeployedStack, selection: QuarantineSelection) -> Iterator[_KeySpan]:
+    hours = selection.hours
+    if selection.file is not None:
+        name = parse_s3_uri(selection.file)
+        found = {row.partition for row in stack.ledger.arrivals.versions(name.bucket, name.key) if row.partition}
+        yield from (_KeySpan(partition_prefix(partition)) for partition in sorted(found) if hours.selects(partition))
+        return
+    for dataset in [hours.dataset] if hours.dataset else list(stack.ledger.datasets.names()):
+        first = "" if hours.first is None else _hour_prefix(dataset, hours.first)
+        last = None if hours.last is None else _hour_prefix(dataset, hours.last)
+        yield _KeySpan(f"{dataset}/", first, last)
+
+
+def _keys(stack: DeployedStack, span: _KeySpan) -> Iterator[str]:
+    """Keys of the quarantine's objects, in the order of their hours."""
+    after = span.first
+    while True:
+        page = stack.s3.list_objects_v2(Bucket=stack.resources.quarantine_bucket, Prefix=span.prefix, StartAfter=after)
+        for item in page.get("Contents", []):
+            after = item["Key"]
+            if span.last is not None and after > span.last and not after.startswith(span.last):
+                return
+            yield after
+        if not page["IsTruncated"]:
+            return
+
+
+def _hour_prefix(dataset: str, stamp: str) -> str:
+    date, _, hour = stamp.partition("T")
+    return partition_prefix(Partition(dataset, date, int(hour)))
+
+
+def _is_published(row: ManifestRow, key: str, generation: int) -> bool:
+    published = row.published is not None and row.published.generation == generation
+    return published and is_own_key(key, row.partition, row.id, generation)
+
+
+def _read_object(stack: DeployedStack, key: str) -> Iterator[dict[str, Any]]:
+    try:
+        body = stack.s3.get_object(Bucket=stack.resources.quarantine_bucket, Key=key)["Body"]
+    except ClientError as error:
+        # A generation was published since the row was read, and the sweep has deleted this one.
+        if error_code(error) == "NoSuchKey":
+            return
+        raise
+    for line in body.iter_lines(1 << 20):
+        yield json.loads(line)

@@ -1,0 +1,117 @@
+"""Lambda function ``resubmit``: repaired lines of the quarantine become rows of the hour that they came from, once."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING, Any
+
+from lake.documents import get_document
+from lake.errors import InvalidInputError, OwnershipError
+from lake.layout import resubmission_key, resubmitted_lines_key
+from lake.ledger import ResubmissionRow
+from lake.manifest import Identity, Lane, ObjectVersion
+from lake.resubmission import decode_resubmission
+from lake.time import iso_utc
+from router.entry import with_product_errors
+from router.ownership import ArrivalOutcome, RoutedArrival, delete_intent, take_ownership, write_intent
+from router.resubmit.check import check_resubmission
+from router.selection import parse_fields
+from router.services import Services, container_services
+from router.telemetry import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
+    from lake.resubmission import Resubmission
+
+EXAMPLE = '{"resubmission": "<name>"}, as \'hybrid-router quarantine retry\' does'
+NAME = re.compile(r"\d{8}T\d{6}[0-9a-f]{20}")
+"""As ``lake.manifest.new_manifest_id`` makes them."""
+MAX_COLLISIONS = 20
+"""Times that another resubmission of the hour may be recorded first, before this one is left to a repetition."""
+REASON = "repaired lines of the quarantine wait for the overnight run"
+
+
+@with_product_errors
+@logger.inject_lambda_context
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
+    """``{"resubmission": name}`` -> ``{"resubmission", "partition", "lines", "manifest"}``."""
+    return resubmit(event, container_services())
+
+
+def resubmit(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
+    """Record a resubmission, whose document and lines are in the control bucket, and own its file.
+
+    Order of the writes: the intent, which names the file; the row of the resubmission, which no other one with the same
+    line can follow; then ownership, as for every arrival. Idempotent: a repetition completes what is left.
+
+    Raises
+    ------
+    InvalidInputError
+        The event is not valid, the documents are missing, or the lines may not be given back.
+    OwnershipError
+        A request had no answer: a repetition, or the sweep, completes it.
+    """
+    name = _parse(event)
+    body = get_document(services.s3, services.resources.control_bucket, resubmission_key(name))
+    resubmission = decode_resubmission(body)
+    if resubmission.name != name:
+        raise InvalidInputError(f"the document of resubmission {name} is of {resubmission.name}: run the command again")
+    row, intent = _record(services, resubmission, hashlib.sha256(body).hexdigest())
+    arrival = RoutedArrival(row.file, row.partition, Lane.BATCH, REASON)
+    ownership = take_ownership(services, [arrival], {}, intent=intent)
+    owner = services.ledger.arrivals.get(row.file)
+    settled = ownership.outcomes[Identity.of(row.file)] in (ArrivalOutcome.OWNED, ArrivalOutcome.DUPLICATE)
+    if not settled or owner is None:
+        raise OwnershipError(f"the lines of resubmission {name} have no manifest yet: run the same command again")
+    logger.info("resubmitted", resubmission=name, partition=str(row.partition), lines=row.lines)
+    return {
+        "resubmission": name,
+        "partition": str(row.partition),
+        "lines": row.lines,
+        "manifest": owner.manifest,
+    }
+
+
+def _parse(event: Mapping[str, Any]) -> str:
+    name = parse_fields(event, ("resubmission",), "resubmit", EXAMPLE).get("resubmission")
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise InvalidInputError(f"resubmission = {name!r} is not a valid name: pass {EXAMPLE}")
+    return name
+
+
+def _record(services: Services, resubmission: Resubmission, sha256: str) -> tuple[ResubmissionRow, str | None]:
+    """The row of the resubmission, and the key of the intent that was written for it."""
+    resubmissions, control = services.ledger.resubmissions, services.resources.control_bucket
+    intent = None
+    for _ in range(MAX_COLLISIONS):
+        earlier = resubmissions.of(resubmission.partition)
+        known = next((row for row in earlier if row.name == resubmission.name), None)
+        if known is not None:
+            return known, intent
+        try:
+            check_resubmission(services.s3, services.ledger, control, resubmission, earlier)
+        except InvalidInputError:
+            if intent is not None:
+                delete_intent(services, intent)
+            raise
+        row = _new_row(services, resubmission, sha256)
+        if intent is None:
+            arrival = RoutedArrival(row.file, row.partition, Lane.BATCH, REASON)
+            intent = write_intent(services, [arrival], services.clock())
+        if resubmissions.record(row, len(earlier)):
+            return row, intent
+    raise OwnershipError(f"other resubmissions of {resubmission.partition} came first: run the same command again")
+
+
+def _new_row(services: Services, resubmission: Resubmission, sha256: str) -> ResubmissionRow:
+    bucket, key = services.resources.control_bucket, resubmitted_lines_key(resubmission.name)
+    head = services.s3.head_object(Bucket=bucket, Key=key)
+    file = ObjectVersion.of(
+        bucket, key, head["ETag"], head["ContentLength"], head["LastModified"], head.get("VersionId")
+    )
+    now = iso_utc(services.clock())
+    return ResubmissionRow(resubmission.name, resubmission.partition, file, sha256, resubmission.lines, now)

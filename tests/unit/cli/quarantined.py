@@ -1,0 +1,49 @@
+"""Manifests that are DONE, with objects in the quarantine, as conversions leave them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from lake.layout import quarantine_key
+from lake.ledger import ArrivalRow
+from lake.manifest import write_manifest
+from tests.unit.lake.transitions import DOCUMENT, TOTALS
+from tests.unit.lake.world import PARTITION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lake.ledger import ManifestRow
+    from lake.partition import Partition
+    from tests.unit.lake.world import World
+
+
+def line_of(text: str, offset: int, name: str = "a", **changes: Any) -> dict[str, Any]:
+    """The record of a rejected line of the file ``name``."""
+    record = {"kind": "line", "source": f"s3://input/orders/{name}", "version": "v1", "offset": offset}
+    return {**record, "length": len(text), "reason": "not JSON", "line": text, **changes}
+
+
+def converted(
+    world: World, records: Iterable[dict[str, Any]], *names: str, partition: Partition = PARTITION
+) -> ManifestRow:
+    """A DONE manifest of these files, with these records in the quarantine."""
+    manifest = world.manifest(*(names or ("a",)), partition=partition)
+    for file in manifest.files:
+        recorded_at = "2026-11-20T09:30:00.000+00:00"
+        world.ledger.arrivals.put(ArrivalRow(file, manifest.id, partition, manifest.lane, "by default", recorded_at))
+    write_manifest(world.raw_s3, "control", manifest)
+    world.ledger.datasets.register(partition.dataset)
+    world.ledger.manifests.enqueue(manifest)
+    return published(world, world.row(manifest.id), records)
+
+
+def published(world: World, row: ManifestRow, records: Iterable[dict[str, Any]]) -> ManifestRow:
+    """The QUEUED manifest, published with these records."""
+    world.ledger.manifests.commit(world.claimed(row), DOCUMENT, world.now)
+    body = "".join(json.dumps(record) + "\n" for record in records).encode()
+    key = quarantine_key(row.partition, row.id, row.generation, 0)
+    world.raw_s3.put_object(Bucket="quarantine", Key=key, Body=body)
+    world.ledger.manifests.finish(world.row(row.id), TOTALS, world.now)
+    return world.row(row.id)

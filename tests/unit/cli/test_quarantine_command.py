@@ -1,0 +1,158 @@
+"""`hybrid-router quarantine ls`, `show` and `export`: what of the quarantine they select, and what they tell."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cli.exit_codes import ExitCode
+from cli.quarantine.export import export_lines, line_digest, origins_file, read_origins
+from cli.quarantine.group_by import GroupBy
+from cli.quarantine.listing import print_quarantine, print_records
+from cli.quarantine.records import parse_quarantine_selection
+from lake.errors import InvalidInputError
+from lake.partition import Partition
+from tests.unit.cli.quarantined import converted, line_of, published
+from tests.unit.lake.world import PARTITION, World, new_world
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LATER = Partition("orders", "2026-11-20", 10)
+WHOLE = {"kind": "file", "source": "s3://input/orders/b", "version": "v1", "offset": 0, "length": 9, "reason": "gone"}
+
+
+@pytest.fixture
+def world() -> Any:
+    with new_world() as world:
+        converted(world, [line_of("{", 5), line_of("[1]", 9, reason="not an object"), WHOLE], "a", "b")
+        counted = {**line_of("", 0, "c"), "kind": "lines", "count": 7, "length": 100}
+        converted(world, [counted], "c", partition=LATER)
+        yield world
+
+
+def selection(world: Any, **options: Any) -> Any:
+    names = ("dataset", "from", "to", "reason", "file")
+    return parse_quarantine_selection(world, {name: options.get(name) for name in names})
+
+
+def listed(world: Any, capsys: pytest.CaptureFixture[str], by: GroupBy = GroupBy.HOUR, **options: Any) -> Any:
+    print_quarantine(world, selection(world, **options), by, 100, as_json=True)
+    body = json.loads(capsys.readouterr().out)
+    return [tuple(group.values()) for group in body["groups"]]
+
+
+def test_ls_counts_lines_and_files_by_hour_and_reason(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert listed(world, capsys) == [
+        ("orders", "2026-11-20T09", "gone", 0, 0, 1),
+        ("orders", "2026-11-20T09", "not JSON", 1, 0, 0),
+        ("orders", "2026-11-20T09", "not an object", 1, 0, 0),
+        ("orders", "2026-11-20T10", "not JSON", 7, 0, 0),
+    ]
+    assert listed(world, capsys, GroupBy.REASON)[1] == ("not JSON", 8, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "reasons"),
+    [
+        ({"from": "2026-11-20T10"}, ["not JSON"]),
+        ({"to": "2026-11-20T09", "reason": "not "}, ["not JSON", "not an object"]),
+        ({"dataset": "orders", "from": "2026-11-20T09", "to": "2026-11-20T09", "reason": "gone"}, ["gone"]),
+        ({"file": "s3://input/orders/b"}, ["gone"]),
+        ({"file": "s3://input/orders/nowhere"}, []),
+        ({"from": "2026-11-21"}, []),
+    ],
+)
+def test_ls_selects_by_dataset_hour_reason_and_file(
+    world: World, capsys: pytest.CaptureFixture[str], options: dict[str, str], reasons: list[str]
+) -> None:
+    assert [group[2] for group in listed(world, capsys, GroupBy.HOUR, **options)] == reasons
+
+
+def test_only_the_published_generation_counts(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    # Given: an hour that was reprocessed, and whose replaced objects are still there
+    row = converted(world, [line_of("{", 0, "d")], "d", partition=Partition("orders", "2026-11-20", 11))
+    world.ledger.manifests.force(row, world.now)
+    published(world, world.row(row.id), [line_of("[", 0, "d", reason="other")])
+    # Then
+    assert listed(world, capsys, GroupBy.HOUR, **{"from": "2026-11-20T11"}) == [
+        ("orders", "2026-11-20T11", "other", 1, 0, 0)
+    ]
+
+
+def test_an_unknown_dataset_is_told_with_the_known_ones(world: World) -> None:
+    with pytest.raises(InvalidInputError, match="dataset = 'clicks' is unknown: the ledger has orders"):
+        selection(world, dataset="clicks")
+
+
+def test_show_prints_place_reason_and_line(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert print_records(world, selection(world), 20, as_json=False) == ExitCode.FINE  # type: ignore[arg-type]
+    told = capsys.readouterr().out.splitlines()
+    assert told[:3] == [
+        "s3://input/orders/a  version v1  hour 2026-11-20T09",
+        "  byte 5, 1 bytes: not JSON",
+        "  {",
+    ]
+    assert "  the whole file: gone" in told
+    assert told[-1] == "  7 lines from byte 0 to 100: not JSON; only counted"
+
+
+def test_show_says_that_there_is_more_or_nothing(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    print_records(world, selection(world), 1, as_json=False)  # type: ignore[arg-type]
+    assert "there is more" in capsys.readouterr().out
+    nothing = selection(world, reason="none of these")
+    assert print_records(world, nothing, 1, as_json=False) == ExitCode.NOT_SO  # type: ignore[arg-type]
+
+
+def test_a_narrow_selection_ends_as_well(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given: more records than one command reads
+    monkeypatch.setattr("cli.quarantine.records.MAX_READ", 3)
+    monkeypatch.setattr("cli.quarantine.records.PROGRESS_RECORDS", 2)
+    nothing = selection(world, reason="none of these")
+    # When
+    print_quarantine(world, nothing, GroupBy.HOUR, 100, as_json=True)  # type: ignore[arg-type]
+    # Then
+    told = capsys.readouterr()
+    assert json.loads(told.out)["complete"] is False
+    assert told.err == "records read: 2\n"
+
+
+def test_a_line_of_others_cannot_command_the_terminal(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    converted(world, [line_of("\x1b[2J", 0, "e")], "e")
+    print_records(world, selection(world, file="s3://input/orders/e"), 1, as_json=False)  # type: ignore[arg-type]
+    assert "  \\x1b[2J\n" in capsys.readouterr().out
+
+
+def test_export_writes_the_bytes_of_each_line_and_where_it_is_from(world: World, tmp_path: Path) -> None:
+    # Given: a line that is not valid UTF-8 as well
+    raw = line_of("", 20, "f", line_base64="/w==")
+    del raw["line"]
+    row = converted(world, [raw], "f", partition=Partition("orders", "2026-11-20", 8))
+    target = tmp_path / "repair.ndjson"
+    # When
+    assert export_lines(world, selection(world), target, 100, as_json=False) == ExitCode.FINE  # type: ignore[arg-type]
+    # Then
+    assert target.read_bytes() == b"\xff\n{\n[1]\n"
+    first, second, third = read_origins(target)
+    assert (first.partition.hour, first.manifest, first.generation) == (8, row.id, 1)
+    assert (first.source, first.version, first.offset) == ("s3://input/orders/f", "v1", 20)
+    assert first.digest == line_digest(b"\xff")
+    assert (second.partition, second.offset, third.reason) == (PARTITION, 5, "not an object")
+
+
+def test_export_overwrites_nothing_and_leaves_no_empty_file(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "repair.ndjson"
+    counted = selection(world, **{"from": "2026-11-20T10"})
+    assert export_lines(world, counted, target, 100, as_json=True) == ExitCode.NOT_SO  # type: ignore[arg-type]
+    body = json.loads(capsys.readouterr().out)
+    assert (body["lines"], body["not_kept"], body["files"], body["complete"]) == (0, 7, 0, True)
+    assert list(tmp_path.iterdir()) == []
+    origins_file(target).touch()
+    with pytest.raises(InvalidInputError, match=r"repair\.ndjson\.origins exists: pass the name of a new file"):
+        export_lines(world, counted, target, 100, as_json=True)  # type: ignore[arg-type]

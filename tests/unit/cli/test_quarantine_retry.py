@@ -1,0 +1,180 @@
+"""`hybrid-router quarantine retry`: from an export that a person has edited to resubmissions, without the cloud."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cli.exit_codes import ExitCode
+from cli.quarantine.export import export_lines, origins_file
+from cli.quarantine.group_by import GroupBy
+from cli.quarantine.listing import print_quarantine
+from cli.quarantine.records import parse_quarantine_selection
+from cli.quarantine.retry import retry_lines
+from lake.errors import InvalidInputError
+from lake.layout import RESUBMISSIONS
+from lake.partition import Partition
+from lake.settings import parse_settings
+from router.resubmit.handler import resubmit
+from router.services import Services
+from tests.unit.cli.quarantined import converted, line_of
+from tests.unit.lake.world import PARTITION, World, new_world
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LATER = Partition("orders", "2026-11-20", 10)
+EVERYTHING = dict.fromkeys(("dataset", "from", "to", "reason", "file"))
+
+
+class Stack(World):
+    """A deployed stack whose function ``resubmit`` runs in this process."""
+
+    def services(self) -> Services:
+        settings, none = parse_settings({"stage": "test"}), None
+        return Services(settings, self.resources, self.ledger, self.s3, none, lambda: datetime.now(UTC))  # type: ignore[arg-type]
+
+    def resubmit(self, name: str) -> dict[str, Any]:
+        return resubmit({"resubmission": name}, self.services())
+
+    def start_overnight(self, selection: dict[str, str]) -> str:
+        return f"execution of {selection['dataset']} {selection['from']} {selection['to']}"
+
+
+@pytest.fixture
+def stack() -> Any:
+    with new_world() as world:
+        converted(world, [line_of('{"a":1', 0), line_of('{"a":2', 10), line_of('{"a":3', 20)])
+        converted(world, [line_of('{"a":4', 0, "b")], "b", partition=LATER)
+        world.__class__ = Stack
+        yield world
+
+
+@pytest.fixture
+def exported(stack: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """All four lines."""
+    target = tmp_path / "repair.ndjson"
+    export_lines(stack, parse_quarantine_selection(stack, EVERYTHING), target, 100, as_json=False)
+    capsys.readouterr()
+    return target
+
+
+def retry(stack: Any, exported: Path, capsys: pytest.CaptureFixture[str], **flags: bool) -> tuple[int, dict[str, Any]]:
+    code = retry_lines(stack, exported, **{"dry_run": False, "now": False, **flags}, as_json=True)
+    return code, json.loads(capsys.readouterr().out)
+
+
+def contents(stack: Any) -> list[bytes]:
+    keys = [key for key in stack.keys("control", RESUBMISSIONS) if key.endswith(".ndjson")]
+    return sorted(stack.raw_s3.get_object(Bucket="control", Key=key)["Body"].read() for key in keys)
+
+
+def test_repaired_lines_go_to_their_hours(stack: Any, exported: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # Given: of four lines two are repaired, one is left empty, and one as it is
+    exported.write_bytes(b'{"a":1}\n\n{"a":3\r\n{"a":4}\n')
+    # When
+    code, body = retry(stack, exported, capsys, now=True)
+    # Then
+    assert code == ExitCode.FINE
+    assert [(answer["partition"], answer["lines"]) for answer in body["resubmissions"]] == [
+        (str(PARTITION), 1),
+        (str(LATER), 1),
+    ]
+    assert (body["empty"], body["unchanged"], body["resubmitted"]) == (1, 1, 0)
+    assert contents(stack) == [b'{"a":1}\n', b'{"a":4}\n']
+    assert body["executions"][1] == "execution of orders 2026-11-20T10 2026-11-20T10"
+
+
+def test_the_same_file_again_gives_nothing_back_and_a_further_line_does(
+    stack: Any, exported: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exported.write_bytes(b'{"a":1}\n\n\n\n')
+    retry(stack, exported, capsys)
+    # When
+    code, body = retry(stack, exported, capsys)
+    # Then
+    assert (code, body["resubmissions"], body["resubmitted"]) == (ExitCode.FINE, [], 1)
+    # And when another line is repaired as well
+    exported.write_bytes(b'{"a":1}\n{"a":2}\n\n\n')
+    _, body = retry(stack, exported, capsys)
+    assert [answer["lines"] for answer in body["resubmissions"]] == [1]
+    assert contents(stack) == [b'{"a":1}\n', b'{"a":2}\n']
+
+
+def test_a_dry_run_says_what_would_be_given_back(
+    stack: Any, exported: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exported.write_bytes(b'{"a":1}\n{"a":2}\n\n\n')
+    assert retry_lines(stack, exported, dry_run=True, now=True, as_json=False) == ExitCode.FINE
+    told = capsys.readouterr().out.splitlines()
+    assert told == [f"{PARTITION}: 2 lines", "dry run, nothing was done; lines to be given back: 2, 2 left empty"]
+    assert stack.keys("control", RESUBMISSIONS) == []
+
+
+def test_nothing_repaired_is_said(stack: Any, exported: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, body = retry(stack, exported, capsys)
+    assert (code, body["unchanged"]) == (ExitCode.NOT_SO, 4)
+
+
+def test_an_interrupted_retry_is_completed(
+    stack: Any, exported: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given: a function that has recorded the lines, and has died before a manifest had them
+    exported.write_bytes(b'{"a":1}\n\n\n\n')
+    monkeypatch.setattr("router.resubmit.handler.take_ownership", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        retry(stack, exported, capsys)
+    monkeypatch.undo()
+    # When
+    retry(stack, exported, capsys)
+    # Then
+    (row,) = stack.ledger.resubmissions.of(PARTITION)
+    assert stack.ledger.arrivals.get(row.file) is not None
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (b'{"a":1}\n', "has 1 lines, and .*repair\\.ndjson\\.origins names 4: keep one line for each line"),
+        (b'{"a":1}\n{"a":2}\n{"a":3}\n{"a":4}\n{"a":5}\n', "has 5 lines"),
+    ],
+)
+def test_lines_that_were_removed_or_added_are_refused(
+    stack: Any, exported: Path, capsys: pytest.CaptureFixture[str], body: bytes, problem: str
+) -> None:
+    exported.write_bytes(body)
+    with pytest.raises(InvalidInputError, match=problem):
+        retry(stack, exported, capsys)
+
+
+def test_files_that_are_missing_or_changed_are_told(
+    stack: Any, exported: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exported.unlink()
+    with pytest.raises(InvalidInputError, match="does not exist: pass the file of an export"):
+        retry(stack, exported, capsys)
+    origins_file(exported).write_text("{}\n")
+    with pytest.raises(InvalidInputError, match="is not a valid file of origins"):
+        retry(stack, exported, capsys)
+    origins_file(exported).unlink()
+    with pytest.raises(InvalidInputError, match=r"\.origins is missing: keep it beside the file"):
+        retry(stack, exported, capsys)
+
+
+def test_ls_and_export_know_what_was_given_back(
+    stack: Any, exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exported.write_bytes(b'{"a":1}\n\n\n\n')
+    retry(stack, exported, capsys)
+    selection = parse_quarantine_selection(stack, EVERYTHING)
+    print_quarantine(stack, selection, GroupBy.HOUR, 100, as_json=True)
+    groups = json.loads(capsys.readouterr().out)["groups"]
+    assert [(group["lines"], group["resubmitted"]) for group in groups] == [(3, 1), (1, 0)]
+    # When
+    export_lines(stack, selection, tmp_path / "rest.ndjson", 100, as_json=False)
+    # Then
+    assert "1 given back before" in capsys.readouterr().out
+    assert (tmp_path / "rest.ndjson").read_bytes() == b'{"a":2\n{"a":3\n{"a":4\n'

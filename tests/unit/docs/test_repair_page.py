@@ -1,0 +1,48 @@
+"""docs/repair.md and docs/commands.md: every command line of theirs is one that the command line accepts."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Any
+
+import pytest
+import typer.main
+
+from cli.main import app
+from tests.unit.docs.pages import CHECKOUT, Page
+
+PAGES = [Page(CHECKOUT / "docs" / name) for name in ("repair.md", "commands.md")]
+LINES = sorted(
+    {
+        code.partition("hybrid-router ")[2].strip()
+        for page in PAGES
+        for code in page.code
+        if re.match(r"(\.venv/bin/)?hybrid-router ", code)
+    }
+)
+WHOLE = [line for line in LINES if "<" not in line and ("--" in line or "s3://" in line)]
+
+
+def parse(line: str) -> None:
+    """Parse a command line as the command does; raises an error of typer."""
+    command: Any = typer.main.get_command(app)
+    arguments = shlex.split(line)
+    while hasattr(command, "commands"):
+        command = command.commands[arguments.pop(0)]
+    command.make_context("hybrid-router", arguments)
+
+
+def test_the_pages_name_commands() -> None:
+    assert len(WHOLE) > 15
+
+
+@pytest.mark.parametrize("line", WHOLE)
+def test_a_command_line_of_the_pages_is_accepted(line: str) -> None:
+    parse(line)
+
+
+@pytest.mark.parametrize("line", ["sweep --dry", "quarantine ls --by key", "quarantine retry", "overnight --hours 3"])
+def test_a_wrong_command_line_is_not(line: str) -> None:
+    with pytest.raises(Exception, match=r"(?i)no such option|is not one of|missing parameter"):
+        parse(line)

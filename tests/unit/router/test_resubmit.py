@@ -1,0 +1,243 @@
+"""Repaired lines become one file of their hour: recorded once, owned once, whatever dies or races."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.exceptions import BotoCoreError
+
+from lake.documents import put_document
+from lake.errors import InvalidDocumentError, InvalidInputError, OwnershipError
+from lake.layout import INTENTS, RESUBMISSIONS, resubmission_key, resubmitted_lines_key
+from lake.manifest import Lane, new_manifest_id, read_manifest
+from lake.partition import Partition
+from lake.resubmission import RejectedLines, Resubmission, encode_resubmission
+from router.ownership import OWNER_GRACE
+from router.reprocess.handler import reprocess
+from router.resubmit.handler import resubmit
+from router.sweep.handler import sweep
+from tests.unit.lake.faults import Crash
+from tests.unit.lake.world import PARTITION
+from tests.unit.router.reprocess.reprocessing import convert, done, failed
+
+if TYPE_CHECKING:
+    from lake.ledger import ResubmissionRow
+    from tests.unit.router.conftest import Deployment
+
+SOURCE = "s3://input/orders/a"
+WRITES = ("intent", "row of the resubmission", "arrival", "document", "manifest", "partition", "end of the intent")
+UNANSWERED = [("delay", number) for number in range(1, len(WRITES) + 1)] + [
+    ("lose_answer_of", 1),
+    ("lose_answer_of", 2),
+]
+
+
+def lines_of(manifest: str, *offsets: int, generation: int = 1) -> tuple[RejectedLines, ...]:
+    return (RejectedLines(SOURCE, "v1", manifest, generation, offsets),)
+
+
+def uploaded(deployment: Deployment, rejected: tuple[RejectedLines, ...], partition: Partition = PARTITION) -> str:
+    """The lines and the document of a resubmission in the control bucket, as the command puts them; its name."""
+    resubmission = Resubmission(new_manifest_id(deployment.now), partition, rejected)
+    body = b'{"a":1}\n' * resubmission.lines
+    deployment.raw_s3.put_object(Bucket="control", Key=resubmitted_lines_key(resubmission.name), Body=body)
+    document = encode_resubmission(resubmission)
+    put_document(deployment.raw_s3, "control", resubmission_key(resubmission.name), document)
+    return resubmission.name
+
+
+def request(deployment: Deployment, name: str) -> dict[str, Any]:
+    return resubmit({"resubmission": name}, deployment.services)
+
+
+def recorded(deployment: Deployment) -> list[ResubmissionRow]:
+    return deployment.ledger.resubmissions.of(PARTITION)
+
+
+def manifests_of_lines(deployment: Deployment) -> list[str]:
+    """Keys of the lines that live manifests convert."""
+    items = deployment.dynamodb.scan(TableName="ledger")["Items"]
+    rows = [item for item in items if item["sk"] == "manifest" and item["state"] == "QUEUED"]
+    documents = [
+        read_manifest(deployment.raw_s3, "control", deployment.row(item["id"]), ("input", "control")) for item in rows
+    ]
+    return [file.key for manifest in documents for file in manifest.files if file.key.startswith(RESUBMISSIONS)]
+
+
+def test_the_lines_are_one_file_of_the_hour_that_they_came_from(deployment: Deployment) -> None:
+    # Given: lines that were rejected, and a day that has passed
+    manifest = done(deployment, "a")
+    deployment.wait(timedelta(days=1))
+    name = uploaded(deployment, lines_of(manifest, 0, 20))
+    # When
+    answer = request(deployment, name)
+    # Then
+    row = deployment.row(answer["manifest"])
+    assert (row.partition, row.lane, row.files) == (PARTITION, Lane.BATCH, 1)
+    assert answer == {"resubmission": name, "partition": str(PARTITION), "lines": 2, "manifest": row.id}
+    assert manifests_of_lines(deployment) == [resubmitted_lines_key(name)]
+    assert deployment.keys("control", INTENTS) == []
+
+
+def test_a_repetition_changes_nothing(deployment: Deployment) -> None:
+    name = uploaded(deployment, lines_of(done(deployment, "a"), 0))
+    first = request(deployment, name)
+    # When: the object of the lines is even written again
+    deployment.raw_s3.put_object(Bucket="control", Key=resubmitted_lines_key(name), Body=b'{"b":2}\n')
+    deployment.wait(timedelta(hours=1))
+    # Then
+    assert request(deployment, name) == first
+    assert len(recorded(deployment)) == 1
+    assert manifests_of_lines(deployment) == [resubmitted_lines_key(name)]
+
+
+def test_a_line_is_given_back_once_though_the_hour_was_reprocessed(deployment: Deployment) -> None:
+    # Given: a line that was given back, and whose file was converted again and rejected it again
+    manifest = done(deployment, "a")
+    request(deployment, uploaded(deployment, lines_of(manifest, 0)))
+    deployment.ledger.manifests.force(deployment.row(manifest), deployment.now)
+    convert(deployment, manifest)
+    # When, then
+    again = uploaded(deployment, lines_of(manifest, 0, 20, generation=2))
+    with pytest.raises(InvalidInputError, match=r"1 lines were given back before, .* at byte 0 of s3://input/orders/a"):
+        request(deployment, again)
+    assert len(recorded(deployment)) == 1
+    assert deployment.keys("control", INTENTS) == []
+    # And the other line can be
+    request(deployment, uploaded(deployment, lines_of(manifest, 20, generation=2)))
+    assert [row.lines for row in recorded(deployment)] == [1, 1]
+
+
+@pytest.mark.parametrize("after", [1, 2, 3])
+def test_of_two_at_once_with_a_common_line_one_is_refused(deployment: Deployment, after: int) -> None:
+    # Given: another retry of an overlapping set, which comes between two writes of the first one
+    manifest = done(deployment, "a")
+    first, second = (uploaded(deployment, lines_of(manifest, 0, other)) for other in (20, 40))
+    outcomes: list[str] = []
+
+    def attempt(name: str) -> None:
+        try:
+            outcomes.append(request(deployment, name)["resubmission"])
+        except InvalidInputError:
+            outcomes.append("refused")
+
+    deployment.faults.reset()
+    deployment.faults.pause = (after, lambda: attempt(second))
+    # When
+    attempt(first)
+    # Then
+    assert sorted(outcomes) == sorted(["refused", recorded(deployment)[0].name])
+    assert len(recorded(deployment)) == 1
+    assert len(manifests_of_lines(deployment)) == 1
+    assert deployment.keys("control", INTENTS) == []
+
+
+def test_two_at_once_without_a_common_line_are_both_recorded(deployment: Deployment) -> None:
+    manifest = done(deployment, "a")
+    first, second = (uploaded(deployment, lines_of(manifest, offset)) for offset in (0, 20))
+    deployment.faults.reset()
+    deployment.faults.pause = (2, lambda: request(deployment, second))
+    request(deployment, first)
+    assert [row.name for row in recorded(deployment)] == [second, first]
+    assert len(manifests_of_lines(deployment)) == 2
+
+
+@pytest.mark.parametrize("number", range(1, len(WRITES) + 1))
+def test_a_process_that_dies_leaves_nothing_that_a_repetition_or_the_sweep_cannot_end(
+    deployment: Deployment, number: int
+) -> None:
+    name = uploaded(deployment, lines_of(done(deployment, "a"), 0))
+    deployment.faults.reset()
+    deployment.faults.crash_before = number
+    with pytest.raises(Crash):
+        request(deployment, name)
+    # When: the sweep comes first
+    deployment.faults.reset()
+    deployment.wait(2 * OWNER_GRACE)
+    sweep(deployment.services)
+    # Then: what is recorded has its manifest, what is not has none; the intent is gone
+    assert manifests_of_lines(deployment) == [resubmitted_lines_key(name)] * len(recorded(deployment))
+    assert deployment.keys("control", INTENTS) == []
+    # And a repetition ends it
+    request(deployment, name)
+    assert manifests_of_lines(deployment) == [resubmitted_lines_key(name)]
+
+
+@pytest.mark.parametrize(("fault", "number"), UNANSWERED)
+def test_a_write_without_an_answer_is_settled_by_a_repetition(deployment: Deployment, fault: str, number: int) -> None:
+    name = uploaded(deployment, lines_of(done(deployment, "a"), 0))
+    deployment.faults.reset()
+    setattr(deployment.faults, fault, number)
+    with suppress(BotoCoreError, OwnershipError):
+        request(deployment, name)
+    deployment.faults.deliver()
+    deployment.faults.reset()
+    deployment.wait(2 * OWNER_GRACE)
+    request(deployment, name)
+    assert manifests_of_lines(deployment) == [resubmitted_lines_key(name)]
+    assert len(recorded(deployment)) == 1
+
+
+def test_lines_that_may_be_rejected_no_longer_are_refused(deployment: Deployment) -> None:
+    # Given manifests that failed, are being converted again, were converted again, and are of another hour
+    manifest = done(deployment, "a")
+    waiting, other = done(deployment, "b"), done(deployment, "c", partition=Partition("orders", "2026-11-20", 8))
+    deployment.ledger.manifests.force(deployment.row(waiting), deployment.now)
+    cases = {
+        lines_of(
+            failed(deployment, "d"), 0
+        ): "is FAILED, so its lines may be rejected no longer: wait until it is DONE",
+        lines_of(waiting, 0): "is QUEUED, so its lines",
+        lines_of(manifest, 0, generation=2): "was converted again since the export",
+        lines_of(other, 0): "is not one of orders#2026-11-20T09",
+        lines_of(manifest, 0, 0): "takes 1 to 100,000 lines, each once",
+        (): "takes 1 to 100,000 lines",
+    }
+    for rejected, problem in cases.items():
+        with pytest.raises(InvalidInputError, match=problem):
+            request(deployment, uploaded(deployment, rejected))
+    assert recorded(deployment) == []
+
+
+def test_a_changed_document_of_an_earlier_one_stops_the_next(deployment: Deployment) -> None:
+    manifest = done(deployment, "a")
+    first = uploaded(deployment, lines_of(manifest, 0))
+    request(deployment, first)
+    emptied = encode_resubmission(Resubmission(first, PARTITION, lines_of(manifest)))
+    put_document(deployment.raw_s3, "control", resubmission_key(first), emptied)
+    with pytest.raises(InvalidDocumentError, match="was changed after the ledger recorded it"):
+        request(deployment, uploaded(deployment, lines_of(manifest, 0)))
+
+
+@pytest.mark.parametrize("event", [{}, {"resubmission": "x"}, {"resubmission": None}, {"name": "x"}])
+def test_a_wrong_event_is_told(deployment: Deployment, event: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match="resubmi"):
+        resubmit(event, deployment.services)
+
+
+def test_a_reprocess_of_the_hour_warns(deployment: Deployment) -> None:
+    manifest = done(deployment, "a")
+    event = {"manifests": [manifest], "only": "all", "dryRun": True, "request": "r"}
+    assert "repaired" not in reprocess(event, deployment.services)["messages"][0]
+    request(deployment, uploaded(deployment, lines_of(manifest, 0)))
+    assert "given back repaired: if a setting" in reprocess(event, deployment.services)["messages"][0]
+
+
+def test_expired_arrivals_are_not_taken_again(deployment: Deployment) -> None:
+    name = uploaded(deployment, lines_of(done(deployment, "a"), 0))
+    deployment.configure(ledger={"keep_days": 40}, sweep={"listing_days": 7})
+    request(deployment, name)
+    # When DynamoDB has deleted the row
+    (row,) = recorded(deployment)
+    pk = next(
+        item["pk"] for item in deployment.dynamodb.scan(TableName="ledger")["Items"] if item.get("key") == row.file.key
+    )
+    deployment.dynamodb.delete_item(TableName="ledger", Key={"pk": pk, "sk": row.file.version})
+    deployment.wait(timedelta(days=45))
+    # Then
+    with pytest.raises(OwnershipError, match="have no manifest yet"):
+        request(deployment, name)
+    assert manifests_of_lines(deployment) == [resubmitted_lines_key(name)]
