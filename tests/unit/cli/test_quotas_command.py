@@ -74,7 +74,7 @@ def test_the_quota_of_a_new_account_is_too_low(capsys: pytest.CaptureFixture[str
     assert code == 1
     assert "too low  10, needed 20: lambda L-B99A9384" in printed
     assert "Lambda throttles" in printed
-    assert "--service-code lambda --quota-code L-B99A9384 --desired-value 19" in printed
+    assert "--service-code lambda --quota-code L-B99A9384 --desired-value 20" in printed
 
 
 def test_a_quota_that_the_region_does_not_list_is_not_called_enough(capsys: pytest.CaptureFixture[str]) -> None:
