@@ -151,7 +151,9 @@ def test_flex_is_taken_where_it_can_fail_and_what_is_left_still_ends_in_time(
 
 def test_a_run_has_no_more_workers_than_glue_gives_one() -> None:
     # Given: no time, and room for a run of four times the workers
-    night = planned(manifests(40, 500 * GB), 0.2, batch={"workers": 100, "max_runs": 1}, quota={"dpus": 1000, "job_runs": 50})
+    night = planned(
+        manifests(40, 500 * GB), 0.2, batch={"workers": 100, "max_runs": 1}, quota={"dpus": 1000, "job_runs": 50}
+    )
     # Then
     assert night.night.workers <= 299
     assert {option.workers for option in night.forecast.options} <= {100, 200}
