@@ -68,9 +68,11 @@ def check_progress(services: Services, round_: Round) -> Progress:
         The execution has no plan.
     """
     row = services.ledger.executions.get(round_.execution) or {}
-    if "switch" in row:
-        return Progress(switched=row["switch"]["engine"] != round_.engine)
-    plan = row.get("plan", {})
+    plan, switch = row.get("plan", {}), row.get("switch")
+    if switch is not None:
+        if switch["engine"] != round_.engine:
+            return Progress(switched=True)
+        plan = {**plan, "workers": switch["workers"], "engines": ()}
     if "deadline" not in plan:
         # Of a version before.
         return Progress()

@@ -125,6 +125,19 @@ def test_the_first_run_that_switches_decides(deployment: Deployment) -> None:
     assert not deployment.ledger.executions.switch_engine("overnight", {"engine": "emr-serverless"})
 
 
+def test_an_execution_that_was_switched_still_tells_that_it_is_late(deployment: Deployment) -> None:
+    # Given: a switch in time
+    night = a_night(deployment, "glue-flex", "glue")
+    night.wait_until(timedelta(hours=1.5))
+    night.end_of_round(0, seconds=0)
+    metrics.clear_metrics()
+    # When a run on the new engine fails shortly before the deadline, after an hour of work
+    night.wait_until(timedelta(minutes=10))
+    assert not night.end_of_round(1, seconds=3600, engine="glue")["switched"]
+    # Then
+    assert late_minutes() > 30
+
+
 def test_a_run_that_would_be_abandoned_is_switched_though_there_is_time(deployment: Deployment) -> None:
     night = a_night(deployment, "glue-flex", "glue", max_attempts=3)
     assert not night.end_of_round(0, seconds=0, stalled=1)["switched"]
