@@ -10,6 +10,7 @@ from lake.ledger.arrivals import ArrivalRow, Arrivals
 from lake.ledger.costs import CostRow, Costs, CostShare
 from lake.ledger.datasets import DatasetRow, Datasets
 from lake.ledger.executions import Executions
+from lake.ledger.failures import Failure, Failures
 from lake.ledger.fence import Claim
 from lake.ledger.manifest_row import CommitReference, ManifestRow, Published, State
 from lake.ledger.manifests import Manifests
@@ -31,6 +32,7 @@ class Ledger:
 
     arrivals: Arrivals
     manifests: Manifests
+    failures: Failures
     reasons: Reasons
     datasets: Datasets
     partitions: Partitions
@@ -48,6 +50,7 @@ class Ledger:
         return cls(
             Arrivals(table),
             Manifests(table),
+            Failures(table),
             Reasons(table),
             Datasets(table),
             Partitions(table),
@@ -64,6 +67,7 @@ __all__ = [
     "CostRow",
     "CostShare",
     "DatasetRow",
+    "Failure",
     "Ledger",
     "ManifestRow",
     "Published",
