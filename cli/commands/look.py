@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from cli.commands.options import on_stack
+from cli.commands.options import Json, Limit, on_stack
 
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
@@ -16,11 +16,11 @@ app = typer.Typer()
 
 @app.command()
 @on_stack
-def status(stack: DeployedStack) -> int:
-    """Show open manifests by lane and state, their ages, and the stream's health."""
+def status(stack: DeployedStack, limit: Limit = 20_000, as_json: Json = False) -> int:
+    """Show what waits, what failed, whether the stream is alive, tonight's forecast, last night and open alarms."""
     from cli.status import print_status
 
-    return print_status(stack)
+    return print_status(stack, limit, as_json=as_json)
 
 
 @app.command()

@@ -20,6 +20,7 @@ SettingsFile = Annotated[Path, typer.Option("--settings", help="Settings file of
 FirstHour = Annotated[str | None, typer.Option("--from", help="UTC day or hour, such as 2026-11-21T08.")]
 LastHour = Annotated[str | None, typer.Option("--to", help="UTC day or hour, inclusive.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would happen; change nothing.")]
+Limit = Annotated[int, typer.Option(min=1, help="Maximum number of entries that are read of each list.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 

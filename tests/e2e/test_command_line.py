@@ -130,10 +130,13 @@ def test_explain_follows_a_file(two: list[LocalUp]) -> None:
 
 
 def test_status_counts_the_backlog(two: list[LocalUp]) -> None:
-    answer = command("status", "--local", "--stage", two[1].stage)
+    # Given one file that waits for the night (test_explain_follows_a_file)
+    answer = command("status", "--local", "--stage", two[0].stage, "--json")
+    # Then
     assert answer.returncode == 0, answer.stderr
-    assert "QUEUED" in answer.stdout
-    assert "not running" in answer.stdout
+    document = json.loads(answer.stdout)
+    assert [(row["lane"], row["files"], row["bytes"]) for row in document["backlog"]] == [("batch", 1, 8)]
+    assert (document["stream"]["running"], document["alarms"]) == (False, [])
 
 
 def test_plan_shows_the_next_night_and_changes_nothing(two: list[LocalUp]) -> None:
