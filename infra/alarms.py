@@ -109,6 +109,12 @@ class Alarms(Construct):
             "Manifests are open for longer than sweep.stalled_hours: the log of sweep names each, with its state.",
         )
         self._add_alarm(
+            "QuarantinedShare",
+            self._own_metric("settle", "DatasetsAboveQuarantinedShare", "Maximum"),
+            1,
+            "More than alarms.max_quarantined_share of a dataset is in the quarantine: run 'hybrid-router night'.",
+        )
+        self._add_alarm(
             "DatasetLimit",
             self._own_metric("route", "FilesBeyondDatasetLimit"),
             1,

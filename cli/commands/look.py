@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,6 +21,31 @@ def status(stack: DeployedStack, limit: Limit = 20_000, as_json: Json = False) -
     from cli.status import print_status
 
     return print_status(stack, limit, as_json=as_json)
+
+
+@app.command()
+@on_stack
+def night(
+    stack: DeployedStack,
+    which: Annotated[
+        str, typer.Argument(help="last, a local date such as 2026-11-20, or an execution's name.")
+    ] = "last",
+    limit: Limit = 100,
+    as_json: Json = False,
+) -> int:
+    """Show one execution of overnight: outcome, plan and actual, datasets, what failed, job runs: 1 if it failed."""
+    from cli.night import print_night
+
+    return print_night(stack, which, limit, as_json=as_json)
+
+
+@app.command()
+@on_stack
+def nights(stack: DeployedStack, limit: Limit = 20, as_json: Json = False) -> int:
+    """List the last executions of overnight with their outcome."""
+    from cli.night import print_nights
+
+    return print_nights(stack, limit, as_json=as_json)
 
 
 @app.command()
