@@ -55,7 +55,7 @@ def status_document(stack: DeployedStack, schedule: NightSchedule, limit: int, n
         opened = pool.submit(read_open, stack.ledger, limit)
         stream, forecast = pool.submit(_stream, stack), pool.submit(read_forecast, stack, now)
         nights, alarms = pool.submit(_nights, stack), pool.submit(read_open_alarms, stack)
-        dead_letters = pool.submit(_dead_letters, stack)
+        dead_letters = pool.submit(count_dead_letters, stack)
     found = opened.result()
     running, last = nights.result()
     start = schedule.next_start(now)
@@ -124,7 +124,8 @@ def _nights(stack: DeployedStack) -> tuple[str | None, dict[str, Any] | None]:
     return running, None
 
 
-def _dead_letters(stack: DeployedStack) -> int:
+def count_dead_letters(stack: DeployedStack) -> int:
+    """About how many messages are in the dead-letter queue. Raises botocore's errors."""
     name = "ApproximateNumberOfMessages"
     answer = stack.sqs.get_queue_attributes(QueueUrl=stack.outputs.dead_letters, AttributeNames=[name])
     return int(answer["Attributes"][name])

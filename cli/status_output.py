@@ -80,7 +80,7 @@ def _failures(document: Mapping[str, Any]) -> str:
         parts.append(f"{format_count(blocked, 'manifest')} blocked")
     if document["deadLetters"]:
         parts.append(f"{format_count(document['deadLetters'], 'dead letter')}")
-    return ", ".join(parts) or "none"
+    return f"{', '.join(parts)}: 'hybrid-router failures' says why" if parts else "none"
 
 
 def _stream(stream: Mapping[str, Any], now: datetime, clock: Any) -> str:  # noqa: ANN401

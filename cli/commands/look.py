@@ -50,6 +50,20 @@ def nights(stack: DeployedStack, limit: Limit = 20, as_json: Json = False) -> in
 
 @app.command()
 @on_stack
+def failures(
+    stack: DeployedStack,
+    dataset: Annotated[str | None, typer.Option(help="Only those of this dataset.")] = None,
+    limit: Limit = 100,
+    as_json: Json = False,
+) -> int:
+    """List every manifest and file that did not get through, why, and what to run: 0 none, 1 some."""
+    from cli.failures import print_failures
+
+    return print_failures(stack, dataset, limit, as_json=as_json)
+
+
+@app.command()
+@on_stack
 def explain(stack: DeployedStack, uri: str) -> int:
     """Show where a file is: everything that the ledger knows about s3://bucket/key."""
     from cli.explain import print_explanation

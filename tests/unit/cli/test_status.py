@@ -81,7 +81,7 @@ def test_the_backlog_is_counted_by_lane_and_dataset(world: World, capsys: pytest
     text = page(document, world, capsys)
     assert "200 B" in text
     assert "1 h 35 min" in text
-    assert "failures   1 manifest blocked" in text
+    assert "failures   1 manifest blocked: 'hybrid-router failures' says why" in text
 
 
 def test_what_did_not_get_through_is_counted(world: World) -> None:
