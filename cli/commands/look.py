@@ -64,8 +64,13 @@ def failures(
 
 @app.command()
 @on_stack
-def explain(stack: DeployedStack, uri: str) -> int:
-    """Show where a file is: everything that the ledger knows about s3://bucket/key."""
+def explain(
+    stack: DeployedStack,
+    uri: Annotated[str, typer.Argument(help="s3://bucket/key of a file, or of an object of lake or quarantine.")],
+    limit: Limit = 100,
+    as_json: Json = False,
+) -> int:
+    """Show where a file is, why, and when it will be converted; or from which files an object was made."""
     from cli.explain import print_explanation
 
-    return print_explanation(stack, uri)
+    return print_explanation(stack, uri, limit, as_json=as_json)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-import jsonschema
 import pytest
 
 from cli.exit_codes import ExitCode
@@ -15,8 +14,8 @@ from cli.failures import failures_document, print_failures
 from lake.layout import result_key
 from lake.manifest import Lane
 from lake.partition import Partition
+from tests.unit.cli.schemas import assert_valid
 from tests.unit.cli.stack_world import FakeServices, stack_of
-from tests.unit.docs.pages import CHECKOUT
 from tests.unit.lake.transitions import DOCUMENT, TOTALS
 from tests.unit.lake.world import new_world
 
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 
     from lake.ledger import ManifestRow
     from tests.unit.lake.world import World
-
-SCHEMA = json.loads((CHECKOUT / "docs" / "schemas" / "failures.json").read_text())
 
 
 @pytest.fixture
@@ -38,7 +35,7 @@ def world() -> Iterator[World]:
 def listed(world: World, *, dataset: str | None = None, limit: int = 10, dead_letters: int = 0) -> list[dict[str, Any]]:
     stack = stack_of(world, FakeServices(dead_letters=dead_letters))
     document = failures_document(stack, dataset, limit)
-    jsonschema.validate(document, SCHEMA)
+    assert_valid("failures", document)
     failures: list[dict[str, Any]] = document["failures"]
     return failures
 

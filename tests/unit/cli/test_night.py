@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-import jsonschema
 import pytest
 
 from cli.exit_codes import ExitCode
@@ -16,8 +15,8 @@ from lake.errors import InvalidInputError
 from lake.layout import verdict_key
 from lake.ledger import CostRow, CostShare
 from lake.manifest import Lane
+from tests.unit.cli.schemas import assert_valid
 from tests.unit.cli.stack_world import MACHINE, NIGHT, FakeServices, execution, put_summary, stack_of
-from tests.unit.docs.pages import CHECKOUT
 from tests.unit.lake.world import new_world
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ def night(world: World, name: str, **verdict: Any) -> dict[str, Any]:
 def shown(world: World, services: FakeServices, which: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     assert print_night(stack_of(world, services), which, 2, as_json=True) == ExitCode.FINE
     document: dict[str, Any] = json.loads(capsys.readouterr().out)
-    jsonschema.validate(document, json.loads((CHECKOUT / "docs" / "schemas" / "night.json").read_text()))
+    assert_valid("night", document)
     return document
 
 
@@ -149,7 +148,7 @@ def test_nights_are_listed_newest_first(world: World, capsys: pytest.CaptureFixt
     services = FakeServices([newer, execution("dry"), night(world, "n1"), night(world, "n0")])
     assert print_nights(stack_of(world, services), 2, as_json=True) == ExitCode.FINE
     document = json.loads(capsys.readouterr().out)
-    jsonschema.validate(document, json.loads((CHECKOUT / "docs" / "schemas" / "nights.json").read_text()))
+    assert_valid("nights", document)
     assert [item["execution"] for item in document["nights"]] == ["n2", "n1"]
     assert print_nights(stack_of(world, services), 2, as_json=False) == ExitCode.FINE
     text = capsys.readouterr().out

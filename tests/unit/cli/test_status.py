@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-import jsonschema
 import pytest
 
 from cli.format_values import format_dollars, format_duration, format_instant
@@ -16,8 +14,8 @@ from cli.status import status_document
 from cli.status_output import print_status_document
 from lake.manifest import Lane
 from lake.partition import Partition
+from tests.unit.cli.schemas import assert_valid
 from tests.unit.cli.stack_world import NIGHT, FakeServices, execution, put_summary, stack_of
-from tests.unit.docs.pages import CHECKOUT
 from tests.unit.lake.transitions import DOCUMENT, TOTALS
 from tests.unit.lake.world import MORNING, new_world
 
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.unit.lake.world import World
-
-SCHEMA = json.loads((CHECKOUT / "docs" / "schemas" / "status.json").read_text())
 
 
 @pytest.fixture
@@ -38,7 +34,7 @@ def world() -> Iterator[World]:
 def document_of(world: World, services: FakeServices, limit: int = 100) -> dict[str, Any]:
     stack = stack_of(world, services)
     document = status_document(stack, read_schedule(stack), limit, world.now)
-    jsonschema.validate(document, SCHEMA)
+    assert_valid("status", document)
     return document
 
 
