@@ -39,7 +39,7 @@ def print_status_document(document: Mapping[str, Any], zone: ZoneInfo, now: date
     for name, text in (
         ("failures", _failures(document)),
         ("stream", _stream(document["stream"], now, clock)),
-        ("tonight", _tonight(document["night"], clock)),
+        ("next night", _tonight(document["night"], clock)),
         ("last night", _last_night(document["night"], clock)),
     ):
         typer.echo(f"{name:<11}{printable(text)}")

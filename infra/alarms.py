@@ -222,12 +222,17 @@ class Alarms(Construct):
                     self._own_metric("settle", "FailedManifests"),
                     self._own_metric("settle", "OpenManifests"),
                 ],
-                right=[self._own_metric("settle", "FailedFiles"), self._own_metric("settle", "RejectedLines")],
                 width=8,
             ),
         )
         dashboard.add_widgets(
             cloudwatch.GraphWidget(
+                title="Quarantined lines, and files that could not be read",
+                left=[self._own_metric("settle", "RejectedLines")],
+                right=[self._own_metric("settle", "FailedFiles")],
+                width=8,
+            ),
+            cloudwatch.GraphWidget(
                 title="Dollars of the day (UTC)", left=[self._own_metric("sweep", "DayDollars", "Maximum")], width=8
-            )
+            ),
         )

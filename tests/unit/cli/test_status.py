@@ -51,7 +51,7 @@ def test_an_idle_stack(world: World, capsys: pytest.CaptureFixture[str]) -> None
         "backlog    nothing waits",
         "failures   none",
         "stream     not running",
-        "tonight    begins tonight 22:00; no forecast yet, one is made every hour: 'hybrid-router plan' makes one now",
+        "next night begins tonight 22:00; no forecast yet, one is made every hour: 'hybrid-router plan' makes one now",
         "last night none in the last 90 days",
         "alarms     none is open",
     ]
@@ -101,7 +101,7 @@ def test_the_newest_forecast_is_told_until_its_night_begins(world: World, capsys
     put_summary(world, "plan-ahead")
     text = page(document_of(world, FakeServices()), world, capsys)
     assert (
-        "tonight    tonight 22:00 to tonight 23:10, $12.50, 10 files of 4.5 GB in 4 runs on glue-flex; "
+        "next night tonight 22:00 to tonight 23:10, $12.50, 10 files of 4.5 GB in 4 runs on glue-flex; "
         "deadline tomorrow 06:00; as of today 10:00" in text
     )
     world.wait(timedelta(hours=12))

@@ -130,8 +130,8 @@ def test_the_trace_of_any_other_error_is_behind_the_sentence(
     failure = job_main.run_job([], "app", run)
     told = capsys.readouterr()
     assert failure == (
-        "the run ended with ZeroDivisionError (a), its trace is in the error log; nothing is lost: what was not "
-        "published is converted again"
+        "the run ended with ZeroDivisionError (a), its trace is in the error log: remove the cause; nothing is "
+        "lost, what was not published is converted again"
     )
     assert "Traceback (most recent call last):" in told.err
     assert told.out.splitlines()[-1].endswith(failure)
