@@ -12,7 +12,7 @@ from lake.documents import read_uri
 from lake.errors import InvalidInputError
 from transform.convert import convert
 from transform.job_main import run_job
-from transform.outcome import ALARM, HELD, format_faults, format_with_alarm
+from transform.outcome import ALARM, HELD, format_end, format_faults, format_with_alarm
 from transform.preflight import BlockedRunError, check_environment
 
 if TYPE_CHECKING:
@@ -59,16 +59,17 @@ def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
     rows = sum(outcome.rows for outcome in outcomes)
     rejects = sum(outcome.rejects for outcome in outcomes)
     seconds = time.monotonic() - started
-    context.log(f"{rows} rows, {rejects} rejected lines in {seconds:.1f} s; {len(unfinished)} unfinished")
+    context.log(f"{rows} rows, {rejects} rejected lines in {seconds:.1f} s")
+    context.log(format_end(outcomes, unfinished))
     return 1 if unfinished else 0
 
 
-def main(argv: list[str]) -> int:
-    """Run the job with these command-line arguments; the exit code."""
+def main(argv: list[str]) -> str | None:
+    """Run the job with these command-line arguments; the sentence with which it has failed, or None."""
     return run_job(argv, "hybrid-router-batch", run)
 
 
 if __name__ == "__main__":
     # Glue treats any SystemExit as a failure, even one with code 0.
-    if code := main(sys.argv[1:]):
-        sys.exit(code)
+    if (failure := main(sys.argv[1:])) is not None:
+        sys.exit(failure)

@@ -72,7 +72,14 @@ def verify_dates(context: ConversionContext, which: str) -> int:
     )
     found = [DateCheck(context, day, early=day > last, effort=effort).run() for day in dates]
     context.log(f"verify: {len(dates)} dates compared: {', '.join(dates) or 'none is due'}")
-    return 0 if all(found) else 1
+    if all(found):
+        return 0
+    wrong = ", ".join(day for day, is_proven in zip(dates, found, strict=True) if not is_proven)
+    context.log(
+        f"verify: not proven: {wrong}; the lines above name the hours, run for each "
+        "'hybrid-router verify --dataset <name> --from <hour> --to <hour>'"
+    )
+    return 1
 
 
 def due_dates(now: datetime, settled: timedelta, verified: Collection[str]) -> list[str]:

@@ -38,7 +38,9 @@ def connect_to_stage(
     if local:
         cloud = read_local_state(stage)
         session = isolation.session(isolation.AccessKey(**cloud["access_key"]))
-        return DeployedStack.connect(cloud["outputs"], session, cloud["endpoint"], isolation.client_config())
+        return DeployedStack.connect(
+            cloud["outputs"], session, cloud["endpoint"], isolation.client_config(), cloud.get("logs")
+        )
     try:
         session = boto3.Session(profile_name=profile, region_name=region)
         stacks = session.client("cloudformation").describe_stacks(StackName=stack_name(stage))["Stacks"]

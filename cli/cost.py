@@ -12,7 +12,7 @@ from rich.table import Table
 
 from cli.cost_report import cost_report, executions_of
 from cli.exit_codes import ExitCode
-from cli.plan import format_bytes
+from cli.format_values import format_bytes
 from lake.errors import InvalidInputError
 from lake.printable import printable
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.config import Config
 
+from infra.names import stack_name
 from infra.outputs import StackOutputs
 from lake.errors import HybridRouterError, InvalidInputError
 from lake.ledger import Ledger
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 INVOKE_TIMEOUT_SECONDS = 910
 """Longer than the maximum timeout of a Lambda function, 900 s."""
+STACK_PREFIX = stack_name("")
 DRY_RUN_PREFIX = "dry-run-"
 """Of the names under which ``plan`` writes summaries that belong to no execution."""
 
@@ -47,11 +49,26 @@ class DeployedStack:
     cloudwatch: Any = None
     local: bool = False
     """It is in a local cloud."""
+    cloudwatch: Any = None
+    scheduler: Any = None
+    """The client of EventBridge Scheduler."""
+    local_logs: str | None = None
+    """Folder of the local cloud's logs; None on AWS, or where it is not known."""
 
     @property
     def resources(self) -> ResourceNames:
         """The stack's buckets, table and jobs."""
         return self.outputs.resources
+
+    @property
+    def name(self) -> str:
+        """The name of the CloudFormation stack: the jobs' names begin with it (``infra.names``)."""
+        return self.resources.batch_job.removesuffix("-batch")
+
+    @property
+    def options(self) -> str:
+        """The options by which a command finds this stack, with a space before them."""
+        return f" --stage {self.name.removeprefix(STACK_PREFIX)}{' --local' if self.local else ''}"
 
     @classmethod
     def connect(
@@ -60,6 +77,7 @@ class DeployedStack:
         session: boto3.Session,
         endpoint: str | None = None,
         config: Config | None = None,
+        local_logs: str | None = None,
     ) -> DeployedStack:
         """Clients for the stack with these outputs; no request is sent.
 
@@ -73,6 +91,8 @@ class DeployedStack:
             URL of the local cloud; None: AWS.
         config
             Applies to all clients.
+        local_logs
+            Folder of the local cloud's logs.
 
         Raises
         ------
@@ -96,6 +116,9 @@ class DeployedStack:
             glue=client("glue"),
             cloudwatch=client("cloudwatch"),
             local=endpoint is not None,
+            cloudwatch=client("cloudwatch"),
+            scheduler=client("scheduler"),
+            local_logs=local_logs,
         )
 
     def control_stream(self, action: str) -> dict[str, Any]:

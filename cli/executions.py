@@ -1,63 +1,84 @@
-"""``hybrid-router overnight`` and ``hybrid-router backfill``: executions that a person starts."""
+"""The executions of ``overnight``: Step Functions lists them, the ledger has their plans and verdicts."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from cli.exit_codes import ExitCode
-from cli.follow_execution import follow_execution, print_end, print_started
-from cli.plan import format_bytes, print_plan
+from cli.format_values import read_instant
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator
 
     from cli.deployed_stack import DeployedStack
 
-
-def run_overnight(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: bool, wait: bool, as_json: bool) -> int:
-    """Start ``overnight`` for a selection of the backlog; a dry run plans it. Returns the exit code.
-
-    Raises
-    ------
-    InvalidInputError
-        A dry run's function refused the selection; a real execution ends FAILED with the sentence.
-    """
-    fields = {name: value for name, value in options.items() if value is not None}
-    if dry_run:
-        return print_plan(stack, fields, as_json=as_json)
-    return _run(stack, stack.start_overnight(fields), wait=wait, as_json=as_json)
+PAGE = 100
+RUNNING = "RUNNING"
 
 
-def run_backfill(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: bool, wait: bool, as_json: bool) -> int:
-    """Start ``backfill`` for hours of a dataset; a dry run lists and plans, and is always followed to its end."""
-    arn = stack.start_backfill({**options, "dryRun": dry_run})
-    if not dry_run:
-        return _run(stack, arn, wait=wait, as_json=as_json)
-    code, body = follow_execution(stack, arn)
-    output = body["output"]
-    if as_json or code != ExitCode.FINE:
-        print_end(body, as_json=as_json)
-        return code
-    search, plan = output["search"], output["plan"]
-    typer.echo(
-        f"dry run, nothing was done; found: {search['found']:,} files, of which {search['known']:,} have an owner; to "
-        f"be converted: {search['recorded']:,} files, {format_bytes(search['bytes'])}"
-    )
-    typer.echo(f"queued in these hours already: {plan['files']:,} files, {format_bytes(plan['bytes'])}")
-    return code
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One execution. Step Functions forgets it after 90 days; the ledger does not."""
+
+    name: str
+    status: str
+    """Of Step Functions; UNKNOWN: it has forgotten the execution."""
+    started_at: datetime | None
+    ended_at: datetime | None
+    plan: dict[str, Any] | None
+    """What the ledger has of its plan; None: it was not planned, or only as a dry run."""
+    verdict: dict[str, Any] | None
+
+    @property
+    def outcome(self) -> str:
+        """The verdict of settle; without one the status."""
+        return str((self.verdict or {}).get("outcome") or self.status)
+
+    @property
+    def is_night(self) -> bool:
+        """Whether it was to convert something: a dry run is recorded nowhere and succeeds."""
+        return self.plan is not None or self.status != "SUCCEEDED"
 
 
-def _run(stack: DeployedStack, arn: str, *, wait: bool, as_json: bool) -> int:
-    if not wait:
-        print_started(arn, as_json=as_json)
-        return ExitCode.FINE
-    typer.echo(f"started: {arn}", err=True)
+def list_executions(stack: DeployedStack) -> Iterator[Execution]:
+    """The executions of the last 90 days, newest first, page by page. Raises botocore's errors."""
+    token: dict[str, str] = {}
+    while True:
+        page = stack.sfn.list_executions(stateMachineArn=stack.outputs.overnight, maxResults=PAGE, **token)
+        for item in sorted(page["executions"], key=lambda found: found["startDate"], reverse=True):
+            yield _execution(stack, item)
+        if not page.get("nextToken"):
+            return
+        token = {"nextToken": page["nextToken"]}
+
+
+def find_execution(stack: DeployedStack, name: str) -> Execution | None:
+    """The execution of this name or ARN; None: neither Step Functions nor the ledger knows it."""
+    short = name.rsplit(":", 1)[-1]
+    arn = f"{stack.outputs.overnight.replace(':stateMachine:', ':execution:')}:{short}"
     try:
-        code, body = follow_execution(stack, arn)
-    except KeyboardInterrupt:
-        typer.echo("the execution goes on", err=True)
-        raise
-    print_end(body, as_json=as_json)
-    return code
+        return _execution(stack, stack.sfn.describe_execution(executionArn=arn))
+    except stack.sfn.exceptions.ExecutionDoesNotExist:
+        row = stack.ledger.executions.get(short)
+    if row is None:
+        return None
+    plan, verdict = row.get("plan"), row.get("verdict")
+    return Execution(short, "UNKNOWN", _instant(plan, "planned_at"), _instant(verdict, "settled_at"), plan, verdict)
+
+
+def _execution(stack: DeployedStack, item: dict[str, Any]) -> Execution:
+    row = stack.ledger.executions.get(item["name"]) or {}
+    ended = item.get("stopDate")
+    return Execution(
+        item["name"],
+        item["status"],
+        item["startDate"].astimezone(UTC),
+        ended.astimezone(UTC) if ended else None,
+        row.get("plan"),
+        row.get("verdict"),
+    )
+
+
+def _instant(part: dict[str, Any] | None, name: str) -> datetime | None:
+    return read_instant(part[name]) if part and name in part else None

@@ -1,12 +1,20 @@
-"""``hybrid-router explain s3://...``: where a file is, and why it is there."""
+"""``hybrid-router explain s3://...``: where a file is and why, or from which files an object was made."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from cli.exit_codes import ExitCode
+from cli.expected import expectation, read_next_night
+from cli.explain_object import explain_object
+from cli.explain_output import print_file, print_object
+from cli.first_reject import read_first_reject
+from cli.progress import shown_when_slow
+from cli.run_logs import log_of_run
 from cli.trace import trace_arrival
 from lake.printable import printable
 from router.s3_uri import format_unknown_file, parse_s3_uri
@@ -14,50 +22,145 @@ from router.s3_uri import format_unknown_file, parse_s3_uri
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
     from cli.trace import Trace
+    from lake.ledger import ManifestRow
+    from router.s3_uri import S3Uri
 
 
-def print_explanation(stack: DeployedStack, uri: str) -> int:
-    """Print every recorded version of the key: its lane and the reason, its manifests and its result.
+def print_explanation(stack: DeployedStack, uri: str, limit: int, *, as_json: bool) -> int:
+    """Print every recorded version of a file, or the inputs of an object of lake or quarantine; the exit code.
 
-    Returns the exit code: 1 if the ledger has no arrival of this key.
+    It is 1 if the ledger does not know it. ``limit`` is the maximum number of entries of each list.
 
     Raises
     ------
     InvalidInputError
         ``uri`` is not an S3 URI.
     """
-    name = parse_s3_uri(uri)
-    arrivals = stack.ledger.arrivals.versions(name.bucket, name.key)
-    if not arrivals:
-        typer.echo(f"hybrid-router: {printable(format_unknown_file(uri))}", err=True)
+    name, now = parse_s3_uri(uri), datetime.now(UTC)
+    with shown_when_slow("reading the ledger ..."):
+        if name.bucket in stack.resources.output_buckets:
+            document = explain_object(stack, name, limit)
+        else:
+            document = explain_file(stack, name, limit, now)
+    if document is None:
+        typer.echo(f"hybrid-router: {printable(_unknown(stack, name))}", err=True)
         return ExitCode.NOT_SO
-    for arrival in sorted(arrivals, key=lambda item: item.recorded_at):
-        _print(trace_arrival(stack.s3, stack.ledger, stack.resources, arrival))
+    if as_json:
+        typer.echo(json.dumps(document, indent=2))
+    elif document["kind"] == "file":
+        print_file(document, now)
+    else:
+        print_object(document)
     return ExitCode.FINE
 
 
-def _print(trace: Trace) -> None:
+def explain_file(stack: DeployedStack, name: S3Uri, limit: int, now: datetime) -> dict[str, Any] | None:
+    """All that ``explain`` shows of a file, oldest version first; None: the ledger has no arrival of it."""
+    arrivals = stack.ledger.arrivals.versions(name.bucket, name.key)
+    if not arrivals:
+        return None
+    traces = [
+        trace_arrival(stack.s3, stack.ledger, stack.resources, arrival)
+        for arrival in sorted(arrivals, key=lambda item: item.recorded_at)
+    ]
+    night = read_next_night(stack, now)
+    versions = [_version(stack, trace, night, limit, now) for trace in traces]
+    return {"kind": "file", "uri": str(name), "night": night, "versions": versions}
+
+
+def _version(stack: DeployedStack, trace: Trace, night: dict[str, Any], limit: int, now: datetime) -> dict[str, Any]:
     arrival = trace.arrival
-    typer.echo(f"{printable(arrival.file.uri)}  version {arrival.file.version}  {arrival.file.size:,} bytes")
-    typer.echo(f"  arrived   {arrival.file.arrived_at}, recorded {arrival.recorded_at}")
-    typer.echo(f"  lane      {arrival.lane or 'none'}: {printable(arrival.reason)}")
-    for row in trace.manifests:
-        typer.echo(
-            f"  manifest  {row.id}  {row.state}  {row.lane} lane  {row.partition}  generation {row.generation}, "
-            f"attempt {row.attempt}" + (f", owner {row.owner}" if row.owner else "")
-        )
-        if row.earlier_owners:
-            typer.echo(f"            earlier attempts by {', '.join(row.earlier_owners)}")
-        if row.reason:
-            typer.echo(f"            {printable(row.reason)}")
+    current = trace.manifests[-1] if trace.manifests else None
+    return {
+        "version": arrival.file.version,
+        "size": arrival.file.size,
+        "arrivedAt": arrival.file.arrived_at,
+        "recordedAt": arrival.recorded_at,
+        "decidedLane": arrival.lane.value if arrival.lane else None,
+        "reason": arrival.reason,
+        "outcome": _outcome(trace),
+        "lane": current.lane.value if current else None,
+        "laneSince": _lane_since(trace),
+        "expected": expectation(current, night, now) if current else None,
+        "manifests": [_manifest(stack, row) for row in trace.manifests],
+        "result": _result(stack, trace, limit),
+    }
+
+
+def _outcome(trace: Trace) -> str:
+    """The state of the current manifest, or what became of the file where that is DONE."""
     source = trace.source
-    if source is None:
-        typer.echo(f"  state     {trace.state}" + (": nothing is published yet" if trace.manifests else ""))
-        return
-    rejects = sum(source["rejects"].values())
-    typer.echo(f"  result    {source['rows']:,} rows, {rejects:,} quarantined, {source['blank_lines']:,} blank lines")
-    for reason in (source["failed"], source["first_reject"]):
-        if reason:
-            typer.echo(f"            {printable(reason)}")
-    for item in (trace.result or {}).get("files", []):
-        typer.echo(f"  parquet   {item['key']}  {item['rows']:,} rows, {item['size']:,} bytes")
+    if source is None or trace.state != "DONE":
+        return trace.state
+    if source["failed"]:
+        return "UNREADABLE"
+    return "QUARANTINED_LINES" if sum(source["rejects"].values()) else "DONE"
+
+
+def _lane_since(trace: Trace) -> str | None:
+    """When the first of the last manifests that are all of the current lane was made."""
+    since = None
+    for row in reversed(trace.manifests):
+        if row.lane != trace.manifests[-1].lane:
+            break
+        since = row.created_at
+    return since
+
+
+def _manifest(stack: DeployedStack, row: ManifestRow) -> dict[str, Any]:
+    runs = dict.fromkeys([*row.earlier_owners, *([row.owner] if row.owner else [])])
+    return {
+        "manifest": row.id,
+        "state": row.state.value,
+        "lane": row.lane.value,
+        "partition": str(row.partition),
+        "generation": row.generation,
+        "attempt": row.attempt,
+        "changedAt": row.changed_at,
+        "reason": row.reason,
+        "jobRuns": [{"jobRun": run, "log": log_of_run(stack, run, row.lane)} for run in runs],
+    }
+
+
+def _result(stack: DeployedStack, trace: Trace, limit: int) -> dict[str, Any] | None:
+    source, result, resources = trace.source, trace.result, stack.resources
+    if source is None or result is None:
+        return None
+    found = {"parquet": result["files"], "quarantine": result["quarantine"]}
+    buckets = {"parquet": resources.lake_bucket, "quarantine": resources.quarantine_bucket}
+    objects = {
+        name: [
+            {"uri": f"s3://{buckets[name]}/{item['key']}", "rows": item["rows"], "size": item["size"]}
+            for item in items[:limit]
+        ]
+        for name, items in found.items()
+    }
+    return {
+        "generation": result["generation"],
+        "publishedAt": result["published_at"],
+        "lines": source["lines"],
+        "rows": source["rows"],
+        "blankLines": source["blank_lines"],
+        "rejects": {reason: lines for reason, lines in source["rejects"].items() if lines},
+        "unreadable": source["failed"],
+        "firstReject": source["first_reject"],
+        "firstRejectedLine": read_first_reject(stack.s3, resources.quarantine_bucket, result["quarantine"], source),
+        **objects,
+        "omitted": {name: max(len(items) - limit, 0) for name, items in found.items()},
+    }
+
+
+def _unknown(stack: DeployedStack, name: S3Uri) -> str:
+    resources = stack.resources
+    if name.bucket == resources.input_bucket:
+        return format_unknown_file(str(name))
+    if name.bucket in resources.output_buckets:
+        return (
+            f"{name} is not an object that a manifest of this stack has published: check the spelling; if it exists, "
+            "another program has put it there"
+        )
+    return (
+        f"{name.bucket} is not the input bucket of the stack {stack.name}: files arrive in "
+        f"s3://{resources.input_bucket}/, converted ones are in s3://{resources.lake_bucket}/; pass --stage of the "
+        "stack that you mean"
+    )

@@ -40,6 +40,7 @@ def local_up(settings_file: Path) -> None:
             outputs = cloud.deploy(synth(settings, state_dir / "cdk.out"))
             key = asdict(cloud.access_key)
             state = {"endpoint": cloud.endpoint, "access_key": key, "outputs": outputs, "pid": os.getpid()}
+            state["logs"] = str(cloud.logs_dir)
             state_file.touch(mode=0o600)
             state_file.write_text(json.dumps(state), encoding="utf-8")
             typer.echo(f"\nendpoint  {cloud.endpoint}   (its access key is in {state_file})")

@@ -10,14 +10,13 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.exit_codes import ExitCode
+from cli.format_values import format_bytes, format_count
 from lake.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cli.deployed_stack import DeployedStack
-
-UNITS = ((10**15, "PB"), (10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
 
 
 def print_plan(stack: DeployedStack, options: Mapping[str, Any], *, as_json: bool) -> int:
@@ -43,8 +42,8 @@ def _print(answer: Mapping[str, Any]) -> None:
     console = Console(highlight=False)
     forecast = answer["forecast"]
     typer.echo(
-        f"backlog: {_count(answer['files'], 'file')}, {format_bytes(answer['bytes'])}, "
-        f"{_count(answer['manifests'], 'manifest')}; "
+        f"backlog: {format_count(answer['files'], 'file')}, {format_bytes(answer['bytes'])}, "
+        f"{format_count(answer['manifests'], 'manifest')}; "
         f"quotas: {printable(answer['quotas'])}"
     )
     typer.echo(f"prices: {printable(answer['prices'])}")
@@ -53,7 +52,7 @@ def _print(answer: Mapping[str, Any]) -> None:
     if not answer["runs"]:
         typer.echo("nothing to convert")
         return
-    runs = f"{_count(answer['runs'], 'run')} of {answer['workers']} workers on {answer['engine']}"
+    runs = f"{format_count(answer['runs'], 'run')} of {answer['workers']} workers on {answer['engine']}"
     times = f"{_minute(forecast['start'])} to {_minute(forecast['end'])} UTC"
     typer.echo(f"{runs}, {answer['maxConcurrency']} side by side: {times}, ${forecast['dollars']:,.2f}")
     deadline = f"the deadline is {_minute(forecast['deadline'])} UTC"
@@ -100,18 +99,6 @@ def _options(answer: Mapping[str, Any]) -> Table:
             "planned" if chosen else "" if allowed else "not allowed",
         )
     return table
-
-
-def format_bytes(size: int) -> str:
-    """A size for people, in decimal units with three digits."""
-    for factor, unit in UNITS:
-        if size >= factor:
-            return f"{size / factor:.3g} {unit}"
-    return f"{size} B"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _minute(instant: str) -> str:

@@ -1,47 +1,143 @@
-"""``hybrid-router status``: the backlog of each lane and the stream's health."""
+"""``hybrid-router status``: what waits, what is wrong, whether the stream is alive, what tonight will look like."""
 
 from __future__ import annotations
 
+import json
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
+import typer
 
+from cli.backlog import read_open
+from cli.executions import RUNNING, list_executions
 from cli.exit_codes import ExitCode
-from lake.ledger.manifest_row import OPEN_STATES
+from cli.format_values import read_instant
+from cli.night_schedule import read_forecast, read_schedule
+from cli.open_alarms import read_open_alarms
+from cli.progress import shown_when_slow
+from cli.status_output import print_status_document
+from lake.ledger import State
 from lake.manifest import Lane
+from lake.time import iso_utc
+from router.streaming import LIVE_STATES
 
 if TYPE_CHECKING:
+    from cli.backlog import Open
     from cli.deployed_stack import DeployedStack
+    from cli.night_schedule import NightSchedule
+
+MAX_EXECUTIONS = 20
+"""Executions that are looked at to find the last night: dry runs and running ones are passed over."""
+RUNS_PER_REQUEST = 20
+FORECAST_FIELDS = ("plannedAt", "engine", "workers", "runs", "manifests", "files", "bytes")
 
 
-def print_status(stack: DeployedStack) -> int:
-    """Print open manifests by lane and state with number, size and age, then the stream's health; the exit code."""
-    console = Console(highlight=False)
-    table = Table(title="Open manifests", title_justify="left", header_style="bold")
-    table.add_column("lane")
-    table.add_column("state")
-    for name in ("manifests", "files", "GB", "oldest (minutes)"):
-        table.add_column(name, justify="right")
+def print_status(stack: DeployedStack, limit: int, *, as_json: bool) -> int:
+    """Print the state of the stack, as a page or as one JSON document; the exit code.
+
+    ``limit`` is the maximum number of manifests that are read of each lane and state.
+    """
     now = datetime.now(UTC)
-    for lane in Lane:
-        for state in OPEN_STATES:
-            rows = list(stack.ledger.manifests.open(lane, state))
-            oldest = (now - datetime.fromisoformat(rows[0].created_at)).total_seconds() / 60 if rows else 0
-            table.add_row(
-                lane,
-                state,
-                f"{len(rows):,}",
-                f"{sum(row.files for row in rows):,}",
-                f"{sum(row.bytes for row in rows) / 1e9:,.3f}",
-                f"{oldest:,.1f}" if rows else "",
-            )
-    console.print(table)
-    stream = stack.ledger.stream.get()
-    health = f"last heartbeat {stream.heartbeat_at}" if stream.heartbeat_at else "not running"
-    console.print(
-        f"stream: {health}{', stop requested' if stream.stop_requested else ''}"
-        f"{', spilling to the batch lane' if stream.spilling else ''}"
-    )
+    with shown_when_slow("reading the ledger ..."):
+        schedule = read_schedule(stack)
+        document = status_document(stack, schedule, limit, now)
+    if as_json:
+        typer.echo(json.dumps(document, indent=2))
+    else:
+        print_status_document(document, schedule.zone, now)
     return ExitCode.FINE
+
+
+def status_document(stack: DeployedStack, schedule: NightSchedule, limit: int, now: datetime) -> dict[str, Any]:
+    """All that ``status`` shows; docs/commands.md describes it. The services are asked in parallel."""
+    with ThreadPoolExecutor() as pool:
+        opened = pool.submit(read_open, stack.ledger, limit)
+        stream, forecast = pool.submit(_stream, stack), pool.submit(read_forecast, stack, now)
+        nights, alarms = pool.submit(_nights, stack), pool.submit(read_open_alarms, stack)
+        dead_letters = pool.submit(count_dead_letters, stack)
+    found = opened.result()
+    running, last = nights.result()
+    start = schedule.next_start(now)
+    return {
+        "stack": stack.name,
+        "readAt": iso_utc(now),
+        "complete": found.complete,
+        "backlog": [backlog.to_json(now) for backlog in found.backlogs],
+        "failedManifests": found.failed,
+        "manifestsWithUnreadableFiles": found.unreadable,
+        "deadLetters": dead_letters.result(),
+        "stream": {**stream.result(), **_stream_lag(found, now)},
+        "night": {
+            "schedule": schedule.expression,
+            "timeZone": schedule.time_zone,
+            "enabled": schedule.enabled,
+            "nextStart": iso_utc(start) if start else None,
+            "forecast": _forecast(forecast.result()),
+            "running": running,
+            "last": last,
+        },
+        "alarms": alarms.result(),
+    }
+
+
+def _stream(stack: DeployedStack) -> dict[str, Any]:
+    row = stack.ledger.stream.get()
+    runs = stack.glue.get_job_runs(JobName=stack.resources.stream_job, MaxResults=RUNS_PER_REQUEST)["JobRuns"]
+    live = [run["Id"] for run in runs if run["JobRunState"] in LIVE_STATES]
+    return {
+        "running": bool(live),
+        "run": live[0] if live else None,
+        "heartbeatAt": row.heartbeat_at,
+        "windowUntil": row.window_until,
+        "stopRequested": row.stop_requested,
+        "spilling": row.spilling,
+    }
+
+
+def _stream_lag(found: Open, now: datetime) -> dict[str, Any]:
+    """How long the oldest manifest of the stream lane has been waiting to begin or to end."""
+    oldest = [item.oldest for item in found.backlogs if item.lane == Lane.STREAM and item.oldest]
+    queued = sum(item.states[State.QUEUED] for item in found.backlogs if item.lane == Lane.STREAM)
+    lag = round((now - read_instant(min(oldest))).total_seconds()) if oldest else None
+    return {"lagSeconds": lag, "queued": queued}
+
+
+def _nights(stack: DeployedStack) -> tuple[str | None, dict[str, Any] | None]:
+    """The name of the execution that runs now, and the last one that has ended."""
+    running = None
+    for number, execution in enumerate(list_executions(stack)):
+        if execution.status == RUNNING:
+            running = running or execution.name
+        elif execution.is_night:
+            return running, {
+                "execution": execution.name,
+                "outcome": execution.outcome,
+                "startedAt": iso_utc(execution.started_at) if execution.started_at else None,
+                "endedAt": iso_utc(execution.ended_at) if execution.ended_at else None,
+                "rows": (execution.verdict or {}).get("rows"),
+                "quarantinedLines": (execution.verdict or {}).get("rejects"),
+                "unreadableFiles": (execution.verdict or {}).get("failed_files"),
+            }
+        if number >= MAX_EXECUTIONS:
+            break
+    return running, None
+
+
+def count_dead_letters(stack: DeployedStack) -> int:
+    """About how many messages are in the dead-letter queue. Raises botocore's errors."""
+    name = "ApproximateNumberOfMessages"
+    answer = stack.sqs.get_queue_attributes(QueueUrl=stack.outputs.dead_letters, AttributeNames=[name])
+    return int(answer["Attributes"][name])
+
+
+def _forecast(summary: dict[str, Any] | None) -> dict[str, Any] | None:
+    if summary is None:
+        return None
+    forecast = summary["forecast"]
+    times = {name: forecast[name] for name in ("start", "end", "deadline", "fits", "minutes", "dollars")}
+    return {
+        **{name: summary[name] for name in FORECAST_FIELDS},
+        **times,
+        "lateMinutes": forecast["late_minutes"],
+    }

@@ -111,6 +111,12 @@ class Alarms(Construct):
             "Manifests are open for longer than sweep.stalled_hours: the log of sweep names each, with its state.",
         )
         self._add_alarm(
+            "QuarantinedShare",
+            self._own_metric("settle", "DatasetsAboveQuarantinedShare", "Maximum"),
+            1,
+            "More than alarms.max_quarantined_share of a dataset is in the quarantine: run 'hybrid-router night'.",
+        )
+        self._add_alarm(
             "DatasetLimit",
             self._own_metric("route", "FilesBeyondDatasetLimit"),
             1,
@@ -224,12 +230,17 @@ class Alarms(Construct):
                     self._own_metric("settle", "FailedManifests"),
                     self._own_metric("settle", "OpenManifests"),
                 ],
-                right=[self._own_metric("settle", "FailedFiles"), self._own_metric("settle", "RejectedLines")],
                 width=8,
             ),
         )
         dashboard.add_widgets(
             cloudwatch.GraphWidget(
+                title="Quarantined lines, and files that could not be read",
+                left=[self._own_metric("settle", "RejectedLines")],
+                right=[self._own_metric("settle", "FailedFiles")],
+                width=8,
+            ),
+            cloudwatch.GraphWidget(
                 title="Dollars of the day (UTC)", left=[self._own_metric("sweep", "DayDollars", "Maximum")], width=8
-            )
+            ),
         )

@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from aws_cdk import aws_cloudwatch as cloudwatch
     from constructs import Construct
 
-ALARM_LINE = '[word = "ALARM", ...]'
-"""CloudWatch Logs splits a line at its spaces and compares the first field, so that the word in data is not counted
+ALARM_LINE = '[time, word = "ALARM", ...]'
+"""CloudWatch Logs splits a line at its spaces and compares the second field, so that the word in data is not counted: a
+line begins with its time, and no message with data
 (https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/FilterAndPatternSyntax.html). The word is that of
 ``transform.outcome``, which ``infra`` may not import; a test compares the two.
 """
@@ -20,7 +21,7 @@ METRIC_NAME = "JobAlarmLines"
 
 
 def count_alarm_lines(scope: Construct, name: str, log_group: logs.ILogGroup, namespace: str) -> cloudwatch.Metric:
-    """Count the lines of the jobs' log that begin with ``ALARM``; returns their number in 5 minutes."""
+    """Count the lines of the jobs' log whose message begins with ``ALARM``; returns their number in 5 minutes."""
     metric_filter = logs.MetricFilter(
         scope,
         name,

@@ -12,6 +12,7 @@ from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
 from infra.allow import allow
+from lake.layout import PLAN_AHEAD_EXECUTION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 CATALOG_RATE = "rate(15 minutes)"
 SWEEP_RATE = "rate(15 minutes)"
 PLAN_AHEAD_RATE = "rate(1 hour)"
-PLAN_AHEAD = MappingProxyType({"execution": "plan-ahead", "dryRun": True})
+PLAN_AHEAD = MappingProxyType({"execution": PLAN_AHEAD_EXECUTION, "dryRun": True})
 """A dry run for the next night: its metric raises the alarm before that night. Its summary replaces the last one."""
 MAX_START_RETRIES = 10
 MAX_START_AGE_SECONDS = 3600

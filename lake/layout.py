@@ -20,6 +20,9 @@ SWEEP = "sweep/"
 VERIFICATIONS = "verify/"
 RESUBMISSIONS = "resubmissions/"
 CHECKPOINT = "checkpoint/stream/"
+PLAN_AHEAD_EXECUTION = "plan-ahead"
+"""Name of the hourly dry run of ``plan`` for the next night, in the place of an execution's: its summary replaces the
+last one."""
 PREFLIGHT = "_preflight"
 """Not of the control bucket: of each bucket that the jobs write to."""
 

@@ -40,6 +40,8 @@ class Metric(StrEnum):
     """Files of an execution that could not be read as a whole."""
     REJECTED_LINES = "RejectedLines"
     """Lines of an execution that could not become a row."""
+    DATASETS_ABOVE_QUARANTINED_SHARE = "DatasetsAboveQuarantinedShare"
+    """Datasets of an execution of which more is in the quarantine than ``alarms.max_quarantined_share``."""
     SWEEP_VANISHED = "SweepVanished"
     """Manifests whose publish the sweep could not finish."""
     SWEEP_STALLED = "SweepStalled"

@@ -24,12 +24,12 @@ def run(context: ConversionContext, _arguments: Mapping[str, str]) -> int:
     return 0
 
 
-def main(argv: list[str]) -> int:
-    """Run the job with these command-line arguments; the exit code."""
+def main(argv: list[str]) -> str | None:
+    """Run the job with these command-line arguments; the sentence with which it has failed, or None."""
     return run_job(argv, "hybrid-router-stream", run)
 
 
 if __name__ == "__main__":
     # Glue treats any SystemExit as a failure, even one with code 0.
-    if code := main(sys.argv[1:]):
-        sys.exit(code)
+    if (failure := main(sys.argv[1:])) is not None:
+        sys.exit(failure)

@@ -1,18 +1,20 @@
-"""What the main modules of both jobs share: from arguments to a context, from an error to an exit code."""
+"""What the main modules of both jobs share: from arguments to a context, from an error to the last line of the log."""
 
 from __future__ import annotations
 
 import os
-import sys
+import traceback
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from lake.errors import HybridRouterError
 from lake.job_runs import emr_run_id, run_is_terminal
 from lake.printable import printable
+from lake.time import iso_utc
 from transform.clients import emr_client, glue_client
 from transform.context import ConversionContext
 from transform.job_arguments import open_services, parse_arguments
+from transform.outcome import ALARM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -20,30 +22,60 @@ if TYPE_CHECKING:
 EMR_APPLICATION, EMR_JOB_RUN = "SERVERLESS_EMR_VIRTUAL_CLUSTER_ID", "SERVERLESS_EMR_JOB_ID"
 """Environment variables of a driver on EMR Serverless. AWS's pages do not list them; AWS's own code for job metrics and
 OpenSearch's Spark extension read them. Without them a run is not known by its id, and its lease alone decides."""
+MAX_QUOTED_CHARACTERS = 500
+"""Of an error that is not deliberate: those of Spark hold the traces of its executors."""
 S3A_REGION = "spark.hadoop.fs.s3a.endpoint.region"
 """Spark's own S3 client, which reads the inbox and writes the checkpoint of the stream lane."""
 
 
-def run_job(argv: Sequence[str], app_name: str, run: Callable[[ConversionContext, Mapping[str, str]], int]) -> int:
-    """Parse the arguments, connect, open a Spark session and call ``run``; the exit code.
+class RunLog:
+    """Prints the lines of a run's log, and remembers the last one: it says what happened and what to do."""
 
-    A deliberate error (``HybridRouterError``) is one line on stderr and the exit code 1. Any other exception
-    propagates, so that the log shows its traceback.
+    def __init__(self) -> None:
+        self.last = ""
+
+    def __call__(self, message: str) -> None:
+        """Print one line."""
+        self.last = message
+        print_line(message)
+
+
+def run_job(
+    argv: Sequence[str], app_name: str, run: Callable[[ConversionContext, Mapping[str, str]], int]
+) -> str | None:
+    """Parse the arguments, connect, open a Spark session and call ``run``, which returns an exit code.
+
+    Returns
+    -------
+    None: the job has succeeded. Otherwise the last line of its log, one sentence, with which the process has to end:
+    ``sys.exit`` of a text ends it with code 1, and the text takes the place of ``SystemExit: 1`` in what an engine
+    reports of the run. Neither Glue's nor EMR Serverless's pages describe that text. The trace of an error that is not
+    deliberate is on stderr before it.
     """
-    arguments = parse_arguments(argv)
+    arguments, log = parse_arguments(argv), RunLog()
     try:
-        return run(_open_context(arguments, app_name), arguments)
+        if not run(_open_context(arguments, app_name, log), arguments):
+            return None
     except HybridRouterError as error:
-        print(printable(f"{type(error).__name__}: {error}"), file=sys.stderr, flush=True)
-        return 1
+        log(f"{type(error).__name__}: {error}")
+    except Exception as error:
+        traceback.print_exc()
+        first = next(iter(str(error).splitlines()), "")[:MAX_QUOTED_CHARACTERS]
+        what = f"{type(error).__name__}{f' ({first})' if first else ''}"
+        log(
+            f"the run ended with {what}, its trace is in the error log: remove the cause; nothing is lost, what was "
+            "not published is converted again"
+        )
+    return printable(" ".join(log.last.removeprefix(f"{ALARM} ").splitlines()))
 
 
 def print_line(message: str) -> None:
-    """Print the message as one line of visible characters: data cannot begin a line that an alarm's filter would find.
+    """Print the time and the message as one line of visible characters: data cannot make a line that an alarm's filter
+    would find, because no message begins with data.
 
     The driver's stdout is the run's log; without a flush its last lines are lost when the driver is killed.
     """
-    print(printable(" ".join(message.splitlines())), flush=True)
+    print(f"{iso_utc(datetime.now(UTC))} {printable(' '.join(message.splitlines()))}", flush=True)
 
 
 def run_id(arguments: Mapping[str, str], environment: Mapping[str, str]) -> str:
@@ -59,7 +91,7 @@ def run_id(arguments: Mapping[str, str], environment: Mapping[str, str]) -> str:
     return f"manual-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
 
 
-def _open_context(arguments: Mapping[str, str], app_name: str) -> ConversionContext:
+def _open_context(arguments: Mapping[str, str], app_name: str, log: RunLog) -> ConversionContext:
     services = open_services(arguments)
     # Imported and started only after the arguments are known to be valid: a wrong one is reported at once.
     from pyspark.sql import SparkSession  # noqa: PLC0415
@@ -73,5 +105,5 @@ def _open_context(arguments: Mapping[str, str], app_name: str) -> ConversionCont
         run=run_id(arguments, os.environ),
         clock=lambda: datetime.now(UTC),
         run_is_terminal=lambda run: run_is_terminal(glue, jobs, run, emr),
-        log=print_line,
+        log=log,
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lake.ledger import State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from lake.ledger import CostShare
     from transform.environment_fault import EnvironmentFault
@@ -20,7 +20,7 @@ WAITING = "WAITING"
 UNKNOWN = "UNKNOWN"
 """The ledger has no such manifest."""
 ALARM = "ALARM"
-"""First word of a line of a job's log that a person has to read; ``infra/log_alarms.py`` filters the log by it."""
+"""First word of a message of a job's log that a person has to read; ``infra/log_alarms.py`` filters the log by it."""
 GIVEN_UP = "given up after"
 """Beginning of the reason of a poison manifest; a manifest that was merged or promoted has another reason."""
 TERMINAL_MANIFEST_STATES = frozenset({State.DONE, State.FAILED, State.SUPERSEDED, State.ABANDONED})
@@ -69,6 +69,19 @@ def format_with_alarm(outcome: ConversionOutcome) -> str:
     poison = outcome.state == State.SUPERSEDED and (outcome.reason or "").startswith(GIVEN_UP)
     waiting = outcome.state == WAITING and outcome.fault is None
     return f"{ALARM} {line}" if poison or waiting or outcome.state in (State.FAILED, UNKNOWN) else line
+
+
+def format_end(outcomes: Sequence[ConversionOutcome], unfinished: Sequence[ConversionOutcome]) -> str:
+    """The last line of a run's log: what happened, and what to do where ``unfinished`` manifests are left."""
+    if not unfinished:
+        failed = sum(outcome.state == State.FAILED for outcome in outcomes)
+        advice = f", {failed} of them FAILED: run 'hybrid-router failures' to see why and what to do" if failed else ""
+        return f"the run ended, no manifest of it is left to convert{advice}"
+    first = format_outcome(unfinished[0])
+    return (
+        f"the run ended, {len(unfinished)} of {len(outcomes)} manifests are unfinished (first: {first}): nothing is "
+        "lost, overnight starts another job run for them, or the next night does"
+    )
 
 
 def format_faults(outcomes: Iterable[ConversionOutcome]) -> str | None:

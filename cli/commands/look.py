@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.commands.options import Json, PageFile, on_stack
+from cli.commands.options import Json, Limit, PageFile, on_stack
 
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
@@ -16,20 +16,64 @@ app = typer.Typer()
 
 @app.command()
 @on_stack
-def status(stack: DeployedStack) -> int:
-    """Show open manifests by lane and state, their ages, and the stream's health."""
+def status(stack: DeployedStack, limit: Limit = 20_000, as_json: Json = False) -> int:
+    """Show what waits, what failed, whether the stream is alive, tonight's forecast, last night and open alarms."""
     from cli.status import print_status
 
-    return print_status(stack)
+    return print_status(stack, limit, as_json=as_json)
 
 
 @app.command()
 @on_stack
-def explain(stack: DeployedStack, uri: str) -> int:
-    """Show where a file is: everything that the ledger knows about s3://bucket/key."""
+def night(
+    stack: DeployedStack,
+    which: Annotated[
+        str, typer.Argument(help="last, a local date such as 2026-11-20, or an execution's name.")
+    ] = "last",
+    limit: Limit = 100,
+    as_json: Json = False,
+) -> int:
+    """Show one execution of overnight: outcome, plan and actual, datasets, what failed, job runs: 1 if it failed."""
+    from cli.night import print_night
+
+    return print_night(stack, which, limit, as_json=as_json)
+
+
+@app.command()
+@on_stack
+def nights(stack: DeployedStack, limit: Limit = 20, as_json: Json = False) -> int:
+    """List the last executions of overnight with their outcome."""
+    from cli.night import print_nights
+
+    return print_nights(stack, limit, as_json=as_json)
+
+
+@app.command()
+@on_stack
+def failures(
+    stack: DeployedStack,
+    dataset: Annotated[str | None, typer.Option(help="Only those of this dataset.")] = None,
+    limit: Limit = 100,
+    as_json: Json = False,
+) -> int:
+    """List every manifest and file that did not get through, why, and what to run: 0 none, 1 some."""
+    from cli.failures import print_failures
+
+    return print_failures(stack, dataset, limit, as_json=as_json)
+
+
+@app.command()
+@on_stack
+def explain(
+    stack: DeployedStack,
+    uri: Annotated[str, typer.Argument(help="s3://bucket/key of a file, or of an object of lake or quarantine.")],
+    limit: Limit = 100,
+    as_json: Json = False,
+) -> int:
+    """Show where a file is, why, and when it will be converted; or from which files an object was made."""
     from cli.explain import print_explanation
 
-    return print_explanation(stack, uri)
+    return print_explanation(stack, uri, limit, as_json=as_json)
 
 
 @app.command()

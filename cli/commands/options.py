@@ -23,6 +23,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would happen;
 PageFile = Annotated[
     Path | None, typer.Option("--output", help="File to write; report-<day or execution>.html without it.")
 ]
+Limit = Annotated[int, typer.Option(min=1, help="Maximum number of entries that are read of each list.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 

@@ -10,6 +10,7 @@ from lake.ledger.arrivals import ArrivalRow, Arrivals
 from lake.ledger.costs import CostRow, Costs, CostShare
 from lake.ledger.datasets import DatasetMeasurement, DatasetRow, Datasets, DatasetSpeed
 from lake.ledger.executions import Executions
+from lake.ledger.failures import Failure, Failures
 from lake.ledger.fence import Claim
 from lake.ledger.manifest_row import CommitReference, ManifestRow, Published, State
 from lake.ledger.manifests import Manifests
@@ -32,6 +33,7 @@ class Ledger:
 
     arrivals: Arrivals
     manifests: Manifests
+    failures: Failures
     reasons: Reasons
     datasets: Datasets
     partitions: Partitions
@@ -50,6 +52,7 @@ class Ledger:
         return cls(
             Arrivals(table),
             Manifests(table),
+            Failures(table),
             Reasons(table),
             Datasets(table),
             Partitions(table),
@@ -69,6 +72,7 @@ __all__ = [
     "DatasetMeasurement",
     "DatasetRow",
     "DatasetSpeed",
+    "Failure",
     "Ledger",
     "ManifestRow",
     "Published",

@@ -39,7 +39,7 @@ MAX_EARLIER_OWNERS = 10
 """Maximum number of earlier owners kept per row."""
 
 OPEN_STATES = (State.QUEUED, State.RUNNING, State.PUBLISHING)
-"""Not terminal: these rows, and only these, are in the index of open manifests."""
+"""Not terminal: the rows that a run, a plan or a sweep still has to do with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +125,11 @@ def manifest_row_key(manifest: str) -> Key:
     return Key(f"manifest#{manifest}", "manifest")
 
 
-def open_key(lane: Lane, state: State) -> str:
-    """Partition key of the index of open manifests; its sort key begins with the time of creation."""
+def open_key(lane: Lane, state: str) -> str:
+    """Partition key of the index; its sort key begins with the time of creation.
+
+    ``state`` is one of ``OPEN_STATES`` or of ``lake.ledger.failures.Failure``: no other row is in the index.
+    """
     return f"{lane}#{state}"
 
 
@@ -134,8 +137,8 @@ INDEX_ATTRIBUTES = ("open", "open_order")
 """A row is in the index while it has both."""
 
 
-def open_attributes(row: ManifestRow, state: State) -> dict[str, str]:
-    """The attributes that put the row of an open manifest into the index."""
+def open_attributes(row: ManifestRow, state: str) -> dict[str, str]:
+    """The attributes that put the row of a manifest into the index."""
     return {"open": open_key(row.lane, state), "open_order": f"{row.created_at}#{row.id}"}
 
 

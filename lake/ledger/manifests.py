@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lake.errors import InvalidInputError
+from lake.ledger.failures import failed_attributes, finished_attributes
 from lake.ledger.fence import Claim, lease_lost, row_unchanged
 from lake.ledger.force import check_forceable, forced_attributes, is_forced_by
 from lake.ledger.manifest_row import (
-    INDEX_ATTRIBUTES,
     MAX_EARLIER_OWNERS,
     CommitReference,
     ManifestRow,
@@ -178,17 +178,15 @@ class Manifests:
             "published_key": row.document.key,
             "published_sha256": row.document.sha256,
             "published_totals": totals_attributes(totals, row.generation),
-            "changed_at": iso_utc(now),
-            "finished_at": iso_utc(now),
         }
-        return self._close(row, changes, ("reason",))
+        listed, unlisted = finished_attributes(row, totals)
+        return self._close(row, {**changes, **listed}, (*unlisted, "reason"), now)
 
     def fail(self, row: ManifestRow, reason: str, now: datetime) -> bool:
         """QUEUED, RUNNING or PUBLISHING to FAILED; what was published stays published. False: the row has changed."""
         if not row.open:
             return False
-        changes = {"state": State.FAILED, "reason": reason, "changed_at": iso_utc(now), "finished_at": iso_utc(now)}
-        return self._close(row, changes, ())
+        return self._close(row, {"state": State.FAILED, "reason": reason, **failed_attributes(row)}, (), now)
 
     def force(self, row: ManifestRow, now: datetime, request: str | None = None) -> bool:
         """Reprocess: DONE or FAILED to QUEUED in the batch lane, with the next generation; False: the row has changed.
@@ -234,10 +232,10 @@ class Manifests:
     def _update(self, row: ManifestRow, changes: dict[str, Any], remove: Sequence[str] = ()) -> None:
         self._table.update(manifest_row_key(row.id), assign=changes, remove=remove, conditions=row_unchanged(row))
 
-    def _close(self, row: ManifestRow, changes: dict[str, Any], remove: Sequence[str]) -> bool:
-        """To a terminal state: the row leaves the index of open manifests."""
+    def _close(self, row: ManifestRow, changes: dict[str, Any], remove: Sequence[str], now: datetime) -> bool:
+        """To a terminal state."""
         try:
-            self._update(row, changes, (*INDEX_ATTRIBUTES, *remove))
+            self._update(row, {**changes, "changed_at": iso_utc(now), "finished_at": iso_utc(now)}, remove)
         except RefusedError:
             current = self._current(row.id)
             return current.state == changes["state"] and current.document == row.document

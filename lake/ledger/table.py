@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 OPEN_INDEX = "open"
-"""Global secondary index of open manifests."""
+"""Global secondary index of manifests that are open, or did not get through."""
 MAX_TRANSACTION_ACTIONS = 100
 """DynamoDB's limit on the actions of one TransactWriteItems (its "Service quotas")."""
 

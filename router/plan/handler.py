@@ -199,7 +199,8 @@ def _write_summary(
         "plannedAt": planned_at,
         "dryRun": dry_run,
         "selection": asdict(selection),
-        "manifestIds": manifests,
+        # Nothing reads those of a dry run, and the command line reads its summary often.
+        "manifestIds": [] if dry_run else manifests,
     }
     write_document(services, plan_summary_key(execution), body)
     if not dry_run:

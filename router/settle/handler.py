@@ -14,11 +14,12 @@ from router.entry import with_product_errors
 from router.plan_rows import current_row_pages
 from router.services import Services, container_services
 from router.settle.night_outcome import read_night_outcome
-from router.settle.notification import format_notification
+from router.settle.notification import format_notification, format_quarantine
 from router.settle.object_check import PublishedManifests
 from router.settle.published import Damage, read_totals
 from router.settle.report_page import ReportPage
 from router.settle.tally import Tally
+from router.settle.unreadable_files import read_unreadable_files
 from router.settle.verdict import judge, should_notify
 from router.telemetry import Metric, count, logger, metrics
 
@@ -75,12 +76,14 @@ def _add(services: Services, rows: Iterable[ManifestRow], tally: Tally, publishe
         if isinstance(totals, Damage):
             tally.add_damage(totals)
         else:
-            tally.add_totals(totals)
+            tally.add_totals(row, totals)
             published.add(row, totals)
 
 
 def _record(services: Services, execution: str, tally: Tally) -> dict[str, Any]:
-    verdict, now = judge(tally), services.clock()
+    alarms, now = services.settings.alarms, services.clock()
+    verdict = judge(tally, alarms.max_quarantined_share)
+    unreadable = read_unreadable_files(services, tally.unreadable)
     night = read_night_outcome(services.ledger.executions.get(execution) or {}, now)
     settled_at = iso_utc(now)
     body = {
@@ -89,6 +92,8 @@ def _record(services: Services, execution: str, tally: Tally) -> dict[str, Any]:
         "settledAt": settled_at,
         "night": asdict(night),
         "rejectsByReason": dict(sorted(tally.rejects.items())),
+        "datasets": tally.datasets.to_json(),
+        "unreadableFiles": [asdict(item) for item in unreadable],
         "notDone": [
             {"manifest": row.id, "partition": str(row.partition), "state": row.state, "reason": row.reason}
             for row in tally.not_done
@@ -105,7 +110,8 @@ def _record(services: Services, execution: str, tally: Tally) -> dict[str, Any]:
     count(Metric.FAILED_FILES, verdict.failed_files)
     count(Metric.REJECTED_LINES, verdict.rejects)
     logger.info("settled", execution=execution, verdict=verdict.outcome, message_text=verdict.message)
-    notify = should_notify(verdict, services.settings.alarms.notify_quarantine) or night.notify
+    count(Metric.DATASETS_ABOVE_QUARANTINED_SHARE, verdict.datasets_above_share)
+    notify = should_notify(verdict, alarms.notify_quarantine) or night.notify
     text = format_notification(
         execution,
         verdict,
@@ -113,6 +119,7 @@ def _record(services: Services, execution: str, tally: Tally) -> dict[str, Any]:
         night.sentences(),
         stage=services.settings.stage,
         quarantine_bucket=services.resources.quarantine_bucket,
+        details=format_quarantine(tally.rejects, unreadable),
     )
     return {**_format_verdict(verdict), "notify": notify, "notification": text, "verdictUri": uri}
 
@@ -128,5 +135,6 @@ def _format_verdict(verdict: Verdict) -> dict[str, Any]:
         "rejects": verdict.rejects,
         "failedFiles": verdict.failed_files,
         "damagedObjects": verdict.damaged_objects,
+        "datasetsAboveShare": verdict.datasets_above_share,
         "message": verdict.message,
     }

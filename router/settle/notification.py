@@ -8,13 +8,24 @@ from lake.printable import printable
 from router.settle.verdict import ExecutionOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from router.settle.unreadable_files import UnreadableFile
     from router.settle.verdict import Verdict
+
+MAX_NAMED_FILES = 10
+"""Maximum number of unreadable files in the text; the verdict document names more of them."""
 
 
 def format_notification(
-    execution: str, verdict: Verdict, verdict_uri: str, night: Sequence[str], *, stage: str, quarantine_bucket: str
+    execution: str,
+    verdict: Verdict,
+    verdict_uri: str,
+    night: Sequence[str],
+    *,
+    stage: str,
+    quarantine_bucket: str,
+    details: Sequence[str] = (),
 ) -> str:
     """Verdict, counts, and what to do next with the commands for it; plain text for an email.
 
@@ -26,6 +37,8 @@ def format_notification(
         What differs from the plan, in sentences without a full stop.
     stage
         Name of the deployment, as the command line takes it.
+    details
+        Lines about the quarantine, after the counts.
     """
     lines = [
         f"Execution {execution} of overnight, stage {stage}: {verdict.outcome}",
@@ -36,10 +49,19 @@ def format_notification(
         f"Published: {verdict.rows} rows; in the quarantine: {verdict.rejects} lines, {verdict.failed_files} files.",
         f"Damaged objects: {verdict.damaged_objects}.",
         *(f"{sentence[0].upper()}{sentence[1:]}." for sentence in night),
+        *details,
     ]
     if steps := _steps(verdict, verdict_uri, stage, quarantine_bucket):
         lines += ["", "What to do:", *(f"- {step}" for step in steps)]
     return "\n".join(lines)
+
+
+def format_quarantine(rejects: Mapping[str, int], files: Sequence[UnreadableFile]) -> list[str]:
+    """Lines that name the quarantined lines by reason, the most frequent first, and the first unreadable files."""
+    reasons = sorted((item for item in rejects.items() if item[1]), key=lambda item: (-item[1], item[0]))
+    lines = [f"Quarantined lines: {', '.join(f'{count} {reason}' for reason, count in reasons)}."] if reasons else []
+    lines += [f"Unreadable: {printable(file.uri)}: {printable(file.reason)}" for file in files[:MAX_NAMED_FILES]]
+    return lines
 
 
 def _steps(verdict: Verdict, verdict_uri: str, stage: str, quarantine_bucket: str) -> list[str]:

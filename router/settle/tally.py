@@ -9,7 +9,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from lake.ledger import State
+from router.settle.by_dataset import DatasetTallies
 from router.settle.published import MAX_NAMED_OBJECTS
+from router.settle.unreadable_files import MAX_NAMED_FILES
 
 if TYPE_CHECKING:
     from lake.ledger import ManifestRow, PublishedTotals
@@ -25,7 +27,7 @@ MAX_NAMED_MANIFESTS = 100
 
 @dataclass(slots=True)
 class Tally:
-    """Its size does not depend on the number of rows."""
+    """Its size depends on the number of datasets, and not on that of the rows."""
 
     now: datetime
     """Aware."""
@@ -43,12 +45,16 @@ class Tally:
     """The first ``MAX_NAMED_OBJECTS``."""
     not_done: list[ManifestRow] = field(default_factory=list)
     """The first ``MAX_NAMED_MANIFESTS``."""
+    datasets: DatasetTallies = field(default_factory=DatasetTallies)
+    unreadable: list[ManifestRow] = field(default_factory=list)
+    """The first ``MAX_NAMED_FILES`` DONE manifests with files that could not be read."""
     first_failed: ManifestRow | None = None
     first_open: ManifestRow | None = None
     """A missing permission stops every manifest of a run, so a reason that names one comes before all others."""
 
     def add(self, row: ManifestRow) -> None:
         """Add the current row of a manifest."""
+        self.datasets.add(row)
         if row.state == State.DONE:
             self.done += 1
             return
@@ -63,8 +69,11 @@ class Tally:
             if self.first_open is None or _order_of_reason(row) < _order_of_reason(self.first_open):
                 self.first_open = row
 
-    def add_totals(self, totals: PublishedTotals) -> None:
+    def add_totals(self, row: ManifestRow, totals: PublishedTotals) -> None:
         """Add what a DONE manifest has published."""
+        self.datasets.add_totals(row, totals)
+        if totals.failed_files and len(self.unreadable) < MAX_NAMED_FILES:
+            self.unreadable.append(row)
         self.rows += totals.rows
         self.rejects.update(totals.rejects)
         self.failed_files += totals.failed_files

@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING
 from lake.settings import NotifyQuarantine
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from router.settle.by_dataset import DatasetTally
     from router.settle.tally import Tally
 
 MAX_QUOTED_CHARACTERS = 1000
 """Of a reason, in the message: it goes through the state machine, to the topic and into the cause of its end."""
+MAX_NAMED_SHARES = 3
+"""Maximum number of datasets that the message names because of their share in the quarantine."""
 
 
 class ExecutionOutcome(StrEnum):
@@ -46,12 +51,15 @@ class Verdict:
     """Files that could not be read as a whole."""
     damaged_objects: int
     """Objects of DONE manifests that are missing or differ from what was published."""
+    datasets_above_share: int
+    """Datasets of which a larger share is in the quarantine than ``alarms.max_quarantined_share``."""
     message: str
     """A sentence for people."""
 
 
-def judge(tally: Tally) -> Verdict:
-    """The verdict on what was added up."""
+def judge(tally: Tally, max_quarantined_share: float = 1) -> Verdict:
+    """The verdict on what was added up; the message names datasets of which a larger share is in the quarantine."""
+    above = tally.datasets.above(max_quarantined_share)
     rejects = tally.rejects.total()
     if not tally.done + tally.failed + tally.open:
         outcome, message = ExecutionOutcome.EMPTY, "nothing was waiting"
@@ -67,6 +75,8 @@ def judge(tally: Tally) -> Verdict:
         message += f"; {rejects} lines could not become a row and are in the quarantine"
     if tally.failed_files:
         message += f"; {tally.failed_files} files could not be read and are in the quarantine by reference"
+    if above:
+        message += f"; {_format_shares(above)}"
     return Verdict(
         outcome,
         done=tally.done,
@@ -76,6 +86,7 @@ def judge(tally: Tally) -> Verdict:
         rejects=rejects,
         failed_files=tally.failed_files,
         damaged_objects=tally.damaged_objects,
+        datasets_above_share=len(above),
         message=message,
     )
 
@@ -115,6 +126,16 @@ def _failure(tally: Tally) -> str:
             "start overnight again to convert them"
         )
     return "; ".join(parts)
+
+
+def _format_shares(above: Sequence[DatasetTally]) -> str:
+    shares = [f"{_format_share(tally.quarantined_share)} of {tally.dataset}" for tally in above[:MAX_NAMED_SHARES]]
+    others = f" and {len(above) - MAX_NAMED_SHARES} other datasets" if len(above) > MAX_NAMED_SHARES else ""
+    return f"more than alarms.max_quarantined_share is in the quarantine: {', '.join(shares)}{others}"
+
+
+def _format_share(share: float) -> str:
+    return f"{100 * share:.3g} %"
 
 
 def _cut(text: str) -> str:

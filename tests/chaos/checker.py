@@ -74,8 +74,8 @@ class Checker:
         for name, item in manifests.items():
             if item["state"] not in TERMINAL:
                 self.found.append(f"manifest {name} is {item['state']}, not terminal: {item.get('reason')}")
-            elif "open" in item:
-                self.found.append(f"manifest {name} is {item['state']} and still in the index of open manifests")
+            elif item.get("open", "").rpartition("#")[2] != _listed_as(item):
+                self.found.append(f"manifest {name} is {item['state']} and in the index as {item.get('open')}")
 
     def _check_owners(
         self,
@@ -208,3 +208,10 @@ class Checker:
     def _get(self, bucket: str, key: str) -> bytes:
         body: bytes = self.s3.get_object(Bucket=bucket, Key=key)["Body"].read()
         return body
+
+
+def _listed_as(item: dict[str, Any]) -> str:
+    """What did not get through is in the index beside the open manifests; no other manifest that has ended is."""
+    if item["state"] == "DONE":
+        return "UNREADABLE" if item.get("published_totals", {}).get("failed_files") else ""
+    return "FAILED" if item["state"] == "FAILED" else ""

@@ -77,15 +77,15 @@ def delay_reads_until_renewal(text: str) -> None:
     Source.fetch = fetch  # type: ignore[method-assign]
 
 
-def run_job(argv: list[str]) -> int:
+def run_job(argv: list[str]) -> str | None:
     """Install the fault of ``--chaos`` for the driver and its workers, then run the product's job ``--job``."""
     arguments = dict(zip(argv[::2], argv[1::2], strict=True))
     os.environ[PLAN_VARIABLE] = arguments["--chaos"]
     install(arguments["--chaos"])
-    code: int = importlib.import_module(f"{arguments['--job']}.main").main(argv)
-    return code
+    failure: str | None = importlib.import_module(f"{arguments['--job']}.main").main(argv)
+    return failure
 
 
 if __name__ == "__main__":
-    if code := run_job(sys.argv[1:]):
-        sys.exit(code)
+    if (failed := run_job(sys.argv[1:])) is not None:
+        sys.exit(failed)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from infra.jobs import SPARK_SETTINGS
+from lake.ledger.manifest_row import OPEN_STATES
 from lake.settings import dump_settings
 from local.isolation import REGION
 from tests.chaos.glue_process import PLAN_VARIABLE
@@ -151,7 +152,7 @@ class GlueWorld(World):
 
     def open_rows(self) -> list[dict[str, Any]]:
         """Raw items of the manifests that are not terminal."""
-        return [item for item in self.items() if item["pk"].startswith("manifest#") and "open" in item]
+        return [item for item in self.items() if item["pk"].startswith("manifest#") and item["state"] in OPEN_STATES]
 
     def _plan(self, fault: Fault | None) -> str:
         fields = None if fault is None else [fault.point, fault.when, fault.nth, fault.action]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
+from lake.ledger.manifest_row import OPEN_STATES
 from lake.settings import UrgentSettings
 from tests.chaos import runtime_patches
 from tests.chaos.inputs import Input, random_body
@@ -69,7 +70,7 @@ def convert_in_lane(files: list[tuple[str, Body]], seed: int, *, stream: bool) -
 
 
 def has_open_manifests(world: World) -> bool:
-    return any("open" in item for item in world.items())
+    return any(item.get("state") in OPEN_STATES for item in world.items() if item["pk"].startswith("manifest#"))
 
 
 def lake_contents(world: World) -> LakeContents:

@@ -125,15 +125,30 @@ def test_explain_follows_a_file(two: list[LocalUp]) -> None:
     # And the other cloud does not know them: one sentence, no stack trace.
     elsewhere = explain("orders/a b.ndjson", second.stage)
     assert elsewhere.returncode == ExitCode.NOT_SO
-    assert "never seen" in elsewhere.stderr
+    assert "is not the input bucket of the stack" in elsewhere.stderr
     assert "Traceback" not in elsewhere.stderr
 
 
 def test_status_counts_the_backlog(two: list[LocalUp]) -> None:
-    answer = command("status", "--local", "--stage", two[1].stage)
+    # Given one file that waits for the night (test_explain_follows_a_file)
+    answer = command("status", "--local", "--stage", two[0].stage, "--json")
+    # Then
     assert answer.returncode == 0, answer.stderr
-    assert "QUEUED" in answer.stdout
-    assert "not running" in answer.stdout
+    document = json.loads(answer.stdout)
+    assert [(row["lane"], row["files"], row["bytes"]) for row in document["backlog"]] == [("batch", 1, 8)]
+    assert (document["stream"]["running"], document["alarms"]) == (False, [])
+
+
+def test_before_the_first_night_nothing_has_failed(two: list[LocalUp]) -> None:
+    place = ("--local", "--stage", two[0].stage)
+    assert "everything got through" in command("failures", *place).stdout
+    assert json.loads(command("nights", *place, "--json").stdout)["nights"] == []
+    night = command("night", *place)
+    assert (night.returncode, night.stdout) == (ExitCode.NOT_SO, "")
+    assert "has not converted anything" in night.stderr
+    elsewhere = command("explain", *place, "s3://elsewhere/orders/a.ndjson")
+    assert elsewhere.returncode == ExitCode.NOT_SO
+    assert "elsewhere is not the input bucket of the stack hybrid-router-cli-one" in elsewhere.stderr
 
 
 def test_plan_shows_the_next_night_and_changes_nothing(two: list[LocalUp]) -> None:
@@ -177,7 +192,7 @@ def test_a_queued_file_is_promoted_and_the_stream_converts_it(two: list[LocalUp]
     assert answer.returncode == 0, answer.stderr
     assert f"{urgent} is now in the stream lane" in answer.stdout
     # Then the stream converts it, explain shows its way, and the other one waits as before.
-    wait_for("the stream to convert it", lambda: "result    1 rows" in explained(urgent))
+    wait_for("the stream to convert it", lambda: "result     1 row," in explained(urgent))
     way = explained(urgent)
     steps = ("SUPERSEDED  batch lane", "manually promoted to the stream lane", "DONE  stream lane")
     assert sorted(steps, key=way.index) == list(steps)
@@ -197,7 +212,7 @@ def test_a_failed_manifest_is_converted_by_the_command_that_explain_names(two: l
         return command("explain", *place, uri).stdout
 
     wait_for("it to be routed", lambda: "QUEUED  batch lane" in explained())
-    identity = explained().partition("manifest  ")[2].split()[0]
+    identity = explained().partition("manifest   ")[2].split()[0]
     document = {"Bucket": cloud.printed("ControlBucket"), "Key": f"manifests/{identity[:8]}/{identity}.json"}
     body = s3.get_object(**document)["Body"].read()
     s3.put_object(**document, Body=b"damaged")
@@ -213,7 +228,7 @@ def test_a_failed_manifest_is_converted_by_the_command_that_explain_names(two: l
     assert answer.returncode == 0, answer.stderr
     assert "overnight started: arn:" in answer.stdout
     # Then it is converted, once, and there is nothing left to do.
-    wait_for("it to be converted", lambda: "result    2 rows" in explained())
+    wait_for("it to be converted", lambda: "result     2 rows" in explained())
     assert len(s3.list_objects_v2(Bucket=cloud.printed("LakeBucket"), Prefix="returns/")["Contents"]) == 1
     assert command("reprocess", *place, uri).stdout.endswith("manifests queued again: 0, 1 converted already\n")
 

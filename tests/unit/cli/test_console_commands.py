@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import cli.follow_execution
-from cli.executions import run_backfill, run_overnight
 from cli.exit_codes import ExitCode
+from cli.start_executions import run_backfill, run_overnight
 from cli.stream import print_stream, start_stream, stop_stream
 from cli.sweep import LABELS, print_sweep
 from lake.ledger import StreamRow

@@ -9,6 +9,7 @@ from cli.explain import print_explanation
 from lake.errors import InvalidInputError
 from lake.ledger import ArrivalRow
 from lake.manifest import Lane, Manifest, new_manifest_id, write_manifest
+from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.world import LEASE, PARTITION, World, new_world
 
 
@@ -28,7 +29,7 @@ def arrived(world: World, manifest: Manifest) -> None:
 
 
 def explained(world: World, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    print_explanation(world, "s3://input/orders/a")  # type: ignore[arg-type]
+    print_explanation(stack_of(world, FakeServices()), "s3://input/orders/a", 10, as_json=False)
     return capsys.readouterr().out.splitlines()
 
 
@@ -42,16 +43,18 @@ def test_earlier_owners_are_named(world: World, capsys: pytest.CaptureFixture[st
     # When
     lines = explained(world, capsys)
     # Then
-    (line,) = [line for line in lines if line.startswith("  manifest")]
-    assert line.endswith("attempt 3, owner jr_3")
-    assert "            earlier attempts by jr_1, jr_2" in lines
+    (line,) = [line for line in lines if line.startswith("  manifest ")]
+    assert line.endswith("attempt 3")
+    logs = [line.split()[2] for line in lines if line.startswith("             log of ")]
+    assert logs == ["jr_1:", "jr_2:", "jr_3:"]
 
 
 def test_the_first_attempt_has_no_earlier_owner(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     manifest = world.manifest("a")
     arrived(world, manifest)
     world.claimed(world.row(manifest.id))
-    assert not [line for line in explained(world, capsys) if "earlier attempts" in line]
+    (line,) = [line for line in explained(world, capsys) if "log of " in line]
+    assert line.endswith("aws logs tail /aws-glue/hybrid-router-dev/output --log-stream-names jr_1 --since 30d")
 
 
 def test_a_promoted_file_shows_both_lanes_and_the_reason(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,17 +71,26 @@ def test_a_promoted_file_shows_both_lanes_and_the_reason(world: World, capsys: p
     # When
     lines = explained(world, capsys)
     # Then
-    first, second = (number for number, line in enumerate(lines) if line.startswith("  manifest"))
-    assert lines[first].startswith(f"  manifest  {source.id}  SUPERSEDED  batch lane  ")
-    assert lines[first + 1] == "            made urgent"
-    assert lines[second].startswith(f"  manifest  {successors[0].id}  QUEUED  stream lane  ")
+    first, second = (number for number, line in enumerate(lines) if line.startswith("  manifest "))
+    assert lines[first].startswith(f"  manifest   {source.id}  SUPERSEDED  batch lane  ")
+    assert lines[first + 1] == "             made urgent"
+    assert lines[second].startswith(f"  manifest   {successors[0].id}  QUEUED  stream lane  ")
 
 
 def test_an_unknown_file_or_an_invalid_uri_is_one_sentence(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    assert print_explanation(world, "s3://input/orders/b") == ExitCode.NOT_SO  # type: ignore[arg-type]
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.startswith("hybrid-router: the ledger has never seen s3://input/orders/b: ")
-    assert told.err.count("\n") == 1
+    stack = stack_of(world, FakeServices())
+    for uri, sentence in (
+        ("s3://input/orders/b", "the ledger has never seen s3://input/orders/b: "),
+        (
+            "s3://inptu/orders/b",
+            "inptu is not the input bucket of the stack hybrid-router-dev: files arrive in s3://input/",
+        ),
+        ("s3://lake/orders/b", "s3://lake/orders/b is not an object that a manifest of this stack has published: "),
+    ):
+        assert print_explanation(stack, uri, 10, as_json=False) == ExitCode.NOT_SO
+        told = capsys.readouterr()
+        assert told.out == ""
+        assert told.err.startswith(f"hybrid-router: {sentence}")
+        assert told.err.count("\n") == 1
     with pytest.raises(InvalidInputError, match="'b' is not a valid S3 URI"):
-        print_explanation(world, "b")  # type: ignore[arg-type]
+        print_explanation(stack, "b", 10, as_json=False)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from cli.plan import format_bytes, print_plan
+from cli.format_values import format_bytes
+from cli.plan import print_plan
 from lake.errors import InvalidInputError
 from tests.unit.cli.test_promote_command import FakeLambda, stack_with
 

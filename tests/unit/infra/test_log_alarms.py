@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 FILTER = "AWS::Logs::MetricFilter"
 ALARM = "AWS::CloudWatch::Alarm"
-FIRST_FIELD = re.compile(r'\[\w+ = "(\w+)", \.\.\.\]')
-"""The only kind of pattern that the stack uses: fields separated by spaces, of which the first one is compared."""
+SECOND_FIELD = re.compile(r'\[\w+, \w+ = "(\w+)", \.\.\.\]')
+"""The only kind of pattern that the stack uses: fields separated by spaces, of which the second one is compared."""
 
 
 def matches(pattern: str, line: str) -> bool:
     """Whether CloudWatch Logs counts the line, for patterns of this one kind."""
-    first_field = FIRST_FIELD.fullmatch(pattern)
-    assert first_field, f"{pattern} is of another kind: extend this evaluator"
-    return line.split(" ", 1)[0] == first_field[1]
+    second_field = SECOND_FIELD.fullmatch(pattern)
+    assert second_field, f"{pattern} is of another kind: extend this evaluator"
+    return line.split(" ", 2)[1] == second_field[1]
 
 
 @pytest.mark.parametrize(

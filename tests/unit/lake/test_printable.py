@@ -45,7 +45,7 @@ def _fail(key: str) -> None:
 
 
 def _mail(key: str) -> None:
-    verdict = Verdict(ExecutionOutcome.FAILED, 0, 1, 0, 0, 0, 0, 0, message=f"{key} was rejected")
+    verdict = Verdict(ExecutionOutcome.FAILED, 0, 1, 0, 0, 0, 0, 0, 0, message=f"{key} was rejected")
     sys.stdout.write(format_notification("x", verdict, "s3://c/v", (), stage="dev", quarantine_bucket="q"))
 
 
@@ -62,4 +62,4 @@ def test_a_key_cannot_command_a_terminal(write: Callable[[str], None], capsys: p
 def test_a_key_cannot_begin_a_line(write: Callable[[str], None], capsys: pytest.CaptureFixture[str]) -> None:
     write(KEY)
     written = "".join(capsys.readouterr())
-    assert not [line for line in written.splitlines() if line.startswith("ALARM")]
+    assert not [line for line in written.splitlines() if "ALARM" in line.split(" ")[:2]]

@@ -23,13 +23,18 @@ def planned(deployment: Deployment, *names: str) -> list[ManifestRow]:
     return rows
 
 
-def done(deployment: Deployment, row: ManifestRow, rows: int, rejects: int = 0) -> None:
-    """Publish the manifest: an object of the lake, and one of the quarantine if lines were rejected."""
+def done(deployment: Deployment, row: ManifestRow, rows: int, rejects: int = 0, unreadable: str = "") -> None:
+    """Publish the manifest: an object of the lake, and one of the quarantine if lines were rejected.
+
+    ``unreadable`` is the URI of a further file, which could not be read.
+    """
     claim = deployment.claimed(deployment.row(row.id))
     lake = replace(upload(deployment, "lake", lake_key(row.partition, row.id, 1, 0)), rows=rows)
     quarantine = (upload(deployment, "quarantine", quarantine_key(row.partition, row.id, 1, 1)),) if rejects else ()
     source = SourceCount("s3://input/a", "v1", 100, rows + rejects, rows, 0, {"not JSON": rejects}, None, None)
-    document = CommitDocument(row.id, 1, 1, row.partition, "jr_1", "", (lake,), quarantine, (source,), (), 1)
+    failed = (SourceCount(unreadable, "v1", 100, 0, 0, 0, {}, None, "it was deleted"),) if unreadable else ()
+    sources = (source, *failed)
+    document = CommitDocument(row.id, 1, 1, row.partition, "jr_1", "", (lake,), quarantine, sources, (), 1)
     named = write_commit(deployment.raw_s3, "control", commit_key(row.id, 1, 1, "n"), document)
     deployment.ledger.manifests.commit(claim, named, deployment.now)
     publishing = deployment.row(row.id)

@@ -15,7 +15,7 @@ from tests.unit.router.settling import done, planned, settled
 def test_an_execution_is_settled(deployment: Deployment) -> None:
     # Given: two manifests done, one of them after it was split in two
     first, second = planned(deployment, "a.json", "b.json")
-    done(deployment, first, 10, 1)
+    done(deployment, first, 20, 1)
     halves = [deployment.manifest("b1.json"), deployment.manifest("b2.json")]
     deployment.ledger.manifests.supersede([second], halves, "poison", deployment.now)
     done(deployment, deployment.row(halves[0].id), 5)
@@ -34,10 +34,11 @@ def test_an_execution_is_settled(deployment: Deployment) -> None:
         "done": 2,
         "failed": 1,
         "open": 0,
-        "rows": 15,
+        "rows": 25,
         "rejects": 1,
         "failedFiles": 0,
         "damagedObjects": 0,
+        "datasetsAboveShare": 0,
         "notify": True,
         "message": f"1 manifests failed (first: {halves[1].id}, out of memory); "
         "1 lines could not become a row and are in the quarantine",

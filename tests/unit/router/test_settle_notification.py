@@ -16,6 +16,7 @@ QUARANTINE = "aws s3 ls --recursive s3://quarantine/"
 
 def notification(outcome: ExecutionOutcome, **counts: int) -> str:
     numbers = dict.fromkeys(("done", "failed", "open", "rows", "rejects", "failed_files", "damaged_objects"), 0)
+    numbers["datasets_above_share"] = 0
     verdict = Verdict(outcome, **{**numbers, **counts}, message="what happened")
     return format_notification("x", verdict, URI, (), stage="prod", quarantine_bucket="quarantine")
 

@@ -22,7 +22,7 @@ def judged(rows: list[ManifestRow], totals: PublishedTotals | None = None, *dama
     for row in rows:
         tally.add(row)
     if totals is not None:
-        tally.add_totals(totals)
+        tally.add_totals(ROW, totals)
     for found in damage:
         tally.add_damage(found)
     return judge(tally)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -56,18 +56,20 @@ def test_a_job_gets_its_context_and_arguments(applications: list[str], capsys: p
     def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
         calls.append((context, arguments))
         context.log("one line")
-        return 7
+        return 0
 
     # When
-    code = job_main.run_job(["--JOB_RUN_ID", "jr_1", "--x=y"], "app", run)
+    failure = job_main.run_job(["--JOB_RUN_ID", "jr_1", "--x=y"], "app", run)
 
     # Then
     ((context, arguments),) = calls
-    assert (code, applications) == (7, ["app"])
+    assert (failure, applications) == (None, ["app"])
     assert (context.spark, context.run, context.services.resources) == ("session", "jr_1", RESOURCES)
     assert context.clock().utcoffset() == timedelta(0)
     assert arguments == {"JOB_RUN_ID": "jr_1", "x": "y"}
-    assert capsys.readouterr().out == "one line\n"
+    instant, message = capsys.readouterr().out.split(" ", 1)
+    assert datetime.fromisoformat(instant).utcoffset() == timedelta(0)
+    assert message == "one line\n"
 
 
 def test_a_run_without_an_id_gets_one_of_its_own(applications: list[str]) -> None:
@@ -98,22 +100,41 @@ def test_a_run_holds_its_leases_by_the_id_that_its_engine_knows(
     assert job_main.run_id(arguments, environment).startswith(expected)
 
 
-def test_a_deliberate_error_is_one_line_and_exit_code_1(
+def test_a_deliberate_error_is_the_last_line_and_the_end_of_the_process(
     applications: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
         raise TransientError("S3 did not answer: try again")
 
-    assert job_main.run_job([], "app", run) == 1
-    assert capsys.readouterr().err == "TransientError: S3 did not answer: try again\n"
+    failure = job_main.run_job([], "app", run)
+    told = capsys.readouterr()
+    assert failure == "TransientError: S3 did not answer: try again"
+    assert (told.out.split(" ", 1)[1], told.err) == (f"{failure}\n", "")
 
 
-def test_any_other_error_keeps_its_traceback(applications: list[str]) -> None:
+def test_a_run_that_is_not_finished_ends_with_its_last_line(applications: list[str]) -> None:
     def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
-        raise ZeroDivisionError
+        context.log("a line")
+        context.log("ALARM s3:GetObject is denied\nfor s3://input/a: grant it")
+        return 1
 
-    with pytest.raises(ZeroDivisionError):
-        job_main.run_job([], "app", run)
+    assert job_main.run_job([], "app", run) == "s3:GetObject is denied for s3://input/a: grant it"
+
+
+def test_the_trace_of_any_other_error_is_behind_the_sentence(
+    applications: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
+        raise ZeroDivisionError("a\n\tat org.apache.spark")
+
+    failure = job_main.run_job([], "app", run)
+    told = capsys.readouterr()
+    assert failure == (
+        "the run ended with ZeroDivisionError (a), its trace is in the error log: remove the cause; nothing is "
+        "lost, what was not published is converted again"
+    )
+    assert "Traceback (most recent call last):" in told.err
+    assert told.out.splitlines()[-1].endswith(failure)
 
 
 def test_a_missing_argument_is_reported_before_spark_is_started(
@@ -124,8 +145,9 @@ def test_a_missing_argument_is_reported_before_spark_is_started(
 
     monkeypatch.setattr(job_main, "open_services", open_services)
     # When / Then
-    assert job_main.run_job(["--lake_bucket", "lake"], "app", lambda *_: 0) == 1
-    assert "the job argument --input_bucket is missing" in capsys.readouterr().err
+    failure = job_main.run_job(["--lake_bucket", "lake"], "app", lambda *_: 0)
+    assert "the job argument --input_bucket is missing" in str(failure)
+    assert capsys.readouterr().out.endswith(f"{failure}\n")
     assert applications == []
 
 
@@ -139,6 +161,7 @@ def test_a_job_without_a_region_is_refused(
     monkeypatch.setenv("AWS_REGION", REGION)
     names = [word for pair in RESOURCES.to_arguments().items() for word in pair]
     # When / Then
-    assert job_main.run_job(names, "app", lambda *_: 0) == 1
-    assert "the job argument --region is missing: deploy the stack again" in capsys.readouterr().err
+    failure = job_main.run_job(names, "app", lambda *_: 0)
+    assert "the job argument --region is missing: deploy the stack again" in str(failure)
+    assert capsys.readouterr().out.endswith(f"{failure}\n")
     assert applications == []

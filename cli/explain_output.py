@@ -1,0 +1,131 @@
+"""The documents of ``explain`` as pages for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+import typer
+
+from cli.format_values import format_bytes, format_count, format_instant, read_instant
+from lake.printable import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+OUTCOMES = {
+    "DONE": "every line became a row",
+    "QUARANTINED_LINES": "converted, and lines of it are in the quarantine",
+    "UNREADABLE": "not converted, it is in the quarantine by reference",
+    "FAILED": "not converted; its manifest says why",
+    "IGNORED": "not converted, no rule routes it",
+}
+
+
+def print_file(document: Mapping[str, Any], now: datetime) -> None:
+    """Every version of a file; instants are on the wall clock of the stage."""
+    zone = ZoneInfo(document["night"]["timeZone"])
+
+    def clock(text: str) -> str:
+        return format_instant(read_instant(text), zone, now)
+
+    for version in document["versions"]:
+        typer.echo(f"{printable(document['uri'])}  version {version['version']}  {format_bytes(version['size'])}")
+        _line("arrived", f"{clock(version['arrivedAt'])}, recorded {clock(version['recordedAt'])}, {zone.key}")
+        _line("outcome", f"{version['outcome']}: {_outcome(version, document['night'], clock)}")
+        if version["lane"]:
+            _line("lane", f"{version['lane']} since {clock(version['laneSince'])}: {printable(version['reason'])}")
+        else:
+            _line("lane", f"none: {printable(version['reason'])}")
+        for manifest in version["manifests"]:
+            _print_manifest(manifest)
+        if version["result"]:
+            _print_result(version["result"], clock)
+
+
+def print_object(document: Mapping[str, Any]) -> None:
+    """An object of lake or quarantine, and the files of its manifest."""
+    size = "" if document["size"] is None else f"  {format_bytes(document['size'])}"
+    typer.echo(f"{printable(document['uri'])}{size}")
+    _line("manifest", f"{document['manifest']}  {document['partition']}  generation {document['generation']}")
+    if not document["isPublished"]:
+        _line("state", "it is not published: the result of this generation does not name it")
+    elif document["isCurrent"]:
+        _line("state", f"published, {format_count(document['rows'], 'record')}")
+    else:
+        _line("state", f"replaced by generation {document['currentGeneration']}: readers see that one")
+    for item in document["inputs"]:
+        text = f"{printable(item['uri'])}  version {item['version']}  {format_count(item['rows'], 'row')}"
+        if item["unreadable"]:
+            text += f", unreadable: {printable(item['unreadable'])}"
+        _line("input", text + (f", quarantined {_reasons(item['rejects'])}" if item["rejects"] else ""))
+    if document["omittedInputs"]:
+        _line("", f"... and {document['omittedInputs']:,} more: pass a larger --limit")
+
+
+def _outcome(version: Mapping[str, Any], night: Mapping[str, Any], clock: Any) -> str:  # noqa: ANN401
+    expected = version["expected"]
+    if expected is None:
+        return OUTCOMES.get(version["outcome"], "it has ended")
+    if expected["waitsFor"] == "night":
+        if expected["start"] is None:
+            when = f"the schedule {night['schedule']}" if night["enabled"] else "overnight, whose schedule is disabled"
+            return f"waits for {when}"
+        done = f", expected done {clock(expected['end'])}" if expected["end"] else ""
+        return f"will be converted {clock(expected['start'])}{done}"
+    return {
+        "stream": "waits for the next micro-batch of the stream lane",
+        "job run": "is being converted",
+        "sweep": "its job run is presumed dead: the sweep queues it again within 15 minutes",
+        "publishing": "is being published",
+    }[expected["waitsFor"]]
+
+
+def _print_manifest(manifest: Mapping[str, Any]) -> None:
+    _line(
+        "manifest",
+        f"{manifest['manifest']}  {manifest['state']}  {manifest['lane']} lane  {manifest['partition']}  "
+        f"generation {manifest['generation']}, attempt {manifest['attempt']}",
+    )
+    if manifest["reason"]:
+        _line("", printable(manifest["reason"]))
+    for run in manifest["jobRuns"]:
+        _line("", f"log of {run['jobRun']}: {run['log']}" if run["log"] else f"attempted by {run['jobRun']}")
+
+
+def _print_result(result: Mapping[str, Any], clock: Any) -> None:  # noqa: ANN401
+    rejected = sum(result["rejects"].values())
+    _line(
+        "result",
+        f"{format_count(result['rows'], 'row')}, {format_count(rejected, 'quarantined line')}, "
+        f"{format_count(result['blankLines'], 'blank line')}, published {clock(result['publishedAt'])}",
+    )
+    if result["unreadable"]:
+        _line("unreadable", printable(result["unreadable"]))
+    if rejected:
+        _line("reasons", _reasons(result["rejects"]))
+        _line("first", _first(result))
+    for name in ("parquet", "quarantine"):
+        for item in result[name]:
+            _line(
+                name, f"{printable(item['uri'])}  {format_count(item['rows'], 'record')}, {format_bytes(item['size'])}"
+            )
+        if result["omitted"][name]:
+            _line("", f"... and {result['omitted'][name]:,} more: pass a larger --limit")
+
+
+def _first(result: Mapping[str, Any]) -> str:
+    line = result["firstRejectedLine"]
+    if line is None:
+        return printable(result["firstReject"] or "")
+    return f"{printable(line['reason'])} at byte {line['offset']:,}: {printable(line['line'])}"
+
+
+def _reasons(rejects: Mapping[str, int]) -> str:
+    ordered = sorted(rejects.items(), key=lambda item: -item[1])
+    return ", ".join(f"{lines:,} {printable(reason)}" for reason, lines in ordered)
+
+
+def _line(name: str, text: str) -> None:
+    typer.echo(f"  {name:<11}{text}")

@@ -1,0 +1,195 @@
+"""``hybrid-router failures``: every manifest and file that did not get through, why, since when, and what to do."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from cli.exit_codes import ExitCode
+from cli.failures_output import print_failures_document
+from cli.night_schedule import read_schedule
+from cli.progress import shown_when_slow
+from cli.status import count_dead_letters
+from cli.unreadable import read_unreadable
+from lake.commands import reprocess_file_command
+from lake.ledger import Failure, State
+from lake.ledger.batch_reads import MAX_BATCH_KEYS
+from lake.manifest import Lane
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from cli.deployed_stack import DeployedStack
+    from lake.ledger import ManifestRow
+
+PARALLEL_READS = 16
+MAX_SCANNED_ROWS = 20_000
+"""Maximum number of rows of each list that are read: a backlog is looked through for blocked manifests."""
+WHEN_REMOVED = "remove the cause, then have the manifest converted again"
+UPLOAD_OR_READ_AGAIN = "upload a repaired file under the same key; if it can be read as it is now, have it read again"
+
+
+class Kind(StrEnum):
+    """What did not get through."""
+
+    FAILED = "FAILED"
+    """A manifest that has ended."""
+    UNREADABLE = "UNREADABLE"
+    """A file of a manifest that is DONE."""
+    BLOCKED = "BLOCKED"
+    """A manifest that waits for its next attempt, because the last one ended without a result."""
+    DEAD_LETTERS = "DEAD_LETTERS"
+    """Events and starts of schedules that were given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One of them."""
+
+    kind: Kind
+    reason: str
+    advice: str
+    command: str | None
+    """What a person runs; None: nothing, it is tried again by itself."""
+    since: str | None = None
+    """ISO 8601, UTC."""
+    manifest: str | None = None
+    lane: str | None = None
+    dataset: str | None = None
+    partition: str | None = None
+    uri: str | None = None
+    """Of an unreadable file."""
+    files: int = 1
+    bytes: int | None = None
+
+
+def print_failures(stack: DeployedStack, dataset: str | None, limit: int, *, as_json: bool) -> int:
+    """Print what did not get through, of one dataset or of all; the exit code: 1 if there is any.
+
+    ``limit`` is the maximum number of entries of each list.
+    """
+    with shown_when_slow("reading the ledger ..."):
+        zone = read_schedule(stack).zone
+        document = failures_document(stack, dataset, limit)
+    if as_json:
+        typer.echo(json.dumps(document, indent=2))
+    else:
+        print_failures_document(document, zone, datetime.now(UTC))
+    return ExitCode.NOT_SO if document["failures"] else ExitCode.FINE
+
+
+def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> dict[str, Any]:
+    """All that ``failures`` shows; docs/commands.md describes it. Raises botocore's errors."""
+    found: list[Trouble] = []
+    complete = True
+    for lane in Lane:
+        lists: tuple[tuple[Iterable[ManifestRow], Callable[[DeployedStack, Sequence[ManifestRow]], list[Trouble]]], ...]
+        lists = (
+            (stack.ledger.failures.of_lane(lane, Failure.FAILED), _failed),
+            (stack.ledger.failures.of_lane(lane, Failure.UNREADABLE), _unreadable),
+            (stack.ledger.manifests.open(lane, State.QUEUED), _blocked),
+        )
+        for listed, describe in lists:
+            scanned = list(islice(listed, MAX_SCANNED_ROWS + 1))
+            rows = [row for row in scanned if dataset in (None, row.partition.dataset) and _is_candidate(row)]
+            troubles = describe(stack, _confirmed(stack, rows[:limit]))
+            complete = complete and len(scanned) <= MAX_SCANNED_ROWS and max(len(rows), len(troubles)) <= limit
+            found += troubles[:limit]
+    if dataset is None:
+        found += _dead_letters(stack)
+    order = list(Kind)
+    found.sort(key=lambda trouble: (order.index(trouble.kind), trouble.since or ""))
+    return {"stack": stack.name, "complete": complete, "failures": [asdict(trouble) for trouble in found]}
+
+
+def _is_candidate(row: ManifestRow) -> bool:
+    """A QUEUED manifest without a reason only waits for its turn."""
+    return row.state != State.QUEUED or row.reason is not None
+
+
+def _confirmed(stack: DeployedStack, rows: Sequence[ManifestRow]) -> list[ManifestRow]:
+    """The rows by a consistent read, if their state is still that of the index."""
+    current: list[ManifestRow | None] = []
+    for first in range(0, len(rows), MAX_BATCH_KEYS):
+        current += stack.ledger.manifests.get_many([row.id for row in rows[first : first + MAX_BATCH_KEYS]])
+    return [new for old, new in zip(rows, current, strict=True) if new is not None and new.state == old.state]
+
+
+def _failed(stack: DeployedStack, rows: Sequence[ManifestRow]) -> list[Trouble]:
+    return [
+        _of_row(
+            Kind.FAILED,
+            row,
+            row.reason or "the ledger has no reason",
+            WHEN_REMOVED,
+            f"hybrid-router reprocess --manifest {row.id}{stack.options}",
+        )
+        for row in rows
+    ]
+
+
+def _blocked(_stack: DeployedStack, rows: Sequence[ManifestRow]) -> list[Trouble]:
+    again = {
+        Lane.BATCH: "remove the cause: the next night converts it",
+        Lane.STREAM: "remove the cause: the stream lane converts it at its next attempt",
+    }
+    return [_of_row(Kind.BLOCKED, row, row.reason, again[row.lane], None) for row in rows if row.reason]
+
+
+def _unreadable(stack: DeployedStack, rows: Sequence[ManifestRow]) -> list[Trouble]:
+    with ThreadPoolExecutor(PARALLEL_READS) as pool:
+        files = list(pool.map(lambda row: list(read_unreadable(stack, row)), rows))
+    return list(_unreadable_files(stack, zip(rows, files, strict=True)))
+
+
+def _unreadable_files(
+    stack: DeployedStack, found: Iterable[tuple[ManifestRow, list[dict[str, Any]]]]
+) -> Iterator[Trouble]:
+    for row, files in found:
+        for file in files:
+            yield Trouble(
+                Kind.UNREADABLE,
+                file["failed"],
+                UPLOAD_OR_READ_AGAIN,
+                f"{reprocess_file_command(file['uri'])}{stack.options}",
+                row.finished_at,
+                row.id,
+                row.lane.value,
+                row.partition.dataset,
+                str(row.partition),
+                file["uri"],
+                bytes=file["size"],
+            )
+
+
+def _of_row(kind: Kind, row: ManifestRow, reason: str, advice: str, command: str | None) -> Trouble:
+    return Trouble(
+        kind,
+        reason,
+        advice,
+        command,
+        row.changed_at,
+        row.id,
+        row.lane.value,
+        row.partition.dataset,
+        str(row.partition),
+        files=row.files,
+        bytes=row.bytes,
+    )
+
+
+def _dead_letters(stack: DeployedStack) -> list[Trouble]:
+    number = count_dead_letters(stack)
+    if not number:
+        return []
+    command = f"aws sqs receive-message --queue-url {stack.outputs.dead_letters}"
+    reason = "events or starts of schedules failed in every attempt"
+    advice = "read them; the sweep finds the files of lost events by listing"
+    return [Trouble(Kind.DEAD_LETTERS, reason, advice, command, files=number)]

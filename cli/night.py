@@ -1,0 +1,175 @@
+"""``hybrid-router night`` and ``nights``: what executions of ``overnight`` have come to."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from cli.executions import find_execution, list_executions
+from cli.exit_codes import ExitCode
+from cli.night_output import print_night_document, print_nights_document
+from cli.night_runs import read_runs, sum_of
+from cli.night_schedule import read_schedule
+from cli.progress import shown_when_slow
+from lake.bills import MICRO
+from lake.errors import InvalidInputError
+from lake.layout import plan_summary_key, verdict_key
+from lake.printable import printable
+from lake.time import iso_utc
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
+    from cli.deployed_stack import DeployedStack
+    from cli.executions import Execution
+
+LAST = "last"
+SUCCESSFUL = ("SUCCEEDED", "SUCCEEDED_WITH_QUARANTINE", "EMPTY", "RUNNING", "OPEN")
+PLAN_FIELDS = ("plannedAt", "engine", "workers", "maxConcurrency", "runs", "manifests", "files", "bytes")
+FORECAST_FIELDS = ("start", "end", "deadline", "fits", "minutes", "dollars")
+
+
+def print_night(stack: DeployedStack, which: str, limit: int, *, as_json: bool) -> int:
+    """Print one execution: ``last``, the newest that began on a date, or a name; the exit code.
+
+    It is 1 when there is no such execution, or when it has failed. ``limit`` is the maximum number of entries of each
+    list.
+
+    Raises
+    ------
+    InvalidInputError
+        ``which`` looks like a date and is none.
+    """
+    now = datetime.now(UTC)
+    with shown_when_slow("reading the execution ..."):
+        zone = read_schedule(stack).zone
+        execution = _find(stack, which, zone)
+        document = None if execution is None else night_document(stack, execution, limit)
+    if document is None:
+        typer.echo(f"hybrid-router: {_unknown(which, stack)}", err=True)
+        return ExitCode.NOT_SO
+    if as_json:
+        typer.echo(json.dumps(document, indent=2))
+    else:
+        print_night_document(document, zone, now)
+    return ExitCode.FINE if document["outcome"] in SUCCESSFUL else ExitCode.NOT_SO
+
+
+def print_nights(stack: DeployedStack, limit: int, *, as_json: bool) -> int:
+    """Print the newest executions, at most ``limit``, one in a line; the exit code."""
+    with shown_when_slow("reading the executions ..."):
+        zone = read_schedule(stack).zone
+        found = islice((item for item in list_executions(stack) if item.is_night), limit)
+        document = {"stack": stack.name, "nights": [_line(execution) for execution in found]}
+    if as_json:
+        typer.echo(json.dumps(document, indent=2))
+    else:
+        print_nights_document(document, zone, datetime.now(UTC))
+    return ExitCode.FINE
+
+
+def night_document(stack: DeployedStack, execution: Execution, limit: int) -> dict[str, Any]:
+    """All that ``night`` shows; docs/commands.md describes it."""
+    summary, verdict = _read(stack, plan_summary_key(execution.name)), _read(stack, verdict_key(execution.name))
+    verdict = verdict or {}
+    runs = read_runs(stack, execution)
+    lists = {name: verdict.get(name, []) for name in ("datasets", "unreadableFiles", "notDone", "damaged")}
+    return {
+        **_line(execution),
+        "message": verdict.get("message"),
+        "error": _error(stack, execution),
+        "plan": _plan(summary),
+        "actual": {
+            "manifestsFailed": verdict.get("failed"),
+            "manifestsOpen": verdict.get("open"),
+            "damagedObjects": verdict.get("damagedObjects"),
+            **sum_of(runs),
+        },
+        "rejectsByReason": verdict.get("rejectsByReason", {}),
+        **{name: entries[:limit] for name, entries in lists.items()},
+        "jobRuns": runs[:limit],
+        "omitted": {name: max(len(entries) - limit, 0) for name, entries in {**lists, "jobRuns": runs}.items()},
+        "verdictDocument": f"s3://{stack.resources.control_bucket}/{verdict_key(execution.name)}" if verdict else None,
+    }
+
+
+def _line(execution: Execution) -> dict[str, Any]:
+    verdict, plan = execution.verdict or {}, execution.plan or {}
+    started, ended = execution.started_at, execution.ended_at
+    planned = plan.get("micro_dollars")
+    return {
+        "execution": execution.name,
+        "outcome": execution.outcome,
+        "startedAt": iso_utc(started) if started else None,
+        "endedAt": iso_utc(ended) if ended else None,
+        "minutes": round((ended - started).total_seconds() / 60, 1) if started and ended else None,
+        "engine": plan.get("engine"),
+        "files": plan.get("files"),
+        "bytes": plan.get("bytes"),
+        "manifests": plan.get("manifests"),
+        "manifestsDone": verdict.get("done"),
+        "rows": verdict.get("rows"),
+        "quarantinedLines": verdict.get("rejects"),
+        "unreadableFilesTotal": verdict.get("failed_files"),
+        "plannedDollars": None if planned is None else planned / MICRO,
+    }
+
+
+def _find(stack: DeployedStack, which: str, zone: ZoneInfo) -> Execution | None:
+    if which == LAST:
+        return next((item for item in list_executions(stack) if item.is_night), None)
+    try:
+        day = date.fromisoformat(which)
+    except ValueError:
+        if which[:2].isdigit() and len(which) == len("2026-11-20") and which.count("-") == 2:
+            raise InvalidInputError(f"{which!r} is not a valid date: pass one such as 2026-11-20") from None
+        return find_execution(stack, which)
+    for execution in list_executions(stack):
+        if execution.started_at is None or not execution.is_night:
+            continue
+        began = execution.started_at.astimezone(zone).date()
+        if began <= day:
+            return execution if began == day else None
+    return None
+
+
+def _unknown(which: str, stack: DeployedStack) -> str:
+    advice = f"run 'hybrid-router nights{stack.options}' to see which there are"
+    if which == LAST:
+        return (
+            "overnight has not converted anything in the last 90 days: run 'hybrid-router status' to see when it will"
+        )
+    return f"no execution of overnight is named {printable(which)} or began on such a day: {advice}"
+
+
+def _read(stack: DeployedStack, key: str) -> dict[str, Any] | None:
+    try:
+        body = stack.s3.get_object(Bucket=stack.resources.control_bucket, Key=key)["Body"].read()
+    except stack.s3.exceptions.NoSuchKey:
+        return None
+    document: dict[str, Any] = json.loads(body)
+    return document
+
+
+def _error(stack: DeployedStack, execution: Execution) -> str | None:
+    """Why the execution ended without a verdict."""
+    if execution.verdict is not None or execution.status not in ("FAILED", "TIMED_OUT", "ABORTED"):
+        return None
+    arn = f"{stack.outputs.overnight.replace(':stateMachine:', ':execution:')}:{execution.name}"
+    found = stack.sfn.describe_execution(executionArn=arn)
+    return ": ".join(found[name] for name in ("error", "cause") if found.get(name)) or execution.status
+
+
+def _plan(summary: dict[str, Any] | None) -> dict[str, Any] | None:
+    if summary is None:
+        return None
+    forecast = summary["forecast"]
+    return {
+        **{name: summary[name] for name in PLAN_FIELDS},
+        **{name: forecast[name] for name in FORECAST_FIELDS},
+        "lateMinutes": forecast["late_minutes"],
+    }

@@ -1,0 +1,57 @@
+"""When the next night begins: by the schedule of the stack, and by the newest forecast for it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+from cli.format_values import read_instant
+from lake.layout import PLAN_AHEAD_EXECUTION, plan_summary_key
+from router.plan.night_start import next_daily_start
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from cli.deployed_stack import DeployedStack
+
+
+@dataclass(frozen=True, slots=True)
+class NightSchedule:
+    """The schedule that starts ``overnight``."""
+
+    expression: str
+    time_zone: str
+    enabled: bool
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """The time zone of the stage."""
+        return ZoneInfo(self.time_zone)
+
+    def next_start(self, now: datetime) -> datetime | None:
+        """The next start after ``now`` (aware); None: it is disabled, or does not start once every day."""
+        return next_daily_start(self.expression, self.time_zone, now) if self.enabled else None
+
+
+def read_schedule(stack: DeployedStack) -> NightSchedule:
+    """The schedule as it is deployed. Raises botocore's errors."""
+    found = stack.scheduler.get_schedule(Name=stack.outputs.overnight_schedule)
+    zone = found.get("ScheduleExpressionTimezone", "UTC")
+    return NightSchedule(found["ScheduleExpression"], zone, found.get("State", "ENABLED") == "ENABLED")
+
+
+def read_forecast(stack: DeployedStack, now: datetime) -> dict[str, Any] | None:
+    """The newest plan for the next night, which the function ``plan`` makes every hour; None: there is none, or the
+    night that it was made for has begun before ``now`` (aware).
+
+    Raises botocore's errors.
+    """
+    key = plan_summary_key(PLAN_AHEAD_EXECUTION)
+    try:
+        body = stack.s3.get_object(Bucket=stack.resources.control_bucket, Key=key)["Body"].read()
+    except stack.s3.exceptions.NoSuchKey:
+        return None
+    summary: dict[str, Any] = json.loads(body)
+    return summary if read_instant(summary["forecast"]["start"]) > now else None

@@ -1,0 +1,63 @@
+"""``hybrid-router overnight`` and ``hybrid-router backfill``: executions that a person starts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from cli.exit_codes import ExitCode
+from cli.follow_execution import follow_execution, print_end, print_started
+from cli.plan import format_bytes, print_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cli.deployed_stack import DeployedStack
+
+
+def run_overnight(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: bool, wait: bool, as_json: bool) -> int:
+    """Start ``overnight`` for a selection of the backlog; a dry run plans it. Returns the exit code.
+
+    Raises
+    ------
+    InvalidInputError
+        A dry run's function refused the selection; a real execution ends FAILED with the sentence.
+    """
+    fields = {name: value for name, value in options.items() if value is not None}
+    if dry_run:
+        return print_plan(stack, fields, as_json=as_json)
+    return _run(stack, stack.start_overnight(fields), wait=wait, as_json=as_json)
+
+
+def run_backfill(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: bool, wait: bool, as_json: bool) -> int:
+    """Start ``backfill`` for hours of a dataset; a dry run lists and plans, and is always followed to its end."""
+    arn = stack.start_backfill({**options, "dryRun": dry_run})
+    if not dry_run:
+        return _run(stack, arn, wait=wait, as_json=as_json)
+    code, body = follow_execution(stack, arn)
+    output = body["output"]
+    if as_json or code != ExitCode.FINE:
+        print_end(body, as_json=as_json)
+        return code
+    search, plan = output["search"], output["plan"]
+    typer.echo(
+        f"dry run, nothing was done; found: {search['found']:,} files, of which {search['known']:,} have an owner; to "
+        f"be converted: {search['recorded']:,} files, {format_bytes(search['bytes'])}"
+    )
+    typer.echo(f"queued in these hours already: {plan['files']:,} files, {format_bytes(plan['bytes'])}")
+    return code
+
+
+def _run(stack: DeployedStack, arn: str, *, wait: bool, as_json: bool) -> int:
+    if not wait:
+        print_started(arn, as_json=as_json)
+        return ExitCode.FINE
+    typer.echo(f"started: {arn}", err=True)
+    try:
+        code, body = follow_execution(stack, arn)
+    except KeyboardInterrupt:
+        typer.echo("the execution goes on", err=True)
+        raise
+    print_end(body, as_json=as_json)
+    return code

@@ -1,0 +1,79 @@
+"""What an execution has come to for each dataset. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from lake.ledger import State
+
+if TYPE_CHECKING:
+    from lake.ledger import ManifestRow, PublishedTotals
+
+MAX_NAMED_DATASETS = 200
+"""Maximum number of datasets in a verdict document; those with the most quarantined lines come first."""
+
+
+@dataclass(slots=True)
+class DatasetTally:
+    """The manifests of one dataset; files, bytes and lines are those of its DONE ones."""
+
+    dataset: str
+    done: int = 0
+    failed: int = 0
+    open: int = 0
+    files: int = 0
+    bytes: int = 0
+    """Of the files, as stored."""
+    rows: int = 0
+    rejects: Counter[str] = field(default_factory=Counter)
+    """Quarantined lines by reason."""
+    failed_files: int = 0
+    """Files that could not be read."""
+
+    @property
+    def quarantined_share(self) -> float:
+        """Quarantined lines of all lines, or unreadable files of all files: the larger share, from 0 to 1."""
+        lines = self.rows + self.rejects.total()
+        by_lines = self.rejects.total() / lines if lines else 0.0
+        return max(by_lines, self.failed_files / self.files if self.files else 0.0)
+
+
+class DatasetTallies:
+    """One tally for each dataset of an execution."""
+
+    def __init__(self) -> None:
+        self._tallies: dict[str, DatasetTally] = {}
+
+    def add(self, row: ManifestRow) -> None:
+        """Add the current row of a manifest."""
+        tally = self._of(row)
+        tally.done += row.state == State.DONE
+        tally.failed += row.state == State.FAILED
+        tally.open += row.open
+
+    def add_totals(self, row: ManifestRow, totals: PublishedTotals) -> None:
+        """Add what a DONE manifest has published."""
+        tally = self._of(row)
+        tally.files += row.files
+        tally.bytes += row.bytes
+        tally.rows += totals.rows
+        tally.rejects.update(totals.rejects)
+        tally.failed_files += totals.failed_files
+
+    def above(self, share: float) -> list[DatasetTally]:
+        """Datasets of which more than ``share`` is in the quarantine, the largest share first."""
+        found = [tally for tally in self._tallies.values() if tally.quarantined_share > share]
+        return sorted(found, key=lambda tally: (-tally.quarantined_share, tally.dataset))
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """The list of the verdict document."""
+        order = sorted(self._tallies.values(), key=lambda tally: (-tally.rejects.total(), -tally.bytes, tally.dataset))
+        return [
+            {**asdict(tally), "rejects": dict(sorted(tally.rejects.items()))} for tally in order[:MAX_NAMED_DATASETS]
+        ]
+
+    def _of(self, row: ManifestRow) -> DatasetTally:
+        dataset = row.partition.dataset
+        return self._tallies.setdefault(dataset, DatasetTally(dataset))

@@ -1,0 +1,119 @@
+"""A deployed stack for commands that read: S3 and the ledger are emulated, the other services answer what tests set."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from cli.deployed_stack import DeployedStack
+from infra.outputs import StackOutputs, output_key
+from lake.layout import plan_summary_key
+from tests.unit.cli.test_promote_command import OUTPUTS
+
+if TYPE_CHECKING:
+    from tests.unit.lake.world import World
+
+NIGHT = datetime(2026, 11, 19, 21, 0, tzinfo=UTC)
+"""22:00 in Berlin, on the evening before the morning of the emulated world."""
+MACHINE = "arn:aws:states:eu-central-1:111122223333:stateMachine:hybrid-router-dev-overnight"
+
+
+class ExecutionDoesNotExistError(Exception):
+    """What Step Functions answers for a name that it does not know."""
+
+
+class Exceptions:
+    ExecutionDoesNotExist = ExecutionDoesNotExistError
+
+
+@dataclass
+class FakeServices:
+    """The clients of the services that only commands ask; attributes are their answers."""
+
+    executions: list[dict[str, Any]] = field(default_factory=list)
+    stream_runs: list[dict[str, Any]] = field(default_factory=list)
+    alarms: list[dict[str, Any]] = field(default_factory=list)
+    dead_letters: int = 0
+    schedule: str = "cron(0 22 * * ? *)"
+    exceptions: Any = Exceptions
+
+    def list_executions(self, **request: Any) -> dict[str, Any]:
+        """One execution to a page, newest first."""
+        number = int(request.get("nextToken", "0"))
+        answer: dict[str, Any] = {"executions": self.executions[number : number + 1]}
+        return answer if number + 1 >= len(self.executions) else {**answer, "nextToken": str(number + 1)}
+
+    def describe_execution(self, executionArn: str) -> dict[str, Any]:  # noqa: N803
+        """The execution of this ARN."""
+        for item in self.executions:
+            if executionArn == f"{MACHINE.replace(':stateMachine:', ':execution:')}:{item['name']}":
+                return item
+        raise ExecutionDoesNotExistError
+
+    def get_job_runs(self, **_request: Any) -> dict[str, Any]:
+        """The runs of the streaming job."""
+        return {"JobRuns": self.stream_runs}
+
+    def get_schedule(self, **_request: str) -> dict[str, Any]:
+        """The schedule of overnight."""
+        return {
+            "ScheduleExpression": self.schedule,
+            "ScheduleExpressionTimezone": "Europe/Berlin",
+            "State": "ENABLED",
+        }
+
+    def get_queue_attributes(self, **_request: Any) -> dict[str, Any]:
+        """The length of the dead-letter queue."""
+        return {"Attributes": {"ApproximateNumberOfMessages": str(self.dead_letters)}}
+
+    def get_paginator(self, _operation: str) -> FakeServices:
+        """Of the alarms."""
+        return self
+
+    def paginate(self, **_request: Any) -> list[dict[str, Any]]:
+        """One alarm to a page."""
+        return [{"MetricAlarms": [alarm]} for alarm in self.alarms]
+
+
+def stack_of(world: World, services: FakeServices) -> DeployedStack:
+    """The stack whose buckets and ledger are the world's."""
+    resources = {output_key(name.removeprefix("--")): value for name, value in world.resources.to_arguments().items()}
+    names = {**OUTPUTS, "Overnight": MACHINE, "BatchJob": "hybrid-router-dev-batch"}
+    fake: Any = services
+    outputs = StackOutputs.from_outputs({**resources, **names})
+    return DeployedStack(outputs, world.raw_s3, world.ledger, fake, fake, fake, fake, cloudwatch=fake, scheduler=fake)
+
+
+def execution(name: str, status: str = "SUCCEEDED", started: datetime = NIGHT, minutes: int = 70) -> dict[str, Any]:
+    """An execution as Step Functions lists it."""
+    ended = {} if status == "RUNNING" else {"stopDate": started.replace(hour=22, minute=minutes - 60)}
+    return {"name": name, "status": status, "startDate": started, **ended}
+
+
+def put_summary(world: World, name: str, **fields: Any) -> dict[str, Any]:
+    """Write the summary of a plan, as the function ``plan`` does; returns it."""
+    forecast = {
+        "minutes": 70.0,
+        "dollars": 12.5,
+        "start": "2026-11-20T21:00:00.000+00:00",
+        "end": "2026-11-20T22:10:00.000+00:00",
+        "deadline": "2026-11-21T05:00:00.000+00:00",
+        "fits": True,
+        "late_minutes": 0.0,
+        "options": [],
+    }
+    summary = {
+        "plannedAt": "2026-11-20T09:00:00.000+00:00",
+        "engine": "glue-flex",
+        "workers": 10,
+        "runs": 4,
+        "manifests": 2,
+        "files": 10,
+        "bytes": 4_500_000_000,
+        "maxConcurrency": 4,
+        "forecast": {**forecast, **fields},
+    }
+    world.raw_s3.put_object(Bucket="control", Key=plan_summary_key(name), Body=json.dumps(summary).encode())
+    return summary

@@ -1,0 +1,190 @@
+"""explain: what became of a file, when it will be converted, and from which files an object was made."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from cli.explain import explain_file
+from cli.explain_object import explain_object
+from cli.explain_output import print_file, print_object
+from lake.layout import lake_key, quarantine_key, result_key
+from lake.ledger import ArrivalRow
+from lake.manifest import Lane, Manifest, write_manifest
+from router.s3_uri import S3Uri, parse_s3_uri
+from tests.unit.cli.schemas import assert_valid
+from tests.unit.cli.stack_world import FakeServices, put_summary, stack_of
+from tests.unit.lake.transitions import DOCUMENT, TOTALS
+from tests.unit.lake.world import LEASE, PARTITION, new_world
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.unit.lake.world import World
+
+FILE = S3Uri("input", "orders/a")
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with new_world() as world:
+        yield world
+
+
+def arrived(world: World, *names: str, lane: Lane = Lane.BATCH) -> Manifest:
+    manifest = world.manifest(*names, lane=lane)
+    for file in manifest.files:
+        world.ledger.arrivals.put(ArrivalRow(file, manifest.id, PARTITION, lane, "by default", world.now.isoformat()))
+    write_manifest(world.raw_s3, "control", manifest)
+    world.ledger.manifests.enqueue(manifest)
+    return manifest
+
+
+def published(world: World, manifest: Manifest, rejects: dict[str, int], unreadable: str | None = None) -> None:
+    """Publish a manifest: its first file has these rejects, or could not be read; all others are rows."""
+    world.ledger.manifests.commit(world.claimed(world.row(manifest.id)), DOCUMENT, world.now)
+    world.ledger.manifests.finish(world.row(manifest.id), TOTALS, world.now)
+    good = {"size": 100, "lines": 3, "rows": 3, "blank_lines": 0, "rejects": {}, "first_reject": None, "failed": None}
+    sources = [{**good, "uri": file.uri, "version": file.version} for file in manifest.files]
+    first = f"{next(iter(rejects))} at byte 16" if rejects else None
+    sources[0] |= {"rejects": {**rejects, "empty": 0}, "first_reject": first, "failed": unreadable}
+    quarantine = quarantine_key(PARTITION, manifest.id, 1, 1)
+    body = {
+        "generation": 1,
+        "published_at": world.now.isoformat(),
+        "sources": sources,
+        "files": [{"key": lake_key(PARTITION, manifest.id, 1, 0), "rows": 3, "size": 621}],
+        "quarantine": [{"key": quarantine, "rows": 2, "size": 300}] if rejects or unreadable else [],
+    }
+    world.raw_s3.put_object(Bucket="control", Key=result_key(manifest.id, 1), Body=json.dumps(body).encode())
+    line = {"kind": "line", "source": str(FILE), "version": "v1", "length": 8, "reason": "not JSON"}
+    records = [{**line, "offset": 40, "line": "later"}, {**line, "offset": 16, "line": "not\njson"}]
+    lines = "".join(f"{json.dumps(record)}\n" for record in records)
+    world.raw_s3.put_object(Bucket="quarantine", Key=quarantine, Body=(lines + '{"cut').encode())
+
+
+def explained(world: World, capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, Any], str]:
+    """The only version of the file, and the page."""
+    document = explain_file(stack_of(world, FakeServices()), FILE, 10, world.now)
+    assert document is not None
+    assert_valid("explain", document)
+    print_file(document, world.now)
+    (version,) = document["versions"]
+    return version, capsys.readouterr().out
+
+
+def test_a_queued_file_says_when_it_will_be_converted(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    arrived(world, "a")
+    assert "  outcome    QUEUED: will be converted tonight 22:00\n" in explained(world, capsys)[1]
+    put_summary(world, "plan-ahead")
+    text = explained(world, capsys)[1]
+    assert "  outcome    QUEUED: will be converted tonight 22:00, expected done tonight 23:10\n" in text
+    assert "  lane       batch since today 10:30: by default\n" in text
+
+
+def test_a_schedule_that_is_not_daily_is_quoted(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    arrived(world, "a")
+    services = FakeServices(schedule="cron(0 22 ? * MON-FRI *)")
+    document = explain_file(stack_of(world, services), FILE, 10, world.now)
+    assert document is not None
+    print_file(document, world.now)
+    assert "QUEUED: waits for the schedule cron(0 22 ? * MON-FRI *)" in capsys.readouterr().out
+
+
+def test_what_waits_for_no_night_says_for_what(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = arrived(world, "a", lane=Lane.STREAM)
+    assert "QUEUED: waits for the next micro-batch of the stream lane" in explained(world, capsys)[1]
+    claim = world.claimed(world.row(manifest.id))
+    assert "RUNNING: is being converted" in explained(world, capsys)[1]
+    world.wait(LEASE + timedelta(seconds=1))
+    assert "RUNNING: its job run is presumed dead" in explained(world, capsys)[1]
+    world.now -= LEASE
+    world.ledger.manifests.commit(claim, DOCUMENT, world.now)
+    assert "PUBLISHING: is being published" in explained(world, capsys)[1]
+
+
+def test_quarantined_lines_have_every_reason_and_the_first_line(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manifest = arrived(world, "a", "b")
+    published(world, manifest, {"not JSON": 2, "too long": 793})
+    version, text = explained(world, capsys)
+    assert version["outcome"] == "QUARANTINED_LINES"
+    assert version["result"]["rejects"] == {"not JSON": 2, "too long": 793}
+    assert "  reasons    793 too long, 2 not JSON\n" in text
+    assert "  first      not JSON at byte 16: not\\njson\n" in text
+    assert f"  parquet    s3://lake/orders/date=2026-11-20/hour=09/{manifest.id}-g1-00000.parquet  3 records" in text
+    assert f"  quarantine s3://quarantine/orders/date=2026-11-20/hour=09/{manifest.id}-g1-00001.jsonl" in text
+
+
+def test_who_may_not_read_the_quarantine_gets_reason_and_offset(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published(world, arrived(world, "a"), {"not JSON": 2})
+    get = world.raw_s3.get_object
+
+    def refusing(**request: Any) -> Any:
+        if request["Bucket"] == "quarantine":
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "GetObject")
+        return get(**request)
+
+    monkeypatch.setattr(world.raw_s3, "get_object", refusing)
+    assert "  first      not JSON at byte 16\n" in explained(world, capsys)[1]
+
+
+def test_an_unreadable_file_is_said_to_be_so(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    published(world, arrived(world, "a"), {}, unreadable="corrupt gzip")
+    version, text = explained(world, capsys)
+    assert (version["outcome"], version["result"]["unreadable"]) == ("UNREADABLE", "corrupt gzip")
+    assert "  outcome    UNREADABLE: not converted, it is in the quarantine by reference\n" in text
+    assert "  unreadable corrupt gzip\n" in text
+
+
+def test_an_object_of_the_lake_goes_back_to_all_files(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = arrived(world, "a", "b")
+    published(world, manifest, {"not JSON": 2})
+    name = parse_s3_uri(f"s3://lake/{lake_key(PARTITION, manifest.id, 1, 0)}")
+    document = explain_object(stack_of(world, FakeServices()), name, 10)
+    assert document is not None
+    assert_valid("explain", document)
+    assert [item["uri"] for item in document["inputs"]] == ["s3://input/orders/a", "s3://input/orders/b"]
+    print_object(document)
+    text = capsys.readouterr().out
+    assert "  state      published, 3 records\n" in text
+    assert "  input      s3://input/orders/a  version v1  3 rows, quarantined 2 not JSON\n" in text
+
+
+def test_an_object_of_the_quarantine_goes_back_to_the_files_that_lost_lines(world: World) -> None:
+    manifest = arrived(world, "a", "b")
+    published(world, manifest, {"not JSON": 2})
+    name = parse_s3_uri(f"s3://quarantine/{quarantine_key(PARTITION, manifest.id, 1, 1)}")
+    document = explain_object(stack_of(world, FakeServices()), name, 10)
+    assert document is not None
+    assert ([item["uri"] for item in document["inputs"]], document["kind"]) == (["s3://input/orders/a"], "quarantine")
+
+
+def test_an_object_of_an_older_generation_says_that_it_was_replaced(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given: a manifest that was converted twice
+    manifest = arrived(world, "a")
+    published(world, manifest, {})
+    world.ledger.manifests.force(world.row(manifest.id), world.now)
+    world.ledger.manifests.commit(world.claimed(world.row(manifest.id)), DOCUMENT, world.now)
+    world.ledger.manifests.finish(world.row(manifest.id), TOTALS, world.now)
+    # When
+    name = parse_s3_uri(f"s3://lake/{lake_key(PARTITION, manifest.id, 1, 0)}")
+    document = explain_object(stack_of(world, FakeServices()), name, 10)
+    # Then
+    assert document is not None
+    print_object(document)
+    assert "  state      replaced by generation 2: readers see that one\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("key", ["notes.txt", "orders/date=2026-11-20/hour=09/ghost-g1-00000.parquet"])
+def test_an_object_that_no_manifest_has_made_is_unknown(world: World, key: str) -> None:
+    assert explain_object(stack_of(world, FakeServices()), S3Uri("lake", key), 10) is None

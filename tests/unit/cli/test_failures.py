@@ -1,0 +1,145 @@
+"""failures: what did not get through, why, since when, and the command to run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cli.exit_codes import ExitCode
+from cli.failures import failures_document, print_failures
+from lake.layout import result_key
+from lake.manifest import Lane
+from lake.partition import Partition
+from tests.unit.cli.schemas import assert_valid
+from tests.unit.cli.stack_world import FakeServices, stack_of
+from tests.unit.lake.transitions import DOCUMENT, TOTALS
+from tests.unit.lake.world import new_world
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lake.ledger import ManifestRow
+    from tests.unit.lake.world import World
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with new_world() as world:
+        yield world
+
+
+def listed(world: World, *, dataset: str | None = None, limit: int = 10, dead_letters: int = 0) -> list[dict[str, Any]]:
+    stack = stack_of(world, FakeServices(dead_letters=dead_letters))
+    document = failures_document(stack, dataset, limit)
+    assert_valid("failures", document)
+    failures: list[dict[str, Any]] = document["failures"]
+    return failures
+
+
+def unreadable(world: World, row: ManifestRow, *keys: str) -> None:
+    """Publish the manifest without these files of it."""
+    world.ledger.manifests.commit(world.claimed(row), DOCUMENT, world.now)
+    world.ledger.manifests.finish(world.row(row.id), replace(TOTALS, failed_files=len(keys)), world.now)
+    sources = [{"uri": f"s3://input/{key}", "version": "v1", "size": 100, "failed": "it was deleted"} for key in keys]
+    sources.append({"uri": "s3://input/good", "version": "v1", "size": 100, "failed": None})
+    body = json.dumps({"sources": sources}).encode()
+    world.raw_s3.put_object(Bucket="control", Key=result_key(row.id, 1), Body=body)
+
+
+def test_a_failed_manifest_has_its_reason_and_its_command(world: World) -> None:
+    row = world.queued("a", "b")
+    world.wait(timedelta(minutes=1))
+    world.ledger.manifests.fail(row, "out of memory", world.now)
+    (found,) = listed(world)
+    assert (found["kind"], found["reason"], found["manifest"], found["files"]) == ("FAILED", "out of memory", row.id, 2)
+    assert found["since"] == "2026-11-20T09:31:00.000+00:00"
+    assert found["command"] == f"hybrid-router reprocess --manifest {row.id} --stage dev"
+
+
+def test_each_unreadable_file_is_named_until_it_was_put_again(world: World) -> None:
+    # Given: a manifest without two of its files
+    row = world.queued("a", "b c")
+    unreadable(world, row, "orders/a", "orders/b c")
+    # Then
+    assert [item["uri"] for item in listed(world)] == ["s3://input/orders/a", "s3://input/orders/b c"]
+    assert listed(world)[1]["command"] == "hybrid-router reprocess 's3://input/orders/b c' --stage dev"
+    # When: one of them was put again, and another manifest converts it
+    body = json.dumps([{"uri": "s3://input/orders/a", "version": "v1", "reason": "put again"}]).encode()
+    world.raw_s3.put_object(Bucket="control", Key="exclusions/e.json", Body=body)
+    assert world.ledger.manifests.relinquish(world.row(row.id), "exclusions/e.json")
+    # Then
+    assert [item["uri"] for item in listed(world)] == ["s3://input/orders/b c"]
+
+
+def test_a_blocked_manifest_is_tried_again_by_itself(world: World) -> None:
+    for name, lane in (("a", Lane.BATCH), ("b", Lane.STREAM)):
+        claim = world.claimed(world.queued(name, lane=lane))
+        world.ledger.manifests.release(claim.row, "s3:GetObject is denied", world.now)
+    # And: more manifests than the limit that only wait for their turn
+    world.queued("c")
+    world.queued("d")
+    stack = stack_of(world, FakeServices())
+    assert failures_document(stack, None, 1)["complete"]
+    found = listed(world)
+    assert [(item["kind"], item["command"]) for item in found] == [("BLOCKED", None)] * 2
+    advised = {item["lane"]: item["advice"] for item in found}
+    assert "next night" in advised["batch"]
+    assert "stream lane" in advised["stream"]
+
+
+def test_a_hint_of_the_index_that_is_no_longer_so_is_left_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given: an index that still shows a FAILED manifest, which was queued again
+    row = world.queued("a")
+    world.ledger.manifests.fail(row, "because", world.now)
+    stale = world.row(row.id)
+    world.ledger.manifests.force(stale, world.now)
+    monkeypatch.setattr(
+        type(world.ledger.failures), "of_lane", lambda _self, lane, _kind: [stale] * (lane == stale.lane)
+    )
+    # Then
+    assert listed(world) == []
+
+
+def test_one_dataset_can_be_chosen_and_long_lists_are_cut(world: World) -> None:
+    for name, dataset in (("a", "orders"), ("b", "events"), ("c", "events")):
+        row = world.queued(name, partition=Partition(dataset, "2026-11-20", 9))
+        world.ledger.manifests.fail(row, "because", world.now)
+    stack = stack_of(world, FakeServices())
+    assert [item["dataset"] for item in listed(world, dataset="events")] == ["events", "events"]
+    assert failures_document(stack, "events", 2)["complete"]
+    cut = failures_document(stack, "events", 1)
+    assert (cut["complete"], len(cut["failures"])) == (False, 1)
+
+
+def test_dead_letters_are_one_entry(world: World) -> None:
+    (found,) = listed(world, dead_letters=3)
+    assert (found["kind"], found["files"]) == ("DEAD_LETTERS", 3)
+    assert found["command"] == "aws sqs receive-message --queue-url dead_letters"
+
+
+def test_the_page_says_why_and_what_to_do(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    # Given
+    row = world.queued("a")
+    world.ledger.manifests.fail(row, "bad\nline", world.now)
+    stack = stack_of(world, FakeServices())
+    # Then
+    assert print_failures(stack, None, 10, as_json=False) == ExitCode.NOT_SO
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(
+        f"FAILED manifest {row.id} of orders#2026-11-20T09, batch lane (1 file, 100 B) since 2026"
+    )
+    assert lines[1:] == [
+        "  why   bad\\nline",
+        "  do    remove the cause, then have the manifest converted again",
+        f"  run   hybrid-router reprocess --manifest {row.id} --stage dev",
+        "1 in all",
+    ]
+
+
+def test_without_failures_it_ends_with_0(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert print_failures(stack_of(world, FakeServices()), None, 10, as_json=False) == ExitCode.FINE
+    assert capsys.readouterr().out == "everything got through\n"

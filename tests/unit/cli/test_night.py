@@ -1,0 +1,155 @@
+"""night and nights: one execution on a page, the last ones in a list."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cli.exit_codes import ExitCode
+from cli.night import print_night, print_nights
+from lake.errors import InvalidInputError
+from lake.layout import verdict_key
+from lake.ledger import CostRow, CostShare
+from lake.manifest import Lane
+from tests.unit.cli.schemas import assert_valid
+from tests.unit.cli.stack_world import MACHINE, NIGHT, FakeServices, execution, put_summary, stack_of
+from tests.unit.lake.world import new_world
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.unit.lake.world import World
+
+VERDICT = {"outcome": "SUCCEEDED_WITH_QUARANTINE", "rows": 101, "rejects": 793, "failed_files": 1, "done": 2}
+DATASET = {
+    "dataset": "orders",
+    "done": 2,
+    "failed": 0,
+    "open": 0,
+    "files": 3,
+    "bytes": 4_500,
+    "rows": 101,
+    "rejects": {"not JSON": 793},
+    "failed_files": 1,
+}
+UNREADABLE = {"uri": "s3://input/orders/b\n", "version": "v1", "manifest": "m1", "reason": "it was deleted"}
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with new_world() as world:
+        yield world
+
+
+def night(world: World, name: str, **verdict: Any) -> dict[str, Any]:
+    """Record a whole night in ledger and control bucket; the execution as Step Functions lists it."""
+    put_summary(world, name)
+    world.ledger.executions.record(name, "plan", {"runs": 1, "files": 3, "bytes": 4_500, "micro_dollars": 12_500_000})
+    world.ledger.executions.record(name, "verdict", {**VERDICT, **verdict})
+    body = {
+        "message": "all 2 manifests are done",
+        "failed": 0,
+        "open": 0,
+        "damagedObjects": 0,
+        "rejectsByReason": {"not JSON": 793},
+        "datasets": [DATASET],
+        "unreadableFiles": [UNREADABLE] * 3,
+        "notDone": [],
+        "damaged": [],
+    }
+    world.raw_s3.put_object(Bucket="control", Key=verdict_key(name), Body=json.dumps(body).encode())
+    begun = "2026-11-19T21:02:00.000+00:00"
+    shares = (CostShare("orders", 500_000),)
+    row = CostRow(
+        "jr_1", Lane.BATCH, "glue-flex", begun, "2026-11-19T21:32:00.000+00:00", 1800, 1, 0, 0, 500_000, shares
+    )
+    for run, of in (("jr_1", name), ("jr_other", "other")):
+        world.ledger.costs.record(replace(row, id=f"{run}-{name}", execution=of))
+    return execution(name)
+
+
+def shown(world: World, services: FakeServices, which: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    assert print_night(stack_of(world, services), which, 2, as_json=True) == ExitCode.FINE
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert_valid("night", document)
+    return document
+
+
+def test_a_night_compares_plan_and_outcome(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    document = shown(world, FakeServices([night(world, "n1")]), "last", capsys)
+    assert (document["outcome"], document["minutes"], document["plan"]["dollars"]) == (VERDICT["outcome"], 70, 12.5)
+    actual = {"jobRuns": 1, "dollars": 0.5, "workMinutes": 30}
+    assert {name: document["actual"][name] for name in actual} == actual
+    (run,) = document["jobRuns"]
+    assert run["log"] == "aws logs tail /aws-glue/hybrid-router-dev/output --log-stream-names jr_1-n1 --since 30d"
+    assert (document["datasets"], document["rejectsByReason"]) == ([DATASET], {"not JSON": 793})
+
+
+def test_a_list_is_cut_at_the_limit_and_says_so(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    document = shown(world, FakeServices([night(world, "n1")]), "n1", capsys)
+    assert (len(document["unreadableFiles"]), document["omitted"]["unreadableFiles"]) == (2, 1)
+
+
+def test_the_page_names_files_and_reasons(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    services = FakeServices([night(world, "n1")])
+    assert print_night(stack_of(world, services), "last", 2, as_json=False) == ExitCode.FINE
+    text = capsys.readouterr().out
+    assert text.startswith("n1: SUCCEEDED_WITH_QUARANTINE\n")
+    assert "quarantined lines: 793 not JSON\n" in text
+    assert "unreadable file s3://input/orders/b\\n: it was deleted\n" in text
+    assert "... and 1 more: pass a larger --limit" in text
+    assert "log of jr_1-n1: aws logs tail" in text
+    assert [cell for cell in ("$12.50", "$0.5000", "30 min", "4.5 kB") if cell not in text] == []
+
+
+def test_a_date_is_that_of_the_stage_on_which_the_night_began(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    # Given: two nights, the newer of which began after midnight in Berlin and before midnight UTC
+    late = {**night(world, "n2"), "startDate": datetime(2026, 11, 20, 23, 30, tzinfo=UTC)}
+    late["stopDate"] = late["startDate"] + timedelta(hours=1)
+    services = FakeServices([late, night(world, "n1")])
+    # Then
+    assert shown(world, services, "2026-11-21", capsys)["execution"] == "n2"
+    assert shown(world, services, "2026-11-19", capsys)["execution"] == "n1"
+    assert print_night(stack_of(world, services), "2026-11-20", 2, as_json=True) == ExitCode.NOT_SO
+    assert "hybrid-router nights --stage dev" in capsys.readouterr().err
+
+
+def test_an_execution_that_step_functions_has_forgotten_is_in_the_ledger(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    night(world, "old")
+    document = shown(world, FakeServices(), "old", capsys)
+    assert (document["outcome"], document["startedAt"], document["jobRuns"]) == (VERDICT["outcome"], None, [])
+
+
+def test_an_execution_without_a_verdict_says_its_error(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    failed = {**execution("n1", "FAILED"), "error": "InvalidInputError", "cause": "unknown dataset"}
+    code = print_night(stack_of(world, FakeServices([failed])), f"{MACHINE}:n1", 2, as_json=False)
+    assert code == ExitCode.NOT_SO
+    assert "  InvalidInputError: unknown dataset\n" in capsys.readouterr().out
+
+
+def test_a_date_that_is_none_is_wrong_use(world: World) -> None:
+    with pytest.raises(InvalidInputError, match="'2026-13-40' is not a valid date"):
+        print_night(stack_of(world, FakeServices()), "2026-13-40", 2, as_json=False)
+
+
+def test_without_any_night_it_says_so(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert print_night(stack_of(world, FakeServices()), "last", 2, as_json=False) == ExitCode.NOT_SO
+    assert "overnight has not converted anything in the last 90 days" in capsys.readouterr().err
+
+
+def test_nights_are_listed_newest_first(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    newer = {**night(world, "n2"), "startDate": NIGHT + timedelta(minutes=30)}
+    services = FakeServices([newer, execution("dry"), night(world, "n1"), night(world, "n0")])
+    assert print_nights(stack_of(world, services), 2, as_json=True) == ExitCode.FINE
+    document = json.loads(capsys.readouterr().out)
+    assert_valid("nights", document)
+    assert [item["execution"] for item in document["nights"]] == ["n2", "n1"]
+    assert print_nights(stack_of(world, services), 2, as_json=False) == ExitCode.FINE
+    text = capsys.readouterr().out
+    assert [cell for cell in ("2026-11-19 22:30", "101", "793", "4.5 kB") if cell not in text] == []

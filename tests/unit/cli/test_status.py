@@ -1,0 +1,176 @@
+"""status: backlog by lane and dataset, failures, the stream, tonight, last night and open alarms."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cli.format_values import format_dollars, format_duration, format_instant
+from cli.night_schedule import read_schedule
+from cli.status import status_document
+from cli.status_output import print_status_document
+from lake.manifest import Lane
+from lake.partition import Partition
+from tests.unit.cli.schemas import assert_valid
+from tests.unit.cli.stack_world import NIGHT, FakeServices, execution, put_summary, stack_of
+from tests.unit.lake.transitions import DOCUMENT, TOTALS
+from tests.unit.lake.world import MORNING, new_world
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.unit.lake.world import World
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with new_world() as world:
+        yield world
+
+
+def document_of(world: World, services: FakeServices, limit: int = 100) -> dict[str, Any]:
+    stack = stack_of(world, services)
+    document = status_document(stack, read_schedule(stack), limit, world.now)
+    assert_valid("status", document)
+    return document
+
+
+def page(document: dict[str, Any], world: World, capsys: pytest.CaptureFixture[str]) -> str:
+    zone = read_schedule(stack_of(world, FakeServices())).zone
+    print_status_document(document, zone, world.now)
+    return capsys.readouterr().out
+
+
+def test_an_idle_stack(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    text = page(document_of(world, FakeServices()), world, capsys)
+    assert text.splitlines() == [
+        "hybrid-router-dev, times in Europe/Berlin",
+        "backlog    nothing waits",
+        "failures   none",
+        "stream     not running",
+        "next night begins tonight 22:00; no forecast yet, one is made every hour: 'hybrid-router plan' makes one now",
+        "last night none in the last 90 days",
+        "alarms     none is open",
+    ]
+
+
+def test_the_backlog_is_counted_by_lane_and_dataset(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    # Given: two datasets in the batch lane, one manifest of which was tried before, and one manifest in the stream lane
+    world.queued("a", "b")
+    world.wait(timedelta(minutes=90))
+    tried = world.claimed(world.queued("c", partition=Partition("events", "2026-11-20", 9)))
+    assert world.ledger.manifests.release(tried.row, "worker lost", world.now)
+    world.queued("d", lane=Lane.STREAM)
+    world.wait(timedelta(minutes=5))
+    # When
+    document = document_of(world, FakeServices())
+    # Then
+    found = {(row["lane"], row["dataset"]): row for row in document["backlog"]}
+    assert set(found) == {("batch", "events"), ("batch", "orders"), ("stream", "orders")}
+    assert (found["batch", "orders"]["files"], found["batch", "orders"]["bytes"]) == (2, 200)
+    assert found["batch", "orders"]["oldestSeconds"] == 95 * 60
+    assert (found["batch", "events"]["blocked"], found["batch", "orders"]["blocked"]) == (1, 0)
+    assert document["stream"]["lagSeconds"] == 300
+    text = page(document, world, capsys)
+    assert "200 B" in text
+    assert "1 h 35 min" in text
+    assert "failures   1 manifest blocked: 'hybrid-router failures' says why" in text
+
+
+def test_what_did_not_get_through_is_counted(world: World) -> None:
+    failed, unreadable = world.queued("a"), world.queued("b")
+    world.ledger.manifests.fail(failed, "because", world.now)
+    world.ledger.manifests.commit(world.claimed(unreadable), DOCUMENT, world.now)
+    world.ledger.manifests.finish(world.row(unreadable.id), replace(TOTALS, failed_files=1), world.now)
+    document = document_of(world, FakeServices(dead_letters=3))
+    counts = ("failedManifests", "manifestsWithUnreadableFiles", "deadLetters")
+    assert [document[name] for name in counts] == [1, 1, 3]
+
+
+def test_a_list_longer_than_the_limit_is_said_to_be_incomplete(world: World) -> None:
+    for name in ("a", "b", "c"):
+        world.queued(name)
+    assert document_of(world, FakeServices(), limit=3)["complete"]
+    assert not document_of(world, FakeServices(), limit=2)["complete"]
+
+
+def test_the_newest_forecast_is_told_until_its_night_begins(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    put_summary(world, "plan-ahead")
+    text = page(document_of(world, FakeServices()), world, capsys)
+    assert (
+        "next night tonight 22:00 to tonight 23:10, $12.50, 10 files of 4.5 GB in 4 runs on glue-flex; "
+        "deadline tomorrow 06:00; as of today 10:00" in text
+    )
+    world.wait(timedelta(hours=12))
+    assert document_of(world, FakeServices())["night"]["forecast"] is None
+
+
+def test_a_forecast_that_is_late_says_so(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    put_summary(world, "plan-ahead", late_minutes=95.0, fits=False)
+    assert "TOO LATE by 1 h 35 min, deadline" in page(document_of(world, FakeServices()), world, capsys)
+
+
+def test_last_night_is_neither_a_dry_run_nor_what_is_running(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    # Given: executions, newest first: one that runs, a dry run, and two nights
+    names = ("now", "dry", "night-2", "night-1")
+    services = FakeServices([execution(name, "RUNNING" if name == "now" else "SUCCEEDED") for name in names])
+    verdict = {"outcome": "SUCCEEDED_WITH_QUARANTINE", "rows": 101, "rejects": 793, "failed_files": 1}
+    for name in ("now", "night-1", "night-2"):
+        world.ledger.executions.record(name, "plan", {"runs": 1})
+    world.ledger.executions.record("night-2", "verdict", verdict)
+    # When
+    text = page(document_of(world, services), world, capsys)
+    # Then
+    assert (
+        "last night SUCCEEDED_WITH_QUARANTINE, yesterday 22:00 to yesterday 23:10, 101 rows, 793 quarantined lines, "
+        "1 unreadable file; now is running now" in text
+    )
+
+
+def test_the_stream_is_alive_by_its_run_and_its_heartbeat(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    services = FakeServices(stream_runs=[{"Id": "jr_1", "JobRunState": "RUNNING"}])
+    world.ledger.stream.open_window("2026-11-20T19:15:00.000+00:00")
+    world.ledger.stream.record_heartbeat("jr_1", world.now - timedelta(seconds=4))
+    text = page(document_of(world, services), world, capsys)
+    assert "stream     running (jr_1), heartbeat 4 s ago, window until tonight 20:15" in text
+
+
+def test_only_alarms_of_the_own_topic_are_open(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    alarm = {
+        "AlarmName": "hybrid-router-dev-SweepStalled",
+        "StateUpdatedTimestamp": NIGHT,
+        "AlarmActions": ["alarm_topic"],
+        "AlarmDescription": "Manifests are open for long.",
+    }
+    other = {**alarm, "AlarmName": "hybrid-router-dev-2-SweepStalled", "AlarmActions": ["other"]}
+    text = page(document_of(world, FakeServices(alarms=[other, alarm])), world, capsys)
+    assert "1 open alarm\n" in text
+    assert "hybrid-router-dev-SweepStalled since yesterday 22:00: Manifests are open for long." in text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(59.9, "59 s"), (60, "1 min"), (3600, "1 h"), (3660, "1 h 1 min"), (86_400, "1 d"), (90_000, "1 d 1 h")],
+)
+def test_a_duration_has_at_most_two_units(seconds: float, text: str) -> None:
+    assert format_duration(seconds) == text
+
+
+def test_small_amounts_keep_their_digits() -> None:
+    assert [format_dollars(amount) for amount in (0, 0.00012, 1234.5)] == ["$0.00", "$0.0001", "$1,234.50"]
+
+
+def test_an_instant_of_another_day_has_its_date(world: World) -> None:
+    zone = read_schedule(stack_of(world, FakeServices())).zone
+    told = [format_instant(MORNING + timedelta(hours=hours), zone, MORNING) for hours in (-48, -12, 1, 12, 24, 48)]
+    assert told == [
+        "2026-11-18 10:30",
+        "yesterday 22:30",
+        "today 11:30",
+        "tonight 22:30",
+        "tomorrow 10:30",
+        "2026-11-22 10:30",
+    ]
