@@ -21,7 +21,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, 
 
 from cli.aws_errors import NotReachableError, advise
 from cli.exit_codes import ExitCode
-from cli.plan import format_bytes
+from cli.format_values import format_bytes
 from lake.errors import InvalidInputError
 from lake.printable import printable
 from lake.settings.checks import DATASET_NAME

@@ -46,7 +46,6 @@ class DeployedStack:
     functions: Any
     """The Lambda client."""
     glue: Any
-    cloudwatch: Any = None
     local: bool = False
     """It is in a local cloud."""
     cloudwatch: Any = None
@@ -62,8 +61,8 @@ class DeployedStack:
 
     @property
     def name(self) -> str:
-        """The name of the CloudFormation stack: the jobs' names begin with it (``infra.names``)."""
-        return self.resources.batch_job.removesuffix("-batch")
+        """The name of the CloudFormation stack."""
+        return self.resources.stack
 
     @property
     def options(self) -> str:
@@ -114,7 +113,6 @@ class DeployedStack:
             sqs=client("sqs"),
             functions=client("lambda", (config or Config()).merge(Config(read_timeout=INVOKE_TIMEOUT_SECONDS))),
             glue=client("glue"),
-            cloudwatch=client("cloudwatch"),
             local=endpoint is not None,
             cloudwatch=client("cloudwatch"),
             scheduler=client("scheduler"),

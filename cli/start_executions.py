@@ -8,7 +8,8 @@ import typer
 
 from cli.exit_codes import ExitCode
 from cli.follow_execution import follow_execution, print_end, print_started
-from cli.plan import format_bytes, print_plan
+from cli.format_values import format_bytes
+from cli.plan import print_plan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

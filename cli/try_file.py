@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import typer
 
 from cli.exit_codes import ExitCode
-from cli.plan import format_bytes
+from cli.format_values import format_bytes
 from lake.errors import InvalidInputError
 from lake.ledger import StreamRow
 from lake.manifest import ObjectVersion
