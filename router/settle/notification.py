@@ -48,6 +48,7 @@ def format_notification(
         *details,
         "",
         "What to do:",
+        f"- See its datasets, what failed, and the logs: hybrid-router night {execution} --stage {stage}",
         *(f"- {step}" for step in _steps(verdict, verdict_uri, stage, quarantine_bucket)),
     ]
     return "\n".join(lines)
