@@ -59,7 +59,8 @@ def find_execution(stack: DeployedStack, name: str) -> Execution | None:
     arn = f"{stack.outputs.overnight.replace(':stateMachine:', ':execution:')}:{short}"
     try:
         return _execution(stack, stack.sfn.describe_execution(executionArn=arn))
-    except stack.sfn.exceptions.ExecutionDoesNotExist:
+    except (stack.sfn.exceptions.ExecutionDoesNotExist, stack.sfn.exceptions.InvalidArn):
+        # A text that cannot be a name is no valid ARN either.
         row = stack.ledger.executions.get(short)
     if row is None:
         return None

@@ -50,9 +50,11 @@ def format_notification(
         f"Damaged objects: {verdict.damaged_objects}.",
         *(f"{sentence[0].upper()}{sentence[1:]}." for sentence in night),
         *details,
+        "",
+        "What to do:",
+        f"- See its datasets, what failed, and the logs: hybrid-router night {execution} --stage {stage}",
+        *(f"- {step}" for step in _steps(verdict, verdict_uri, stage, quarantine_bucket)),
     ]
-    if steps := _steps(verdict, verdict_uri, stage, quarantine_bucket):
-        lines += ["", "What to do:", *(f"- {step}" for step in steps)]
     return "\n".join(lines)
 
 

@@ -24,8 +24,13 @@ class ExecutionDoesNotExistError(Exception):
     """What Step Functions answers for a name that it does not know."""
 
 
+class InvalidArnError(Exception):
+    """What Step Functions answers for a text that cannot be a name."""
+
+
 class Exceptions:
     ExecutionDoesNotExist = ExecutionDoesNotExistError
+    InvalidArn = InvalidArnError
 
 
 @dataclass
@@ -50,7 +55,7 @@ class FakeServices:
         for item in self.executions:
             if executionArn == f"{MACHINE.replace(':stateMachine:', ':execution:')}:{item['name']}":
                 return item
-        raise ExecutionDoesNotExistError
+        raise InvalidArnError if " " in executionArn else ExecutionDoesNotExistError
 
     def get_job_runs(self, **_request: Any) -> dict[str, Any]:
         """The runs of the streaming job."""

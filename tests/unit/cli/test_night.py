@@ -138,6 +138,14 @@ def test_a_date_that_is_none_is_wrong_use(world: World) -> None:
         print_night(stack_of(world, FakeServices()), "2026-13-40", 2, as_json=False)
 
 
+@pytest.mark.parametrize("which", ["ghost", "no name"])
+def test_an_unknown_name_is_one_sentence(world: World, capsys: pytest.CaptureFixture[str], which: str) -> None:
+    assert print_night(stack_of(world, FakeServices()), which, 2, as_json=True) == ExitCode.NOT_SO
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert f"no execution of overnight is named {which}" in told.err
+
+
 def test_without_any_night_it_says_so(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     assert print_night(stack_of(world, FakeServices()), "last", 2, as_json=False) == ExitCode.NOT_SO
     assert "overnight has not converted anything in the last 90 days" in capsys.readouterr().err

@@ -31,6 +31,7 @@ def test_it_begins_with_the_verdict_and_has_every_count() -> None:
         "Published: 4 rows; in the quarantine: 5 lines, 6 files.",
         "Damaged objects: 0.",
     ]
+    assert "hybrid-router night x --stage prod\n" in text
 
 
 @pytest.mark.parametrize(
