@@ -20,7 +20,7 @@ from cli.status import count_dead_letters
 from cli.unreadable import read_unreadable
 from lake.commands import reprocess_file_command
 from lake.ledger import Failure, State
-from lake.ledger.batch_reads import MAX_BATCH_KEYS
+from lake.ledger.batch_reads import batches_of
 from lake.manifest import Lane
 
 if TYPE_CHECKING:
@@ -117,8 +117,8 @@ def _is_candidate(row: ManifestRow) -> bool:
 def _confirmed(stack: DeployedStack, rows: Sequence[ManifestRow]) -> list[ManifestRow]:
     """The rows by a consistent read, if their state is still that of the index."""
     current: list[ManifestRow | None] = []
-    for first in range(0, len(rows), MAX_BATCH_KEYS):
-        current += stack.ledger.manifests.get_many([row.id for row in rows[first : first + MAX_BATCH_KEYS]])
+    for ids in batches_of(row.id for row in rows):
+        current += stack.ledger.manifests.get_many(ids)
     return [new for old, new in zip(rows, current, strict=True) if new is not None and new.state == old.state]
 
 

@@ -17,10 +17,11 @@ from cli.night_schedule import read_forecast, read_schedule
 from cli.open_alarms import read_open_alarms
 from cli.progress import shown_when_slow
 from cli.status_output import print_status_document
+from lake.job_runs import live_glue_runs
 from lake.ledger import State
 from lake.manifest import Lane
 from lake.time import iso_utc
-from router.streaming import LIVE_STATES
+from router.streaming import MAX_LISTED_RUNS
 
 if TYPE_CHECKING:
     from cli.backlog import Open
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 MAX_EXECUTIONS = 20
 """Executions that are looked at to find the last night: dry runs and running ones are passed over."""
-RUNS_PER_REQUEST = 20
 FORECAST_FIELDS = ("plannedAt", "engine", "workers", "runs", "manifests", "files", "bytes")
 
 
@@ -83,8 +83,7 @@ def status_document(stack: DeployedStack, schedule: NightSchedule, limit: int, n
 
 def _stream(stack: DeployedStack) -> dict[str, Any]:
     row = stack.ledger.stream.get()
-    runs = stack.glue.get_job_runs(JobName=stack.resources.stream_job, MaxResults=RUNS_PER_REQUEST)["JobRuns"]
-    live = [run["Id"] for run in runs if run["JobRunState"] in LIVE_STATES]
+    live = live_glue_runs(stack.glue, stack.resources.stream_job, MAX_LISTED_RUNS)
     return {
         "running": bool(live),
         "run": live[0] if live else None,

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from cli.exit_codes import ExitCode
+from lake.job_runs import live_glue_runs
 from lake.ledger import State
 from lake.manifest import Lane
-from router.streaming import LIVE_STATES
+from router.streaming import MAX_LISTED_RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -73,8 +74,7 @@ def stop_stream(
 
 
 def _read(stack: DeployedStack) -> dict[str, Any]:
-    runs = stack.glue.get_job_runs(JobName=stack.resources.stream_job, MaxResults=20)["JobRuns"]
-    alive = [run["Id"] for run in runs if run["JobRunState"] in LIVE_STATES]
+    alive = live_glue_runs(stack.glue, stack.resources.stream_job, MAX_LISTED_RUNS)
     rows = [row for state in (State.QUEUED, State.RUNNING) for row in stack.ledger.manifests.open(Lane.STREAM, state)]
     backlog = {"manifests": len(rows), "files": sum(row.files for row in rows), "bytes": sum(row.bytes for row in rows)}
     return {"running": bool(alive), "runs": alive, **asdict(stack.ledger.stream.get()), "backlog": backlog}

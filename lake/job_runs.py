@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 TERMINAL_STATES = frozenset({"STOPPED", "SUCCEEDED", "FAILED", "TIMEOUT", "ERROR", "EXPIRED"})
 """Of Glue."""
+LIVE_STATES = frozenset({"STARTING", "RUNNING", "STOPPING", "WAITING"})
+"""Of Glue (AWS Glue Web API Reference, JobRunState)."""
 UNKNOWN_RUN_CODES = frozenset({"EntityNotFoundException", "InvalidInputException"})
 TERMINAL_EMR_STATES = frozenset({"SUCCESS", "FAILED", "CANCELLED"})
 """Of EMR Serverless (API reference, JobRun)."""
@@ -32,6 +34,12 @@ class EmrServerlessClient(Protocol):
 def emr_run_id(application: str, job_run: str) -> str:
     """The id by which a run on EMR Serverless holds its leases: it names all that ``run_is_terminal`` asks for."""
     return f"{EMR_PREFIX}{application}:{job_run}"
+
+
+def live_glue_runs(glue: GlueClient, job: str, newest: int) -> list[str]:
+    """Ids of the runs of a Glue job that have not ended, of its newest runs: one request; raises botocore's errors."""
+    runs = glue.get_job_runs(JobName=job, MaxResults=newest)["JobRuns"]
+    return [run["Id"] for run in runs if run["JobRunState"] in LIVE_STATES]
 
 
 def run_is_terminal(glue: GlueClient, jobs: Iterable[str], run: str, emr: EmrServerlessClient | None = None) -> bool:

@@ -7,6 +7,7 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
+from lake.job_runs import TERMINAL_EMR_STATES
 from local.emr_launch import emr_launch, needed_capacity, spark_properties
 from local.errors import ServiceError
 from local.job_launch import prepare
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from local.job_processes import JobProcesses
 
 SUCCESS = "SUCCESS"
-TERMINAL_STATES = frozenset({SUCCESS, "FAILED", "CANCELLED"})
 _WITH_WORKERS = frozenset({"SCHEDULED", "RUNNING", "CANCELLING"})
 _DEFAULT_MINUTES = 720
 """Of executionTimeoutMinutes; 0 means no limit (EMR Serverless API Reference, StartJobRun)."""
@@ -93,7 +93,7 @@ class EmrRuns:
     def cancel(self, run: dict[str, Any]) -> None:
         """Kill the run: it becomes CANCELLING, and CANCELLED when its processes have ended; nothing if it has ended."""
         with self._changed:
-            if run["state"] in TERMINAL_STATES:
+            if run["state"] in TERMINAL_EMR_STATES:
                 return
             self._set(run, "CANCELLING")
         self._processes.kill(run["jobRunId"])

@@ -13,6 +13,7 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
+from lake.job_runs import LIVE_STATES
 from lake.settings.workers import DPUS
 from local.errors import ConcurrentRunsExceededError, ResourceNumberLimitExceededError
 from local.glue_launch import glue_launch, merged_arguments
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from local.job_launch import AssumeRole, Fetch, JobSettings
     from local.job_processes import JobProcesses
 
-LIVE_STATES = frozenset({"STARTING", "RUNNING", "STOPPING", "WAITING"})
 SUCCEEDED = "SUCCEEDED"
 NO_CAPACITY = "There is no spare capacity for a run of the execution class FLEX."
 """The words are not Glue's, which its pages do not tell."""

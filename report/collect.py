@@ -13,7 +13,7 @@ from lake.documents import get_document
 from lake.errors import InvalidDocumentError
 from lake.layout import MANIFESTS, manifest_day_prefix, manifest_of_key, plan_summary_key
 from lake.ledger import State
-from lake.ledger.batch_reads import MAX_BATCH_KEYS
+from lake.ledger.batch_reads import MAX_BATCH_KEYS, batches_of
 from report.costs import cost_figures
 from report.figures import arrival_of
 from report.model import ExecutionFacts
@@ -93,8 +93,9 @@ def current_rows(ledger: Ledger, manifests: Iterable[str]) -> Iterator[tuple[Man
             for page in _pages(level):
                 new = [manifest for manifest in page if manifest not in seen]
                 seen.update(new)
-                batches = [new[first : first + MAX_BATCH_KEYS] for first in range(0, len(new), MAX_BATCH_KEYS)]
-                for row in (row for batch in pool.map(ledger.manifests.get_many, batches) for row in batch if row):
+                for row in (
+                    row for batch in pool.map(ledger.manifests.get_many, batches_of(new)) for row in batch if row
+                ):
                     arrived = origins.pop(row.id, None)
                     if row.state == State.SUPERSEDED:
                         successors.update(row.superseded_by)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lake.errors import InvalidDocumentError
 from lake.ledger import State
-from lake.ledger.batch_reads import MAX_BATCH_KEYS
+from lake.ledger.batch_reads import MAX_BATCH_KEYS, batches_of
 from lake.manifest import Lane
 
 if TYPE_CHECKING:
@@ -40,17 +40,13 @@ def current_row_pages(services: Services, manifests: Iterable[str]) -> Iterator[
             seen.update(level)
             successors: dict[str, None] = {}
             for first in range(0, len(level), PAGE_ROWS):
-                batches = _batches(level[first : first + PAGE_ROWS])
+                batches = batches_of(level[first : first + PAGE_ROWS])
                 rows = [row for batch in pool.map(lambda ids: _read(services, ids), batches) for row in batch]
                 for row in rows:
                     if row.state == State.SUPERSEDED and row.lane != Lane.STREAM:
                         successors.update(dict.fromkeys(row.superseded_by))
                 yield [row for row in rows if row.state != State.SUPERSEDED and row.lane != Lane.STREAM]
             level = [manifest for manifest in successors if manifest not in seen]
-
-
-def _batches(manifests: Sequence[str]) -> list[Sequence[str]]:
-    return [manifests[first : first + MAX_BATCH_KEYS] for first in range(0, len(manifests), MAX_BATCH_KEYS)]
 
 
 def _read(services: Services, manifests: Sequence[str]) -> list[ManifestRow]:

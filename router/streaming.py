@@ -6,11 +6,13 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from lake.errors import TransientError
+from lake.job_runs import live_glue_runs
 
 if TYPE_CHECKING:
     from router.services import Services
 
-LIVE_STATES = frozenset({"STARTING", "RUNNING", "STOPPING", "WAITING"})
+MAX_LISTED_RUNS = 20
+"""One run is alive at a time: older ones have ended."""
 HEARTBEAT_TRIGGERS = 6
 """A heartbeat is valid for this number of trigger intervals ..."""
 MIN_HEARTBEAT_AGE = timedelta(minutes=1)
@@ -57,6 +59,5 @@ def start_run(services: Services) -> bool:
 
 
 def live_runs(services: Services) -> list[str]:
-    """Ids of the streaming job's runs that have not ended, of the last 20."""
-    runs = services.glue.get_job_runs(JobName=services.resources.stream_job, MaxResults=20)["JobRuns"]
-    return [run["Id"] for run in runs if run["JobRunState"] in LIVE_STATES]
+    """Ids of the streaming job's runs that have not ended, of the newest ones."""
+    return live_glue_runs(services.glue, services.resources.stream_job, MAX_LISTED_RUNS)

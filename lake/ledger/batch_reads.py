@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lake.errors import TransientError
 from lake.ledger.conflicts import FIRST_WAIT_SECONDS, MAX_TRIES, MAX_WAIT_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
+K = TypeVar("K")
+
 MAX_BATCH_KEYS = 100
 """DynamoDB's limit on the keys of one BatchGetItem (its "Service quotas")."""
+
+
+def batches_of(keys: Iterable[K], size: int = MAX_BATCH_KEYS) -> Iterator[list[K]]:
+    """The keys in lists of at most ``size``, in order; only one list is in memory."""
+    waiting = iter(keys)
+    while batch := list(islice(waiting, size)):
+        yield batch
 
 
 def read_batch(

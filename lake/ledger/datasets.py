@@ -8,10 +8,9 @@ A third one, in a partition key of all datasets, is the name: it is written once
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from lake.ledger.batch_reads import MAX_BATCH_KEYS
+from lake.ledger.batch_reads import MAX_BATCH_KEYS, batches_of
 from lake.ledger.column_room import divide_by_room
 from lake.ledger.dataset_limit import DATASET_NAMES, is_admitted, name_key
 from lake.ledger.table import Condition, Key, RefusedError
@@ -124,7 +123,7 @@ class Datasets:
     def speeds(self) -> dict[str, DatasetSpeed]:
         """Measured speeds of the datasets that have been converted."""
         speeds = {}
-        for names in _batches(self.names(), MAX_BATCH_KEYS):
+        for names in batches_of(self.names()):
             rows = self._table.get_many([_measurement_key(name) for name in names])
             for name, row in zip(names, rows, strict=True):
                 speed = _measurement(row).speed
@@ -135,7 +134,7 @@ class Datasets:
     def following(self, name: str) -> Iterator[DatasetRow]:
         """The datasets after ``name``, sorted, a few at a time; empty: all of them."""
         items = self._table.query(DATASET_NAMES, after=name or FIRST_NAME, before=AFTER_LAST_NAME)
-        for names in _batches((item["sk"] for item in items if item["sk"] != name), ROWS_PER_READ):
+        for names in batches_of((item["sk"] for item in items if item["sk"] != name), ROWS_PER_READ):
             keys = [key(dataset) for dataset in names for key in (_columns_key, _measurement_key)]
             rows = self._table.get_many(keys)
             for number, dataset in enumerate(names):
@@ -197,9 +196,3 @@ def _dataset(name: str, columns: dict[str, Any] | None, measured: dict[str, Any]
 def _measurement(item: dict[str, Any] | None) -> DatasetMeasurement:
     """Of an item; one that a version without compressed names wrote counts all its files as plain."""
     return DatasetMeasurement(**{field.name: (item or {}).get(field.name, 0) for field in fields(DatasetMeasurement)})
-
-
-def _batches(names: Iterable[str], size: int) -> Iterator[list[str]]:
-    rest = iter(names)
-    while batch := list(islice(rest, size)):
-        yield batch

@@ -13,7 +13,8 @@ from ministack.core import iam_actions, router  # type: ignore[import-untyped]
 from ministack.services import stepfunctions  # type: ignore[import-untyped]
 from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
 
-from local.emr_runs import SUCCESS, TERMINAL_STATES
+from lake.job_runs import TERMINAL_EMR_STATES
+from local.emr_runs import SUCCESS
 from local.emulator_patches import state_machines
 from local.errors import ServiceError
 from local.isolation import ACCOUNT, REGION
@@ -149,7 +150,7 @@ def _patch_states(runs: EmrRuns) -> None:
         except ServiceError as error:
             raise stepfunctions._ExecutionError(f"EMRServerless.{error.code}", str(error)) from None
         if resource.endswith(".sync"):
-            while run["state"] not in TERMINAL_STATES:
+            while run["state"] not in TERMINAL_EMR_STATES:
                 if state_machines.is_abandoned():
                     runs.cancel(run)
                 time.sleep(state_machines.POLL_SECONDS)

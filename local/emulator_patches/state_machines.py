@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ministack.services import glue, stepfunctions  # type: ignore[import-untyped]
 
-from local.glue_runs import LIVE_STATES, SUCCEEDED, GlueRuns, find_run
+from lake.job_runs import LIVE_STATES
+from local.glue_runs import SUCCEEDED, GlueRuns, find_run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

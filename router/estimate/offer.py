@@ -26,7 +26,7 @@ RAMP_SECONDS = 30.0
 """Assumed: until auto scaling has added the last worker; half of it is lost."""
 TAIL_SECONDS = 35.0
 """Assumed: from the first idle core until the last manifest is published and the run has ended."""
-GLUE_MIN_BILLED_SECONDS = 60.0
+MIN_BILLED_SECONDS = 60.0
 """Listed: Glue and EMR Serverless bill at least one minute (their pricing pages)."""
 SHORT_RUN_SECONDS = 600.0
 SHORT_POLL_SECONDS = 60.0
@@ -41,7 +41,7 @@ class RunTimes:
 
     ramp: float = RAMP_SECONDS
     tail: float = TAIL_SECONDS
-    min_billed: float = GLUE_MIN_BILLED_SECONDS
+    min_billed: float = MIN_BILLED_SECONDS
     short_poll: float = SHORT_POLL_SECONDS
     """Interval in which the state machine asks for the end of a run of up to ``SHORT_RUN_SECONDS`` ..."""
     long_poll: float = LONG_POLL_SECONDS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from lake.ledger import State
-from lake.ledger.batch_reads import MAX_BATCH_KEYS
+from lake.ledger.batch_reads import batches_of
 from router.ownership.outcome import UNANSWERED, ArrivalOutcome
 from router.ownership.returned import was_put_again
 from router.telemetry import logger
@@ -53,8 +53,7 @@ def read_arrivals(ledger: Ledger, pool: ThreadPoolExecutor, files: Sequence[Obje
 def _read_in_batches(
     pool: ThreadPoolExecutor, read: Callable[[Sequence[K]], list[R | None]], keys: Sequence[K]
 ) -> list[R | None]:
-    batches = [keys[first : first + MAX_BATCH_KEYS] for first in range(0, len(keys), MAX_BATCH_KEYS)]
-    return [row for rows in pool.map(read, batches) for row in rows]
+    return [row for rows in pool.map(read, batches_of(keys)) for row in rows]
 
 
 def _or_none(read: Callable[[Sequence[K]], list[R | None]]) -> Callable[[Sequence[K]], list[R | None]]:

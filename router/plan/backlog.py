@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from lake.ledger import State
-from lake.ledger.batch_reads import MAX_BATCH_KEYS
+from lake.ledger.batch_reads import batches_of
 from lake.manifest import Lane
 from router.job_runs import release_unheld
 from router.selection import open_rows
@@ -68,9 +68,8 @@ def queued_successors(services: Services, rows: Iterable[ManifestRow]) -> list[M
 
 def _read(services: Services, manifests: Sequence[str]) -> list[ManifestRow]:
     """The rows that exist, by consistent reads of many at a time, side by side."""
-    batches = [manifests[first : first + MAX_BATCH_KEYS] for first in range(0, len(manifests), MAX_BATCH_KEYS)]
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-        read = list(pool.map(services.ledger.manifests.get_many, batches))
+        read = list(pool.map(services.ledger.manifests.get_many, batches_of(manifests)))
     return [row for batch in read for row in batch if row is not None]
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from lake.job_runs import live_glue_runs
 from router.telemetry import logger
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ DPU_QUOTA = "L-08F3B322"
 """Service Quotas, AWS Glue: "Max task DPUs per account"."""
 RUN_QUOTA = "L-5E4153CA"
 """Service Quotas, AWS Glue: "Max concurrent job runs per account"."""
-LIVE_STATES = ("STARTING", "RUNNING", "STOPPING", "WAITING")
 MAX_LISTED_RUNS = 200
 """The newest runs of the batch job, in one request: older ones have ended."""
 
@@ -55,8 +55,7 @@ def configured_room(settings: Settings) -> GlueRoom:
 
 def _room(services: Services, dpus: float, runs: int, source: str) -> GlueRoom:
     try:
-        listed = services.glue.get_job_runs(JobName=services.resources.batch_job, MaxResults=MAX_LISTED_RUNS)
-        alive = sum(run["JobRunState"] in LIVE_STATES for run in listed["JobRuns"])
+        alive = len(live_glue_runs(services.glue, services.resources.batch_job, MAX_LISTED_RUNS))
     except (BotoCoreError, ClientError) as error:
         logger.warning("runs not listed", error=str(error))
         alive, source = 0, f"{source}; runs that are alive could not be counted: {error}"

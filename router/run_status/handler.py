@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lake.engines import Engine
 from lake.errors import InvalidInputError
 from lake.ledger import State
-from lake.ledger.batch_reads import MAX_BATCH_KEYS
+from lake.ledger.batch_reads import batches_of
 from lake.printable import printable
 from router.documents import read_document
 from router.entry import with_product_errors
@@ -139,9 +139,8 @@ def _record_failure(
     # What the run itself has recorded of a manifest says more.
     waiting = [row for row in rows if row.state == State.QUEUED and _is_unexplained(row)]
     _record(services, [(row, reason) for row in waiting])
-    ids = [row.id for row in released]
-    for first in range(0, len(ids), MAX_BATCH_KEYS):
-        current = services.ledger.manifests.get_many(ids[first : first + MAX_BATCH_KEYS])
+    for ids in batches_of(row.id for row in released):
+        current = services.ledger.manifests.get_many(ids)
         _record(services, [(row, f"{row.reason}; {reason}") for row in current if row and row.state == State.QUEUED])
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lake.layout import lake_prefix, partition_prefix
 from lake.ledger import State
-from lake.ledger.batch_reads import MAX_BATCH_KEYS
+from lake.ledger.batch_reads import batches_of
 from lake.ledger.published_totals import NO_OBJECTS, ObjectsDigest
 from router.settle.published import MAX_NAMED_OBJECTS, Damage, find_damage
 
@@ -89,9 +89,9 @@ class PublishedManifests:
             for found in pool.map(lambda listing: _suspects(services.s3, listing), list(self._listings(services))):
                 for manifest, missing in found:
                     suspects[manifest].append(missing)
-            ids, named = sorted(suspects), 0
-            for first in range(0, len(ids), MAX_BATCH_KEYS):
-                current = _current_rows(services, ids[first : first + MAX_BATCH_KEYS], generations)
+            named = 0
+            for ids in batches_of(sorted(suspects)):
+                current = _current_rows(services, ids, generations)
                 examined = [row for row in current if named < MAX_NAMED_OBJECTS or None in suspects[row.id]]
                 for damage in pool.map(lambda row: find_damage(services, row), examined):
                     named += len(damage.named)

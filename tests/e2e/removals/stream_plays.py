@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from lake.job_runs import live_glue_runs
 from lake.manifest import Lane
-from router.streaming import LIVE_STATES
 from tests.e2e.removals.function_plays import answer, event, routed, routed_without
 from tests.e2e.removals.sweep_plays import swept
 from tests.e2e.waiting import wait_for
@@ -52,6 +52,6 @@ def _kill_the_stream(stage: Stage) -> None:
     stage.invoke("stream_control", {"action": "kill"})
 
     def has_ended() -> bool:
-        return not {run["JobRunState"] for run in glue.get_job_runs(JobName=job)["JobRuns"]} & LIVE_STATES
+        return not live_glue_runs(glue, job, 20)
 
     wait_for("the end of the streaming job", has_ended)

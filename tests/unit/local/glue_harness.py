@@ -6,7 +6,8 @@ import shutil
 import time
 from typing import TYPE_CHECKING
 
-from local.glue_runs import LIVE_STATES, GlueRuns
+from lake.job_runs import LIVE_STATES
+from local.glue_runs import GlueRuns
 from local.isolation import AccessKey
 from local.job_launch import JobSettings
 from local.job_processes import JobProcesses

@@ -6,9 +6,10 @@ import json
 
 import pytest
 
+from lake.job_runs import LIVE_STATES
 from local.errors import ConcurrentRunsExceededError
 from local.glue_launch import merged_arguments
-from local.glue_runs import LIVE_STATES, find_run
+from local.glue_runs import find_run
 from tests.unit.local.glue_harness import GlueHarness
 
 
