@@ -11,7 +11,8 @@ from lake.settings import parse_settings
 from router.estimate.offer import MAX_CAPACITY_WAIT_SECONDS, offers
 from router.run_status.engine_switch import Cause, Decision, NightLeft, decide_switch
 
-OFFERS = tuple(offers(parse_settings({"stage": "t"})))
+PRICE = {"dpu_hour": 0.44, "dpu_hour_flex": 0.29, "emr_vcpu_hour": 0.052624, "emr_gb_hour": 0.0057785}
+OFFERS = tuple(offers(parse_settings({"stage": "t", "price": PRICE})))
 FLEX, GLUE, EMR = Engine.GLUE_FLEX, Engine.GLUE, Engine.EMR_SERVERLESS
 HOUR = 3600.0
 RUN = HOUR * 36

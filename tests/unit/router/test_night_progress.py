@@ -69,7 +69,7 @@ def a_night(deployment: Deployment, *engines: str, side_by_side: int = 4, **batc
     deployment.configure(
         batch={"engines": list(engines), "run_manifests": 1, "workers": 100, **batch},
         quota={"dpus": 10 + 100 * side_by_side},
-        price={"flex_wait_minutes": 10},
+        price={"flex_wait_minutes": 10, "dpu_hour": 0.44, "dpu_hour_flex": 0.29},
     )
     deployment.ledger.datasets.register("orders")
     deployment.ledger.datasets.add_measurement("orders", DatasetMeasurement(100, 1, 396 * 3600 * 1000))

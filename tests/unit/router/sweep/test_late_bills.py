@@ -43,7 +43,11 @@ def test_the_sweep_records_it_when_it_is_final(deployment: Deployment, job_run: 
     for _ in range(2):
         sweep(deployment.services)
     (row,) = recorded(deployment)
-    assert (row.id, row.micro_dollars, row.execution) == (job_run, 580_000, "overnight")
+    assert (row.id, row.micro_dollars, row.execution) == (
+        job_run,
+        2 * round(deployment.services.settings.price.dpu_hour_flex * 1_000_000),
+        "overnight",
+    )
     assert row.shares[0].dataset == "orders"
     assert due(deployment) == []
 
