@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 
 TIME_ZONE = "Europe/Berlin"
+DEADLINE = f"{datetime.now(ZoneInfo(TIME_ZONE)) + timedelta(hours=12):%H:%M}"
+"""Half a day after the start of the tests: a plan has time for Flex."""
 
 
 def e2e_settings() -> Settings:
@@ -45,9 +47,8 @@ def e2e_settings() -> Settings:
         batch=BatchSettings(
             lease_seconds=60, held_wait_seconds=1, max_runs=2, engines=("glue", "glue-flex", "emr-serverless")
         ),
-        # Half a day away: a plan has time for Flex.
         schedule=ScheduleSettings(
-            deadline=f"{datetime.now(ZoneInfo(TIME_ZONE)) + timedelta(hours=12):%H:%M}",
+            deadline=DEADLINE,
             watch_seconds=1,
             stop_grace_minutes=1,
         ),

@@ -206,7 +206,7 @@ def test_the_deployed_machine_finds_a_missing_object_of_the_date(scenario: Scena
     assert status == "FAILED"
     assert f"s3://{name}/{key}" in {item["uri"] for report in reports for item in report["differences"]}
     log = next(scenario.cloud.logs_dir.rglob(f"{run}.log")).read_text()
-    assert any(line.startswith(f"ALARM verify {DATASET} ") for line in log.splitlines())
+    assert any(f" ALARM verify {DATASET} " in line for line in log.splitlines())
 
 
 def test_what_has_not_been_converted_is_not_proven(scenario: Scenario, hours: dict[str, str]) -> None:
