@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from infra.machine import Machine
     from infra.machines import Machines
 
+RUNBOOK = "docs/runbook.md"
+"""The page with an entry for each alarm, in the repository. A person finds it in the checkout that was deployed."""
 LATE_ARRIVAL_SECONDS = 900
 """An S3 event that waits this long in the queue raises the alarm; usually it waits for the batching window (20 s)."""
 PLAN_PERIOD = Duration.hours(1)
@@ -161,6 +163,7 @@ class Alarms(Construct):
         )
 
     def _add_alarm(self, name: str, metric: cloudwatch.IMetric, threshold: float, description: str) -> None:
+        """Add an alarm. The part of the name before a hyphen is the heading of its entry in the runbook."""
         alarm = cloudwatch.Alarm(
             self,
             name,
@@ -169,7 +172,7 @@ class Alarms(Construct):
             evaluation_periods=1,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
-            alarm_description=description,
+            alarm_description=f"{description} See {RUNBOOK}#{name.partition('-')[0].lower()}",
         )
         alarm.add_alarm_action(self._action)
         self._alarms.append(alarm)
