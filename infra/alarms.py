@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from infra.functions import RouterFunction
     from infra.machine import Machine
     from infra.machines import Machines
+    from lake.settings import AlarmSettings
 
 RUNBOOK = "docs/runbook.md"
 """The page with an entry for each alarm, in the repository. A person finds it in the checkout that was deployed."""
@@ -30,11 +31,11 @@ PLAN_PERIOD = Duration.hours(1)
 """The interval of the dry runs for the next night."""
 NIGHT_PERIOD = Duration.hours(1)
 """The longest planned work of a run, at whose end the execution is compared with its plan."""
-STALLED_PERIOD = Duration.hours(1)
-"""Longer than the interval between two sweeps: what stays stalled is one alarm, not one for each sweep."""
-
-BUDGET_PERIOD = Duration.hours(1)
-"""Longer than the interval between two sweeps; a day over its budget is one alarm."""
+LASTING_PERIOD = Duration.hours(1)
+"""Longer than the interval between two sweeps, or two watches of the stream: what lasts is one alarm, not one for each
+of them that sees it."""
+SWEEP_PERIOD = Duration.minutes(15)
+"""The interval between two sweeps: one value in each period."""
 
 
 class AlarmTopic(Construct):
@@ -57,7 +58,8 @@ class AlarmTopic(Construct):
 class Alarms(Construct):
     """Every alarm of the stack, each with an action to the topic, and a dashboard of the stack's metrics.
 
-    An alarm is raised after one period of its metric at or above its threshold; missing data counts as good.
+    An alarm is raised after one period of its metric at or above its threshold, unless it has a reason to wait for more
+    of them; missing data counts as good.
     """
 
     def __init__(
@@ -72,7 +74,7 @@ class Alarms(Construct):
         machines: Machines,
         alarm_lines: cloudwatch.IMetric,
         metrics_namespace: str,
-        daily_dollars: float,
+        settings: AlarmSettings,
     ) -> None:
         super().__init__(scope, name)
         self._action = cloudwatch_actions.SnsAction(topic)
@@ -110,7 +112,7 @@ class Alarms(Construct):
         )
         self._add_alarm(
             "SweepStalled",
-            own.metric("sweep", "SweepStalled", "Maximum", period=STALLED_PERIOD),
+            own.metric("sweep", "SweepStalled", "Maximum", period=LASTING_PERIOD),
             1,
             "Manifests are open for longer than sweep.stalled_hours: the log of sweep names each, with its state.",
         )
@@ -138,16 +140,40 @@ class Alarms(Construct):
             1,
             "A night is expected to end after schedule.deadline: run 'hybrid-router status' to see what is left.",
         )
-        if daily_dollars:
+        self._add_stream_alarms(own, settings)
+        if settings.daily_dollars:
             self._add_alarm(
                 "DailyDollars",
-                own.metric("sweep", "DayDollars", "Maximum", period=BUDGET_PERIOD),
-                daily_dollars,
+                own.metric("sweep", "DayDollars", "Maximum", period=LASTING_PERIOD),
+                settings.daily_dollars,
                 "The job runs of this day cost alarms.daily_dollars or more: run 'hybrid-router cost' to see which.",
             )
         for machine in machines.all:
             self._add_machine_alarms(machine)
         add_dashboard(self, title, own, self._alarms, arrivals, functions, machines)
+
+    def _add_stream_alarms(self, own: OwnMetrics, settings: AlarmSettings) -> None:
+        self._add_alarm(
+            "StreamOldest",
+            own.metric("sweep", "StreamOldestMinutes", "Maximum", period=LASTING_PERIOD),
+            settings.stream_oldest_minutes,
+            "A manifest of the stream is open for alarms.stream_oldest_minutes: run 'hybrid-router stream status'.",
+        )
+        self._add_alarm(
+            "StreamSilent",
+            own.metric("sweep", "StreamSilent", "Maximum", period=SWEEP_PERIOD),
+            1,
+            "The streaming job does not work inside its window: run 'hybrid-router stream status'.",
+            # A run that ends and another that starts meanwhile are silent for one sweep. Two values of three, because
+            # a sweep takes longer than another one: a period can have none.
+            datapoints=(2, 3),
+        )
+        self._add_alarm(
+            "StreamSpilling",
+            own.metric("stream_control", "StreamSpilling", "Maximum", period=LASTING_PERIOD),
+            1,
+            "Peak files go to the batch lane: the backlog of the stream lane is above stream.high_mark_bytes.",
+        )
 
     def _add_machine_alarms(self, machine: Machine) -> None:
         failed = machine.state_machine.metric_failed(period=METRIC_PERIOD)
@@ -162,14 +188,26 @@ class Alarms(Construct):
             f"An execution of {machine.name} timed out: see in which state it was.",
         )
 
-    def _add_alarm(self, name: str, metric: cloudwatch.IMetric, threshold: float, description: str) -> None:
-        """Add an alarm. The part of the name before a hyphen is the heading of its entry in the runbook."""
+    def _add_alarm(
+        self,
+        name: str,
+        metric: cloudwatch.IMetric,
+        threshold: float,
+        description: str,
+        datapoints: tuple[int, int] = (1, 1),
+    ) -> None:
+        """Add an alarm that is raised by ``datapoints``: so many bad periods of so many.
+
+        The part of the name before a hyphen is the heading of its entry in the runbook.
+        """
+        bad, periods = datapoints
         alarm = cloudwatch.Alarm(
             self,
             name,
             metric=metric,
             threshold=threshold,
-            evaluation_periods=1,
+            evaluation_periods=periods,
+            datapoints_to_alarm=bad if periods > 1 else None,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
             alarm_description=f"{description} See {RUNBOOK}#{name.partition('-')[0].lower()}",
