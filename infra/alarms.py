@@ -160,6 +160,12 @@ class Alarms(Construct):
             "A manifest of the stream is open for alarms.stream_oldest_minutes: run 'hybrid-router stream status'.",
         )
         self._add_alarm(
+            "SlowMicroBatch",
+            own.metric("stream_control", "MicroBatchMinutes", "Maximum", period=LASTING_PERIOD),
+            settings.micro_batch_minutes,
+            "A micro-batch takes alarms.micro_batch_minutes: run 'hybrid-router stream status'.",
+        )
+        self._add_alarm(
             "StreamSilent",
             own.metric("sweep", "StreamSilent", "Maximum", period=SWEEP_PERIOD),
             1,

@@ -36,5 +36,6 @@ def stream_control(event: Mapping[str, Any], services: Services) -> dict[str, An
     if "backlogBytes" in result:
         count_bytes(Metric.STREAM_BACKLOG_BYTES, result["backlogBytes"])
         count(Metric.STREAM_SPILLING, result["spilling"])
+        count(Metric.MICRO_BATCH_MINUTES, result["microBatchMinutes"])
     logger.info("stream control", action=action, result=result)
     return result

@@ -25,6 +25,15 @@ def test_the_age_that_raises_the_alarm_is_a_setting(assembly: Assembly, other_as
         assert alarm["Threshold"] == minutes == item.settings.alarms.stream_oldest_minutes
 
 
+def test_the_time_of_a_micro_batch_that_raises_the_alarm_is_a_setting(
+    assembly: Assembly, other_assembly: Assembly
+) -> None:
+    for item, minutes in ((assembly, 5), (other_assembly, 2)):
+        alarm = item.one(ALARM, "SlowMicroBatch")
+        assert (alarm["MetricName"], alarm["Statistic"]) == ("MicroBatchMinutes", "Maximum")
+        assert alarm["Threshold"] == minutes
+
+
 def test_a_backlog_that_stays_old_is_one_alarm_and_not_one_for_each_sweep(assembly: Assembly) -> None:
     assert assembly.one(ALARM, "StreamOldest")["Period"] >= 2 * sweep_seconds()
 
