@@ -157,21 +157,21 @@ class Alarms(Construct):
             "StreamOldest",
             own.metric("sweep", "StreamOldestMinutes", "Maximum", period=LASTING_PERIOD),
             settings.stream_oldest_minutes,
-            "A manifest of the stream is open for alarms.stream_oldest_minutes: run 'hybrid-router stream status'.",
+            "A stream manifest is open for alarms.stream_oldest_minutes or longer: run 'hybrid-router stream status'.",
         )
         self._add_alarm(
             "SlowMicroBatch",
             own.metric("stream_control", "MicroBatchMinutes", "Maximum", period=LASTING_PERIOD),
             settings.micro_batch_minutes,
-            "A micro-batch takes alarms.micro_batch_minutes: run 'hybrid-router stream status'.",
+            "A micro-batch takes alarms.micro_batch_minutes or longer: run 'hybrid-router stream status'.",
         )
         self._add_alarm(
             "StreamSilent",
             own.metric("sweep", "StreamSilent", "Maximum", period=SWEEP_PERIOD),
             1,
             "The streaming job does not work inside its window: run 'hybrid-router stream status'.",
-            # A run that ends and another that starts meanwhile are silent for one sweep. Two values of three, because
-            # a sweep takes longer than another one: a period can have none.
+            # While one run replaces another, one sweep can find no heartbeat. Two values of three, because sweeps
+            # differ in length: a period can be without a value.
             datapoints=(2, 3),
         )
         self._add_alarm(
@@ -202,7 +202,7 @@ class Alarms(Construct):
         description: str,
         datapoints: tuple[int, int] = (1, 1),
     ) -> None:
-        """Add an alarm that is raised by ``datapoints``: so many bad periods of so many.
+        """Add an alarm. ``datapoints``: number of bad periods that raise it, and of periods among which they are.
 
         The part of the name before a hyphen is the heading of its entry in the runbook.
         """
