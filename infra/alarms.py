@@ -1,4 +1,4 @@
-"""The alarms with the topic they publish to, and the dashboard."""
+"""The alarms, with the topic they publish to."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
+from infra.dashboard import add_dashboard
+from infra.own_metrics import METRIC_PERIOD, OwnMetrics
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -18,19 +21,21 @@ if TYPE_CHECKING:
     from infra.functions import RouterFunction
     from infra.machine import Machine
     from infra.machines import Machines
+    from lake.settings import AlarmSettings
 
+RUNBOOK = "docs/runbook.md"
+"""The page with an entry for each alarm, in the repository. A person finds it in the checkout that was deployed."""
 LATE_ARRIVAL_SECONDS = 900
 """An S3 event that waits this long in the queue raises the alarm; usually it waits for the batching window (20 s)."""
-METRIC_PERIOD = Duration.minutes(5)
 PLAN_PERIOD = Duration.hours(1)
 """The interval of the dry runs for the next night."""
 NIGHT_PERIOD = Duration.hours(1)
 """The longest planned work of a run, at whose end the execution is compared with its plan."""
-STALLED_PERIOD = Duration.hours(1)
-"""Longer than the interval between two sweeps: what stays stalled is one alarm, not one for each sweep."""
-
-BUDGET_PERIOD = Duration.hours(1)
-"""Longer than the interval between two sweeps; a day over its budget is one alarm."""
+LASTING_PERIOD = Duration.hours(1)
+"""Longer than the interval between two sweeps, or two watches of the stream: what lasts is one alarm, not one for each
+of them that sees it."""
+SWEEP_PERIOD = Duration.minutes(15)
+"""The interval between two sweeps: one value in each period."""
 
 
 class AlarmTopic(Construct):
@@ -53,7 +58,8 @@ class AlarmTopic(Construct):
 class Alarms(Construct):
     """Every alarm of the stack, each with an action to the topic, and a dashboard of the stack's metrics.
 
-    An alarm is raised after one period of its metric at or above its threshold; missing data counts as good.
+    An alarm is raised after one period of its metric at or above its threshold, unless it has a reason to wait for more
+    of them; missing data counts as good.
     """
 
     def __init__(
@@ -68,10 +74,11 @@ class Alarms(Construct):
         machines: Machines,
         alarm_lines: cloudwatch.IMetric,
         metrics_namespace: str,
-        daily_dollars: float,
+        settings: AlarmSettings,
     ) -> None:
         super().__init__(scope, name)
         self._action = cloudwatch_actions.SnsAction(topic)
+        own = OwnMetrics(metrics_namespace)
         self._alarms: list[cloudwatch.Alarm] = []
         oldest_age = arrivals.queue.metric_approximate_age_of_oldest_message(period=METRIC_PERIOD, statistic="Maximum")
         dead_letters = arrivals.dead_letters.metric_approximate_number_of_messages_visible(
@@ -97,64 +104,81 @@ class Alarms(Construct):
             1,
             "A manifest was not published, a checkpoint is lost, or a verified hour differs: find ALARM in the log.",
         )
-        self._namespace = metrics_namespace
         self._add_alarm(
             "SweepVanished",
-            self._own_metric("sweep", "SweepVanished"),
+            own.metric("sweep", "SweepVanished"),
             1,
             "The sweep could not finish a publish, and the manifest is FAILED: its log names the manifest.",
         )
         self._add_alarm(
             "SweepStalled",
-            self._own_metric("sweep", "SweepStalled", "Maximum", period=STALLED_PERIOD),
+            own.metric("sweep", "SweepStalled", "Maximum", period=LASTING_PERIOD),
             1,
             "Manifests are open for longer than sweep.stalled_hours: the log of sweep names each, with its state.",
         )
         self._add_alarm(
             "QuarantinedShare",
-            self._own_metric("settle", "DatasetsAboveQuarantinedShare", "Maximum"),
+            own.metric("settle", "DatasetsAboveQuarantinedShare", "Maximum"),
             1,
             "More than alarms.max_quarantined_share of a dataset is in the quarantine: run 'hybrid-router night'.",
         )
         self._add_alarm(
             "DatasetLimit",
-            self._own_metric("route", "FilesBeyondDatasetLimit"),
+            own.metric("route", "FilesBeyondDatasetLimit"),
             1,
             "Files of new datasets are not converted, because keys have created max_datasets of them: see route's log.",
         )
         self._add_alarm(
             "PlanDoesNotFit",
-            self._own_metric("plan", "PlanLateMinutes", "Maximum", period=PLAN_PERIOD),
+            own.metric("plan", "PlanLateMinutes", "Maximum", period=PLAN_PERIOD),
             1,
             "The backlog will not be converted by schedule.deadline: run 'hybrid-router plan' to see by how much.",
         )
         self._add_alarm(
             "NightIsLate",
-            self._own_metric("run_status", "NightLateMinutes", "Maximum", period=NIGHT_PERIOD),
+            own.metric("run_status", "NightLateMinutes", "Maximum", period=NIGHT_PERIOD),
             1,
             "A night is expected to end after schedule.deadline: run 'hybrid-router status' to see what is left.",
         )
-        if daily_dollars:
+        self._add_stream_alarms(own, settings)
+        if settings.daily_dollars:
             self._add_alarm(
                 "DailyDollars",
-                self._own_metric("sweep", "DayDollars", "Maximum", period=BUDGET_PERIOD),
-                daily_dollars,
+                own.metric("sweep", "DayDollars", "Maximum", period=LASTING_PERIOD),
+                settings.daily_dollars,
                 "The job runs of this day cost alarms.daily_dollars or more: run 'hybrid-router cost' to see which.",
             )
         for machine in machines.all:
             self._add_machine_alarms(machine)
-        self._add_dashboard(title, arrivals, functions, machines)
+        add_dashboard(self, title, own, self._alarms, arrivals, functions, machines)
 
-    def _own_metric(
-        self, function_name: str, metric_name: str, statistic: str = "Sum", period: Duration = METRIC_PERIOD
-    ) -> cloudwatch.Metric:
-        """A metric that a function writes itself; ``router.telemetry`` has its meaning, a test compares the names."""
-        return cloudwatch.Metric(
-            namespace=self._namespace,
-            metric_name=metric_name,
-            dimensions_map={"service": function_name},
-            statistic=statistic,
-            period=period,
+    def _add_stream_alarms(self, own: OwnMetrics, settings: AlarmSettings) -> None:
+        self._add_alarm(
+            "StreamOldest",
+            own.metric("sweep", "StreamOldestMinutes", "Maximum", period=LASTING_PERIOD),
+            settings.stream_oldest_minutes,
+            "A stream manifest is open for alarms.stream_oldest_minutes or longer: run 'hybrid-router stream status'.",
+        )
+        self._add_alarm(
+            "SlowMicroBatch",
+            own.metric("stream_control", "MicroBatchMinutes", "Maximum", period=LASTING_PERIOD),
+            settings.micro_batch_minutes,
+            "A micro-batch takes alarms.micro_batch_minutes or longer: run 'hybrid-router stream status'.",
+        )
+        self._add_alarm(
+            "StreamSilent",
+            own.metric("sweep", "StreamSilent", "Maximum", period=SWEEP_PERIOD),
+            1,
+            "The streaming job does not work inside its window: run 'hybrid-router stream status'.",
+            # While one run replaces another, one sweep can find no heartbeat. Two values of three, because sweeps
+            # differ in length: a period can be without a value.
+            datapoints=(2, 3),
+        )
+        self._add_alarm(
+            "StreamSpilling",
+            own.metric("stream_control", "StreamSpilling", "Maximum", period=LASTING_PERIOD),
+            1,
+            "Peak files go to the batch lane: the backlog of the stream lane is above stream.high_mark_bytes.",
         )
 
     def _add_machine_alarms(self, machine: Machine) -> None:
@@ -170,77 +194,29 @@ class Alarms(Construct):
             f"An execution of {machine.name} timed out: see in which state it was.",
         )
 
-    def _add_alarm(self, name: str, metric: cloudwatch.IMetric, threshold: float, description: str) -> None:
+    def _add_alarm(
+        self,
+        name: str,
+        metric: cloudwatch.IMetric,
+        threshold: float,
+        description: str,
+        datapoints: tuple[int, int] = (1, 1),
+    ) -> None:
+        """Add an alarm. ``datapoints``: number of bad periods that raise it, and of periods among which they are.
+
+        The part of the name before a hyphen is the heading of its entry in the runbook.
+        """
+        bad, periods = datapoints
         alarm = cloudwatch.Alarm(
             self,
             name,
             metric=metric,
             threshold=threshold,
-            evaluation_periods=1,
+            evaluation_periods=periods,
+            datapoints_to_alarm=bad if periods > 1 else None,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
-            alarm_description=description,
+            alarm_description=f"{description} See {RUNBOOK}#{name.partition('-')[0].lower()}",
         )
         alarm.add_alarm_action(self._action)
         self._alarms.append(alarm)
-
-    def _add_dashboard(
-        self, title: str, arrivals: Arrivals, functions: Mapping[str, RouterFunction], machines: Machines
-    ) -> None:
-        route = functions["route"].function
-        dashboard = cloudwatch.Dashboard(self, "Dashboard", dashboard_name=title)
-        dashboard.add_widgets(
-            cloudwatch.AlarmStatusWidget(title="Alarms", alarms=list(self._alarms), width=24, height=3)
-        )
-        dashboard.add_widgets(
-            cloudwatch.GraphWidget(
-                title="Arrivals",
-                left=[arrivals.queue.metric_number_of_messages_sent(period=METRIC_PERIOD, statistic="Sum")],
-                right=[arrivals.queue.metric_approximate_age_of_oldest_message(period=METRIC_PERIOD)],
-                width=8,
-            ),
-            cloudwatch.GraphWidget(
-                title="route",
-                left=[route.metric_invocations(period=METRIC_PERIOD), route.metric_errors(period=METRIC_PERIOD)],
-                right=[route.metric_duration(period=METRIC_PERIOD)],
-                width=8,
-            ),
-            cloudwatch.GraphWidget(
-                title="Executions",
-                left=[machine.state_machine.metric_succeeded(period=METRIC_PERIOD) for machine in machines.all],
-                right=[machine.state_machine.metric_failed(period=METRIC_PERIOD) for machine in machines.all],
-                width=8,
-            ),
-        )
-        dashboard.add_widgets(
-            cloudwatch.GraphWidget(
-                title="Bytes by lane",
-                left=[self._own_metric("route", "StreamBytes"), self._own_metric("route", "BatchBytes")],
-                width=8,
-            ),
-            cloudwatch.GraphWidget(
-                title="Stream lane",
-                left=[self._own_metric("stream_control", "StreamBacklogBytes", "Maximum")],
-                right=[self._own_metric("stream_control", "StreamRunning", "Minimum")],
-                width=8,
-            ),
-            cloudwatch.GraphWidget(
-                title="Not published",
-                left=[
-                    self._own_metric("settle", "FailedManifests"),
-                    self._own_metric("settle", "OpenManifests"),
-                ],
-                width=8,
-            ),
-        )
-        dashboard.add_widgets(
-            cloudwatch.GraphWidget(
-                title="Quarantined lines, and files that could not be read",
-                left=[self._own_metric("settle", "RejectedLines")],
-                right=[self._own_metric("settle", "FailedFiles")],
-                width=8,
-            ),
-            cloudwatch.GraphWidget(
-                title="Dollars of the day (UTC)", left=[self._own_metric("sweep", "DayDollars", "Maximum")], width=8
-            ),
-        )

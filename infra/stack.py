@@ -80,7 +80,7 @@ class HybridRouterStack(Stack):
             machines=machines,
             alarm_lines=count_alarm_lines(self, "LogAlarms", jobs.output_log, names.metrics_namespace),
             metrics_namespace=names.metrics_namespace,
-            daily_dollars=settings.alarms.daily_dollars,
+            settings=settings.alarms,
         )
         outputs = StackOutputs(
             resources=resources,

@@ -9,6 +9,7 @@ from lake.errors import TransientError
 from lake.job_runs import live_glue_runs
 
 if TYPE_CHECKING:
+    from lake.ledger.stream import StreamRow
     from router.services import Services
 
 MAX_LISTED_RUNS = 20
@@ -30,12 +31,18 @@ def ensure_running(services: Services) -> bool:
         Glue or DynamoDB refused a request or did not answer.
     """
     row = services.ledger.stream.get()
-    if row.heartbeat_at is not None and not row.stop_requested:
-        age = services.clock() - datetime.fromisoformat(row.heartbeat_at)
-        interval = timedelta(seconds=services.settings.stream.trigger_seconds)
-        if age < max(HEARTBEAT_TRIGGERS * interval, MIN_HEARTBEAT_AGE):
-            return False
+    if not row.stop_requested and has_valid_heartbeat(services, row):
+        return False
     return start_run(services)
+
+
+def has_valid_heartbeat(services: Services, row: StreamRow) -> bool:
+    """Whether the run of the row reported a short time ago that it is alive, and has not reported its end."""
+    if row.heartbeat_at is None:
+        return False
+    age = services.clock() - datetime.fromisoformat(row.heartbeat_at)
+    interval = timedelta(seconds=services.settings.stream.trigger_seconds)
+    return age < max(HEARTBEAT_TRIGGERS * interval, MIN_HEARTBEAT_AGE)
 
 
 def start_run(services: Services) -> bool:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def run(context: ConversionContext, _arguments: Mapping[str, str]) -> int:
     """Convert what the inbox names until the run should end; the exit code."""
     services = context.services
-    services.ledger.stream.record_heartbeat(context.run, context.clock())
+    services.ledger.stream.begin_run(context.run, context.clock())
     context.log(f"run {context.run}: waiting for pointers in s3://{services.resources.control_bucket}/{INBOX}")
     InboxStream(context).run()
     return 0

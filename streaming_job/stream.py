@@ -113,7 +113,10 @@ class InboxStream:
             try:
                 pointers = [str(row[0]) for row in batch.collect()]
                 self._context.log(f"micro-batch {number}: {len(pointers)} pointers")
+                row = self._context.services.ledger.stream
+                row.begin_micro_batch(self._context.clock())
                 self._meter.add(convert_pointers(self._context, pointers, self._wait, check_first=self._unchecked))
+                row.end_micro_batch()
                 self._unchecked = self._unchecked and not pointers
             except BlockedRunError as error:
                 self._context.log(f"{ALARM} {error}")

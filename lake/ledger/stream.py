@@ -28,6 +28,8 @@ class StreamRow:
     """Peak files that are not urgent go to the batch lane, because the backlog is above its high mark."""
     window_until: str | None = None
     """ISO 8601, UTC: end of the last stream window that was opened."""
+    micro_batch_since: str | None = None
+    """ISO 8601, UTC: begin of the micro-batch that ``run`` converts; None: it waits for pointers."""
 
 
 STREAM_KEY = Key("stream", "stream")
@@ -48,7 +50,21 @@ class Stream:
             bool(item.get("stop_requested", False)),
             bool(item.get("spilling", False)),
             item.get("window_until"),
+            item.get("micro_batch_since"),
         )
+
+    def begin_run(self, run: str, now: datetime) -> None:
+        """The run has begun; a micro-batch of an earlier run that has not ended well is not its own."""
+        beginning = {"run": run, "heartbeat_at": iso_utc(now)}
+        self._table.update(STREAM_KEY, assign=beginning, remove=("micro_batch_since",))
+
+    def begin_micro_batch(self, now: datetime) -> None:
+        """The run converts a micro-batch from ``now`` (aware) on."""
+        self._table.update(STREAM_KEY, assign={"micro_batch_since": iso_utc(now)})
+
+    def end_micro_batch(self) -> None:
+        """The run waits for pointers."""
+        self._table.update(STREAM_KEY, remove=("micro_batch_since",))
 
     def record_heartbeat(self, run: str, now: datetime) -> None:
         """The run is alive at ``now`` (aware)."""

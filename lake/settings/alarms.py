@@ -26,6 +26,11 @@ class AlarmSettings:
     """An execution that succeeded notifies people of its quarantine: never, files or lines."""
     daily_dollars: float = 0
     """Dollars that the job runs of one day (UTC) may cost before an alarm is raised; 0: there is no such alarm."""
+    stream_oldest_minutes: float = 30
+    """Age in minutes that a manifest of the stream lane may reach before an alarm is raised. Lost pointers are written
+    again after ``sweep.pointer_minutes``: with less than this an alarm comes where the sweep still repairs."""
+    micro_batch_minutes: float = 5
+    """Minutes that a micro-batch of the stream lane may take before an alarm is raised, while the window is watched."""
     max_quarantined_share: float = 0.05
     """Share of a dataset's lines, or of its files, that may be in the quarantine after an execution before an alarm is
     raised, from 0 to 1; 1: there is no alarm for any share."""
@@ -33,4 +38,6 @@ class AlarmSettings:
     def __post_init__(self) -> None:
         check_choice("alarms.notify_quarantine", self.notify_quarantine, [choice.value for choice in NotifyQuarantine])
         check_range("alarms.daily_dollars", self.daily_dollars, 0, 10_000_000)
+        check_range("alarms.stream_oldest_minutes", self.stream_oldest_minutes, 1, 10_080)
+        check_range("alarms.micro_batch_minutes", self.micro_batch_minutes, 1, 10_080)
         check_range("alarms.max_quarantined_share", self.max_quarantined_share, 0, 1)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lake.errors import TransientError
 from lake.ledger import State
 from lake.manifest import Lane
 from lake.time import iso_utc, next_local_time
-from router.streaming import live_runs, start_run
+from router.streaming import has_valid_heartbeat, live_runs, start_run
 from router.telemetry import logger
 
 if TYPE_CHECKING:
+    from lake.ledger.stream import StreamRow
     from lake.settings import StreamSettings
     from router.services import Services
 
@@ -40,7 +41,12 @@ def watch(services: Services) -> dict[str, Any]:
         services.ledger.stream.request_stop(False)
         start_run(services)
         running = True
-    return {**_status(services, running=running), "backlogBytes": backlog_bytes, "spilling": spilling}
+    return {
+        **_status(services, running=running),
+        "backlogBytes": backlog_bytes,
+        "spilling": spilling,
+        "microBatchMinutes": _micro_batch_minutes(services, row),
+    }
 
 
 def stop(services: Services) -> dict[str, Any]:
@@ -89,6 +95,13 @@ def _backlog(services: Services) -> tuple[int, int]:
     queued = [row.bytes for row in services.ledger.manifests.open(Lane.STREAM, State.QUEUED)]
     running = [row.bytes for row in services.ledger.manifests.open(Lane.STREAM, State.RUNNING)]
     return len(queued), sum(queued) + sum(running)
+
+
+def _micro_batch_minutes(services: Services, row: StreamRow) -> float:
+    """How long the current micro-batch of a live run has taken until now; 0: there is none."""
+    if row.micro_batch_since is None or not has_valid_heartbeat(services, row):
+        return 0
+    return (services.clock() - datetime.fromisoformat(row.micro_batch_since)) / timedelta(minutes=1)
 
 
 def _window_is_over(services: Services) -> bool:

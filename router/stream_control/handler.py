@@ -35,5 +35,7 @@ def stream_control(event: Mapping[str, Any], services: Services) -> dict[str, An
     count(Metric.STREAM_RUNNING, result["running"])
     if "backlogBytes" in result:
         count_bytes(Metric.STREAM_BACKLOG_BYTES, result["backlogBytes"])
+        count(Metric.STREAM_SPILLING, result["spilling"])
+        count(Metric.MICRO_BATCH_MINUTES, result["microBatchMinutes"])
     logger.info("stream control", action=action, result=result)
     return result

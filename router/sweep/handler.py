@@ -18,6 +18,7 @@ from router.sweep.pointers import renew_pointers
 from router.sweep.publishing import finish_publishing
 from router.sweep.repair import MAX_ITEMS, Repair
 from router.sweep.stalled import report_stalled
+from router.sweep.stream_health import measure_stream
 from router.sweep.uploads import abort_uploads
 from router.telemetry import Metric, count, logger, metrics
 
@@ -90,6 +91,7 @@ def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:
     attempt("stalled", report_stalled)
     attempt("lake", lambda repair: delete_objects(repair, lake, "lake"))
     if not dry_run:
+        attempt("stream", lambda _: _count_stream_health(services))
         attempt("bills", record_late_bills)
         attempt("costs", lambda _: count(Metric.DAY_DOLLARS, _day_dollars(services)))
     attempt("quarantine", lambda repair: delete_objects(repair, quarantine, "quarantine"))
@@ -100,6 +102,12 @@ def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:
     if errors:
         raise errors[0]
     return {**done, "items": items[:MAX_ITEMS]} if dry_run else done
+
+
+def _count_stream_health(services: Services) -> None:
+    health = measure_stream(services)
+    count(Metric.STREAM_OLDEST_MINUTES, health.oldest_minutes)
+    count(Metric.STREAM_SILENT, health.silent)
 
 
 def _day_dollars(services: Services) -> float:

@@ -95,7 +95,7 @@ def other_assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
         peak=PeakSettings(hours=()),
         batch=BatchSettings(engines=("glue", "emr-serverless"), worker_type="G.2X", workers=5),
         verify=VerifySettings(share=0.01),
-        alarms=AlarmSettings(daily_dollars=250),
+        alarms=AlarmSettings(daily_dollars=250, stream_oldest_minutes=12.5, micro_batch_minutes=2),
         protection=ProtectionSettings(versions=True, version_days=7, deletion=True),
     )
     return Assembly(synth(settings, tmp_path_factory.mktemp("other"), checked=True), settings)

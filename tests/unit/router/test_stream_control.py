@@ -154,3 +154,18 @@ def test_a_watch_measures_the_backlog_and_spills(deployment: Deployment) -> None
 def test_an_unknown_action_is_refused(deployment: Deployment) -> None:
     with pytest.raises(InvalidInputError, match="expected one of start, watch, stop, kill"):
         act(deployment, "restart")
+
+
+def test_a_watch_measures_the_micro_batch_of_a_live_run(deployment: Deployment) -> None:
+    stream = deployment.ledger.stream
+    assert act(deployment, "watch")["microBatchMinutes"] == 0
+    # Given a run that is at a micro-batch for 7 minutes
+    stream.begin_run("jr_1", deployment.now)
+    assert act(deployment, "watch")["microBatchMinutes"] == 0
+    stream.begin_micro_batch(deployment.now)
+    deployment.wait(timedelta(minutes=7))
+    stream.record_heartbeat("jr_1", deployment.now)
+    assert act(deployment, "watch")["microBatchMinutes"] == 7
+    # When it has died, Then its micro-batch is none
+    deployment.wait(timedelta(minutes=4))
+    assert act(deployment, "watch")["microBatchMinutes"] == 0

@@ -1,0 +1,118 @@
+"""The dashboard of a stage."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aws_cdk import aws_cloudwatch as cloudwatch
+
+from infra.own_metrics import METRIC_PERIOD
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from constructs import Construct
+
+    from infra.arrivals import Arrivals
+    from infra.functions import RouterFunction
+    from infra.machines import Machines
+    from infra.own_metrics import OwnMetrics
+
+WIDTH, HEIGHT = 8, 4
+"""Of a graph: three beside one another, and all of them on one screen (a row of the grid has 24 columns)."""
+
+
+def add_dashboard(
+    scope: Construct,
+    title: str,
+    own: OwnMetrics,
+    alarms: Sequence[cloudwatch.Alarm],
+    arrivals: Arrivals,
+    functions: Mapping[str, RouterFunction],
+    machines: Machines,
+) -> None:
+    """Add a dashboard of this name: the alarms, the numbers of the promises, then graphs of lanes, nights and cost."""
+    dashboard = cloudwatch.Dashboard(scope, "Dashboard", dashboard_name=title)
+    dashboard.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", alarms=list(alarms), width=24, height=4))
+    dashboard.add_widgets(_promises(own, arrivals))
+    for row in (_control_plane(arrivals, functions, machines), _lanes(own), _results(own)):
+        dashboard.add_widgets(*row)
+
+
+def _promises(own: OwnMetrics, arrivals: Arrivals) -> cloudwatch.IWidget:
+    """In numbers: how late each lane is, what nobody has converted, what is wrong with the data, what it costs."""
+    oldest_arrival = arrivals.queue.metric_approximate_age_of_oldest_message(
+        period=METRIC_PERIOD, statistic="Maximum", label="Oldest event (s)"
+    )
+    dead_letters = arrivals.dead_letters.metric_approximate_number_of_messages_visible(
+        period=METRIC_PERIOD, statistic="Maximum", label="Dead letters"
+    )
+    numbers = (
+        ("sweep", "StreamOldestMinutes", "Oldest of the stream (min)"),
+        ("plan", "PlanLateMinutes", "Next night late by (min)"),
+        ("run_status", "NightLateMinutes", "This night late by (min)"),
+        ("sweep", "SweepStalled", "Stalled manifests"),
+        ("settle", "DatasetsAboveQuarantinedShare", "Datasets with much quarantine"),
+        ("sweep", "DayDollars", "Dollars of today (UTC)"),
+    )
+    metrics = [own.metric(function, name, "Maximum").with_(label=label) for function, name, label in numbers]
+    return cloudwatch.SingleValueWidget(
+        title="Promises", metrics=[oldest_arrival, *metrics, dead_letters], width=24, height=3
+    )
+
+
+def _control_plane(
+    arrivals: Arrivals, functions: Mapping[str, RouterFunction], machines: Machines
+) -> list[cloudwatch.IWidget]:
+    route = functions["route"].function
+    return [
+        _graph(
+            "Arrivals",
+            [arrivals.queue.metric_number_of_messages_sent(period=METRIC_PERIOD, statistic="Sum")],
+            [arrivals.queue.metric_approximate_age_of_oldest_message(period=METRIC_PERIOD)],
+        ),
+        _graph(
+            "route",
+            [route.metric_invocations(period=METRIC_PERIOD), route.metric_errors(period=METRIC_PERIOD)],
+            [route.metric_duration(period=METRIC_PERIOD)],
+        ),
+        _graph(
+            "Executions",
+            [machine.state_machine.metric_succeeded(period=METRIC_PERIOD) for machine in machines.all],
+            [machine.state_machine.metric_failed(period=METRIC_PERIOD) for machine in machines.all],
+        ),
+    ]
+
+
+def _lanes(own: OwnMetrics) -> list[cloudwatch.IWidget]:
+    return [
+        _graph("Bytes by lane", [own.metric("route", "StreamBytes"), own.metric("route", "BatchBytes")]),
+        _graph(
+            "Stream lane",
+            [own.metric("stream_control", "StreamBacklogBytes", "Maximum")],
+            [own.metric("stream_control", "StreamRunning", "Minimum")],
+        ),
+        _graph(
+            "Micro-batch, and spilling to the batch lane",
+            [own.metric("stream_control", "MicroBatchMinutes", "Maximum")],
+            [own.metric("stream_control", "StreamSpilling", "Maximum")],
+        ),
+    ]
+
+
+def _results(own: OwnMetrics) -> list[cloudwatch.IWidget]:
+    return [
+        _graph("Not published", [own.metric("settle", "FailedManifests"), own.metric("settle", "OpenManifests")]),
+        _graph(
+            "Quarantined lines, and files that could not be read",
+            [own.metric("settle", "RejectedLines")],
+            [own.metric("settle", "FailedFiles")],
+        ),
+        _graph("Dollars of the day (UTC)", [own.metric("sweep", "DayDollars", "Maximum")]),
+    ]
+
+
+def _graph(
+    title: str, left: Sequence[cloudwatch.IMetric], right: Sequence[cloudwatch.IMetric] = ()
+) -> cloudwatch.IWidget:
+    return cloudwatch.GraphWidget(title=title, left=list(left), right=list(right), width=WIDTH, height=HEIGHT)
