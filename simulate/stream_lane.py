@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lake.settings import Settings
     from simulate.routing import SimulatedManifest
 
-MAX_POINTERS = 100
+MAX_POINTERS = 500
 """Pointers of a micro-batch (streaming_job/stream.py)."""
 PORTION_SECONDS = 4.0
 """Assumed: claims, plan, commit and publish around the tasks of the manifests that are converted side by side."""

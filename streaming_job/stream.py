@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MAX_POINTER_AGE = "36500d"
 """A hundred years: Spark must not skip a pointer because it is older than the newest one."""
-MAX_POINTERS_PER_TRIGGER = 100
+MAX_POINTERS_PER_TRIGGER = 500
 """Not derived from the maximum size of a manifest: a quiet dataset has many small ones between two triggers, and they
 would wait. The input that is converted side by side is limited later, by ``stream.batch_bytes``."""
 
