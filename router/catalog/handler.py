@@ -1,4 +1,4 @@
-"""Lambda function ``catalog``: one Glue table per dataset, extended by columns that conversions found, with comments."""
+"""Lambda function ``catalog``: one Glue table per dataset, with comments, and the columns that conversions found."""
 
 from __future__ import annotations
 

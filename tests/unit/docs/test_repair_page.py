@@ -1,4 +1,4 @@
-"""docs/repair.md and docs/commands.md: every command line of theirs is one that the command line accepts."""
+"""docs/repair.md, docs/commands.md and docs/analysts.md: every command line of theirs is one that the command line accepts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer.main
 from cli.main import app
 from tests.unit.docs.pages import CHECKOUT, Page
 
-PAGES = [Page(CHECKOUT / "docs" / name) for name in ("repair.md", "commands.md")]
+PAGES = [Page(CHECKOUT / "docs" / name) for name in ("repair.md", "commands.md", "analysts.md")]
 LINES = sorted(
     {
         code.partition("hybrid-router ")[2].strip()
