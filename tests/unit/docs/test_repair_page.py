@@ -1,4 +1,4 @@
-"""docs/repair.md, docs/commands.md and docs/analysts.md: every command line of theirs is one that the command line accepts."""
+"""Pages with commands: each command line of theirs is one that the command line accepts."""
 
 from __future__ import annotations
 
