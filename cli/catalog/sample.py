@@ -6,7 +6,7 @@ import io
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import chain, zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import pyarrow.parquet as pq
 from botocore.exceptions import ClientError
@@ -47,7 +47,7 @@ def read_sample(stack: DeployedStack, dataset: str, max_objects: int) -> Dataset
         try:
             file = _opened(stack.s3, lake, key, size)
             parquet = pq.ParquetFile(file, buffer_size=COLUMN_BUFFER_BYTES, pre_buffer=False)
-            first_row_group = range(min(1, parquet.num_row_groups))
+            first_row_group = [0] if parquet.num_row_groups else []
             batch = next(parquet.iter_batches(ROWS_PER_OBJECT, first_row_group), None)
         except ClientError as error:
             # The sweep has deleted this generation since it was listed.
@@ -83,10 +83,10 @@ def _folders(s3: S3Client, bucket: str, prefix: str) -> Iterator[str]:
     return (item["Prefix"] for page in pages for item in page.get("CommonPrefixes", []))
 
 
-def _opened(s3: S3Client, bucket: str, key: str, size: int) -> io.IOBase:
+def _opened(s3: S3Client, bucket: str, key: str, size: int) -> IO[bytes]:
     if size <= MAX_WHOLE_BYTES:
         return io.BytesIO(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
-    return _RangeReader(s3, bucket, key, size)
+    return cast("IO[bytes]", _RangeReader(s3, bucket, key, size))
 
 
 class _RangeReader(io.RawIOBase):

@@ -113,14 +113,32 @@ def test_of_a_large_object_only_ranges_are_read(
     monkeypatch.setattr("cli.catalog.sample.COLUMN_BUFFER_BYTES", 1 << 14)
     read: list[int] = []
     size = world.raw_s3.head_object(Bucket="lake", Key=key)["ContentLength"]
-    world.raw_s3.meta.events.register(
-        "after-call.s3.GetObject", lambda parsed, **_: read.append(parsed["ContentLength"])
-    )
+    events = world.raw_s3.meta.events
+
+    def record(parsed: dict[str, Any], **_: Any) -> None:
+        read.append(parsed["ContentLength"])
+
+    events.register("after-call.s3.GetObject", record)
     # When
-    sample = read_sample(stack, "orders", 1)
+    try:
+        sample = read_sample(stack, "orders", 1)
+    finally:
+        events.unregister("after-call.s3.GetObject", record)
     # Then
     assert (sample.rows, len(sample.values["id"])) == (2_000, 2_000)
     assert sum(read) < size / 5
+
+
+def test_an_object_without_rows_and_one_that_was_deleted_meanwhile_hold_nothing_up(
+    world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given: the sweep deletes a replaced object after it was listed
+    listed = [(put(world, hour, ROWS[:hour]), 1) for hour in (0, 1, 2)]
+    world.raw_s3.delete_object(Bucket="lake", Key=listed[2][0])
+    monkeypatch.setattr("cli.catalog.sample._newest_objects", lambda *_: listed)
+    # When, Then
+    sample = read_sample(stack, "orders", 3)
+    assert (sample.objects, sample.rows, sample.values["id"]) == (2, 1, {"1": 1})
 
 
 def test_a_value_of_others_cannot_command_the_terminal(
