@@ -8,12 +8,14 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from cli.catalog.column_types import ColumnType, Kind
+from cli.catalog.column_types import MAX_FRACTION_DIGITS, ColumnType, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 PARTITION_COLUMNS = ("date", "hour")
+HIVE_PRECISION = 3
+"""Digits of a second's fraction in a TIMESTAMP of Athena's tables (Data types in Amazon Athena)."""
 MAX_DOUBLE = "1.7976931348623157E308"
 """Largest finite number (IEEE 754): beyond it some casts give infinity and some NULL."""
 
@@ -122,16 +124,18 @@ def _matches(name: str, pattern: str, dialect: Dialect) -> str:
 
 
 def _value_of(name: str, column_type: ColumnType, dialect: Dialect) -> str:
-    kind, scale = column_type.kind, column_type.scale
+    kind = column_type.kind
+    # Athena's tables have milliseconds: a view gets more only for values that have more.
+    precision = HIVE_PRECISION if column_type.scale <= HIVE_PRECISION else MAX_FRACTION_DIGITS
     if kind is Kind.TIMESTAMP:
         if dialect is Dialect.ATHENA:
-            return f"TRY_CAST(replace({name}, 'T', ' ') AS TIMESTAMP({scale}))"
+            return f"TRY_CAST(replace({name}, 'T', ' ') AS TIMESTAMP({precision}))"
         return f"TRY_CAST({name} AS TIMESTAMP{'_NTZ' if dialect is Dialect.SPARK else ''})"
     if kind is Kind.INSTANT:
         if dialect is Dialect.ATHENA:
             # A view of Athena cannot have a TIMESTAMP WITH TIME ZONE.
             instant = f"TRY(from_iso8601_timestamp_nanos(replace({name}, ' ', 'T')))"
-            return f"CAST({instant} AT TIME ZONE 'UTC' AS TIMESTAMP({scale}))"
+            return f"CAST({instant} AT TIME ZONE 'UTC' AS TIMESTAMP({precision}))"
         if dialect is Dialect.DUCKDB:
             return f"TRY_CAST({name} AS TIMESTAMPTZ) AT TIME ZONE 'UTC'"
         return f"TRY_CAST({name} AS TIMESTAMP)"

@@ -165,7 +165,7 @@ def test_the_column_of_the_text_gets_a_name_that_no_column_has() -> None:
 
 
 def test_the_views_for_athena_and_spark_name_every_column_once() -> None:
-    typed = {"a": ColumnType(Kind.INSTANT, 3)}
+    typed = {"a": ColumnType(Kind.INSTANT, 1)}
     assert athena_view("lake_dev", "orders", ["a", "b"], typed).splitlines() == [
         'CREATE OR REPLACE VIEW "lake_dev"."orders_typed" AS',
         "SELECT",
