@@ -14,6 +14,7 @@ from datetime import date
 from decimal import Decimal
 from enum import StrEnum
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ MAX_SCALE = 28
 """Digits after the point that a proposed DECIMAL has at most, so that 10 are left before it."""
 MAX_FRACTION_DIGITS = 6
 """Of a second: the precision of DuckDB's and Spark's TIMESTAMP."""
-MIN_SHARE = 0.9
-"""A type is proposed if it accepts at least this share of the values of the sample."""
+MAX_REFUSED_PERCENT = 10
+"""A type is proposed if it refuses at most this part of the values of the sample."""
 MAX_EXAMPLES = 3
 
 _DATE = "(?:1[6-9]|2[0-9])[0-9]{2}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
@@ -129,15 +130,28 @@ def propose(counts: Mapping[str, int]) -> Proposal:
         How often each value occurs, without NULL.
     """
     values = sum(counts.values())
-    best, accepted = None, 0
+    best, refused = None, values
     for candidate in _candidates(counts):
-        number = sum(count for text, count in counts.items() if candidate.accepts(text))
-        if number > accepted:
-            best, accepted = candidate, number
-    if best is None or accepted < values * MIN_SHARE:
+        number = _count_refused(candidate, counts, min(refused - 1, values * MAX_REFUSED_PERCENT // 100))
+        if number is not None:
+            best, refused = candidate, number
+        if refused == 0:
+            break
+    if best is None:
         return Proposal(None, values, 0)
-    refused = [text for text in counts if not best.accepts(text)]
-    return Proposal(best, values, values - accepted, tuple(refused[:MAX_EXAMPLES]))
+    examples = (text for text in counts if not best.accepts(text))
+    return Proposal(best, values, refused, tuple(islice(examples, MAX_EXAMPLES)))
+
+
+def _count_refused(candidate: ColumnType, counts: Mapping[str, int], limit: int) -> int | None:
+    """How many values the type refuses; None: more than ``limit``, or there are no values."""
+    refused = 0
+    for text, count in counts.items():
+        if not candidate.accepts(text):
+            refused += count
+        if refused > limit:
+            return None
+    return refused if counts else None
 
 
 def _candidates(texts: Mapping[str, int]) -> Iterator[ColumnType]:

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
 
 ROWS_PER_OBJECT = 2_000
-"""Rows that are read of each object, from its beginning: about a second for five objects with a hundred columns."""
+"""Rows that are read of each object, from its beginning; each value is compared with the patterns of the types."""
+ROWS_PER_BATCH = 100
+"""Rows that are decoded at once: values can be large."""
+MAX_DECODED_BYTES = 64 << 20
+"""Of an object no further rows are read after that many bytes of values."""
 MAX_WHOLE_BYTES = 16 << 20
 """An object of this size is read by one request; of a larger one only ranges."""
 COLUMN_BUFFER_BYTES = 1 << 20
@@ -45,24 +49,28 @@ def read_sample(stack: DeployedStack, dataset: str, max_objects: int) -> Dataset
     sample, lake = DatasetSample(), stack.resources.lake_bucket
     for key, size in _newest_objects(stack.s3, lake, dataset, max_objects):
         try:
-            file = _opened(stack.s3, lake, key, size)
-            parquet = pq.ParquetFile(file, buffer_size=COLUMN_BUFFER_BYTES, pre_buffer=False)
-            first_row_group = [0] if parquet.num_row_groups else []
-            batch = next(parquet.iter_batches(ROWS_PER_OBJECT, first_row_group), None)
+            _add_object(sample, _opened(stack.s3, lake, key, size))
         except ClientError as error:
             # The sweep has deleted this generation since it was listed.
-            if error_code(error) == "NoSuchKey":
-                continue
-            raise
-        sample.objects += 1
-        for name in parquet.schema_arrow.names:
-            sample.values.setdefault(name, Counter())
-        if batch is None:
-            continue
+            if error_code(error) != "NoSuchKey":
+                raise
+    return sample
+
+
+def _add_object(sample: DatasetSample, file: IO[bytes]) -> None:
+    parquet = pq.ParquetFile(file, buffer_size=COLUMN_BUFFER_BYTES, pre_buffer=False)
+    sample.objects += 1
+    for name in parquet.schema_arrow.names:
+        sample.values.setdefault(name, Counter())
+    first_row_group = [0] if parquet.num_row_groups else []
+    rows = size = 0
+    for batch in parquet.iter_batches(ROWS_PER_BATCH, first_row_group):
+        rows, size = rows + batch.num_rows, size + batch.nbytes
         sample.rows += batch.num_rows
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             sample.values[name].update(text for text in column.to_pylist() if text is not None)
-    return sample
+        if rows >= ROWS_PER_OBJECT or size >= MAX_DECODED_BYTES:
+            break
 
 
 def _newest_objects(s3: S3Client, bucket: str, dataset: str, number: int) -> list[tuple[str, int]]:
