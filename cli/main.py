@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.commands import act, console, here, look, quarantine, spend
+from cli.commands import act, catalog, console, here, look, quarantine, spend
 from cli.error_output import errors_on_stderr
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app = typer.Typer(
 for group in (look, act, console, spend, here):
     app.add_typer(group.app)
 app.add_typer(quarantine.app, name="quarantine", help="What could not become a row: look at it, repair it.")
+app.add_typer(catalog.app, name="catalog", help="Tables of the lake: propose types for their columns.")
 
 
 def _print_version(requested: bool) -> None:

@@ -1,4 +1,4 @@
-"""Lambda function ``catalog``: one Glue table per dataset, extended by columns that conversions found."""
+"""Lambda function ``catalog``: one Glue table per dataset, with comments, and the columns that conversions found."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from lake.errors import TransientError
-from router.catalog.glue_table import column_names, extended_table, new_table
+from router.catalog.glue_table import extended_table, new_table
 from router.entry import with_product_errors
 from router.services import Services, container_services
 from router.telemetry import logger
@@ -34,10 +34,10 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  #
 
 
 def catalog(services: Services) -> dict[str, Any]:
-    """Create and extend tables so that they have all columns that the ledger knows, for ``TIME_PER_CALL``; idempotent.
+    """Create and extend tables so that they have all columns that the ledger knows and say what they are; idempotent.
 
-    The next invocation continues after the last table of this one, and from the beginning after the last of all. A
-    table that cannot be brought up to date holds back no other.
+    No table is begun after ``TIME_PER_CALL``. The next invocation continues after the last table of this one, and from
+    the beginning after the last of all. A table that cannot be brought up to date holds back no other.
 
     Returns
     -------
@@ -75,16 +75,15 @@ def catalog(services: Services) -> dict[str, Any]:
 
 
 def _bring_up_to_date(services: Services, dataset: DatasetRow) -> str | None:
-    glue, database = services.glue, services.resources.catalog_database
+    glue, resources, database = services.glue, services.resources, services.resources.catalog_database
+    wanted = new_table(dataset, services.settings.convert, resources.lake_bucket, resources.quarantine_bucket)
     for number in range(MAX_TRIES):
         table = _current_table(services, dataset.name)
         try:
             if table is None:
-                body = new_table(dataset, services.settings.convert, services.resources.lake_bucket)
-                glue.create_table(DatabaseName=database, TableInput=body)  # type: ignore[arg-type]
+                glue.create_table(DatabaseName=database, TableInput=wanted)  # type: ignore[arg-type]
                 return "created"
-            names = column_names(dataset, services.settings.convert)
-            extended = extended_table(table, names)
+            extended = extended_table(table, wanted)
             if extended is None:
                 return None
             version = {"VersionId": table["VersionId"]} if "VersionId" in table else {}

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cli.catalog.suggest import print_suggestion
 from cli.cost import read_costs
 from cli.cost_by import CostBy
+from cli.exit_codes import ExitCode
 from lake.bills import MICRO
 from lake.engines import Engine
 from lake.ledger import State
 from local.limits import Limits
+from router.catalog.glue_table import extended_table, new_table
+from tests.e2e.conftest import e2e_settings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,8 +89,26 @@ def check_cost(scenario: Scenario, engine: Engine, execution: str, dataset: str)
     assert night.planned_dollars is not None
 
 
+def check_catalog(scenario: Scenario, dataset: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The table says what it holds, a second round would write nothing, and types are proposed from the lake."""
+    resources, ledger = scenario.deployment.resources, scenario.deployment.ledger
+    table = scenario.deployment.glue.get_table(DatabaseName=resources.catalog_database, Name=dataset)["Table"]
+    comments = {column["Name"]: column.get("Comment") for column in table["StorageDescriptor"]["Columns"]}
+    assert (comments["__gr__0f6___0df_e"], comments["only"]) == ("key Größe", None)
+    row = ledger.datasets.get(dataset)
+    assert row is not None
+    wanted = new_table(row, e2e_settings().convert, resources.lake_bucket, resources.quarantine_bucket)
+    assert extended_table(table, wanted) is None
+    capsys.readouterr()
+    assert print_suggestion(scenario.deployment, dataset, 5, None, as_json=True) == ExitCode.FINE
+    types = {column["name"]: column["type"] for column in json.loads(capsys.readouterr().out)["columns"]}
+    assert (types["n"], types["nested"], types["only"]) == ("DECIMAL(38, 2)", "JSON", "VARCHAR")
+
+
 @pytest.mark.parametrize("engine", list(Engine))
-def test_every_engine_gives_the_same_lake(scenario: Scenario, engine: Engine, tmp_path: Path) -> None:
+def test_every_engine_gives_the_same_lake(
+    scenario: Scenario, engine: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     # Given the same file in a dataset of its own
     dataset = dataset_of(engine)
     file = scenario.put(f"{dataset}/same.ndjson", LINES)
@@ -101,6 +123,7 @@ def test_every_engine_gives_the_same_lake(scenario: Scenario, engine: Engine, tm
     assert owner_of(scenario, engine) == row.owner
     check_cost(scenario, engine, execution["name"], dataset)
     assert scenario.lake_rows(dataset, tmp_path) == ROWS
+    check_catalog(scenario, dataset, capsys)
 
 
 def test_a_night_for_which_flex_has_no_capacity_is_done_before_its_deadline(scenario: Scenario, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Every command line of docs/repair.md, docs/commands.md and docs/runbook.md is one that the command line accepts."""
+"""Pages with commands: each command line of theirs is one that the command line accepts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer.main
 from cli.main import app
 from tests.unit.docs.pages import CHECKOUT, Page
 
-PAGES = [Page(CHECKOUT / "docs" / name) for name in ("repair.md", "commands.md", "runbook.md")]
+PAGES = [Page(CHECKOUT / "docs" / name) for name in ("repair.md", "commands.md", "runbook.md", "analysts.md")]
 LINES = sorted(
     {
         code.partition("hybrid-router ")[2].strip()

@@ -23,7 +23,7 @@ def test_a_table_projects_its_partitions(deployment: Deployment) -> None:
     assert catalog(deployment.services) == {"tables": 1, "created": ["orders"], "extended": []}
     table = deployment.glue.tables["orders"]
     assert names(deployment) == ["amount", "id", "_rescued"]
-    assert table["PartitionKeys"] == [{"Name": "date", "Type": "date"}, {"Name": "hour", "Type": "int"}]
+    assert [(key["Name"], key["Type"]) for key in table["PartitionKeys"]] == [("date", "date"), ("hour", "int")]
     template = table["Parameters"]["storage.location.template"]
     assert template == "s3://lake/orders/date=${date}/hour=${hour}/"
     assert table["Parameters"]["projection.hour.digits"] == "2"

@@ -1,0 +1,199 @@
+"""Which type the text of a column can be cast to. Pure.
+
+A type accepts a value only if a pattern matches all of it, so that the casts of Athena, DuckDB and Spark, which differ
+in what they round, trim and cut, agree: what is accepted keeps its digits (DOUBLE: as many as it has).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from enum import StrEnum
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+MAX_DIGITS = 38
+"""Of a DECIMAL: the maximum of Athena, DuckDB and Spark."""
+MAX_SCALE = 28
+"""Digits after the point that a proposed DECIMAL has at most, so that 10 are left before it."""
+MAX_FRACTION_DIGITS = 6
+"""Of a second: the precision of DuckDB's and Spark's TIMESTAMP."""
+MAX_REFUSED_PERCENT = 10
+"""A type is proposed if it refuses at most this part of the values of the sample."""
+MAX_EXAMPLES = 3
+
+_DATE = "(?:1[6-9]|2[0-9])[0-9]{2}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
+_TIME = "[T ](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+_ZONE = "(?:Z|[+-](?:0[0-9]|1[0-3]):[0-5][0-9])"
+_PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(?:[.]([0-9]+))?")
+_SECOND = re.compile(r"[^.]*:[0-9]{2}(?:[.]([0-9]+))?(?:Z|[+-].*)?")
+
+
+class Kind(StrEnum):
+    """Kinds of types. Of kinds that accept the same number of values the first is proposed."""
+
+    BOOLEAN = "BOOLEAN"
+    BIGINT = "BIGINT"
+    DECIMAL = "DECIMAL"
+    DOUBLE = "DOUBLE"
+    DATE = "DATE"
+    TIMESTAMP = "TIMESTAMP"
+    """Without an offset: what a clock showed."""
+    INSTANT = "INSTANT"
+    """A TIMESTAMP with an offset: a point in time."""
+    JSON = "JSON"
+
+
+FORMATS = {
+    Kind.DATE: "YYYY-MM-DD",
+    Kind.TIMESTAMP: "YYYY-MM-DDTHH:MM:SS, or with a space, without an offset",
+    Kind.INSTANT: "YYYY-MM-DDTHH:MM:SS, or with a space, with Z or +HH:MM; in UTC",
+    Kind.JSON: "an object or an array",
+}
+
+
+@dataclass(frozen=True)
+class ColumnType:
+    """A type with its precision."""
+
+    kind: Kind
+    scale: int = 0
+    """DECIMAL: digits after the point. TIMESTAMP and INSTANT: digits of the fraction of a second."""
+
+    @cached_property
+    def pattern(self) -> str:
+        """A regular expression for the whole value, of the syntax that RE2, Java and Python share; empty for JSON."""
+        fraction = f"(?:[.][0-9]{{1,{self.scale}}})?" if self.scale else ""
+        return {
+            Kind.BOOLEAN: "true|false",
+            Kind.BIGINT: "0|-?[1-9][0-9]{0,18}",
+            Kind.DECIMAL: f"-?(?:0|[1-9][0-9]{{0,{MAX_DIGITS - self.scale - 1}}}){fraction}",
+            Kind.DOUBLE: "-?(?:0|[1-9][0-9]*)(?:[.][0-9]+)?(?:[eE][+-]?[0-9]+)?",
+            Kind.DATE: _DATE,
+            Kind.TIMESTAMP: f"{_DATE}{_TIME}{fraction}",
+            Kind.INSTANT: f"{_DATE}{_TIME}{fraction}{_ZONE}",
+            Kind.JSON: "",
+        }[self.kind]
+
+    @property
+    def name(self) -> str:
+        """As SQL writes it."""
+        if self.kind is Kind.DECIMAL:
+            return f"DECIMAL({MAX_DIGITS}, {self.scale})"
+        return Kind.TIMESTAMP.value if self.kind is Kind.INSTANT else self.kind.value
+
+    def accepts(self, text: str) -> bool:
+        """Whether the cast of the views gives a value; it gives NULL for what is not accepted."""
+        if self.kind is Kind.JSON:
+            return _is_json(text)
+        if self._compiled.fullmatch(text) is None:
+            return False
+        if self.kind is Kind.BIGINT:
+            return -(2**63) <= int(text) < 2**63
+        if self.kind is Kind.DOUBLE:
+            return math.isfinite(float(text))
+        return self.kind not in (Kind.DATE, Kind.TIMESTAMP, Kind.INSTANT) or _is_day(text[:10])
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(self.pattern)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What a column of a sample can be cast to."""
+
+    type: ColumnType | None
+    """None: it stays VARCHAR."""
+    values: int
+    """In the sample, without NULL."""
+    refused: int
+    """Values of the sample that the type does not accept."""
+    examples: tuple[str, ...] = ()
+    """Some of them."""
+
+
+def propose(counts: Mapping[str, int]) -> Proposal:
+    """The type that accepts most values of a sample.
+
+    Parameters
+    ----------
+    counts
+        How often each value occurs, without NULL.
+    """
+    values = sum(counts.values())
+    best, refused = None, values
+    for candidate in _candidates(counts):
+        number = _count_refused(candidate, counts, min(refused - 1, values * MAX_REFUSED_PERCENT // 100))
+        if number is not None:
+            best, refused = candidate, number
+        if refused == 0:
+            break
+    if best is None:
+        return Proposal(None, values, 0)
+    examples = (text for text in counts if not best.accepts(text))
+    return Proposal(best, values, refused, tuple(islice(examples, MAX_EXAMPLES)))
+
+
+def _count_refused(candidate: ColumnType, counts: Mapping[str, int], limit: int) -> int | None:
+    """How many values the type refuses; None: more than ``limit``, or there are no values."""
+    refused = 0
+    for text, count in counts.items():
+        if not candidate.accepts(text):
+            refused += count
+        if refused > limit:
+            return None
+    return refused if counts else None
+
+
+def _candidates(texts: Mapping[str, int]) -> Iterator[ColumnType]:
+    numbers = [match for text in texts if (match := _PLAIN_NUMBER.fullmatch(text))]
+    scale = min(MAX_SCALE, max((len(match[2] or "") for match in numbers), default=0))
+    seconds = [match for text in texts if (match := _SECOND.fullmatch(text))]
+    fraction = min(MAX_FRACTION_DIGITS, max((len(match[1] or "") for match in seconds), default=0))
+    for kind in Kind:
+        if kind is Kind.DECIMAL:
+            if any(_has_digits_that_matter(match) for match in numbers):
+                yield ColumnType(kind, scale)
+        elif kind in (Kind.TIMESTAMP, Kind.INSTANT):
+            yield ColumnType(kind, fraction)
+        else:
+            yield ColumnType(kind)
+
+
+def _has_digits_that_matter(number: re.Match[str]) -> bool:
+    """Whether a DOUBLE would change the number, or it was written with a fixed number of digits, as money is."""
+    text, fraction = number[0], number[2] or ""
+    if not fraction:
+        return not ColumnType(Kind.BIGINT).accepts(text) and text != "-0"
+    return (len(fraction) > 1 and fraction.endswith("0")) or Decimal(repr(float(text))) != Decimal(text)
+
+
+def _is_day(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_json(text: str) -> bool:
+    if not text.startswith(("{", "[")):
+        return False
+    try:
+        json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)

@@ -1,0 +1,129 @@
+"""A bounded sample of a dataset's published Parquet objects, the newest hours first."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import chain, zip_longest
+from typing import IO, TYPE_CHECKING, Any, cast
+
+import pyarrow.parquet as pq
+from botocore.exceptions import ClientError
+
+from lake.faults import error_code
+from lake.layout import parse_generation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mypy_boto3_s3 import S3Client
+    from typing_extensions import Buffer
+
+    from cli.deployed_stack import DeployedStack
+
+ROWS_PER_OBJECT = 2_000
+"""Rows that are read of each object, from its beginning; each value is compared with the patterns of the types."""
+ROWS_PER_BATCH = 100
+"""Rows that are decoded at once: values can be large."""
+MAX_DECODED_BYTES = 64 << 20
+"""Of an object no further rows are read after that many bytes of values."""
+MAX_WHOLE_BYTES = 16 << 20
+"""An object of this size is read by one request; of a larger one only ranges."""
+COLUMN_BUFFER_BYTES = 1 << 20
+"""Of each column of a larger object this much is requested at once."""
+
+
+@dataclass(slots=True)
+class DatasetSample:
+    """Values of the first rows of some objects."""
+
+    objects: int = 0
+    rows: int = 0
+    values: dict[str, Counter[str]] = field(default_factory=dict)
+    """For each column how often each value occurs, without NULL."""
+
+
+def read_sample(stack: DeployedStack, dataset: str, max_objects: int) -> DatasetSample:
+    """Read the newest objects of a dataset: one of each hour, then the next of each hour."""
+    sample, lake = DatasetSample(), stack.resources.lake_bucket
+    for key, size in _newest_objects(stack.s3, lake, dataset, max_objects):
+        try:
+            _add_object(sample, _opened(stack.s3, lake, key, size))
+        except ClientError as error:
+            # The sweep has deleted this generation since it was listed.
+            if error_code(error) != "NoSuchKey":
+                raise
+    return sample
+
+
+def _add_object(sample: DatasetSample, file: IO[bytes]) -> None:
+    parquet = pq.ParquetFile(file, buffer_size=COLUMN_BUFFER_BYTES, pre_buffer=False)
+    sample.objects += 1
+    for name in parquet.schema_arrow.names:
+        sample.values.setdefault(name, Counter())
+    first_row_group = [0] if parquet.num_row_groups else []
+    rows = size = 0
+    for batch in parquet.iter_batches(ROWS_PER_BATCH, first_row_group):
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        sample.rows += batch.num_rows
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            sample.values[name].update(text for text in column.to_pylist() if text is not None)
+        if rows >= ROWS_PER_OBJECT or size >= MAX_DECODED_BYTES:
+            break
+
+
+def _newest_objects(s3: S3Client, bucket: str, dataset: str, number: int) -> list[tuple[str, int]]:
+    """Key and size of at most ``number`` objects of at most ``number`` hours."""
+    hours: list[list[tuple[str, int]]] = []
+    days = sorted(_folders(s3, bucket, f"{dataset}/"), reverse=True)
+    for hour in chain.from_iterable(sorted(_folders(s3, bucket, day), reverse=True) for day in days):
+        page = s3.list_objects_v2(Bucket=bucket, Prefix=hour)
+        found = [(item["Key"], item["Size"]) for item in page.get("Contents", []) if parse_generation(item["Key"])]
+        hours += [found] if found else []
+        if len(hours) == number:
+            break
+    return [item for items in zip_longest(*hours) for item in items if item is not None][:number]
+
+
+def _folders(s3: S3Client, bucket: str, prefix: str) -> Iterator[str]:
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix, Delimiter="/")
+    return (item["Prefix"] for page in pages for item in page.get("CommonPrefixes", []))
+
+
+def _opened(s3: S3Client, bucket: str, key: str, size: int) -> IO[bytes]:
+    if size <= MAX_WHOLE_BYTES:
+        return io.BytesIO(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
+    return cast("IO[bytes]", _RangeReader(s3, bucket, key, size))
+
+
+class _RangeReader(io.RawIOBase):
+    """An object of which only the requested ranges are read."""
+
+    def __init__(self, s3: S3Client, bucket: str, key: str, size: int) -> None:
+        super().__init__()
+        self._s3, self._size, self._position = s3, size, 0
+        self._object: dict[str, Any] = {"Bucket": bucket, "Key": key}
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._position = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence] + offset
+        return self._position
+
+    def readinto(self, target: Buffer) -> int:
+        with memoryview(target).cast("B") as view:
+            count = max(0, min(len(view), self._size - self._position))
+            if count:
+                last = self._position + count - 1
+                answer = self._s3.get_object(**self._object, Range=f"bytes={self._position}-{last}")
+                view[:count] = answer["Body"].read()
+        self._position += count
+        return count

@@ -1,0 +1,128 @@
+"""``hybrid-router catalog suggest``: types for the columns of a dataset, from its data, and views that cast to them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.console import Console
+
+from cli.catalog.column_types import FORMATS, propose
+from cli.catalog.sample import read_sample
+from cli.catalog.view_sql import Dialect, athena_view, duckdb_view, spark_view
+from cli.exit_codes import ExitCode
+from cli.tables import print_table
+from lake.printable import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cli.catalog.column_types import Proposal
+    from cli.catalog.sample import DatasetSample
+    from cli.deployed_stack import DeployedStack
+
+SHOWN_CHARACTERS = 40
+"""Of an example on the terminal; ``--json`` has all of it."""
+VARCHAR = "VARCHAR"
+
+
+def print_suggestion(
+    stack: DeployedStack, dataset: str, max_objects: int, dialect: Dialect | None, *, as_json: bool
+) -> int:
+    """Print proposed types with what they would refuse, and the SQL of views; the exit code: 1 if there is no data.
+
+    Parameters
+    ----------
+    max_objects
+        Maximum number of Parquet objects that are read.
+    dialect
+        Print only this SQL, for a pipe.
+    """
+    row = stack.ledger.datasets.get(dataset)
+    if row is None:
+        names = ", ".join(stack.ledger.datasets.names())
+        known = f"pass one of {names}" if names else "no file has arrived yet"
+        typer.echo(f"the ledger has no dataset {printable(dataset)!r}: {known}", err=True)
+        return ExitCode.NOT_SO
+    with Console(stderr=True).status("reading a sample of the lake"):
+        sample = read_sample(stack, dataset, max_objects)
+    if not sample.objects:
+        folder = f"s3://{stack.resources.lake_bucket}/{dataset}/"
+        typer.echo(
+            f"{folder} has no Parquet object yet: run 'hybrid-router status{stack.options}' to see what waits", err=True
+        )
+        return ExitCode.NOT_SO
+    columns = [*row.columns, *(name for name in sample.values if name not in row.columns)]
+    proposals = {name: propose(sample.values.get(name, Counter())) for name in columns}
+    views = _views(stack, dataset, columns, proposals)
+    if as_json:
+        typer.echo(json.dumps(_document(dataset, sample, proposals, views), indent=1))
+    elif dialect is not None:
+        typer.echo(f"{views[dialect]};")
+    else:
+        _print(dataset, sample, proposals, views)
+    return ExitCode.FINE
+
+
+def _views(
+    stack: DeployedStack, dataset: str, columns: Sequence[str], proposals: dict[str, Proposal]
+) -> dict[Dialect, str]:
+    database, folder = stack.resources.catalog_database, f"s3://{stack.resources.lake_bucket}/{dataset}"
+    typed = {name: proposal.type for name, proposal in proposals.items() if proposal.type is not None}
+    return {
+        Dialect.ATHENA: athena_view(database, dataset, columns, typed),
+        Dialect.DUCKDB: duckdb_view(folder, dataset, columns, typed),
+        Dialect.SPARK: spark_view(database, dataset, columns, typed),
+    }
+
+
+def _document(
+    dataset: str, sample: DatasetSample, proposals: dict[str, Proposal], views: dict[Dialect, str]
+) -> dict[str, Any]:
+    columns = [
+        {
+            "name": name,
+            "type": _type_name(proposal),
+            "format": _format(proposal) or None,
+            "values": proposal.values,
+            "nulls": sample.rows - proposal.values,
+            "refused": proposal.refused,
+            "examples": list(proposal.examples),
+        }
+        for name, proposal in proposals.items()
+    ]
+    return {"dataset": dataset, "files": sample.objects, "rows": sample.rows, "columns": columns, "sql": views}
+
+
+def _print(dataset: str, sample: DatasetSample, proposals: dict[str, Proposal], views: dict[Dialect, str]) -> None:
+    title = f"{dataset}: {sample.rows:,} rows of {sample.objects:,} Parquet objects"
+    rows = [
+        (
+            name,
+            _type_name(proposal),
+            _format(proposal),
+            ", ".join(_shown(text) for text in proposal.examples),
+            f"{proposal.values:,}",
+            f"{proposal.refused:,}",
+        )
+        for name, proposal in proposals.items()
+    ]
+    print_table(title, ("column", "type", "format", "refused values"), ("values", "refused"), rows)
+    typer.echo("A refused value is NULL in the column of the type; the column <name>_text keeps every value.")
+    for dialect, view in views.items():
+        typer.echo(f"\n-- {dialect}\n{view};")
+
+
+def _type_name(proposal: Proposal) -> str:
+    return VARCHAR if proposal.type is None else proposal.type.name
+
+
+def _format(proposal: Proposal) -> str:
+    return "" if proposal.type is None else FORMATS.get(proposal.type.kind, "")
+
+
+def _shown(text: str) -> str:
+    cut = text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
+    return f'"{printable(cut)}"'

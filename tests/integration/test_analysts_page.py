@@ -1,0 +1,139 @@
+"""docs/analysts.md in Spark, and the casts that `catalog suggest` writes for Spark."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cli.catalog.column_types import ColumnType, Kind
+from cli.catalog.view_sql import Dialect, cast_of, spark_view
+from tests.unit.docs.analysts_lake import EXPECTED, answers, convert_orders
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+TYPES = [
+    *(ColumnType(kind) for kind in Kind),
+    *(ColumnType(kind, 3) for kind in (Kind.DECIMAL, Kind.TIMESTAMP, Kind.INSTANT)),
+    ColumnType(Kind.INSTANT, 6),
+]
+TEXTS = [
+    *(
+        "",
+        " ",
+        "1",
+        "1 ",
+        " 1",
+        "1\n",
+        "+1",
+        "-0",
+        "00",
+        "01",
+        "1.5",
+        "1.",
+        ".5",
+        "1e3",
+        "1E400",
+        "-1e-400",
+        "NaN",
+        "Infinity",
+    ),
+    *("9223372036854775807", "9223372036854775808", "-9223372036854775808", "-9223372036854775809", "1" * 38, "1" * 39),
+    *(
+        "12.5",
+        "12.5000",
+        "0.12345678901234567890",
+        "1d",
+        "1L",
+        "1_000",
+        "1,5",
+        "true",
+        "false",
+        "TRUE",
+        "t",
+        "yes",
+        "true\n",
+    ),
+    *(
+        "2026-11-20",
+        "2026-02-30",
+        "2024-02-29",
+        "1500-02-29",
+        "2026-1-2",
+        "2026-11-20 ",
+        "2026-11",
+        "2026",
+        "today",
+        "now",
+    ),
+    *("2026-11-20T08:00:00", "2026-11-20 08:00:00.5", "2026-11-20T08:00:00.123456", "2026-11-20T08:00:00.1234567"),
+    *("2026-11-20T24:00:00", "2026-11-20T08:00", "2026-11-20T08:00:60", "2026-02-30T08:00:00Z", "2026-11-20T08:00:00Z"),
+    *(
+        "2026-11-20T08:00:00+01:00",
+        "2026-11-20 08:00:00.250-05:30",
+        "2026-11-20T08:00:00+14:00",
+        "2026-11-20T08:00:00+0100",
+    ),
+    *(
+        "2026-11-20T08:00:00 Europe/Berlin",
+        "2026-11-20T08:00:00Z\n",
+        '{"a": 1}',
+        "[]",
+        "[1, {}]",
+        "{",
+        "[1",
+        "{}",
+        "null",
+        '"x"',
+    ),
+]
+
+
+def test_the_queries_run_in_spark(spark: SparkSession, tmp_path: Path) -> None:
+    def run(statement: str) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in spark.sql(statement).collect()]
+
+    # A few rows: more partitions would only take time.
+    spark.conf.set("spark.sql.shuffle.partitions", "1")
+    try:
+        found = answers("Spark", convert_orders(tmp_path), run)
+    finally:
+        spark.conf.unset("spark.sql.shuffle.partitions")
+    assert found == EXPECTED
+
+
+def test_the_casts_for_spark_accept_what_the_types_accept(spark: SparkSession) -> None:
+    spark.createDataFrame([(text,) for text in TEXTS], "a STRING").createOrReplaceTempView("texts")
+    casts = ", ".join(f"CAST({cast_of('a', kind, Dialect.SPARK)} AS STRING)" for kind in TYPES)
+    rows = spark.sql(f"SELECT a, {casts} FROM texts").collect()
+    assert sorted(row[0] for row in rows) == sorted(TEXTS)
+    for text, *values in rows:
+        for kind, value in zip(TYPES, values, strict=True):
+            assert (value is not None) == kind.accepts(text), (kind, text, value)
+            if value is not None and kind.kind is Kind.DECIMAL:
+                assert Decimal(value) == Decimal(text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (ColumnType(Kind.INSTANT, 3), "2026-11-20T01:30:00.250+02:00", "2026-11-19T23:30:00.250Z"),
+        (ColumnType(Kind.DECIMAL, 2), "12.5", "12.50"),
+    ],
+)
+def test_the_view_for_spark_has_values_of_the_types(
+    spark: SparkSession, kind: ColumnType, text: str, value: str
+) -> None:
+    # Given
+    spark.sql(f"SELECT '{text}' AS a, DATE '2026-11-20' AS date, 8 AS hour").createOrReplaceTempView("typed_source")
+    # When
+    spark.sql(spark_view("", "typed_source", ["a"], {"a": kind}))
+    # Then
+    utc = "date_format(to_utc_timestamp(a, current_timezone()), \"yyyy-MM-dd'T'HH:mm:ss.SSS'Z'\")"
+    shown = utc if kind.kind is Kind.INSTANT else "CAST(a AS STRING)"
+    (row,) = spark.sql(f"SELECT {shown}, a_text, hour FROM typed_source_typed").collect()
+    assert tuple(row) == (value, text, 8)

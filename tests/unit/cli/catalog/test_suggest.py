@@ -1,0 +1,192 @@
+"""`hybrid-router catalog suggest`: which objects it reads, what it tells, and that its view runs."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cli.catalog.column_types import ColumnType, Kind
+from cli.catalog.sample import read_sample
+from cli.catalog.suggest import print_suggestion
+from cli.catalog.view_sql import Dialect, athena_view, spark_view, text_names
+from cli.exit_codes import ExitCode
+from lake.layout import lake_key
+from lake.partition import Partition
+from tests.unit.cli.schemas import assert_valid
+from tests.unit.cli.stack_world import FakeServices, stack_of
+from tests.unit.lake.world import World, new_world
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cli.deployed_stack import DeployedStack
+
+ROWS = [{"amount": "12.50", "id": "1"}, {"amount": "n/a", "id": "2"}, *[{"amount": "3.99", "id": "3"}] * 18]
+
+
+@pytest.fixture
+def world() -> Any:
+    with new_world() as world:
+        world.ledger.datasets.register("orders")
+        world.ledger.datasets.reserve_columns("orders", ["amount", "id", "later"], 100)
+        yield world
+
+
+@pytest.fixture
+def stack(world: World) -> DeployedStack:
+    return stack_of(world, FakeServices())
+
+
+def put(world: World, hour: int, rows: list[dict[str, str]], number: int = 0, **options: Any) -> str:
+    """An object of the lake, as a conversion publishes it."""
+    body = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows), body, **options)
+    key = lake_key(Partition("orders", "2026-11-20", hour), "20261120093000-000000000000", 1, number)
+    world.raw_s3.put_object(Bucket="lake", Key=key, Body=body.getvalue())
+    return key
+
+
+def test_types_are_proposed_with_what_they_refuse(
+    world: World, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given
+    put(world, 9, ROWS)
+    # When
+    assert print_suggestion(stack, "orders", 5, None, as_json=True) == ExitCode.FINE
+    # Then
+    document = json.loads(capsys.readouterr().out)
+    assert_valid("catalog-suggest", document)
+    assert (document["files"], document["rows"]) == (1, 20)
+    amount, number, later = document["columns"]
+    assert (amount["type"], amount["values"], amount["refused"], amount["examples"]) == (
+        "DECIMAL(38, 2)",
+        20,
+        1,
+        ["n/a"],
+    )
+    assert (number["name"], number["type"], number["refused"]) == ("id", "BIGINT", 0)
+    assert (later["type"], later["values"], later["nulls"]) == ("VARCHAR", 0, 20)
+
+
+def test_the_view_for_duckdb_gives_types_and_keeps_the_text(
+    world: World, stack: DeployedStack, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    # Given: the lake as files of this machine, with an hour in which a column is missing
+    for key in (put(world, 8, [{"amount": "1.00"}]), put(world, 9, ROWS)):
+        path = tmp_path / "lake" / key
+        path.parent.mkdir(parents=True)
+        world.raw_s3.download_file("lake", key, str(path))
+    # When
+    print_suggestion(stack, "orders", 5, Dialect.DUCKDB, as_json=False)
+    view = capsys.readouterr().out.replace("s3://lake", str(tmp_path / "lake"))
+    # Then
+    with duckdb.connect() as database:
+        database.execute(view)
+        query = "SELECT hour, count(*), sum(amount)::VARCHAR, sum(id) FROM orders_typed GROUP BY 1 ORDER BY 1"
+        assert database.execute(query).fetchall() == [(8, 1, "1.00", None), (9, 20, "84.32", 57)]
+        refused = "SELECT amount_text, id_text FROM orders_typed WHERE amount IS NULL AND amount_text IS NOT NULL"
+        assert database.execute(refused).fetchall() == [("n/a", "2")]
+
+
+def test_the_newest_hours_are_read_one_object_of_each_first(world: World, stack: DeployedStack) -> None:
+    for hour in range(5, 10):
+        for number in range(2):
+            put(world, hour, [{"id": f"{hour}-{number}"}], number)
+    assert set(read_sample(stack, "orders", 3).values["id"]) == {"9-0", "8-0", "7-0"}
+    assert set(read_sample(stack, "orders", 7).values["id"]) == {f"{hour}-0" for hour in range(5, 10)} | {"9-1", "8-1"}
+
+
+def test_of_a_large_object_only_ranges_are_read(
+    world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given: an object with many row groups, larger than what is read as a whole
+    key = put(
+        world, 9, [{"id": f"{number:0100d}"} for number in range(20_000)], row_group_size=2_000, compression="none"
+    )
+    monkeypatch.setattr("cli.catalog.sample.MAX_WHOLE_BYTES", 100_000)
+    monkeypatch.setattr("cli.catalog.sample.COLUMN_BUFFER_BYTES", 1 << 14)
+    read: list[int] = []
+    size = world.raw_s3.head_object(Bucket="lake", Key=key)["ContentLength"]
+    events = world.raw_s3.meta.events
+
+    def record(parsed: dict[str, Any], **_: Any) -> None:
+        read.append(parsed["ContentLength"])
+
+    events.register("after-call.s3.GetObject", record)
+    # When
+    try:
+        sample = read_sample(stack, "orders", 1)
+    finally:
+        events.unregister("after-call.s3.GetObject", record)
+    # Then
+    assert (sample.rows, len(sample.values["id"])) == (2_000, 2_000)
+    assert sum(read) < size / 5
+
+
+def test_of_large_values_fewer_rows_are_read(
+    world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(world, 9, [{"id": f"{number:01000d}"} for number in range(1_000)])
+    monkeypatch.setattr("cli.catalog.sample.MAX_DECODED_BYTES", 150_000)
+    assert read_sample(stack, "orders", 1).rows == 200
+
+
+def test_an_object_without_rows_and_one_that_was_deleted_meanwhile_hold_nothing_up(
+    world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given: the sweep deletes a replaced object after it was listed
+    listed = [(put(world, hour, ROWS[:hour]), 1) for hour in (0, 1, 2)]
+    world.raw_s3.delete_object(Bucket="lake", Key=listed[2][0])
+    monkeypatch.setattr("cli.catalog.sample._newest_objects", lambda *_: listed)
+    # When, Then
+    sample = read_sample(stack, "orders", 3)
+    assert (sample.objects, sample.rows, sample.values["id"]) == (2, 1, {"1": 1})
+
+
+def test_a_value_of_others_cannot_command_the_terminal(
+    world: World, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(world, 9, [*ROWS, {"amount": "\x1b[2J" + "x" * 100, "id": "4"}])
+    assert print_suggestion(stack, "orders", 5, None, as_json=False) == ExitCode.FINE
+    told = capsys.readouterr().out
+    assert "\x1b" not in told
+    assert "x..." in told
+    assert told.count("CREATE OR REPLACE") == 3
+
+
+def test_a_dataset_without_data_is_told(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:
+    assert print_suggestion(stack, "orders", 5, None, as_json=True) == ExitCode.NOT_SO
+    assert "s3://lake/orders/ has no Parquet object yet: run 'hybrid-router status" in capsys.readouterr().err
+    assert print_suggestion(stack, "clicks", 5, None, as_json=True) == ExitCode.NOT_SO
+    assert "no dataset 'clicks': pass one of orders" in capsys.readouterr().err
+
+
+def test_the_column_of_the_text_gets_a_name_that_no_column_has() -> None:
+    typed = {name: ColumnType(Kind.BIGINT) for name in ("a", "a_text")}
+    assert text_names(["a", "a_text"], typed) == {"a": "a_text_", "a_text": "a_text_text"}
+
+
+def test_the_views_for_athena_and_spark_name_every_column_once() -> None:
+    typed = {"a": ColumnType(Kind.INSTANT, 1)}
+    assert athena_view("lake_dev", "orders", ["a", "b"], typed).splitlines() == [
+        'CREATE OR REPLACE VIEW "lake_dev"."orders_typed" AS',
+        "SELECT",
+        rf"""  CASE WHEN regexp_like("a", '\A(?:{typed["a"].pattern})\z') THEN """
+        """CAST(TRY(from_iso8601_timestamp_nanos(replace("a", ' ', 'T'))) AT TIME ZONE 'UTC' AS TIMESTAMP(3)) """
+        'END AS "a",',
+        '  "a" AS "a_text",',
+        '  "b",',
+        '  "date",',
+        '  "hour"',
+        'FROM "lake_dev"."orders"',
+    ]
+    assert spark_view("lake_dev", "orders", ["b"], {}) == (
+        "CREATE OR REPLACE TEMPORARY VIEW `orders_typed` AS\nSELECT\n  `b`,\n  `date`,\n  `hour`\n"
+        "FROM `lake_dev`.`orders`"
+    )

@@ -1,0 +1,90 @@
+"""The queries of docs/analysts.md, a small lake for them that `hybrid-router convert` makes, and what they answer."""
+
+from __future__ import annotations
+
+import json
+import re
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+from cli.convert import Request, convert_files
+from lake.settings import ConvertSettings, Settings
+from offline.input_files import Destination, Search
+from tests.unit.docs.pages import CHECKOUT, Page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+PAGE = Page(CHECKOUT / "docs" / "analysts.md")
+ENGINES = ("Athena", "Athena, Trino", "Trino", "DuckDB", "Spark")
+DAY = date(2026, 11, 20)
+LONG_KEY = "x" * 9000
+"""It gets no column: docs/columns.md."""
+
+ORDERS = [
+    {"orderId": 1, "amount": "12.50", "createdAt": "2026-11-20T08:15:00Z", "items": [{"sku": "pen"}]},
+    {"orderId": 2, "amount": "n/a", LONG_KEY: 1},
+]
+LATER = [{"orderId": 3, "amount": "3.99"}]
+
+EXPECTED: dict[str, list[tuple[Any, ...]]] = {
+    "Rows of each hour": [(DAY, 8, 2), (DAY, 9, 1)],
+    "The latest hour": [("3", "3.99")],
+    "Keys that got no column": [(DAY, 8, 1, '{"xxxx')],
+    "Inside an object or an array": [("1", "pen")],
+    "What a cast loses": [(3, 2)],
+    "Values that a cast loses": [("2", "n/a")],
+    "Sum of a day": [(Decimal("16.49"),)],
+    "Why lines are in the quarantine": [("not JSON", 2, 0), ("not an object", 1, 0)],
+    "The rejected lines": [
+        (DAY, 8, "not JSON", 0, "oops"),
+        (DAY, 9, "not JSON", 0, "oops"),
+        (DAY, 9, "not an object", 5, "[1]"),
+    ],
+    "Rows beside rejected lines of each file": [(8, 1, 2), (9, 2, 1)],
+}
+"""By heading."""
+
+
+def convert_orders(folder: Path) -> Path:
+    """The folder that the page names ``converted``: two hours of orders, each with lines that are rejected."""
+    output = folder / "converted"
+    hours = {8: ["oops", *map(json.dumps, ORDERS)], 9: ["oops", "[1]", *map(json.dumps, LATER)]}
+    settings = Settings(stage="here", convert=ConvertSettings(provenance=True))
+    for hour, lines in hours.items():
+        file = folder / f"{hour}.ndjson"
+        file.write_text("\n".join(lines), encoding="utf-8")
+        destination = Destination("orders", datetime(2026, 11, 20, hour, tzinfo=UTC))
+        # Tasks run in threads of this process: the start of processes would take most of the test.
+        with patch("offline.conversion.new_pool", ThreadPoolExecutor):
+            convert_files(Request(Search([str(file)], settings, destination, ""), output, cores=1, as_json=True))
+    return output
+
+
+def statements(engine: str, converted: Path) -> Iterator[tuple[str, str]]:
+    """(heading, statement) of the page for an engine: its own, and those that name none, on this lake."""
+    for section in re.split(r"^#+ ", PAGE.text, flags=re.MULTILINE):
+        heading = section.partition("\n")[0]
+        for block in re.findall(r"^```sql\n(.*?)^```$", section, flags=re.MULTILINE | re.DOTALL):
+            named = re.match(r"-- (.+)\n", block)
+            assert named is None or named[1] in ENGINES
+            if named is None or named[1] == engine:
+                text = block.replace("'converted/", f"'{converted}/").removeprefix(f"-- {engine}\n")
+                yield from ((heading, statement.strip()) for statement in text.split(";") if statement.strip())
+
+
+def answers(
+    engine: str, converted: Path, run: Callable[[str], list[tuple[Any, ...]]]
+) -> dict[str, list[tuple[Any, ...]]]:
+    """What each query of the page answers, by heading."""
+    found = {}
+    for heading, statement in statements(engine, converted):
+        rows = run(statement)
+        if statement.startswith("SELECT"):
+            assert heading not in found
+            found[heading] = rows
+    return found
