@@ -94,8 +94,22 @@ def up(settings: SettingsFile = Path("settings/dev.toml")) -> None:
 
 
 @settings_app.command()
-def check(path: Path) -> None:
-    """Print all settings of a file, or the key and the value that is wrong."""
-    from lake.settings import dump_settings, load_settings
+def check(
+    path: Annotated[Path, typer.Argument(help="Settings file of a stage.")],
+    as_json: Json = False,
+) -> None:
+    """Show every wrong value of a settings file, or what the file means: 0 it is valid, 2 not; --json: all values."""
+    from cli.settings_check import check_settings
 
-    typer.echo(dump_settings(load_settings(path)))
+    raise typer.Exit(check_settings(path, as_json=as_json))
+
+
+@settings_app.command()
+def explain(
+    key: Annotated[str, typer.Argument(help="A key such as stream.trigger_seconds, or a table such as stream.")],
+    as_json: Json = False,
+) -> None:
+    """Show meaning, unit, default and allowed values of a settings key."""
+    from cli.settings_keys import explain_settings
+
+    raise typer.Exit(explain_settings(key, as_json=as_json))
