@@ -1,4 +1,4 @@
-"""Commands that need no account: the demo, the local cloud, settings files."""
+"""Commands that need no stack: the demo, the local cloud, settings files, and whether all is ready for one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cli.commands.options import Json, Region, SettingsFile  # noqa: TC001
+from cli.commands.options import Json, Profile, Region, SettingsFile, Stage  # noqa: TC001
 
 app = typer.Typer()
 local_app = typer.Typer(no_args_is_help=True)
@@ -80,6 +80,23 @@ def try_(
     now = parse_destination(None, at).hour or datetime.now(UTC)
     name = key or (file.name if file.is_absolute() else file.as_posix())
     raise typer.Exit(try_file(Trial(file, name, load_settings(settings), now, cores), as_json=as_json))
+
+
+@app.command()
+def doctor(
+    stage: Stage = "dev",
+    settings: Annotated[
+        Path | None, typer.Option(help="Settings file of the stage; settings/<stage>.toml without it.")
+    ] = None,
+    profile: Profile = None,
+    region: Region = None,
+    as_json: Json = False,
+) -> None:
+    """Show whether machine, account and stack are ready: 0 all is, 1 something is to do, 3 AWS is not reachable."""
+    from cli.doctor.command import examine, print_findings
+
+    file = settings or Path("settings") / f"{stage}.toml"
+    raise typer.Exit(print_findings(examine(file, stage, profile, region), as_json=as_json))
 
 
 @local_app.command()
