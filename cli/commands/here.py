@@ -100,14 +100,33 @@ def doctor(
 
 
 @local_app.command()
-def up(settings: SettingsFile = Path("settings/dev.toml")) -> None:
-    """Run the whole cloud on this machine until Ctrl-C and deploy the stack of a settings file to it."""
+def up(
+    settings: SettingsFile = Path("settings/dev.toml"),
+    keep: Annotated[bool, typer.Option("--keep", help="Keep its buckets and logs when it ends.")] = False,
+) -> None:
+    """Run the whole cloud on this machine until Ctrl-C, which deletes it, and deploy a settings file's stack to it."""
     from cli.local_packages import require_local_packages
 
     require_local_packages()
     from cli.local_up import local_up
 
-    local_up(settings)
+    local_up(settings, keep=keep)
+
+
+@local_app.command()
+def down(stage: Stage = "dev") -> None:
+    """End the local cloud of a stage as Ctrl-C does, and delete what a killed one has left."""
+    from cli.local_down import local_down
+
+    raise typer.Exit(local_down(stage))
+
+
+@local_app.command(name="ls")
+def list_clouds(as_json: Json = False) -> None:
+    """List the local clouds of this machine, with what killed ones have left."""
+    from cli.local_down import print_local_clouds
+
+    raise typer.Exit(print_local_clouds(as_json=as_json))
 
 
 @settings_app.command()

@@ -57,8 +57,8 @@ def minute_of_start(expression: str) -> int | None:
 def _check_cron(key: str, value: str) -> None:
     texts = value.removeprefix("cron(").removesuffix(")").split()
     if len(texts) != len(FIELDS):
-        names = ", ".join(name for name, *_ in FIELDS)
-        raise InvalidSettingsError(key, value, f"expected the {len(FIELDS)} fields {names}; there are {len(texts)}")
+        every = ", ".join(field[0] for field in FIELDS)
+        raise InvalidSettingsError(key, value, f"expected the {len(FIELDS)} fields {every}; there are {len(texts)}")
     for text, (name, low, high, names) in zip(texts, FIELDS, strict=True):
         if not _is_field(text, name, low, high, names):
             words = f" or {names[0]}-{names[-1]}" if names else ""

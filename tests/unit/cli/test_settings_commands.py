@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -87,7 +88,7 @@ def test_a_stage_without_peak_hours_has_no_window() -> None:
     ],
 )
 def test_times_that_may_not_be_meant_are_named(
-    schedule: dict[str, str], peak: tuple[str, ...], doubt: str | None
+    schedule: dict[str, Any], peak: tuple[str, ...], doubt: str | None
 ) -> None:
     settings = replace(WEEKDAYS, schedule=ScheduleSettings(**schedule), peak=PeakSettings(hours=peak))
     found = list(doubts(settings))
