@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class State(StrEnum):
+class Readiness(StrEnum):
     """What one check has found."""
 
     OK = "ok"
@@ -23,5 +23,5 @@ class Finding:
     """What was looked at, and what was found or has to be done."""
 
     name: str
-    state: State
+    state: Readiness
     text: str

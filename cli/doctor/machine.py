@@ -9,7 +9,7 @@ import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from cli.doctor.finding import Finding, State
+from cli.doctor.finding import Finding, Readiness
 from lake.errors import HybridRouterError
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ def examine_machine(checkout: Path, settings: Settings | None) -> Iterator[Findi
 def _python() -> Finding:
     version = ".".join(map(str, sys.version_info[:3]))
     if FIRST_PYTHON <= sys.version_info[:2] <= LAST_PYTHON:
-        return Finding("python", State.OK, version)
-    return Finding("python", State.TO_DO, f"{version}: run 'make setup' with Python 3.11, 3.12 or 3.13")
+        return Finding("python", Readiness.OK, version)
+    return Finding("python", Readiness.TO_DO, f"{version}: run 'make setup' with Python 3.11, 3.12 or 3.13")
 
 
 def _java() -> Finding:
@@ -51,55 +51,55 @@ def _java() -> Finding:
     try:
         java = java_command()
     except HybridRouterError:
-        return Finding("java", State.TO_DO, f"missing; {advice}")
+        return Finding("java", Readiness.TO_DO, f"missing; {advice}")
     major, modules = _major([java, "-version"], r'version "(\d+)'), _answer([java, "--list-modules"]) or ""
     if major is None or major < MIN_JAVA:
-        return Finding("java", State.TO_DO, f"{java} is not Java {MIN_JAVA} or newer; {advice}")
+        return Finding("java", Readiness.TO_DO, f"{java} is not Java {MIN_JAVA} or newer; {advice}")
     if "jdk.incubator.vector" not in modules:
-        return Finding("java", State.TO_DO, f"{java} lacks the module jdk.incubator.vector; {advice}")
-    return Finding("java", State.OK, f"{major}, {java}")
+        return Finding("java", Readiness.TO_DO, f"{java} lacks the module jdk.incubator.vector; {advice}")
+    return Finding("java", Readiness.OK, f"{major}, {java}")
 
 
 def _node() -> Finding:
     major = _major(["node", "--version"], r"v(\d+)")
     if major is None or major < MIN_NODE:
         found = "missing" if major is None else f"{major} is too old"
-        return Finding("node", State.TO_DO, f"{found}; 'cdk deploy' needs Node {MIN_NODE} or newer: docs/deploy.md")
-    return Finding("node", State.OK, str(major))
+        return Finding("node", Readiness.TO_DO, f"{found}; 'cdk deploy' needs Node {MIN_NODE} or newer: docs/deploy.md")
+    return Finding("node", Readiness.OK, str(major))
 
 
 def _uv(checkout: Path) -> Finding:
     pins = checkout / "scripts" / "uv.txt"
     if not pins.is_file():
-        return Finding("uv", State.SKIPPED, "needed in a checkout only")
+        return Finding("uv", Readiness.SKIPPED, "needed in a checkout only")
     pinned = re.search(r"^uv==([\d.]+)", pins.read_text(encoding="utf-8"), re.MULTILINE)
     wanted = pinned[1] if pinned else ""
     for command in (str(checkout / ".cache" / "uv" / "bin" / "uv"), "uv"):
         if f"uv {wanted}" == " ".join((_answer([command, "--version"]) or "").split()[:2]):
-            return Finding("uv", State.OK, wanted)
-    return Finding("uv", State.TO_DO, f"{wanted} is missing: run 'make setup', which installs it for this checkout")
+            return Finding("uv", Readiness.OK, wanted)
+    return Finding("uv", Readiness.TO_DO, f"{wanted} is missing: run 'make setup', which installs it for this checkout")
 
 
 def _libraries(checkout: Path, settings: Settings | None) -> Iterator[Finding]:
     """The zips that the jobs install or unpack; both checks read them whole."""
     if not (checkout / "uv.lock").is_file() or find_spec("packaging") is None:
-        yield Finding("wheels", State.SKIPPED, "needed in a checkout after 'make setup' only")
+        yield Finding("wheels", Readiness.SKIPPED, "needed in a checkout after 'make setup' only")
         return
     from infra.emr_libraries import check_libraries, libraries_zip
     from infra.glue_wheels import WHEELS_ZIP, check_wheels
 
     try:
-        yield Finding("wheels", State.OK, str(check_wheels(checkout / WHEELS_ZIP, checkout)))
+        yield Finding("wheels", Readiness.OK, str(check_wheels(checkout / WHEELS_ZIP, checkout)))
     except HybridRouterError as error:
-        yield Finding("wheels", State.TO_DO, str(error))
+        yield Finding("wheels", Readiness.TO_DO, str(error))
     if settings is not None and settings.batch.uses_emr:
         architecture = settings.emr.architecture
         archive = checkout / libraries_zip(architecture)
         try:
             check_libraries(archive, checkout, architecture)
-            yield Finding("emr libraries", State.OK, str(archive))
+            yield Finding("emr libraries", Readiness.OK, str(archive))
         except HybridRouterError as error:
-            yield Finding("emr libraries", State.TO_DO, str(error))
+            yield Finding("emr libraries", Readiness.TO_DO, str(error))
 
 
 def _major(command: list[str], pattern: str) -> int | None:

@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsE
 from cli.doctor import machine
 from cli.doctor.account import Account
 from cli.doctor.command import examine, print_findings
-from cli.doctor.finding import Finding, State
+from cli.doctor.finding import Finding, Readiness
 from cli.doctor.machine import examine_machine
 from cli.exit_codes import ExitCode
 from infra.code_version import CODE_MARK, code_version, version_of
@@ -85,48 +85,58 @@ def findings(aws: FakeAws, settings: Settings | None = SETTINGS) -> dict[str, Fi
 def test_an_account_with_everything_is_ok() -> None:
     found = findings(FakeAws())
     assert list(found) == ["credentials", "region", "quotas", "stack", "subscription"]
-    assert {item.state for item in found.values()} == {State.OK}
+    assert {item.state for item in found.values()} == {Readiness.OK}
 
 
 @pytest.mark.parametrize(
     ("aws", "name", "state", "text"),
     [
-        (FakeAws(caller=NoCredentialsError()), "credentials", State.UNREACHABLE, "aws sso login"),
-        (FakeAws(caller=NoCredentialsError()), "stack", State.SKIPPED, "needs credentials"),
-        (FakeAws(caller=ConnectTimeoutError(endpoint_url="https://sts")), "credentials", State.UNREACHABLE, "network"),
-        (FakeAws(region_name=None), "region", State.UNREACHABLE, "pass --region"),
-        (FakeAws(quota=1), "quotas", State.TO_DO, "run 'hybrid-router quotas'"),
-        (FakeAws(stack=refused("ValidationError")), "stack", State.TO_DO, "run 'cdk deploy -c stage=dev'"),
-        (FakeAws(stack=refused("ValidationError")), "subscription", State.SKIPPED, "needs the stack"),
-        (FakeAws(stack=refused("AccessDenied")), "stack", State.UNREACHABLE, "a permission is missing"),
-        (FakeAws(stack=deployed("0123456789ab")), "stack", State.TO_DO, "deployed from the code 0123456789ab"),
-        (FakeAws(stack={"StackStatus": "CREATE_COMPLETE"}), "stack", State.TO_DO, "of an older version"),
-        (FakeAws(stack=deployed(status="ROLLBACK_COMPLETE")), "stack", State.TO_DO, "is ROLLBACK_COMPLETE"),
-        (FakeAws(stack=deployed(status="UPDATE_IN_PROGRESS")), "stack", State.TO_DO, "is UPDATE_IN_PROGRESS"),
-        (FakeAws(subscriptions=()), "subscription", State.TO_DO, f"aws sns subscribe --topic-arn {TOPIC}"),
-        (FakeAws(subscriptions=("PendingConfirmation",)), "subscription", State.TO_DO, "follow the link"),
-        (FakeAws(subscriptions=refused("AccessDenied")), "subscription", State.UNREACHABLE, "a permission is missing"),
+        (FakeAws(caller=NoCredentialsError()), "credentials", Readiness.UNREACHABLE, "aws sso login"),
+        (FakeAws(caller=NoCredentialsError()), "stack", Readiness.SKIPPED, "needs credentials"),
+        (
+            FakeAws(caller=ConnectTimeoutError(endpoint_url="https://sts")),
+            "credentials",
+            Readiness.UNREACHABLE,
+            "network",
+        ),
+        (FakeAws(region_name=None), "region", Readiness.UNREACHABLE, "pass --region"),
+        (FakeAws(quota=1), "quotas", Readiness.TO_DO, "run 'hybrid-router quotas'"),
+        (FakeAws(stack=refused("ValidationError")), "stack", Readiness.TO_DO, "run 'cdk deploy -c stage=dev'"),
+        (FakeAws(stack=refused("ValidationError")), "subscription", Readiness.SKIPPED, "needs the stack"),
+        (FakeAws(stack=refused("AccessDenied")), "stack", Readiness.UNREACHABLE, "a permission is missing"),
+        (FakeAws(stack=deployed("0123456789ab")), "stack", Readiness.TO_DO, "deployed from the code 0123456789ab"),
+        (FakeAws(stack={"StackStatus": "CREATE_COMPLETE"}), "stack", Readiness.TO_DO, "of an older version"),
+        (FakeAws(stack=deployed(status="ROLLBACK_COMPLETE")), "stack", Readiness.TO_DO, "is ROLLBACK_COMPLETE"),
+        (FakeAws(stack=deployed(status="UPDATE_IN_PROGRESS")), "stack", Readiness.TO_DO, "is UPDATE_IN_PROGRESS"),
+        (FakeAws(subscriptions=()), "subscription", Readiness.TO_DO, f"aws sns subscribe --topic-arn {TOPIC}"),
+        (FakeAws(subscriptions=("PendingConfirmation",)), "subscription", Readiness.TO_DO, "follow the link"),
+        (
+            FakeAws(subscriptions=refused("AccessDenied")),
+            "subscription",
+            Readiness.UNREACHABLE,
+            "a permission is missing",
+        ),
     ],
 )
-def test_what_is_not_ready_says_what_to_do(aws: FakeAws, name: str, state: State, text: str) -> None:
+def test_what_is_not_ready_says_what_to_do(aws: FakeAws, name: str, state: Readiness, text: str) -> None:
     found = findings(aws)[name]
     assert (found.state, text in found.text) == (state, True), found
 
 
 def test_without_settings_the_quotas_are_not_judged() -> None:
-    assert findings(FakeAws(), None)["quotas"].state is State.SKIPPED
+    assert findings(FakeAws(), None)["quotas"].state is Readiness.SKIPPED
 
 
 @pytest.mark.parametrize(
     ("states", "code"),
     [
-        ([State.OK, State.SKIPPED], ExitCode.FINE),
-        ([State.TO_DO, State.OK], ExitCode.NOT_SO),
-        ([State.UNREACHABLE, State.TO_DO], ExitCode.NOT_REACHABLE),
+        ([Readiness.OK, Readiness.SKIPPED], ExitCode.FINE),
+        ([Readiness.TO_DO, Readiness.OK], ExitCode.NOT_SO),
+        ([Readiness.UNREACHABLE, Readiness.TO_DO], ExitCode.NOT_REACHABLE),
     ],
 )
 def test_the_exit_code_is_that_of_all_lines(
-    states: list[State], code: ExitCode, capsys: pytest.CaptureFixture[str]
+    states: list[Readiness], code: ExitCode, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = [Finding("java", state, "text\x1b[2J") for state in states]
     assert print_findings(lines, as_json=False) == code
@@ -150,7 +160,7 @@ def test_a_machine_without_programs_says_what_to_install(tmp_path: Path, monkeyp
     assert "java is not Java 17" in found["java"].text
     assert found["node"].text.startswith("20 is too old")
     assert found["uv"].text.startswith("1.2.3 is missing: run 'make setup'")
-    assert found["wheels"].state is State.SKIPPED
+    assert found["wheels"].state is Readiness.SKIPPED
 
 
 def test_a_machine_with_all_programs_is_ok(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,9 +168,9 @@ def test_a_machine_with_all_programs_is_ok(tmp_path: Path, monkeypatch: pytest.M
     answers(monkeypatch, {**java, "node --version": "v22.1.0"})
     found = {item.name: item.state for item in examine_machine(tmp_path, SETTINGS)}
     assert found == {
-        **dict.fromkeys(("python", "java", "node"), State.OK),
-        "uv": State.SKIPPED,
-        "wheels": State.SKIPPED,
+        **dict.fromkeys(("python", "java", "node"), Readiness.OK),
+        "uv": Readiness.SKIPPED,
+        "wheels": Readiness.SKIPPED,
     }
 
 
@@ -185,7 +195,7 @@ def test_wheels_that_are_missing_are_built_by_the_named_command(tmp_path: Path) 
     (tmp_path / "uv.lock").touch()
     settings = Settings(stage="dev")
     (found,) = machine._libraries(tmp_path, settings)
-    assert (found.state, "run `make wheels`" in found.text) == (State.TO_DO, True)
+    assert (found.state, "run `make wheels`" in found.text) == (Readiness.TO_DO, True)
 
 
 def test_a_settings_file_of_another_stage_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +206,7 @@ def test_a_settings_file_of_another_stage_is_told(tmp_path: Path, monkeypatch: p
         file = tmp_path / "a.toml"
         file.write_text(text)
         found = {item.name: item for item in examine(file, "dev", None, None)}
-        assert (found["settings"].state, advice in found["settings"].text) == (State.TO_DO, True)
+        assert (found["settings"].state, advice in found["settings"].text) == (Readiness.TO_DO, True)
 
 
 def test_the_version_of_the_code_follows_the_deployed_files(tmp_path: Path) -> None:
