@@ -85,8 +85,9 @@ def _remove(body: dict[str, Any], key: str, *, again: bool) -> bool:
 
 def _remove_from_rules(rules: list[Any], name: str, *, again: bool) -> bool:
     if again or not all(isinstance(rule, dict) for rule in rules):
+        changed = rules != [{"name": "{folder}"}]
         rules[:] = [{"name": "{folder}"}]
-        return not again
+        return changed
     for rule in rules:
         if name == "name":
             rule[name] = _PLACEHOLDER

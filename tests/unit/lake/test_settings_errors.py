@@ -63,6 +63,10 @@ def test_every_wrong_value_is_found_at_once() -> None:
         ({"stage": "a", "datasets": {}}, ["datasets"]),
         ({"stage": "a", "datasets": []}, ["datasets"]),
         ({"stage": "a", "datasets": [3, {"name": "B"}]}, ["datasets", "datasets.name"]),
+        (
+            {"stage": "a", "datasets": [{"name": "b"}, {"name": "c"}], "quota": {"dpus": 1}},
+            ["datasets.prefix", "quota.dpus"],
+        ),
         ({"stage": "a", "convert": {"row_group_bytes": ONE_RUN}}, ["stream.worker_type"]),
         ({"stage": "a", "batch": {"engines": ["emr-serverless"], "workers": 101}}, ["emr.max_vcpus"]),
     ],
