@@ -5,52 +5,90 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
+from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from cli.connect import LOCAL_STATE
+from cli.local_clouds import KEPT, LocalStage
 from infra.synth import synth
 from lake.settings import load_settings
 from local.cloud import LocalCloud
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from lake.settings import Settings
 
-def local_up(settings_file: Path) -> None:
-    """Start the local cloud, deploy the stack, print how to reach it, and stay until Ctrl-C.
+END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Ctrl-C, ``local down`` and the end of a session, a terminal that is closed."""
 
-    Several may run at once, with different stages.
+
+def local_up(settings_file: Path, *, keep: bool = False) -> None:
+    """Start the local cloud, deploy the stack, print how to reach it, and stay until Ctrl-C or SIGTERM.
+
+    Several may run at once, with different stages. What it has written is deleted at its end, unless ``keep``.
 
     Raises
     ------
     InvalidSettingsError
         The settings file holds a wrong value.
+    LocalCloudRunsError
+        A local cloud of this stage is running.
     LocalCloudError
         The local cloud did not start, or the deployment failed.
     """
     settings = load_settings(settings_file)
-    state_dir = LOCAL_STATE / f"{settings.stage}-{os.getpid()}"
-    state_file = LOCAL_STATE / f"{settings.stage}.json"
+    stage = LocalStage(LOCAL_STATE, settings.stage)
+    folder = stage.cloud_folder(os.getpid())
+    with _ends_by_signal(), stage.claimed():
+        try:
+            _run(settings, stage, folder, keep=keep)
+        finally:
+            stage.state_file.unlink(missing_ok=True)
+            if keep and folder.exists():
+                kept = folder.rename(f"{folder}{KEPT}")
+                typer.echo(f"buckets and logs are kept in {kept}: delete it when you do not need it")
+            elif folder.exists():
+                shutil.rmtree(folder)
+
+
+def _run(settings: Settings, stage: LocalStage, folder: Path, *, keep: bool) -> None:
+    with LocalCloud.start(folder, log=typer.echo) as cloud:
+        typer.echo("running cdk synth and deploying its template unchanged")
+        outputs = cloud.deploy(synth(settings, folder / "cdk.out"))
+        key = asdict(cloud.access_key)
+        state = {"endpoint": cloud.endpoint, "access_key": key, "outputs": outputs, "pid": os.getpid()}
+        state["logs"] = str(cloud.logs_dir)
+        stage.state_file.touch(mode=0o600)
+        stage.state_file.write_text(json.dumps(state), encoding="utf-8")
+        typer.echo(f"\nendpoint  {cloud.endpoint}   (its access key is in {stage.state_file})")
+        for name, value in sorted(outputs.items()):
+            typer.echo(f"{name:<22} {value}")
+        typer.echo(f"logs      {cloud.logs_dir}")
+        place = f"--local --stage {settings.stage}"
+        typer.echo(f"\nPut files into the input bucket; run hybrid-router status {place}.")
+        kept = f"; buckets and logs are kept in {folder}{KEPT}" if keep else f" and deletes {folder}: buckets and logs"
+        typer.echo(f"Ctrl-C ends everything{kept}.")
+        cloud.wait()
+
+
+@contextmanager
+def _ends_by_signal() -> Iterator[None]:
+    """The first signal ends the block as Ctrl-C does; further ones do not disturb its end."""
+
+    def end(_number: int, _frame: Any) -> None:  # noqa: ANN401
+        for number in END_SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, end) for number in END_SIGNALS}
     try:
-        with LocalCloud.start(state_dir, log=typer.echo) as cloud:
-            typer.echo("running cdk synth and deploying its template unchanged")
-            outputs = cloud.deploy(synth(settings, state_dir / "cdk.out"))
-            key = asdict(cloud.access_key)
-            state = {"endpoint": cloud.endpoint, "access_key": key, "outputs": outputs, "pid": os.getpid()}
-            state["logs"] = str(cloud.logs_dir)
-            state_file.touch(mode=0o600)
-            state_file.write_text(json.dumps(state), encoding="utf-8")
-            typer.echo(f"\nendpoint  {cloud.endpoint}   (its access key is in {state_file})")
-            for name, value in sorted(outputs.items()):
-                typer.echo(f"{name:<22} {value}")
-            typer.echo(f"logs      {cloud.logs_dir}")
-            typer.echo("\nPut files into the input bucket; run hybrid-router status --local; Ctrl-C ends everything.")
-            cloud.wait()
+        yield
     finally:
-        if state_file.is_file() and json.loads(state_file.read_text(encoding="utf-8"))["pid"] == os.getpid():
-            state_file.unlink()
-        if state_dir.exists():
-            shutil.rmtree(state_dir)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -12,7 +12,6 @@ from cli.error_output import errors_on_stderr
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     help="Route NDJSON files to a stream or a batch lane and convert them to Parquet exactly once.",
 )

@@ -26,7 +26,7 @@ def print_quotas(settings: Settings, service_quotas: Any) -> int:  # noqa: ANN40
     """
     code = ENOUGH
     for quota in needed_quotas(settings):
-        value = _read(service_quotas, quota.service, quota.code)
+        value = read_quota(service_quotas, quota.service, quota.code)
         where = f"{quota.service} {quota.code}, {quota.name}"
         if value is None:
             typer.echo(f"unknown  needed {quota.needed}: {where} ({quota.reason}); look it up in the console")
@@ -43,8 +43,11 @@ def print_quotas(settings: Settings, service_quotas: Any) -> int:  # noqa: ANN40
     return code
 
 
-def _read(service_quotas: Any, service: str, code: str) -> float | None:  # noqa: ANN401
-    """The account's value, else AWS's default; None if the service lists no such quota here."""
+def read_quota(service_quotas: Any, service: str, code: str) -> float | None:  # noqa: ANN401
+    """The account's value, else AWS's default; None if the service lists no such quota here.
+
+    Raises botocore's errors.
+    """
     for request in (service_quotas.get_service_quota, service_quotas.get_aws_default_service_quota):
         try:
             value: float = request(ServiceCode=service, QuotaCode=code)["Quota"]["Value"]

@@ -10,6 +10,7 @@ from infra.alarms import Alarms, AlarmTopic
 from infra.arrivals import Arrivals
 from infra.assets import Assets, asset_prefix
 from infra.catalog import Catalog
+from infra.code_version import CODE_MARK, code_version
 from infra.emr import EmrServerless
 from infra.encryption import encrypt, grant_key
 from infra.functions import router_functions
@@ -40,12 +41,9 @@ class HybridRouterStack(Stack):
     ) -> None:
         names = StackNames.of(settings)
         synthesizer = DefaultStackSynthesizer(bucket_prefix=asset_prefix(names.stack))
-        super().__init__(
-            scope,
-            names.stack,
-            description="hybrid-router: NDJSON to Parquet, soon or cheaply, exactly once",
-            synthesizer=synthesizer,
-        )
+        code = f"{CODE_MARK}{code_version(checkout)}"
+        description = f"hybrid-router: NDJSON to Parquet, soon or cheaply, exactly once; {code}"
+        super().__init__(scope, names.stack, description=description, synthesizer=synthesizer)
         # The stack has bound a copy, which shares its list of assets with this object; Python cannot reach the copy.
         synthesizer.bind(self)
         assets = Assets.build(self, checkout, settings, workspace, wheels, synthesizer)

@@ -1,4 +1,4 @@
-"""Commands that need no account: the demo, the local cloud, settings files."""
+"""Commands that need no stack: the demo, the local cloud, settings files, and whether all is ready for one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cli.commands.options import Json, Region, SettingsFile  # noqa: TC001
+from cli.commands.options import Json, Profile, Region, SettingsFile, Stage  # noqa: TC001
 
 app = typer.Typer()
 local_app = typer.Typer(no_args_is_help=True)
@@ -82,20 +82,70 @@ def try_(
     raise typer.Exit(try_file(Trial(file, name, load_settings(settings), now, cores), as_json=as_json))
 
 
+@app.command()
+def doctor(
+    stage: Stage = "dev",
+    settings: Annotated[
+        Path | None, typer.Option(help="Settings file of the stage; settings/<stage>.toml without it.")
+    ] = None,
+    profile: Profile = None,
+    region: Region = None,
+    as_json: Json = False,
+) -> None:
+    """Show whether machine, account and stack are ready: 0 all is, 1 something is to do, 3 AWS is not reachable."""
+    from cli.doctor.command import examine, print_findings
+
+    file = settings or Path("settings") / f"{stage}.toml"
+    raise typer.Exit(print_findings(examine(file, stage, profile, region), as_json=as_json))
+
+
 @local_app.command()
-def up(settings: SettingsFile = Path("settings/dev.toml")) -> None:
-    """Run the whole cloud on this machine until Ctrl-C and deploy the stack of a settings file to it."""
+def up(
+    settings: SettingsFile = Path("settings/dev.toml"),
+    keep: Annotated[bool, typer.Option("--keep", help="Keep its buckets and logs when it ends.")] = False,
+) -> None:
+    """Run the whole cloud on this machine until Ctrl-C, which deletes it, and deploy a settings file's stack to it."""
     from cli.local_packages import require_local_packages
 
     require_local_packages()
     from cli.local_up import local_up
 
-    local_up(settings)
+    local_up(settings, keep=keep)
+
+
+@local_app.command()
+def down(stage: Stage = "dev") -> None:
+    """End the local cloud of a stage as Ctrl-C does, and delete what a killed one has left."""
+    from cli.local_down import local_down
+
+    raise typer.Exit(local_down(stage))
+
+
+@local_app.command(name="ls")
+def list_clouds(as_json: Json = False) -> None:
+    """List the local clouds of this machine, with what killed ones have left."""
+    from cli.local_down import print_local_clouds
+
+    raise typer.Exit(print_local_clouds(as_json=as_json))
 
 
 @settings_app.command()
-def check(path: Path) -> None:
-    """Print all settings of a file, or the key and the value that is wrong."""
-    from lake.settings import dump_settings, load_settings
+def check(
+    path: Annotated[Path, typer.Argument(help="Settings file of a stage.")],
+    as_json: Json = False,
+) -> None:
+    """Show every wrong value of a settings file, or what the file means: 0 it is valid, 2 not; --json: all values."""
+    from cli.settings_check import check_settings
 
-    typer.echo(dump_settings(load_settings(path)))
+    raise typer.Exit(check_settings(path, as_json=as_json))
+
+
+@settings_app.command()
+def explain(
+    key: Annotated[str, typer.Argument(help="A key such as stream.trigger_seconds, or a table such as stream.")],
+    as_json: Json = False,
+) -> None:
+    """Show meaning, unit, default and allowed values of a settings key."""
+    from cli.settings_keys import explain_settings
+
+    raise typer.Exit(explain_settings(key, as_json=as_json))

@@ -61,12 +61,6 @@ def check_date(key: str, value: str) -> None:
         raise InvalidSettingsError(key, value, "expected a date such as 2026-11-18") from error
 
 
-def check_schedule(key: str, value: str) -> None:
-    """Check that ``value`` begins like an expression of EventBridge Scheduler."""
-    if not value.startswith(("cron(", "rate(", "at(")):
-        raise InvalidSettingsError(key, value, "expected cron(...), rate(...), at(...)")
-
-
 def minutes_of_day(key: str, text: str) -> int:
     """Minutes from midnight to ``HH:MM``; ``24:00`` is the end of the day."""
     check_pattern(key, text, TIME_OF_DAY, "a time of day such as 08:00")

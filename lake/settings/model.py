@@ -15,7 +15,7 @@ from lake.settings.ledger import LedgerSettings
 from lake.settings.price import PriceSettings
 from lake.settings.protection import ProtectionSettings
 from lake.settings.quota import QuotaSettings
-from lake.settings.routing import FOLDER, DatasetRule, InputSettings, PeakSettings, UrgentSettings
+from lake.settings.routing import FOLDER, DatasetRule, InputSettings, PeakSettings, UrgentSettings, check_order
 from lake.settings.schedule import ScheduleSettings
 from lake.settings.sweep import SweepSettings
 from lake.settings.verify import VerifySettings
@@ -65,6 +65,7 @@ class Settings:
             raise InvalidSettingsError("emr.max_vcpus", self.emr.max_vcpus, expected)
         if not self.datasets:
             raise InvalidSettingsError("datasets", [], "expected at least one [[datasets]] with a name")
+        check_order(self.datasets)
         if self.max_overnight_runs < 1:
             raise InvalidSettingsError(
                 "quota.dpus",

@@ -23,14 +23,25 @@ def load_settings(path: Path) -> Settings:
     InvalidSettingsError
         A value is not valid; or the file is missing or cannot be parsed, then ``key`` is ``file``.
     """
+    return parse_settings(read_body(path))
+
+
+def read_body(path: Path) -> dict[str, Any]:
+    """The parsed document of a ``.toml`` or ``.json`` file (UTF-8), whatever its keys are.
+
+    Raises
+    ------
+    InvalidSettingsError
+        The file is missing or cannot be parsed; ``key`` is ``file``.
+    """
     try:
         text = Path(path).read_text(encoding="utf-8")
-        body = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+        body: dict[str, Any] = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except FileNotFoundError as error:
         raise InvalidSettingsError("file", str(path), "the file does not exist: copy settings/dev.toml") from error
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         raise InvalidSettingsError("file", str(path), f"not readable: {error}") from error
-    return parse_settings(body)
+    return body
 
 
 def parse_settings(body: dict[str, Any]) -> Settings:

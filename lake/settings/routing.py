@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lake.errors import InvalidSettingsError
 from lake.settings.checks import (
@@ -13,6 +14,9 @@ from lake.settings.checks import (
     check_pattern,
     minutes_of_day,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 FOLDER = "{folder}"
@@ -69,6 +73,26 @@ class DatasetRule:
             check_pattern(
                 "datasets.name", self.name, DATASET_NAME, "lower case letters, digits and underscore, or {folder}"
             )
+
+    def takes_all_keys_of(self, later: DatasetRule) -> bool:
+        """Whether no key is left for a rule after this one."""
+        if not later.prefix.startswith(self.prefix):
+            return False
+        # A rule {folder} takes a key only where a slash follows its prefix.
+        return self.name != FOLDER or later.name == FOLDER or "/" in later.prefix.removeprefix(self.prefix)
+
+
+def check_order(rules: Sequence[DatasetRule]) -> None:
+    """Raise ``InvalidSettingsError`` for a rule that can never match, because one before it takes all of its keys."""
+    for number, rule in enumerate(rules):
+        for earlier in rules[:number]:
+            if earlier.takes_all_keys_of(rule):
+                raise InvalidSettingsError(
+                    "datasets.prefix",
+                    rule.prefix,
+                    f"the rule {rule.name!r} never matches, because the rule {earlier.name!r} with the prefix "
+                    f"{earlier.prefix!r} before it takes all of its keys: put it before that one, or remove it",
+                )
 
 
 @dataclass(frozen=True, slots=True)

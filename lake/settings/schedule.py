@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lake.settings.checks import check_range, check_schedule, minutes_of_day
+from lake.errors import InvalidSettingsError
+from lake.settings.checks import check_range, minutes_of_day
+from lake.settings.schedule_expression import check_schedule, minute_of_start
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,9 @@ class ScheduleSettings:
     def __post_init__(self) -> None:
         for key in ("overnight", "stream_start"):
             check_schedule(f"schedule.{key}", getattr(self, key))
-        minutes_of_day("schedule.deadline", self.deadline)
-        minutes_of_day("schedule.stream_end", self.stream_end)
+        for end, start in (("deadline", "overnight"), ("stream_end", "stream_start")):
+            key, value = f"schedule.{end}", getattr(self, end)
+            if minutes_of_day(key, value) == minute_of_start(getattr(self, start)):
+                raise InvalidSettingsError(key, value, f"expected another time of day than that of schedule.{start}")
         check_range("schedule.stop_grace_minutes", self.stop_grace_minutes, 1, 240)
         check_range("schedule.watch_seconds", self.watch_seconds, 1, 3600)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lake.settings.checks import check_range, check_schedule
+from lake.settings.checks import check_range
+from lake.settings.schedule_expression import check_schedule
 
 
 @dataclass(frozen=True, slots=True)

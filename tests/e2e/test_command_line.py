@@ -5,10 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
-from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,66 +12,16 @@ import pytest
 from cli.connect import LOCAL_STATE
 from cli.exit_codes import ExitCode
 from infra.names import stack_name
-from local import isolation
-from local.processes import end_session
 from tests.e2e import other_clouds
-from tests.e2e.waiting import PATIENCE_SECONDS, wait_for
+from tests.e2e.user_commands import CHECKOUT, LocalUp, command
+from tests.e2e.waiting import wait_for
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator
+    from pathlib import Path
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 KEYS = ("orders/a b.ndjson", "orders/notes.txt")
-READY = "Ctrl-C ends everything"
-SETTINGS = "[peak]\nhours = []\ndays = []\n[stream]\ntrigger_seconds = 1\n"
-"""Without peak hours only urgent files go to the stream lane, at any time of day."""
-
-
-class LocalUp:
-    """A running ``hybrid-router local up``."""
-
-    def __init__(self, folder: Path, stage: str) -> None:
-        settings = folder / f"{stage}.toml"
-        settings.write_text(f'stage = "{stage}"\n{SETTINGS}')
-        self._log = folder / f"{stage}.log"
-        self.stage = stage
-        with self._log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "cli", "local", "up", "--settings", str(settings)],
-                cwd=CHECKOUT,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-
-    @property
-    def output(self) -> str:
-        """Everything that it has printed."""
-        return self._log.read_text()
-
-    def ready(self) -> bool:
-        """Whether it has deployed the stack and waits for Ctrl-C."""
-        assert self.process.poll() is None, self.output
-        return READY in self.output
-
-    def printed(self, name: str) -> str:
-        """The value that it printed after ``name``."""
-        return next(line.split()[1] for line in self.output.splitlines() if line.startswith(f"{name} "))
-
-    def client(self, service: str) -> isolation.AwsClient:
-        """A client with the cloud's own key."""
-        key = json.loads((LOCAL_STATE / f"{self.stage}.json").read_text())["access_key"]
-        return isolation.client(service, self.printed("endpoint"), isolation.AccessKey(**key))
-
-    def end(self) -> None:
-        """End it as Ctrl-C does, so that it removes its files; kill it if it does not end in time."""
-        if self.process.poll() is None:
-            other_clouds.collect(CHECKOUT / self.printed("logs"), stack_name(self.stage))
-            self.process.send_signal(signal.SIGINT)
-            with suppress(subprocess.TimeoutExpired):
-                self.process.wait(PATIENCE_SECONDS)
-        end_session(self.process.pid)
-        self.process.wait()
 
 
 @pytest.fixture(scope="module")
@@ -90,13 +36,6 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[LocalUp]]:
     finally:
         for item in running:
             item.end()
-
-
-def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run ``hybrid-router`` with arguments."""
-    return subprocess.run(
-        [sys.executable, "-m", "cli", *arguments], cwd=CHECKOUT, capture_output=True, text=True, check=False
-    )
 
 
 def test_two_clouds_at_once_do_not_clash(two: list[LocalUp]) -> None:
@@ -266,10 +205,28 @@ def test_wrong_settings_name_key_and_value(tmp_path: Path) -> None:
         assert "Traceback" not in answer.stderr
 
 
+def test_a_second_cloud_of_a_stage_is_refused_and_names_the_first(two: list[LocalUp], tmp_path: Path) -> None:
+    settings = tmp_path / "again.toml"
+    settings.write_text(f'stage = "{two[0].stage}"\n')
+    answer = command("local", "up", "--settings", str(settings))
+    assert answer.returncode == ExitCode.NOT_SO
+    assert f"is running already (process {two[0].process.pid})" in answer.stderr
+    listed = json.loads(command("local", "ls", "--json").stdout)["clouds"]
+    assert {item.process.pid for item in two} <= {item["pid"] for item in listed}
+
+
 def test_ctrl_c_ends_its_own_cloud_only(two: list[LocalUp]) -> None:
-    """Runs last in this file: it ends the first cloud."""
+    """Runs last but one in this file: it ends the first cloud."""
     first, second = two
     os.kill(first.process.pid, signal.SIGINT)
     wait_for("the first cloud to end", lambda: first.process.poll() is not None)
     assert command("status", "--local", "--stage", first.stage).returncode == ExitCode.NOT_REACHABLE
     assert command("status", "--local", "--stage", second.stage).returncode == 0
+
+
+def test_down_ends_a_cloud_and_nothing_is_left(two: list[LocalUp]) -> None:
+    """Runs last in this file: it ends the second cloud."""
+    other_clouds.collect(CHECKOUT / two[1].printed("logs"), stack_name(two[1].stage))
+    answer = command("local", "down", "--stage", two[1].stage)
+    assert answer.stdout == f"the local cloud of stage {two[1].stage} has ended\n"
+    assert [path for item in two for path in (CHECKOUT / LOCAL_STATE).glob(f"{item.stage}[-.]*")] == []

@@ -89,7 +89,7 @@ def test_no_text_advises_to_force_a_manifest(package: str) -> None:
         ("f\"gone: run 'hybrid-router reproces --manifest {row.id}'\"", ["reproces"]),
         ("f\"gone: run 'hybrid-router reprocess --manifests {row.id}'\"", ["reprocess --manifests"]),
         ("f'hybrid-router reprocess {uri} --stages {stage}'", ["reprocess --stages"]),
-        ("'look at it: hybrid-router local down'", ["local down"]),
+        ("'look at it: hybrid-router local stop'", ["local stop"]),
         ("'run hybrid-router promote s3://b/k, or hybrid-router promot --dataset d'", ["promot"]),
         ("'a newer version of hybrid-router will publish it'", []),
     ],

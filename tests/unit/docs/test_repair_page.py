@@ -28,9 +28,10 @@ def parse(line: str) -> None:
     """Parse a command line as the command does; raises an error of typer."""
     command: Any = typer.main.get_command(app)
     arguments = shlex.split(line)
-    while hasattr(command, "commands"):
+    while hasattr(command, "commands") and arguments[0] not in {name for item in command.params for name in item.opts}:
         command = command.commands[arguments.pop(0)]
-    command.make_context("hybrid-router", arguments)
+    if not hasattr(command, "commands"):
+        command.make_context("hybrid-router", arguments)
 
 
 def test_the_pages_name_commands() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -82,6 +83,16 @@ def test_it_lists_its_commands_and_checks_settings(command: Callable[..., subpro
     assert "promote" in help_text.stdout
     checked = command("settings", "check", str(CHECKOUT / "settings" / "dev.toml"))
     assert checked.returncode == 0, checked.stderr
+
+
+def test_the_doctor_looks_at_what_is_there(command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    answer = command("doctor", "--json", AWS_DEFAULT_REGION="eu-central-1")
+    assert (answer.returncode, answer.stderr) == (ExitCode.NOT_REACHABLE, "")
+    found = {item["name"]: item["state"] for item in json.loads(answer.stdout)["findings"]}
+    assert (found["python"], found["uv"], found["wheels"]) == ("ok", "skipped", "skipped")
+    assert (found["credentials"], found["region"], found["stack"]) == ("not reachable", "ok", "skipped")
+    assert command("settings", "explain", "stage").returncode == ExitCode.FINE
+    assert command("local", "ls").returncode == ExitCode.FINE
 
 
 def test_a_command_for_aws_asks_for_credentials_in_one_line(

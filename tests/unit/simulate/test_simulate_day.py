@@ -100,7 +100,7 @@ def test_values_of_other_packages_are_theirs() -> None:
     ("schedule", "day", "message"),
     [
         ({"overnight": "rate(1 day)"}, "2026-11-18", "cannot be simulated"),
-        ({"overnight": "cron(0 22 ? * FOO *)"}, "2026-11-18", "cannot be simulated"),
+        ({"overnight": "cron(0 22 1 * ? *)"}, "2026-11-18", "cannot be simulated"),
         ({"overnight": "cron(0 22 ? * MON-FRI *)"}, "2026-11-22", "a Sunday"),
     ],
 )

@@ -1,0 +1,140 @@
+"""Which local clouds run on this machine, and what others have left: a lock, a state file and a folder for each.
+
+The lock of a stage is held by the process of ``local up`` as long as it lives, so what it says cannot be stale. The
+state file tells commands how to reach the cloud; the folder has its buckets, ledger and logs.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING
+
+from lake.errors import HybridRouterError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+KEPT = "-kept"
+"""End of the name of a folder that ``local up --keep`` has left."""
+
+
+class LocalCloudRunsError(HybridRouterError):
+    """A local cloud of this stage is running."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalStage:
+    """The files of one stage's local cloud."""
+
+    folder: Path
+    """That of all stages."""
+    stage: str
+
+    @property
+    def lock_file(self) -> Path:
+        """Held while a cloud of the stage runs; it has the id of the process."""
+        return self.folder / f"{self.stage}.lock"
+
+    @property
+    def state_file(self) -> Path:
+        """How to reach the running cloud."""
+        return self.folder / f"{self.stage}.json"
+
+    def cloud_folder(self, pid: int) -> Path:
+        """The folder of the cloud that this process runs."""
+        return self.folder / f"{self.stage}-{pid}"
+
+    def owner(self) -> int | None:
+        """Id of the process that runs the stage's cloud; 0: it has just started; None: no such process."""
+        try:
+            with self.lock_file.open() as lock:
+                # A shared lock, so that two readers do not take each other for an owner.
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return None
+        except BlockingIOError:
+            text = self.lock_file.read_text() if self.lock_file.exists() else ""
+            return int(text or 0)
+        return None
+
+    @contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Be the only process that runs a cloud of this stage; what earlier ones have left is removed first.
+
+        Raises
+        ------
+        LocalCloudRunsError
+            Another process is.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self._lock() as lock:
+            lock.write(str(os.getpid()))
+            lock.flush()
+            try:
+                self.remove_leftovers()
+                yield
+            finally:
+                self.lock_file.unlink(missing_ok=True)
+
+    def remove_leftovers(self) -> list[Path]:
+        """Remove state file and folders of clouds that have ended; returns these. The caller has claimed the stage."""
+        self.state_file.unlink(missing_ok=True)
+        removed = [folder for folder in self._folders() if not _is_used(folder)]
+        for folder in removed:
+            shutil.rmtree(folder)
+        return removed
+
+    def has_leftovers(self) -> bool:
+        """Whether a cloud of the stage was killed and has left something, if none runs."""
+        return self.state_file.exists() or any(True for _ in self._folders())
+
+    def _folders(self) -> Iterator[Path]:
+        for path in sorted(self.folder.glob(f"{self.stage}-*")):
+            if re.fullmatch(rf"{re.escape(self.stage)}-\d+", path.name) and path.is_dir():
+                yield path
+
+    def _lock(self) -> IO[str]:
+        while True:
+            lock = self.lock_file.open("a")
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                lock.close()
+                owner = self.owner()
+                if owner is None:
+                    continue
+                raise LocalCloudRunsError(
+                    f"a local cloud of stage {self.stage} is running already (process {owner or 'unknown'}): "
+                    f"use it with --local --stage {self.stage}, or end it with "
+                    f"'hybrid-router local down --stage {self.stage}'"
+                ) from None
+            # Who ends removes the file: a lock of a removed file keeps nobody out.
+            with suppress(FileNotFoundError):
+                if os.fstat(lock.fileno()).st_ino == self.lock_file.stat().st_ino:
+                    lock.truncate(0)
+                    return lock
+            lock.close()
+
+
+def stages(folder: Path) -> list[LocalStage]:
+    """Every stage of which a cloud runs or has left something, by name."""
+    found = {re.split(r"[-.]", path.name)[0] for path in folder.glob("*") if not path.name.endswith(KEPT)}
+    return [LocalStage(folder, stage) for stage in sorted(found)]
+
+
+def _is_used(cloud_folder: Path) -> bool:
+    """Whether processes of the cloud still end: they hold its lock (``local.cloud``)."""
+    try:
+        with (cloud_folder / "lock").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False

@@ -1,0 +1,155 @@
+"""What the settings of a stage mean, in words for the person who wrote the file. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from cli.format_values import format_bytes, format_count, format_dollars
+from infra.names import stack_name
+from lake.settings import NotifyQuarantine
+from lake.settings.checks import minutes_of_day
+from lake.settings.routing import DAYS, FOLDER
+from lake.settings.schedule_expression import minute_of_start
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lake.settings import DatasetRule, Settings
+
+NOTIFIED = {
+    NotifyQuarantine.NEVER: "nothing in the quarantine is notified",
+    NotifyQuarantine.FILES: "unreadable files are notified",
+    NotifyQuarantine.LINES: "rejected lines and unreadable files are notified",
+}
+_SIMPLE = re.compile(r"cron\((\d{1,2}) (\d{1,2}) [*?] \* ([A-Z,-]+|[*?]) \*\)")
+"""One time of the day, every day or on days of the week."""
+DAY_MINUTES = 24 * 60
+
+
+def summary(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Topic and text of each line."""
+    yield "stage", f"{settings.stage}: the stack {stack_name(settings.stage)}; times are in {settings.time_zone}"
+    owner = f"your bucket {settings.input.bucket}" if settings.input.bucket else "a bucket that the stack creates"
+    yield "input", f"{owner}; keys that end in {', '.join(settings.input.suffixes)}"
+    for rule in settings.datasets:
+        yield "dataset", _rule(rule)
+    yield "stream lane", _stream(settings)
+    if _has_peak(settings):
+        yield "", f"its window is {describe_schedule(settings.schedule.stream_start)} to {settings.schedule.stream_end}"
+    yield "batch lane", _batch(settings)
+    yield "engines", _engines(settings)
+    yield "limits", _limits(settings)
+    yield "alarms", _alarms(settings)
+    yield "protection", _protection(settings)
+
+
+def doubts(settings: Settings) -> Iterator[str]:
+    """What is valid, and may not be meant: times that overlap or leave something out."""
+    schedule = settings.schedule
+    night, start = minute_of_start(schedule.overnight), minute_of_start(schedule.stream_start)
+    if not _has_peak(settings):
+        return
+    end = minutes_of_day("schedule.stream_end", schedule.stream_end)
+    if night is not None and start is not None and _is_inside(night, start, end):
+        yield f"schedule.overnight = {schedule.overnight!r}: the night begins inside the stream window"
+    for window in settings.peak.hours:
+        first, last = (minutes_of_day("peak.hours", text) for text in window.split("-"))
+        if start is not None and not (_is_inside(first, start, end) and _is_inside(last - 1, start, end)):
+            yield f"peak.hours = {window!r}: a part of it is outside of the stream window, whose files wait for a run"
+        deadline = minutes_of_day("schedule.deadline", schedule.deadline)
+        if night is not None and _is_inside(first, night, deadline):
+            due = f"schedule.deadline = {schedule.deadline!r}"
+            yield f"peak.hours = {window!r}: it begins before {due}, while a night may run"
+
+
+def describe_schedule(expression: str) -> str:
+    """``every day at 22:00``, ``MON-FRI at 07:45``; other schedules as they are written."""
+    match = _SIMPLE.fullmatch(expression)
+    if match is None:
+        return expression
+    days = "every day" if match[3] in "*?" else match[3]
+    return f"{days} at {int(match[2]):02d}:{int(match[1]):02d}"
+
+
+def _is_inside(minute: int, start: int, end: int) -> bool:
+    """Whether a minute of the day is in a window that may pass midnight."""
+    minute %= DAY_MINUTES
+    return start <= minute < end if start < end else minute >= start or minute < end
+
+
+def _has_peak(settings: Settings) -> bool:
+    return bool(settings.peak.hours and settings.peak.days)
+
+
+def _rule(rule: DatasetRule) -> str:
+    where = f"keys that begin with {rule.prefix}" if rule.prefix else "all other keys"
+    name = rule.name
+    if name == FOLDER:
+        where = f"keys below {rule.prefix}" if rule.prefix else "keys in a folder"
+        name = "the name of the folder that follows" if rule.prefix else "the name of the first folder"
+    return f"{where}: {name}{'' if rule.peak else '; peak hours do not count, only urgent files take the stream lane'}"
+
+
+def _stream(settings: Settings) -> str:
+    stream, peak = settings.stream, settings.peak
+    parts = []
+    if settings.urgent.keys:
+        parts.append(f"keys that match {', '.join(settings.urgent.keys)} at any hour")
+    if _has_peak(settings):
+        days = "every day" if set(peak.days) == set(DAYS) else f"on {', '.join(peak.days)}"
+        parts.append(f"all files that arrive {days} in {', '.join(peak.hours)}")
+        if stream.max_file_bytes:
+            parts.append(f"unless they are larger than {format_bytes(stream.max_file_bytes)}")
+        parts.append(f"unless more than {format_bytes(stream.high_mark_bytes)} wait")
+    files = ", ".join(parts) or "no files, except promoted ones"
+    return f"{files}; every {stream.trigger_seconds} s, {stream.max_workers} workers {stream.worker_type} at most"
+
+
+def _batch(settings: Settings) -> str:
+    schedule = settings.schedule
+    return f"everything else, {describe_schedule(schedule.overnight)}, to be complete by {schedule.deadline}"
+
+
+def _engines(settings: Settings) -> str:
+    batch = settings.batch
+    runs = max(settings.max_overnight_runs if batch.uses_glue else 0, settings.max_emr_runs if batch.uses_emr else 0)
+    budget = f"; switched only below {format_dollars(batch.night_budget_dollars)}" if batch.night_budget_dollars else ""
+    count = format_count(runs, "job run")
+    workers = f"{batch.workers} workers {batch.worker_type} each"
+    return f"{', '.join(batch.engines)}: {count} at the same time, {workers}{budget}"
+
+
+def _limits(settings: Settings) -> str:
+    convert, quota = settings.convert, settings.quota
+    return (
+        f"{format_count(settings.max_datasets, 'dataset')} by folders, "
+        f"{format_count(convert.column_limit, 'column')} of a dataset, "
+        f"lines up to {format_bytes(convert.max_line_bytes)}; {quota.dpus:,} DPU and "
+        f"{format_count(quota.job_runs, 'job run')} of the account's quotas"
+    )
+
+
+def _alarms(settings: Settings) -> str:
+    alarms = settings.alarms
+    parts = [NOTIFIED[NotifyQuarantine(alarms.notify_quarantine)]]
+    if alarms.max_quarantined_share < 1:
+        parts.append(f"an alarm above {alarms.max_quarantined_share:.3g} of a dataset in the quarantine")
+    day = f"above {format_dollars(alarms.daily_dollars)} a day" if alarms.daily_dollars else "for no sum of dollars"
+    return ", ".join([*parts, f"an alarm {day}"])
+
+
+def _protection(settings: Settings) -> str:
+    protection = settings.protection
+    return ", ".join(
+        (
+            f"old versions are kept for {format_count(protection.version_days, 'day')}"
+            if protection.versions
+            else "no old versions are kept of lake, quarantine and control",
+            "the ledger cannot be deleted" if protection.deletion else "the ledger can be deleted",
+            "your KMS key encrypts" if settings.encryption.kms_key else "the services' own keys encrypt",
+            f"{settings.verify.share:.3g} of the manifests are verified every day"
+            if settings.verify.share
+            else "nothing is verified by schedule",
+        )
+    )

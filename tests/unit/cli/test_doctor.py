@@ -1,0 +1,221 @@
+"""``doctor``: each line is ok or says what to do; the exit code is that of all lines."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsError
+
+from cli.doctor import machine
+from cli.doctor.account import Account
+from cli.doctor.command import examine, print_findings
+from cli.doctor.finding import Finding, Readiness
+from cli.doctor.machine import examine_machine
+from cli.exit_codes import ExitCode
+from infra.code_version import CODE_MARK, code_version, version_of
+from infra.synth import CHECKOUT
+from lake.errors import HybridRouterError
+from lake.settings import Settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TOPIC = "arn:aws:sns:eu-central-1:111122223333:alarms"
+SETTINGS = Settings(stage="dev")
+
+
+@dataclass
+class FakeAws:
+    """A session and its clients; attributes are what the services answer, or the error that they raise."""
+
+    region_name: str | None = "eu-central-1"
+    caller: Any = field(default_factory=lambda: {"Account": "111122223333", "Arn": "arn:aws:iam::111122223333:user/a"})
+    quota: float = 1000
+    stack: Any = None
+    subscriptions: Any = (TOPIC + ":1",)
+
+    def client(self, _service: str, **_: Any) -> FakeAws:
+        return self
+
+    def get_caller_identity(self) -> Any:
+        return told(self.caller)
+
+    def get_service_quota(self, **_: str) -> Any:
+        return {"Quota": {"Value": self.quota}}
+
+    get_aws_default_service_quota = get_service_quota
+
+    def describe_stacks(self, StackName: str) -> Any:  # noqa: N803
+        assert StackName == "hybrid-router-dev"
+        return {"Stacks": [told(self.stack or deployed())]}
+
+    def get_paginator(self, _: str) -> FakeAws:
+        return self
+
+    def paginate(self, **_: str) -> Any:
+        return [{"Subscriptions": [{"SubscriptionArn": arn} for arn in told(self.subscriptions)]}]
+
+
+def told(answer: Any) -> Any:
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+def refused(code: str) -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": "told by AWS"}}, "DescribeStacks")
+
+
+def deployed(code: str = "", status: str = "UPDATE_COMPLETE") -> dict[str, Any]:
+    outputs = [{"OutputKey": "AlarmTopic", "OutputValue": TOPIC}]
+    description = f"hybrid-router; {CODE_MARK}{code or code_version(CHECKOUT)}"
+    return {"Description": description, "StackStatus": status, "Outputs": outputs}
+
+
+def findings(aws: FakeAws, settings: Settings | None = SETTINGS) -> dict[str, Finding]:
+    """The last finding of each name."""
+    session: Any = aws
+    return {item.name: item for item in Account(lambda: session, "dev", CHECKOUT).examine(settings)}
+
+
+def test_an_account_with_everything_is_ok() -> None:
+    found = findings(FakeAws())
+    assert list(found) == ["credentials", "region", "quotas", "stack", "subscription"]
+    assert {item.state for item in found.values()} == {Readiness.OK}
+
+
+@pytest.mark.parametrize(
+    ("aws", "name", "state", "text"),
+    [
+        (FakeAws(caller=NoCredentialsError()), "credentials", Readiness.UNREACHABLE, "aws sso login"),
+        (FakeAws(caller=NoCredentialsError()), "stack", Readiness.SKIPPED, "needs credentials"),
+        (
+            FakeAws(caller=ConnectTimeoutError(endpoint_url="https://sts")),
+            "credentials",
+            Readiness.UNREACHABLE,
+            "network",
+        ),
+        (FakeAws(region_name=None), "region", Readiness.UNREACHABLE, "pass --region"),
+        (FakeAws(quota=1), "quotas", Readiness.TO_DO, "run 'hybrid-router quotas'"),
+        (FakeAws(stack=refused("ValidationError")), "stack", Readiness.TO_DO, "run 'cdk deploy -c stage=dev'"),
+        (FakeAws(stack=refused("ValidationError")), "subscription", Readiness.SKIPPED, "needs the stack"),
+        (FakeAws(stack=refused("AccessDenied")), "stack", Readiness.UNREACHABLE, "a permission is missing"),
+        (FakeAws(stack=deployed("0123456789ab")), "stack", Readiness.TO_DO, "deployed from the code 0123456789ab"),
+        (FakeAws(stack={"StackStatus": "CREATE_COMPLETE"}), "stack", Readiness.TO_DO, "of an older version"),
+        (FakeAws(stack=deployed(status="ROLLBACK_COMPLETE")), "stack", Readiness.TO_DO, "is ROLLBACK_COMPLETE"),
+        (FakeAws(stack=deployed(status="UPDATE_IN_PROGRESS")), "stack", Readiness.TO_DO, "is UPDATE_IN_PROGRESS"),
+        (FakeAws(subscriptions=()), "subscription", Readiness.TO_DO, f"aws sns subscribe --topic-arn {TOPIC}"),
+        (FakeAws(subscriptions=("PendingConfirmation",)), "subscription", Readiness.TO_DO, "follow the link"),
+        (
+            FakeAws(subscriptions=refused("AccessDenied")),
+            "subscription",
+            Readiness.UNREACHABLE,
+            "a permission is missing",
+        ),
+    ],
+)
+def test_what_is_not_ready_says_what_to_do(aws: FakeAws, name: str, state: Readiness, text: str) -> None:
+    found = findings(aws)[name]
+    assert (found.state, text in found.text) == (state, True), found
+
+
+def test_without_settings_the_quotas_are_not_judged() -> None:
+    assert findings(FakeAws(), None)["quotas"].state is Readiness.SKIPPED
+
+
+@pytest.mark.parametrize(
+    ("states", "code"),
+    [
+        ([Readiness.OK, Readiness.SKIPPED], ExitCode.FINE),
+        ([Readiness.TO_DO, Readiness.OK], ExitCode.NOT_SO),
+        ([Readiness.UNREACHABLE, Readiness.TO_DO], ExitCode.NOT_REACHABLE),
+    ],
+)
+def test_the_exit_code_is_that_of_all_lines(
+    states: list[Readiness], code: ExitCode, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [Finding("java", state, "text\x1b[2J") for state in states]
+    assert print_findings(lines, as_json=False) == code
+    printed = capsys.readouterr().out
+    assert printed.splitlines()[0] == f"java          {states[0]:<14} text\\x1b[2J"
+    assert print_findings(lines, as_json=True) == code
+    assert [item["state"] for item in json.loads(capsys.readouterr().out)["findings"]] == states
+
+
+def answers(monkeypatch: pytest.MonkeyPatch, told: dict[str, str]) -> None:
+    monkeypatch.setattr(machine, "_answer", lambda command: told.get(" ".join(command)))
+    monkeypatch.setattr("local.spark_jars.java_command", lambda: "java")
+
+
+def test_a_machine_without_programs_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "uv.txt").write_text("uv==1.2.3 \\\n")
+    answers(monkeypatch, {"java -version": 'openjdk version "11.0.2"', "node --version": "v20.1.0"})
+    found = {item.name: item for item in examine_machine(tmp_path, SETTINGS)}
+    assert found["python"].text == ".".join(map(str, sys.version_info[:3]))
+    assert "java is not Java 17" in found["java"].text
+    assert found["node"].text.startswith("20 is too old")
+    assert found["uv"].text.startswith("1.2.3 is missing: run 'make setup'")
+    assert found["wheels"].state is Readiness.SKIPPED
+
+
+def test_a_machine_with_all_programs_is_ok(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    java = {"java -version": 'openjdk version "21.0.1"', "java --list-modules": "jdk.incubator.vector@21"}
+    answers(monkeypatch, {**java, "node --version": "v22.1.0"})
+    found = {item.name: item.state for item in examine_machine(tmp_path, SETTINGS)}
+    assert found == {
+        **dict.fromkeys(("python", "java", "node"), Readiness.OK),
+        "uv": Readiness.SKIPPED,
+        "wheels": Readiness.SKIPPED,
+    }
+
+
+def test_no_java_at_all_is_a_line_and_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> str:
+        raise HybridRouterError("Java is missing")
+
+    answers(monkeypatch, {})
+    monkeypatch.setattr("local.spark_jars.java_command", missing)
+    found = {item.name: item.text for item in examine_machine(tmp_path, None)}
+    assert found["java"].startswith("missing; ")
+    assert found["node"].startswith("missing; ")
+
+
+def test_a_program_that_fails_or_is_missing_has_no_answer() -> None:
+    assert machine._answer([sys.executable, "-c", "raise SystemExit(1)"]) is None
+    assert machine._answer(["no-such-program"]) is None
+    assert machine._answer([sys.executable, "-c", "print('v1')"]) == "v1\n"
+
+
+def test_wheels_that_are_missing_are_built_by_the_named_command(tmp_path: Path) -> None:
+    (tmp_path / "uv.lock").touch()
+    settings = Settings(stage="dev")
+    (found,) = machine._libraries(tmp_path, settings)
+    assert (found.state, "run `make wheels`" in found.text) == (Readiness.TO_DO, True)
+
+
+def test_a_settings_file_of_another_stage_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers(monkeypatch, {})
+    session: Any = FakeAws(caller=NoCredentialsError())
+    monkeypatch.setattr("boto3.Session", lambda **_: session)
+    for text, advice in (('stage = "prod"', "pass --stage prod"), ("", "run 'hybrid-router settings check")):
+        file = tmp_path / "a.toml"
+        file.write_text(text)
+        found = {item.name: item for item in examine(file, "dev", None, None)}
+        assert (found["settings"].state, advice in found["settings"].text) == (Readiness.TO_DO, True)
+
+
+def test_the_version_of_the_code_follows_the_deployed_files(tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "lake" / "a.py").write_text("1")
+    first = code_version(tmp_path)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.py").write_text("1")
+    assert code_version(tmp_path) == first == version_of(f"any text; {CODE_MARK}{first}")
+    (tmp_path / "lake" / "a.py").write_text("2")
+    assert code_version(tmp_path) != first
+    assert version_of("of an older deployment") is None

@@ -1,0 +1,180 @@
+"""``local up``, ``down`` and ``ls``: one cloud of a stage at a time, and nothing is left when it ends."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cli import local_down as down_module
+from cli import local_up as up_module
+from cli.exit_codes import ExitCode
+from cli.local_clouds import LocalCloudRunsError, LocalStage, stages
+from cli.local_down import local_down, print_local_clouds
+from cli.local_up import END_SIGNALS, local_up
+from lake.errors import InvalidSettingsError
+from local.isolation import AccessKey
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ENDED = 2**22 + 1
+"""More than any process id of Linux."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of all local clouds, which does not exist yet."""
+    folder = tmp_path / "local"
+    monkeypatch.setattr(up_module, "LOCAL_STATE", folder)
+    monkeypatch.setattr(down_module, "LOCAL_STATE", folder)
+    return folder
+
+
+class FakeCloud:
+    """A local cloud that ends by a signal as soon as it waits for one."""
+
+    def __init__(self, folder: Path, number: int) -> None:
+        self.endpoint, self.access_key, self.logs_dir = "http://127.0.0.1:1", AccessKey("a", "b"), folder / "logs"
+        self.logs_dir.mkdir(parents=True)
+        self._signal = number
+
+    def __enter__(self) -> FakeCloud:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # A second signal while it ends
+        os.kill(os.getpid(), self._signal)
+
+    def deploy(self, _template: Path) -> dict[str, str]:
+        return {"LakeBucket": "lake"}
+
+    def wait(self) -> None:
+        os.kill(os.getpid(), self._signal)
+
+
+def run_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, **options: bool) -> None:
+    settings = tmp_path / "dev.toml"
+    settings.write_text('stage = "dev"')
+    monkeypatch.setattr("local.cloud.LocalCloud.start", lambda folder, log: FakeCloud(folder, number))
+    monkeypatch.setattr(up_module, "synth", lambda _settings, out: out)
+    with pytest.raises(KeyboardInterrupt):
+        local_up(settings, **options)
+
+
+def leave(folder: Path, stage: str) -> Path:
+    """What a cloud that was killed leaves."""
+    cloud = folder / f"{stage}-{ENDED}"
+    cloud.mkdir(parents=True)
+    (cloud / "lock").touch()
+    (folder / f"{stage}.json").write_text(json.dumps({"endpoint": "http://127.0.0.1:1"}))
+    (folder / f"{stage}.lock").write_text(str(ENDED))
+    return cloud
+
+
+@pytest.mark.parametrize("number", END_SIGNALS)
+def test_a_cloud_that_is_ended_leaves_nothing(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], number: int
+) -> None:
+    before = [signal.getsignal(each) for each in END_SIGNALS]
+    run_up(tmp_path, monkeypatch, number)
+    assert list(folder.iterdir()) == []
+    assert f"Ctrl-C ends everything and deletes {folder}/dev-{os.getpid()}" in capsys.readouterr().out
+    assert [signal.getsignal(each) for each in END_SIGNALS] == before
+
+
+def test_a_cloud_is_kept_if_asked(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_up(tmp_path, monkeypatch, signal.SIGTERM, keep=True)
+    (kept,) = folder.iterdir()
+    assert (kept.name, (kept / "logs").is_dir()) == (f"dev-{os.getpid()}-kept", True)
+    assert f"buckets and logs are kept in {kept}: delete it" in capsys.readouterr().out
+    # And the next cloud of the stage lets it be.
+    with LocalStage(folder, "dev").claimed():
+        assert kept.is_dir()
+    print_local_clouds(as_json=True)
+    assert json.loads(capsys.readouterr().out) == {"clouds": [], "kept": [str(kept)]}
+
+
+def test_a_second_cloud_of_a_stage_is_refused_and_the_first_named(folder: Path) -> None:
+    stage = LocalStage(folder, "dev")
+    with stage.claimed():
+        assert stage.owner() == os.getpid()
+        with (
+            pytest.raises(LocalCloudRunsError, match=rf"process {os.getpid()}\).*local down --stage dev"),
+            stage.claimed(),
+        ):
+            pass
+        # Another stage is not.
+        with LocalStage(folder, "prod").claimed():
+            assert [item.stage for item in stages(folder)] == ["dev", "prod"]
+    assert stage.owner() is None
+    assert list(folder.iterdir()) == []
+
+
+def test_what_a_killed_cloud_has_left_is_removed_by_the_next_one(folder: Path) -> None:
+    # Given what three clouds have left: one of the stage, one whose processes still end, and one of another stage
+    leave(folder, "dev")
+    ending = folder / f"dev-{ENDED + 1}"
+    ending.mkdir()
+    other = leave(folder, "dev_two")
+    with (ending / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        # When
+        with LocalStage(folder, "dev").claimed():
+            # Then
+            assert sorted(folder.glob("dev*-*")) == [ending, other]
+            assert not (folder / "dev.json").exists()
+
+
+def test_down_asks_the_process_to_end_and_waits_for_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[tuple[int, int]] = []
+    monkeypatch.setattr("os.kill", lambda pid, number: asked.append((pid, number)))
+    claim = ExitStack()
+    claim.enter_context(LocalStage(folder, "dev").claimed())
+    assert local_down("dev", wait=lambda _: claim.close()) == ExitCode.FINE
+    assert asked == [(os.getpid(), signal.SIGTERM)]
+    assert capsys.readouterr().out == "the local cloud of stage dev has ended\n"
+
+
+def test_down_says_when_a_process_does_not_end(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("os.kill", lambda *_: None)
+    with LocalStage(folder, "dev").claimed():
+        assert local_down("dev", wait=lambda _: None) == ExitCode.NOT_SO
+    assert f"run 'kill -9 {os.getpid()}'" in capsys.readouterr().err
+
+
+def test_down_removes_what_a_killed_cloud_has_left(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    leave(folder, "dev")
+    assert local_down("dev") == ExitCode.FINE
+    assert list(folder.iterdir()) == []
+    assert local_down("dev") == ExitCode.FINE
+    first, second = capsys.readouterr().out.splitlines()
+    assert (first.endswith("what it had left is deleted"), second.endswith("nothing was to be done")) == (True, True)
+
+
+def test_down_takes_no_path_for_a_stage() -> None:
+    with pytest.raises(InvalidSettingsError, match="stage"):
+        local_down("../elsewhere")
+
+
+def test_clouds_are_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    print_local_clouds(as_json=False)
+    assert capsys.readouterr().out == "no local cloud is running on this machine, in this folder\n"
+    leave(folder, "left")
+    with LocalStage(folder, "dev").claimed():
+        (folder / "dev.json").write_text('{"endpoint": "http://127.0.0.1:8"}')
+        print_local_clouds(as_json=False)
+        lines: Any = capsys.readouterr().out.splitlines()
+    assert lines[0].split(maxsplit=1) == ["dev", f"process {os.getpid()}, http://127.0.0.1:8"]
+    assert "run 'hybrid-router local down --stage left'" in lines[1]

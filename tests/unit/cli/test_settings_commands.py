@@ -1,0 +1,133 @@
+"""``settings check`` and ``settings explain``: every error at once, what a file means, what a key means."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.exit_codes import ExitCode
+from cli.main import app
+from cli.settings_keys import explain_settings, settings_keys
+from cli.settings_summary import describe_schedule, doubts, summary
+from lake.errors import InvalidInputError
+from lake.settings import PeakSettings, ScheduleSettings, Settings, load_settings
+from tests.unit.docs.test_docs import setting_keys
+
+DEV = Path(__file__).parents[3] / "settings" / "dev.toml"
+WRONG = 'stage = "x"\n[stream]\ntrigger_seconds = 0\n[schedule]\novernight = "cron(0 25 * * ? *)"\n'
+WEEKDAYS = Settings(stage="prod")
+
+
+def test_every_error_of_a_file_is_a_line_on_stderr(tmp_path: Path) -> None:
+    file = tmp_path / "wrong.toml"
+    file.write_text(WRONG)
+    # When
+    answer = CliRunner().invoke(app, ["settings", "check", str(file)])
+    # Then
+    assert (answer.exit_code, answer.stdout) == (ExitCode.WRONG_USE, "")
+    first, second = answer.stderr.splitlines()
+    assert first.startswith("hybrid-router: settings: stream.trigger_seconds = 0 is wrong")
+    assert "its field hours is '25'" in second
+
+
+def test_a_valid_file_is_said_in_words() -> None:
+    answer = CliRunner().invoke(app, ["settings", "check", str(DEV)])
+    assert answer.exit_code == ExitCode.FINE
+    lines = answer.stdout.splitlines()
+    assert lines[0] == f"ok: {DEV} is valid"
+    assert "stage        dev: the stack hybrid-router-dev; times are in Europe/Berlin" in lines
+    assert "batch lane   everything else, every day at 22:00, to be complete by 06:00" in lines
+    assert not any(line.startswith("look at") for line in lines)
+
+
+def test_json_is_a_file_with_the_same_settings(tmp_path: Path) -> None:
+    answer = CliRunner().invoke(app, ["settings", "check", str(DEV), "--json"])
+    file = tmp_path / "all.json"
+    file.write_text(answer.stdout)
+    assert load_settings(file) == load_settings(DEV)
+
+
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        ("cron(5 2 * * ? *)", "every day at 02:05"),
+        ("cron(45 7 ? * MON-FRI *)", "MON-FRI at 07:45"),
+        ("cron(0 22 L * ? *)", "cron(0 22 L * ? *)"),
+        ("rate(1 day)", "rate(1 day)"),
+    ],
+)
+def test_a_schedule_is_said_in_words_where_there_are_some(expression: str, words: str) -> None:
+    assert describe_schedule(expression) == words
+
+
+def test_a_stage_without_peak_hours_has_no_window() -> None:
+    quiet = replace(WEEKDAYS, peak=PeakSettings(hours=()))
+    told = dict(summary(quiet))
+    assert "" not in told
+    assert told["stream lane"].startswith("keys that match */urgent/* at any hour; every 30 s")
+    assert list(doubts(quiet)) == []
+
+
+@pytest.mark.parametrize(
+    ("schedule", "peak", "doubt"),
+    [
+        ({}, ("08:00-20:00",), None),
+        ({"overnight": "cron(0 19 * * ? *)"}, ("08:00-20:00",), "begins inside the stream window"),
+        ({"stream_end": "18:00"}, ("08:00-20:00",), "outside of the stream window"),
+        ({"deadline": "09:00"}, ("08:00-20:00",), "begins before schedule.deadline"),
+        (
+            {"stream_start": "cron(0 0 * * ? *)", "stream_end": "24:00", "overnight": "rate(1 day)"},
+            ("20:00-04:00",),
+            None,
+        ),
+    ],
+)
+def test_times_that_may_not_be_meant_are_named(
+    schedule: dict[str, Any], peak: tuple[str, ...], doubt: str | None
+) -> None:
+    settings = replace(WEEKDAYS, schedule=ScheduleSettings(**schedule), peak=PeakSettings(hours=peak))
+    found = list(doubts(settings))
+    assert len(found) == (doubt is not None)
+    assert not doubt or doubt in found[0]
+
+
+def test_every_key_is_explained() -> None:
+    found = {item.key: item for item in settings_keys()}
+    assert set(found) == setting_keys()
+    assert all(item.meaning and item.allowed for item in found.values())
+    assert found["stream.trigger_seconds"].allowed == "a number from 1 to 3600"
+    assert found["convert.compression"].allowed == "one of zstd, snappy"
+    assert found["batch.engines"].allowed == "a list; of each item: one of glue-flex, glue, emr-serverless"
+    assert found["stage"].required
+    assert found["convert.split_bytes"].unit == "bytes"
+
+
+def test_a_sentence_of_several_keys_is_given_whole() -> None:
+    found = {item.key: item.meaning for item in settings_keys()}
+    assert found["stream.low_mark_bytes"] == found["stream.high_mark_bytes"]
+    assert "(high_mark_bytes) ... until the backlog is below this (low_mark_bytes)." in found["stream.low_mark_bytes"]
+
+
+def test_a_key_is_printed_with_unit_default_and_allowed_values(capsys: pytest.CaptureFixture[str]) -> None:
+    assert explain_settings("stream.trigger_seconds", as_json=False) == ExitCode.FINE
+    assert capsys.readouterr().out.splitlines() == [
+        "stream.trigger_seconds",
+        "  Interval between micro-batches.",
+        "  unit     seconds",
+        "  default  30",
+        "  allowed  a number from 1 to 3600",
+    ]
+    explain_settings("encryption", as_json=True)
+    (key,) = json.loads(capsys.readouterr().out)["keys"]
+    assert (key["key"], key["default"], key["required"]) == ("encryption.kms_key", "", False)
+
+
+@pytest.mark.parametrize(("key", "advice"), [("stream.triger_seconds", "stream.trigger_seconds"), ("zz", "or a table")])
+def test_an_unknown_key_names_close_ones(key: str, advice: str) -> None:
+    with pytest.raises(InvalidInputError, match=advice):
+        explain_settings(key, as_json=False)
