@@ -22,7 +22,7 @@ class Runs:
         self._states = states
 
     def get_job_runs(self, **_: Any) -> dict[str, Any]:
-        return {"JobRuns": [{"JobRunState": state} for state in self._states]}
+        return {"JobRuns": [{"Id": f"jr_{number}", "JobRunState": state} for number, state in enumerate(self._states)]}
 
 
 def quotas(dpus: float, runs: float) -> Any:
