@@ -21,7 +21,7 @@ from local.job_launch import prepare
 from local.run_log import last_error
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from local.job_launch import AssumeRole, Fetch, JobSettings
@@ -43,8 +43,16 @@ class GlueRuns:
     A run's record is a dict like Glue's ``JobRun``, which is updated in place until the run has ended.
     """
 
-    def __init__(self, settings: JobSettings, assume_role: AssumeRole, fetch: Fetch, processes: JobProcesses) -> None:
+    def __init__(
+        self,
+        settings: JobSettings,
+        assume_role: AssumeRole,
+        fetch: Fetch,
+        processes: JobProcesses,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._settings = settings
+        self._clock = clock
         self._assume_role = assume_role
         self._fetch = fetch
         self._lock = threading.Lock()
@@ -63,7 +71,7 @@ class GlueRuns:
             With this run the account would have more live runs, or more DPUs, than its quotas allow.
         """
         limit = int((job.get("ExecutionProperty") or {}).get("MaxConcurrentRuns") or 1)
-        run = _new_record(job, request)
+        run = _new_record(job, request, self._clock())
         with self._lock:
             if sum(run["JobRunState"] in LIVE_STATES for run in runs) >= limit:
                 raise ConcurrentRunsExceededError(f"Concurrent runs exceeded for {job['Name']}")
@@ -97,9 +105,9 @@ class GlueRuns:
         log_file = self._settings.logs / str(run["JobName"]) / f"{run['Id']}.log"
         log_file.parent.mkdir(parents=True, exist_ok=True)
         if not self._has_capacity(run):
-            self._finish(job, run, "FAILED", NO_CAPACITY, time.time())
+            self._finish(job, run, "FAILED", NO_CAPACITY, self._clock())
             return
-        began = time.time()
+        began = self._clock()
         try:
             folder = self._settings.runs / str(run["Id"])
             folder.mkdir(parents=True)
@@ -141,7 +149,7 @@ class GlueRuns:
 
     def _finish(self, job: Mapping[str, Any], run: dict[str, Any], state: str, message: str, began: float) -> None:
         """``began``: when it began to use workers."""
-        now = time.time()
+        now = self._clock()
         used = now - began if message != NO_CAPACITY else 0.0
         with self._lock:
             self._live.pop(run["Id"], None)
@@ -182,8 +190,9 @@ def _max_minutes(run: Mapping[str, Any]) -> tuple[int, str]:
     return _MAX_STREAM_MINUTES, "EXPIRED"
 
 
-def _new_record(job: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
-    now = round(time.time(), 3)
+def _new_record(job: Mapping[str, Any], request: Mapping[str, Any], now: float) -> dict[str, Any]:
+    """``now``: seconds since 1970."""
+    now = round(now, 3)
     streaming = job["Command"].get("Name") == "gluestreaming"
     timeout = request.get("Timeout") or job.get("Timeout") or (None if streaming else _BATCH_TIMEOUT_MINUTES)
     copied = ("WorkerType", "NumberOfWorkers", "MaxCapacity", "GlueVersion", "ExecutionClass", "SecurityConfiguration")

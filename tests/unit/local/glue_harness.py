@@ -14,13 +14,20 @@ from local.job_processes import JobProcesses
 from local.limits import Limits
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
 class GlueHarness:
     """Glue runs with scripts from a folder that takes the place of a bucket."""
 
-    def __init__(self, folder: Path, minute_seconds: float = 60.0, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        minute_seconds: float = 60.0,
+        limits: Limits | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self.folder = folder
         self.records: list[dict] = []
         self.limits = limits or Limits()
@@ -35,7 +42,7 @@ class GlueHarness:
         )
         self.processes = JobProcesses()
         key = AccessKey("ASIAJOB", "secret", "token")
-        self.runs = GlueRuns(self.settings, lambda *_: key, self._fetch, self.processes)
+        self.runs = GlueRuns(self.settings, lambda *_: key, self._fetch, self.processes, clock)
 
     def _fetch(self, _access_key: AccessKey, bucket: str, key: str, target: Path) -> None:
         shutil.copy(self.folder / bucket / key, target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import pytest
@@ -52,9 +53,14 @@ def test_failed_run_has_its_reason_in_one_line(glue, script, message):
 @pytest.mark.parametrize(
     ("of_job", "of_run"), [({"--enable-auto-scaling": "true"}, {}), ({}, {"ExecutionClass": "FLEX"})]
 )
-def test_flex_and_auto_scaling_have_the_seconds_of_all_workers(glue, of_job, of_run):
+def test_flex_and_auto_scaling_have_the_seconds_of_all_workers(tmp_path, of_job, of_run):
+    # Given a clock that a run looks at when it is asked for, when it gets its workers and when it ends
+    glue = GlueHarness(tmp_path, clock=itertools.count(1_800_000_000.0, 60.0).__next__)
+    # When a run has five workers of two DPUs for the minute between the last two
     run = glue.run_to_end(glue.job("", DefaultArguments=of_job), WorkerType="G.2X", NumberOfWorkers=5, **of_run)
-    assert run["DPUSeconds"] == pytest.approx(10 * (run["CompletedOn"] - run["StartedOn"]), abs=0.02)
+    # Then it has used ten DPUs for that minute
+    assert (run["DPUSeconds"], run["ExecutionTime"]) == (600.0, 60)
+    assert run["CompletedOn"] - run["StartedOn"] == 120.0
 
 
 def test_a_run_with_a_fixed_number_of_workers_and_a_streaming_run_have_their_time_only(glue):
