@@ -30,8 +30,11 @@ if TYPE_CHECKING:
 
 
 TIME_ZONE = "Europe/Berlin"
-DEADLINE = f"{datetime.now(ZoneInfo(TIME_ZONE)) + timedelta(hours=12):%H:%M}"
+NOW = datetime.now(ZoneInfo(TIME_ZONE))
+DEADLINE = f"{NOW + timedelta(hours=12):%H:%M}"
 """Half a day after the start of the tests: a plan has time for Flex."""
+NIGHT_START = f"cron({NOW - timedelta(hours=2):%-M %-H} * * ? *)"
+"""Two hours before the start of the tests: only tests start a night, and it is not the deadline."""
 
 
 def e2e_settings() -> Settings:
@@ -48,6 +51,7 @@ def e2e_settings() -> Settings:
             lease_seconds=60, held_wait_seconds=1, max_runs=2, engines=("glue", "glue-flex", "emr-serverless")
         ),
         schedule=ScheduleSettings(
+            overnight=NIGHT_START,
             deadline=DEADLINE,
             watch_seconds=1,
             stop_grace_minutes=1,

@@ -19,6 +19,7 @@ from tests.e2e.conftest import e2e_settings
 from tests.unit.lake.faults import Crash, Faults
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.e2e.scenario import Scenario
@@ -28,6 +29,20 @@ AGE = timedelta(minutes=10)
 ROWS = {"intent": 2, "first arrival row": 3, "all arrival rows": 4, "manifest document": 5, "dataset": 6}
 """The write before which the backfill dies, by what is there at least."""
 FILES = 2
+
+
+@pytest.fixture(autouse=True)
+def no_scheduled_sweep(scenario: Scenario) -> Iterator[None]:
+    """The schedule of the sweep is off: only tests start one, and read from its answer what it has taken."""
+    scheduler = scenario.cloud.client("scheduler")
+    names = [item["Name"] for item in scheduler.list_schedules()["Schedules"]]
+    (name,) = (name for name in names if "Sweep" in name)
+    given = scheduler.get_schedule(Name=name)
+    fields = ("Name", "FlexibleTimeWindow", "Target", "ScheduleExpression", "ScheduleExpressionTimezone", "State")
+    before = {field: given[field] for field in fields}
+    scheduler.update_schedule(**{**before, "State": "DISABLED"})
+    yield
+    scheduler.update_schedule(**before)
 
 
 def range_of(dataset: str) -> dict[str, Any]:
