@@ -15,18 +15,19 @@ from cli.exit_codes import ExitCode
 from cli.format_values import format_bytes
 from lake.errors import InvalidInputError
 from lake.printable import printable
+from report.model import BY_ENGINES
 
 if TYPE_CHECKING:
     from cli.cost_by import CostBy
-    from cli.cost_report import CostReport, CostSum
+    from cli.cost_report import CostReport
     from cli.deployed_stack import DeployedStack
     from lake.ledger import Ledger
+    from report.costs import CostPart
 
 MAX_DAYS = 366
 """Each day is at least two requests."""
 ONE_DAY = timedelta(days=1)
 BY_CLOCK = "metered by the clock of this machine: on the local cloud one process stands in for all workers of a run"
-BY_ENGINES = "billed time of the engines, at price.* of the settings"
 
 
 def print_cost(stack: DeployedStack, first: str, last: str, by: CostBy, *, as_json: bool) -> int:
@@ -40,13 +41,18 @@ def print_cost(stack: DeployedStack, first: str, last: str, by: CostBy, *, as_js
         A day is not valid, or there are too many.
     """
     days = _days(first, last)
-    report, metered = read_costs(stack.ledger, days[0], days[-1], by), BY_CLOCK if stack.local else BY_ENGINES
+    report, metered = read_costs(stack.ledger, days[0], days[-1], by), metered_by(stack)
     if as_json:
         head = {"from": str(days[0]), "to": str(days[-1]), "by": by.value, "metered": metered}
         typer.echo(json.dumps({**head, **report.to_json()}, indent=2))
     else:
         _print(report, by, metered)
     return ExitCode.NOT_SO if report.differences else ExitCode.FINE
+
+
+def metered_by(stack: DeployedStack) -> str:
+    """Where the costs of a stack come from."""
+    return BY_CLOCK if stack.local else BY_ENGINES
 
 
 def read_costs(ledger: Ledger, first: date, last: date, by: CostBy) -> CostReport:
@@ -112,7 +118,7 @@ def _groups(report: CostReport, by: CostBy) -> Table:
     return table
 
 
-def _cells(group: CostSum) -> tuple[str, ...]:
+def _cells(group: CostPart) -> tuple[str, ...]:
     per_gb = group.dollars_per_gb
     price = "" if per_gb is None else f"{per_gb:,.6f}"
     return f"{group.dollars:,.4f}", format_bytes(group.bytes), f"{group.files:,}", price

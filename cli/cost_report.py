@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cli.cost_by import CostBy
 from cli.cost_estimate import estimate
 from lake.bills import MICRO
+from report.costs import CostPart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,40 +16,8 @@ if TYPE_CHECKING:
     from cli.cost_estimate import Estimate
     from lake.ledger import CostRow, CostShare
 
-GIGABYTE = 1_000_000_000
 NO_DATASET = "(no manifest)"
 """Of a job run that held none: it failed early, or found everything done."""
-
-
-@dataclass(slots=True)
-class CostSum:
-    """A sum over parts of job runs."""
-
-    micro_dollars: int = 0
-    bytes: int = 0
-    """Of the files that were converted, as stored."""
-    files: int = 0
-
-    def add(self, share: CostShare) -> None:
-        """Add a part of a job run."""
-        self.micro_dollars += share.micro_dollars
-        self.bytes += share.bytes
-        self.files += share.files
-
-    @property
-    def dollars(self) -> float:
-        """The sum."""
-        return self.micro_dollars / MICRO
-
-    @property
-    def dollars_per_gb(self) -> float | None:
-        """For one GB of input; None: nothing was converted."""
-        return self.dollars / (self.bytes / GIGABYTE) if self.bytes else None
-
-    def to_json(self) -> dict[str, Any]:
-        """Its fields for ``--json``."""
-        counts = {"dollars": self.dollars, "bytes": self.bytes, "files": self.files}
-        return {**counts, "dollarsPerGb": self.dollars_per_gb}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +35,8 @@ class NightCost:
 class CostReport:
     """The costs of some days."""
 
-    groups: Mapping[str, CostSum]
-    total: CostSum
+    groups: Mapping[str, CostPart]
+    total: CostPart
     job_runs: int
     nights: tuple[NightCost, ...]
     estimated: Estimate
@@ -77,8 +46,8 @@ class CostReport:
     def to_json(self) -> dict[str, Any]:
         """Its fields for ``--json``."""
         return {
-            "groups": [{"name": name, **group.to_json()} for name, group in self.groups.items()],
-            "total": {**self.total.to_json(), "jobRuns": self.job_runs},
+            "groups": [{"name": name, **_sum_json(group)} for name, group in self.groups.items()],
+            "total": {**_sum_json(self.total), "jobRuns": self.job_runs},
             "nights": [
                 {
                     "execution": night.execution,
@@ -111,11 +80,11 @@ def cost_report(
     plans
         Execution -> millionths of a dollar that its plan has forecast.
     """
-    groups: dict[str, CostSum] = {}
-    total = CostSum()
+    groups: dict[str, CostPart] = {}
+    total = CostPart()
     for row in rows:
         for share in row.shares:
-            groups.setdefault(_name(row, share, by), CostSum()).add(share)
+            groups.setdefault(_name(row, share, by), CostPart()).add(share)
             total.add(share)
     largest_first = sorted(groups.items(), key=lambda item: item[0] if by is CostBy.DAY else -item[1].micro_dollars)
     return CostReport(
@@ -126,6 +95,12 @@ def cost_report(
         estimated=estimate(rows),
         differences=tuple(_differences(rows, sums)),
     )
+
+
+def _sum_json(part: CostPart) -> dict[str, Any]:
+    """The fields of a sum for ``--json``."""
+    counts = {"dollars": part.dollars, "bytes": part.bytes, "files": part.files}
+    return {**counts, "dollarsPerGb": part.dollars_per_gb}
 
 
 def executions_of(rows: Iterable[CostRow]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 from rich.console import Console
 
-from cli.cost import BY_CLOCK, BY_ENGINES
+from cli.cost import metered_by
 from cli.exit_codes import ExitCode
 from cli.report_alarms import read_alarm_changes
 from lake.errors import InvalidInputError
@@ -100,17 +100,15 @@ def night_report(stack: DeployedStack, name: str, now: datetime, track: Callable
         # What was promoted belongs to no plan any more.
         if row.lane == Lane.BATCH:
             figures.add(row, arrived=arrived)
-    return Report(
-        title=f"Execution {name}",
+    return Report.of_execution(
+        facts,
         stack=stack.resources.stack,
-        period="Files of the plan of this execution, by their current state.",
         made_at=iso_utc(now),
         figures=figures,
         costs=cost_figures(costs),
-        executions=(facts,),
         alarms=read_alarm_changes(stack, planned_at, settled_at),
         message=str(recorded.get("verdict", {}).get("message", "")),
-        metered=BY_CLOCK if stack.local else BY_ENGINES,
+        metered=metered_by(stack),
     )
 
 
@@ -138,7 +136,7 @@ def day_report(stack: DeployedStack, day: date, now: datetime, track: Callable[[
         costs=cost_figures(costs),
         executions=tuple(read_execution(stack.s3, stack.ledger, bucket, name, near)[0] for name in names),
         alarms=read_alarm_changes(stack, begin, begin + ONE_DAY),
-        metered=BY_CLOCK if stack.local else BY_ENGINES,
+        metered=metered_by(stack),
     )
 
 

@@ -19,7 +19,7 @@ from report.figures import arrival_of
 from report.model import ExecutionFacts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from mypy_boto3_s3 import S3Client
 
@@ -90,7 +90,7 @@ def current_rows(ledger: Ledger, manifests: Iterable[str]) -> Iterator[tuple[Man
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
         while level:
             successors: set[str] = set()
-            for page in _pages(level):
+            for page in batches_of(level, PAGE_ROWS):
                 new = [manifest for manifest in page if manifest not in seen]
                 seen.update(new)
                 for row in (
@@ -111,14 +111,3 @@ def _divided(row: ManifestRow, arrived: Counter[float] | None) -> dict[float, in
     if arrived is None:
         return {arrival_of(row): row.files}
     return dict(zip(arrived, divide(row.files, list(arrived.values())), strict=True))
-
-
-def _pages(manifests: Iterable[str]) -> Iterator[Sequence[str]]:
-    page: list[str] = []
-    for manifest in manifests:
-        page.append(manifest)
-        if len(page) == PAGE_ROWS:
-            yield page
-            page = []
-    if page:
-        yield page

@@ -12,7 +12,7 @@ from lake.bills import MICRO
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from lake.ledger import CostRow
+    from lake.ledger import CostRow, CostShare
 
 GIGABYTE = 1_000_000_000
 
@@ -25,6 +25,12 @@ class CostPart:
     files: int = 0
     bytes: int = 0
     """Of the files that were converted, as stored."""
+
+    def add(self, share: CostShare) -> None:
+        """Add a part of a job run."""
+        self.micro_dollars += share.micro_dollars
+        self.files += share.files
+        self.bytes += share.bytes
 
     @property
     def dollars(self) -> float:
@@ -75,8 +81,6 @@ def cost_figures(rows: Iterable[CostRow]) -> CostFigures:
         runs.append(JobRun(*facts))
         for share in row.shares:
             for part in (parts[str(row.lane), share.dataset], total):
-                part.micro_dollars += share.micro_dollars
-                part.files += share.files
-                part.bytes += share.bytes
+                part.add(share)
     dearest_first = dict(sorted(parts.items(), key=lambda item: (-item[1].micro_dollars, item[0])))
     return CostFigures(dearest_first, tuple(sorted(runs, key=lambda run: (run.start, run.id))), total)

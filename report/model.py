@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from report.costs import CostFigures, JobRun
     from report.figures import ManifestFigures
 
+BY_ENGINES = "billed time of the engines, at price.* of the settings"
+"""Where the costs come from on AWS."""
+
 
 @dataclass(frozen=True, slots=True)
 class ExecutionFacts:
@@ -57,5 +60,32 @@ class Report:
     """Within the period, the latest first; None: they were not read."""
     message: str = ""
     """Of the verdict; empty: there is none."""
-    metered: str = "billed time of the engines, at price.* of the settings"
+    metered: str = BY_ENGINES
     """Where the costs come from."""
+
+    @classmethod
+    def of_execution(
+        cls,
+        execution: ExecutionFacts,
+        *,
+        stack: str,
+        made_at: str,
+        figures: ManifestFigures,
+        costs: CostFigures,
+        alarms: tuple[AlarmChange, ...] | None,
+        message: str,
+        metered: str = BY_ENGINES,
+    ) -> Report:
+        """The report about one execution, whose manifests ``figures`` has counted."""
+        return cls(
+            title=f"Execution {execution.name}",
+            stack=stack,
+            period="Files of the plan of this execution, by their current state.",
+            made_at=made_at,
+            figures=figures,
+            costs=costs,
+            executions=(execution,),
+            alarms=alarms,
+            message=message,
+            metered=metered,
+        )

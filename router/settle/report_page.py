@@ -80,14 +80,12 @@ class ReportPage:
             **{name: answer[name] for name in ("done", "failed", "open", "rows", "rejects")},
         }
         costs = cost_figures(execution_costs(services.ledger, self._execution, self._planned_at, now))
-        report = Report(
-            title=f"Execution {self._execution}",
+        report = Report.of_execution(
+            ExecutionFacts(self._execution, plan, self._summary["forecast"], verdict, costs.job_runs),
             stack=services.resources.stack,
-            period="Files of the plan of this execution, by their current state.",
             made_at=iso_utc(now),
             figures=self._figures,
             costs=costs,
-            executions=(ExecutionFacts(self._execution, plan, self._summary["forecast"], verdict, costs.job_runs),),
             alarms=None,
             message=answer["message"],
         )
