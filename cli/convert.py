@@ -21,7 +21,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, 
 
 from cli.aws_errors import NotReachableError, advise
 from cli.exit_codes import ExitCode
-from cli.format_values import format_bytes
 from lake.errors import InvalidInputError
 from lake.printable import printable
 from lake.settings.checks import DATASET_NAME
@@ -29,6 +28,7 @@ from offline.conversion import Conversion
 from offline.input_files import Destination, Search, groups
 from offline.output_folder import OutputFolder
 from offline.s3_files import SCHEME
+from report.texts import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -211,7 +211,7 @@ def _print(summary: Summary, output: Path, seconds: float) -> None:
         typer.echo(text)
     speed = f", {summary.bytes / 1e6 / seconds:,.0f} MB/s" if summary.bytes else ""
     typer.echo(
-        f"{summary.files:,} files, {format_bytes(summary.bytes)}: {summary.rows:,} rows in "
+        f"{summary.files:,} files, {format_size(summary.bytes)}: {summary.rows:,} rows in "
         f"{summary.parquet_files:,} Parquet files below {output / 'lake'}; {seconds:,.1f} s{speed}"
     )
     if summary.skipped:

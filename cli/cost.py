@@ -12,10 +12,10 @@ from rich.table import Table
 
 from cli.cost_report import cost_report, executions_of
 from cli.exit_codes import ExitCode
-from cli.format_values import format_bytes
 from lake.errors import InvalidInputError
 from lake.printable import printable
 from report.model import BY_ENGINES
+from report.texts import format_size
 
 if TYPE_CHECKING:
     from cli.cost_by import CostBy
@@ -121,7 +121,7 @@ def _groups(report: CostReport, by: CostBy) -> Table:
 def _cells(group: CostPart) -> tuple[str, ...]:
     per_gb = group.dollars_per_gb
     price = "" if per_gb is None else f"{per_gb:,.6f}"
-    return f"{group.dollars:,.4f}", format_bytes(group.bytes), f"{group.files:,}", price
+    return f"{group.dollars:,.4f}", format_size(group.bytes), f"{group.files:,}", price
 
 
 def _nights(report: CostReport) -> Table:

@@ -56,9 +56,8 @@ def list_executions(stack: DeployedStack) -> Iterator[Execution]:
 def find_execution(stack: DeployedStack, name: str) -> Execution | None:
     """The execution of this name or ARN; None: neither Step Functions nor the ledger knows it."""
     short = name.rsplit(":", 1)[-1]
-    arn = f"{stack.outputs.overnight.replace(':stateMachine:', ':execution:')}:{short}"
     try:
-        return _execution(stack, stack.sfn.describe_execution(executionArn=arn))
+        return _execution(stack, stack.sfn.describe_execution(executionArn=execution_arn(stack, short)))
     except (stack.sfn.exceptions.ExecutionDoesNotExist, stack.sfn.exceptions.InvalidArn):
         # A text that cannot be a name is no valid ARN either.
         row = stack.ledger.executions.get(short)
@@ -66,6 +65,11 @@ def find_execution(stack: DeployedStack, name: str) -> Execution | None:
         return None
     plan, verdict = row.get("plan"), row.get("verdict")
     return Execution(short, "UNKNOWN", _instant(plan, "planned_at"), _instant(verdict, "settled_at"), plan, verdict)
+
+
+def execution_arn(stack: DeployedStack, name: str) -> str:
+    """The ARN of the execution of ``overnight`` with this name."""
+    return f"{stack.outputs.overnight.replace(':stateMachine:', ':execution:')}:{name}"
 
 
 def _execution(stack: DeployedStack, item: dict[str, Any]) -> Execution:

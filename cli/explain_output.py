@@ -7,8 +7,9 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from cli.format_values import format_bytes, format_count, format_instant, read_instant
+from cli.format_values import format_count, format_instant, read_instant
 from lake.printable import printable
+from report.texts import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +32,7 @@ def print_file(document: Mapping[str, Any], now: datetime) -> None:
         return format_instant(read_instant(text), zone, now)
 
     for version in document["versions"]:
-        typer.echo(f"{printable(document['uri'])}  version {version['version']}  {format_bytes(version['size'])}")
+        typer.echo(f"{printable(document['uri'])}  version {version['version']}  {format_size(version['size'])}")
         _line("arrived", f"{clock(version['arrivedAt'])}, recorded {clock(version['recordedAt'])}, {zone.key}")
         _line("outcome", f"{version['outcome']}: {_outcome(version, document['night'], clock)}")
         if version["lane"]:
@@ -46,7 +47,7 @@ def print_file(document: Mapping[str, Any], now: datetime) -> None:
 
 def print_object(document: Mapping[str, Any]) -> None:
     """An object of lake or quarantine, and the files of its manifest."""
-    size = "" if document["size"] is None else f"  {format_bytes(document['size'])}"
+    size = "" if document["size"] is None else f"  {format_size(document['size'])}"
     typer.echo(f"{printable(document['uri'])}{size}")
     _line("manifest", f"{document['manifest']}  {document['partition']}  generation {document['generation']}")
     if not document["isPublished"]:
@@ -109,7 +110,7 @@ def _print_result(result: Mapping[str, Any], clock: Any) -> None:  # noqa: ANN40
     for name in ("parquet", "quarantine"):
         for item in result[name]:
             _line(
-                name, f"{printable(item['uri'])}  {format_count(item['rows'], 'record')}, {format_bytes(item['size'])}"
+                name, f"{printable(item['uri'])}  {format_count(item['rows'], 'record')}, {format_size(item['size'])}"
             )
         if result["omitted"][name]:
             _line("", f"... and {result['omitted'][name]:,} more: pass a larger --limit")

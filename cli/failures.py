@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from cli.dead_letters import count_dead_letters
 from cli.exit_codes import ExitCode
 from cli.failures_output import print_failures_document
 from cli.night_schedule import read_schedule
 from cli.progress import shown_when_slow
-from cli.status import count_dead_letters
 from cli.unreadable import read_unreadable
 from lake.commands import reprocess_file_command
 from lake.ledger import Failure, State

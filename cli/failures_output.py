@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from cli.format_values import format_bytes, format_count, format_instant, read_instant
+from cli.format_values import format_count, format_instant, read_instant
 from lake.printable import printable
+from report.texts import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,8 +34,8 @@ def print_failures_document(document: Mapping[str, Any], zone: ZoneInfo, now: da
 
 def _thing(trouble: Mapping[str, Any]) -> str:
     if trouble["uri"]:
-        return f"{printable(trouble['uri'])} ({format_bytes(trouble['bytes'])}, manifest {trouble['manifest']})"
+        return f"{printable(trouble['uri'])} ({format_size(trouble['bytes'])}, manifest {trouble['manifest']})"
     if trouble["manifest"] is None:
         return format_count(trouble["files"], "message")
-    size = f"{format_count(trouble['files'], 'file')}, {format_bytes(trouble['bytes'])}"
+    size = f"{format_count(trouble['files'], 'file')}, {format_size(trouble['bytes'])}"
     return f"manifest {trouble['manifest']} of {trouble['partition']}, {trouble['lane']} lane ({size})"

@@ -1,4 +1,4 @@
-"""Values as people read them: sizes, counts, ages, and instants in the time zone of a stage. Pure."""
+"""Values as people read them: counts, ages, and instants in the time zone of a stage. Pure."""
 
 from __future__ import annotations
 
@@ -8,17 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
-UNITS = ((10**15, "PB"), (10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
 EVENING_HOUR = 17
 """From this hour of the day on, a time of the same day is said to be tonight."""
-
-
-def format_bytes(size: int) -> str:
-    """A size for people, in decimal units with three digits."""
-    for factor, unit in UNITS:
-        if size >= factor:
-            return f"{size / factor:.3g} {unit}"
-    return f"{size} B"
 
 
 def format_count(number: int, noun: str) -> str:

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from cli.executions import find_execution, list_executions
+from cli.executions import execution_arn, find_execution, list_executions
 from cli.exit_codes import ExitCode
+from cli.follow_execution import FINE_VERDICTS
 from cli.night_output import print_night_document, print_nights_document
 from cli.night_runs import read_runs, sum_of
-from cli.night_schedule import read_schedule
+from cli.night_schedule import planned_night, read_schedule
 from cli.progress import shown_when_slow
 from lake.bills import MICRO
+from lake.documents import find_document
 from lake.errors import InvalidInputError
 from lake.layout import plan_summary_key, verdict_key
 from lake.printable import printable
@@ -28,9 +30,8 @@ if TYPE_CHECKING:
     from cli.executions import Execution
 
 LAST = "last"
-SUCCESSFUL = ("SUCCEEDED", "SUCCEEDED_WITH_QUARANTINE", "EMPTY", "RUNNING", "OPEN")
+NOT_FAILED = (*FINE_VERDICTS, "RUNNING", "OPEN")
 PLAN_FIELDS = ("plannedAt", "engine", "workers", "maxConcurrency", "runs", "manifests", "files", "bytes")
-FORECAST_FIELDS = ("start", "end", "deadline", "fits", "minutes", "dollars")
 
 
 def print_night(stack: DeployedStack, which: str, limit: int, *, as_json: bool) -> int:
@@ -56,7 +57,7 @@ def print_night(stack: DeployedStack, which: str, limit: int, *, as_json: bool) 
         typer.echo(json.dumps(document, indent=2))
     else:
         print_night_document(document, zone, now)
-    return ExitCode.FINE if document["outcome"] in SUCCESSFUL else ExitCode.NOT_SO
+    return ExitCode.FINE if document["outcome"] in NOT_FAILED else ExitCode.NOT_SO
 
 
 def print_nights(stack: DeployedStack, limit: int, *, as_json: bool) -> int:
@@ -74,15 +75,16 @@ def print_nights(stack: DeployedStack, limit: int, *, as_json: bool) -> int:
 
 def night_document(stack: DeployedStack, execution: Execution, limit: int) -> dict[str, Any]:
     """All that ``night`` shows; docs/commands.md describes it."""
-    summary, verdict = _read(stack, plan_summary_key(execution.name)), _read(stack, verdict_key(execution.name))
-    verdict = verdict or {}
+    bucket = stack.resources.control_bucket
+    summary = find_document(stack.s3, bucket, plan_summary_key(execution.name))
+    verdict = find_document(stack.s3, bucket, verdict_key(execution.name)) or {}
     runs = read_runs(stack, execution)
     lists = {name: verdict.get(name, []) for name in ("datasets", "unreadableFiles", "notDone", "damaged")}
     return {
         **_line(execution),
         "message": verdict.get("message"),
         "error": _error(stack, execution),
-        "plan": _plan(summary),
+        "plan": planned_night(summary, PLAN_FIELDS),
         "actual": {
             "manifestsFailed": verdict.get("failed"),
             "manifestsOpen": verdict.get("open"),
@@ -93,7 +95,7 @@ def night_document(stack: DeployedStack, execution: Execution, limit: int) -> di
         **{name: entries[:limit] for name, entries in lists.items()},
         "jobRuns": runs[:limit],
         "omitted": {name: max(len(entries) - limit, 0) for name, entries in {**lists, "jobRuns": runs}.items()},
-        "verdictDocument": f"s3://{stack.resources.control_bucket}/{verdict_key(execution.name)}" if verdict else None,
+        "verdictDocument": f"s3://{bucket}/{verdict_key(execution.name)}" if verdict else None,
     }
 
 
@@ -146,30 +148,9 @@ def _unknown(which: str, stack: DeployedStack) -> str:
     return f"no execution of overnight is named {printable(which)} or began on such a day: {advice}"
 
 
-def _read(stack: DeployedStack, key: str) -> dict[str, Any] | None:
-    try:
-        body = stack.s3.get_object(Bucket=stack.resources.control_bucket, Key=key)["Body"].read()
-    except stack.s3.exceptions.NoSuchKey:
-        return None
-    document: dict[str, Any] = json.loads(body)
-    return document
-
-
 def _error(stack: DeployedStack, execution: Execution) -> str | None:
     """Why the execution ended without a verdict."""
     if execution.verdict is not None or execution.status not in ("FAILED", "TIMED_OUT", "ABORTED"):
         return None
-    arn = f"{stack.outputs.overnight.replace(':stateMachine:', ':execution:')}:{execution.name}"
-    found = stack.sfn.describe_execution(executionArn=arn)
+    found = stack.sfn.describe_execution(executionArn=execution_arn(stack, execution.name))
     return ": ".join(found[name] for name in ("error", "cause") if found.get(name)) or execution.status
-
-
-def _plan(summary: dict[str, Any] | None) -> dict[str, Any] | None:
-    if summary is None:
-        return None
-    forecast = summary["forecast"]
-    return {
-        **{name: summary[name] for name in PLAN_FIELDS},
-        **{name: forecast[name] for name in FORECAST_FIELDS},
-        "lateMinutes": forecast["late_minutes"],
-    }

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from cli.format_values import (
-    format_bytes,
     format_dollars,
     format_duration,
     format_instant,
@@ -16,6 +15,7 @@ from cli.format_values import (
 )
 from cli.tables import print_table
 from lake.printable import printable
+from report.texts import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -146,7 +146,7 @@ def _number(number: int | None) -> str:
 
 
 def _size(size: int | None) -> str:
-    return UNKNOWN if size is None else format_bytes(size)
+    return UNKNOWN if size is None else format_size(size)
 
 
 def _minutes(minutes: float | None) -> str:

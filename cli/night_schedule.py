@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from cli.format_values import read_instant
+from lake.documents import find_document
 from lake.layout import PLAN_AHEAD_EXECUTION, plan_summary_key
 from router.plan.night_start import next_daily_start
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from cli.deployed_stack import DeployedStack
+
+FORECAST_FIELDS = ("start", "end", "deadline", "fits", "minutes", "dollars")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +51,19 @@ def read_forecast(stack: DeployedStack, now: datetime) -> dict[str, Any] | None:
 
     Raises botocore's errors.
     """
-    key = plan_summary_key(PLAN_AHEAD_EXECUTION)
-    try:
-        body = stack.s3.get_object(Bucket=stack.resources.control_bucket, Key=key)["Body"].read()
-    except stack.s3.exceptions.NoSuchKey:
+    summary: dict[str, Any] | None = find_document(
+        stack.s3, stack.resources.control_bucket, plan_summary_key(PLAN_AHEAD_EXECUTION)
+    )
+    return summary if summary is not None and read_instant(summary["forecast"]["start"]) > now else None
+
+
+def planned_night(summary: dict[str, Any] | None, fields: Sequence[str]) -> dict[str, Any] | None:
+    """These fields of a plan's summary, and its forecast, for ``--json``; None: there is no plan."""
+    if summary is None:
         return None
-    summary: dict[str, Any] = json.loads(body)
-    return summary if read_instant(summary["forecast"]["start"]) > now else None
+    forecast = summary["forecast"]
+    return {
+        **{name: summary[name] for name in fields},
+        **{name: forecast[name] for name in FORECAST_FIELDS},
+        "lateMinutes": forecast["late_minutes"],
+    }

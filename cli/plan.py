@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.exit_codes import ExitCode
-from cli.format_values import format_bytes, format_count
+from cli.format_values import format_count
 from lake.printable import printable
+from report.texts import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +43,7 @@ def _print(answer: Mapping[str, Any]) -> None:
     console = Console(highlight=False)
     forecast = answer["forecast"]
     typer.echo(
-        f"backlog: {format_count(answer['files'], 'file')}, {format_bytes(answer['bytes'])}, "
+        f"backlog: {format_count(answer['files'], 'file')}, {format_size(answer['bytes'])}, "
         f"{format_count(answer['manifests'], 'manifest')}; "
         f"quotas: {printable(answer['quotas'])}"
     )
@@ -73,7 +74,7 @@ def _datasets(rows: list[Mapping[str, Any]]) -> Table:
         table.add_row(
             row["dataset"],
             f"{row['files']:,}",
-            format_bytes(row["bytes"]),
+            format_size(row["bytes"]),
             speed,
             "measured" if row["measured"] else "assumed",
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
+from cli.open_alarms import ALARM_TYPES, own_alarms
 from lake.faults import RIGHTS_CODES, error_code
 from lake.time import iso_utc
 from report.model import AlarmChange
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from cli.deployed_stack import DeployedStack
 
-TYPES = ["MetricAlarm", "CompositeAlarm"]
 MAX_CHANGES = 200
 """The latest ones; an alarm that comes and goes each minute would fill the page."""
 
@@ -36,13 +36,14 @@ def read_alarm_changes(stack: DeployedStack, first: datetime, last: datetime) ->
 
 
 def _read(stack: DeployedStack, first: datetime, last: datetime) -> tuple[AlarmChange, ...]:
-    topic, prefix = stack.outputs.alarm_topic, f"{stack.resources.stack}-"
-    alarms = stack.cloudwatch.get_paginator("describe_alarms").paginate(AlarmTypes=TYPES, AlarmNamePrefix=prefix)
-    found = (alarm for page in alarms for kind in ("MetricAlarms", "CompositeAlarms") for alarm in page.get(kind, ()))
-    own = (alarm for alarm in found if topic in alarm["AlarmActions"])
-    names = {alarm["AlarmName"]: alarm["AlarmName"].removeprefix(prefix) for alarm in own}
+    full_names = [alarm["AlarmName"] for alarm in own_alarms(stack)]
+    names = {name: name.removeprefix(f"{stack.name}-") for name in full_names}
     pages = stack.cloudwatch.get_paginator("describe_alarm_history").paginate(
-        AlarmTypes=TYPES, HistoryItemType="StateUpdate", StartDate=first, EndDate=last, ScanBy="TimestampDescending"
+        AlarmTypes=ALARM_TYPES,
+        HistoryItemType="StateUpdate",
+        StartDate=first,
+        EndDate=last,
+        ScanBy="TimestampDescending",
     )
     changes: list[AlarmChange] = []
     for page in pages:

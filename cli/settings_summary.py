@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cli.format_values import format_bytes, format_count, format_dollars
+from cli.format_values import format_count, format_dollars
 from infra.names import stack_name
 from lake.settings import NotifyQuarantine
 from lake.settings.checks import minutes_of_day
 from lake.settings.routing import DAYS, FOLDER
 from lake.settings.schedule_expression import minute_of_start
+from report.texts import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,8 +101,8 @@ def _stream(settings: Settings) -> str:
         days = "every day" if set(peak.days) == set(DAYS) else f"on {', '.join(peak.days)}"
         parts.append(f"all files that arrive {days} in {', '.join(peak.hours)}")
         if stream.max_file_bytes:
-            parts.append(f"unless they are larger than {format_bytes(stream.max_file_bytes)}")
-        parts.append(f"unless more than {format_bytes(stream.high_mark_bytes)} wait")
+            parts.append(f"unless they are larger than {format_size(stream.max_file_bytes)}")
+        parts.append(f"unless more than {format_size(stream.high_mark_bytes)} wait")
     files = ", ".join(parts) or "no files, except promoted ones"
     return f"{files}; every {stream.trigger_seconds} s, {stream.max_workers} workers {stream.worker_type} at most"
 
@@ -125,7 +126,7 @@ def _limits(settings: Settings) -> str:
     return (
         f"{format_count(settings.max_datasets, 'dataset')} by folders, "
         f"{format_count(convert.column_limit, 'column')} of a dataset, "
-        f"lines up to {format_bytes(convert.max_line_bytes)}; {quota.dpus:,} DPU and "
+        f"lines up to {format_size(convert.max_line_bytes)}; {quota.dpus:,} DPU and "
         f"{format_count(quota.job_runs, 'job run')} of the account's quotas"
     )
 

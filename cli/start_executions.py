@@ -8,8 +8,8 @@ import typer
 
 from cli.exit_codes import ExitCode
 from cli.follow_execution import follow_execution, print_end, print_started
-from cli.format_values import format_bytes
 from cli.plan import print_plan
+from report.texts import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,9 +44,9 @@ def run_backfill(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: b
     search, plan = output["search"], output["plan"]
     typer.echo(
         f"dry run, nothing was done; found: {search['found']:,} files, of which {search['known']:,} have an owner; to "
-        f"be converted: {search['recorded']:,} files, {format_bytes(search['bytes'])}"
+        f"be converted: {search['recorded']:,} files, {format_size(search['bytes'])}"
     )
-    typer.echo(f"queued in these hours already: {plan['files']:,} files, {format_bytes(plan['bytes'])}")
+    typer.echo(f"queued in these hours already: {plan['files']:,} files, {format_size(plan['bytes'])}")
     return code
 
 

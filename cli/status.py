@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from cli.backlog import read_open
+from cli.dead_letters import count_dead_letters
 from cli.executions import RUNNING, list_executions
 from cli.exit_codes import ExitCode
 from cli.format_values import read_instant
-from cli.night_schedule import read_forecast, read_schedule
+from cli.night_schedule import planned_night, read_forecast, read_schedule
 from cli.open_alarms import read_open_alarms
 from cli.progress import shown_when_slow
 from cli.status_output import print_status_document
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 MAX_EXECUTIONS = 20
 """Executions that are looked at to find the last night: dry runs and running ones are passed over."""
-FORECAST_FIELDS = ("plannedAt", "engine", "workers", "runs", "manifests", "files", "bytes")
+PLAN_FIELDS = ("plannedAt", "engine", "workers", "runs", "manifests", "files", "bytes")
 
 
 def print_status(stack: DeployedStack, limit: int, *, as_json: bool) -> int:
@@ -73,7 +74,7 @@ def status_document(stack: DeployedStack, schedule: NightSchedule, limit: int, n
             "timeZone": schedule.time_zone,
             "enabled": schedule.enabled,
             "nextStart": iso_utc(start) if start else None,
-            "forecast": _forecast(forecast.result()),
+            "forecast": planned_night(forecast.result(), PLAN_FIELDS),
             "running": running,
             "last": last,
         },
@@ -121,22 +122,3 @@ def _nights(stack: DeployedStack) -> tuple[str | None, dict[str, Any] | None]:
         if number >= MAX_EXECUTIONS:
             break
     return running, None
-
-
-def count_dead_letters(stack: DeployedStack) -> int:
-    """About how many messages are in the dead-letter queue. Raises botocore's errors."""
-    name = "ApproximateNumberOfMessages"
-    answer = stack.sqs.get_queue_attributes(QueueUrl=stack.outputs.dead_letters, AttributeNames=[name])
-    return int(answer["Attributes"][name])
-
-
-def _forecast(summary: dict[str, Any] | None) -> dict[str, Any] | None:
-    if summary is None:
-        return None
-    forecast = summary["forecast"]
-    times = {name: forecast[name] for name in ("start", "end", "deadline", "fits", "minutes", "dollars")}
-    return {
-        **{name: summary[name] for name in FORECAST_FIELDS},
-        **times,
-        "lateMinutes": forecast["late_minutes"],
-    }

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from cli.format_values import (
-    format_bytes,
     format_count,
     format_dollars,
     format_duration,
@@ -16,6 +15,7 @@ from cli.format_values import (
 )
 from cli.tables import print_table
 from lake.printable import printable
+from report.texts import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -59,7 +59,7 @@ def _print_backlog(rows: Iterable[Mapping[str, Any]]) -> None:
                 row["lane"],
                 printable(row["dataset"]),
                 f"{row['files']:,}",
-                format_bytes(row["bytes"]),
+                format_size(row["bytes"]),
                 f"{row['manifests']:,}",
                 f"{row['states']['RUNNING'] + row['states']['PUBLISHING']:,}",
                 f"{row['blocked']:,}",
@@ -115,7 +115,7 @@ def _tonight(night: Mapping[str, Any], clock: Any) -> str:  # noqa: ANN401
         fit = f"TOO LATE by {format_duration(forecast['lateMinutes'] * 60)}, {fit}"
     return (
         f"{clock(forecast['start'])} to {clock(forecast['end'])}, {format_dollars(forecast['dollars'])}, "
-        f"{format_count(forecast['files'], 'file')} of {format_bytes(forecast['bytes'])} in "
+        f"{format_count(forecast['files'], 'file')} of {format_size(forecast['bytes'])} in "
         f"{format_count(forecast['runs'], 'run')} on {forecast['engine']}; {fit}; as of {clock(forecast['plannedAt'])}"
     )
 

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import typer
 
 from cli.exit_codes import ExitCode
-from cli.format_values import format_bytes
 from lake.errors import InvalidInputError
 from lake.ledger import StreamRow
 from lake.manifest import ObjectVersion
@@ -22,6 +21,7 @@ from offline.conversion import Conversion
 from offline.input_files import InputFile
 from offline.local_files import LocalFile
 from offline.output_folder import LAKE, OutputFolder
+from report.texts import format_size
 from router.estimate.offer import offers
 from router.route.decide_lane import decide_lane
 
@@ -134,6 +134,6 @@ def _print(body: dict[str, Any]) -> None:
         shown, left = columns[:MAX_NAMED_COLUMNS], len(columns) - MAX_NAMED_COLUMNS
         more = f" and {left:,} more" if left > 0 else ""
         typer.echo(f"columns     {len(columns):,}: {', '.join(shown)}{more}")
-        typer.echo(f"Parquet     {format_bytes(body['parquetBytes'])} of {format_bytes(body['bytes'])}")
+        typer.echo(f"Parquet     {format_size(body['parquetBytes'])} of {format_size(body['bytes'])}")
     prices = ", ".join(f"{engine} ${dollars:.9f}" for engine, dollars in body["dollars"].items())
     typer.echo(f"conversion  {prices} (the workers, at price.* of the settings)")

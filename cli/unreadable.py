@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from lake.documents import get_document
 from lake.layout import result_key
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 def read_unreadable(stack: DeployedStack, row: ManifestRow) -> Iterator[dict[str, Any]]:
     """The sources of the result document that have failed, without those that were put again and have another manifest.
 
-    Raises botocore's errors.
+    Raises ``InvalidDocumentError`` where one is gone, and botocore's errors.
     """
     if row.published is None:
         return
@@ -31,4 +32,4 @@ def read_unreadable(stack: DeployedStack, row: ManifestRow) -> Iterator[dict[str
 def _read(stack: DeployedStack, key: str | None) -> Any:  # noqa: ANN401
     if key is None:
         return []
-    return json.loads(stack.s3.get_object(Bucket=stack.resources.control_bucket, Key=key)["Body"].read())
+    return json.loads(get_document(stack.s3, stack.resources.control_bucket, key))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from lake.errors import InvalidDocumentError, InvalidInputError
@@ -30,6 +30,14 @@ def get_document(s3: S3Client, bucket: str, key: str) -> bytes:
         raise InvalidDocumentError(
             f"s3://{bucket}/{key} is gone: restore the object (protection.versions keeps earlier versions)"
         ) from error
+
+
+def find_document(s3: S3Client, bucket: str, key: str) -> Any:  # noqa: ANN401
+    """The parsed document under ``key``; None: there is none. Raises botocore's other errors."""
+    try:
+        return json.loads(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
+    except s3.exceptions.NoSuchKey:
+        return None
 
 
 def read_uri(s3: S3Client, uri: str) -> bytes:

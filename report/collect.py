@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lake.bills import divide
-from lake.documents import get_document
-from lake.errors import InvalidDocumentError
+from lake.documents import find_document
 from lake.layout import MANIFESTS, manifest_day_prefix, manifest_of_key, plan_summary_key
 from lake.ledger import State
 from lake.ledger.batch_reads import MAX_BATCH_KEYS, batches_of
@@ -39,10 +37,7 @@ def read_execution(
     ``costs`` are cost rows with all of the execution's. Raises botocore's errors.
     """
     row = ledger.executions.get(name) or {}
-    try:
-        summary: dict[str, Any] = json.loads(get_document(s3, control_bucket, plan_summary_key(name)))
-    except InvalidDocumentError:
-        summary = {}
+    summary: dict[str, Any] = find_document(s3, control_bucket, plan_summary_key(name)) or {}
     runs = cost_figures(cost for cost in costs if cost.execution == name).job_runs
     facts = ExecutionFacts(name, row.get("plan"), summary.get("forecast"), row.get("verdict"), runs)
     return facts, summary.get("manifestIds", [])

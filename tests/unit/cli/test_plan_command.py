@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cli.format_values import format_bytes
 from cli.plan import print_plan
 from lake.errors import InvalidInputError
+from report.texts import format_size
 from tests.unit.cli.test_promote_command import FakeLambda, stack_with
 
 OPTION = {"worker_type": "G.1X", "workers": 10, "concurrency": 4, "runs": 4, "minutes": 61.0, "dollars": 12.5}
@@ -96,4 +96,4 @@ def test_a_refusal_of_the_function_is_told(capsys: pytest.CaptureFixture[str]) -
     ("size", "text"), [(0, "0 B"), (999, "999 B"), (4_500_000_000, "4.5 GB"), (1_521_000_000_000_000, "1.52 PB")]
 )
 def test_sizes_have_a_readable_unit(size: int, text: str) -> None:
-    assert format_bytes(size) == text
+    assert format_size(size) == text
