@@ -13,6 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from cli.aws_errors import NotReachableError, advise
 from cli.deployed_stack import DeployedStack
+from cli.local_clouds import LocalStage
 from infra.names import stack_name
 from local import isolation
 
@@ -58,7 +59,7 @@ def read_local_state(stage: str) -> Mapping[str, Any]:
     NotReachableError
         None is running.
     """
-    state = LOCAL_STATE / f"{stage}.json"
+    state = LocalStage(LOCAL_STATE, stage).state_file
     cloud: dict[str, Any] = json.loads(state.read_text(encoding="utf-8")) if state.is_file() else {}
     if not cloud or not _answers(cloud["endpoint"]):
         raise NotReachableError(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from lake.ledger import State
+from lake.ledger import ManifestCounts, State
 from lake.manifest import Lane
 from report.over_time import BacklogOverTime, LatencyOverTime
 
@@ -22,22 +21,14 @@ OLD_AFTER = timedelta(days=3)
 """Files that had waited for longer when the period began (a backfill's) would hide all others in a chart of time."""
 
 
-@dataclass(slots=True)
-class Counts:
-    """Manifests by their current state, and what the DONE ones have published."""
+@dataclass(slots=True, kw_only=True)
+class Counts(ManifestCounts):
+    """Manifests by their current state, their files, and what the DONE ones have published."""
 
-    done: int = 0
-    failed: int = 0
-    open: int = 0
     files: int = 0
     """Of all these manifests."""
     bytes: int = 0
     """As stored, of all these manifests."""
-    rows: int = 0
-    rejects: Counter[str] = field(default_factory=Counter)
-    """Quarantined lines by reason."""
-    failed_files: int = 0
-    """Files that could not be read as a whole."""
 
     @property
     def manifests(self) -> int:
@@ -46,15 +37,11 @@ class Counts:
 
     def add(self, row: ManifestRow, totals: PublishedTotals | None) -> None:
         """Add a manifest, and what it has published."""
-        self.done += row.state == State.DONE
-        self.failed += row.state == State.FAILED
-        self.open += row.open
+        self.count_state(row)
         self.files += row.files
         self.bytes += row.bytes
         if totals is not None:
-            self.rows += totals.rows
-            self.rejects.update({reason: lines for reason, lines in totals.rejects.items() if lines})
-            self.failed_files += totals.failed_files
+            self.count_totals(totals)
 
 
 @dataclass(slots=True)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+
+T = TypeVar("T")
 
 Stage = Annotated[str, typer.Option(help="Stage of the stack.")]
 Local = Annotated[bool, typer.Option("--local", help="Use the cloud that `local up` runs on this machine.")]
@@ -43,10 +45,21 @@ def on_stack(command: Callable[..., int]) -> Callable[..., None]:
         stack = connect_to_stage(stage, local=local, profile=profile, region=region)
         raise typer.Exit(command(stack, **options))
 
-    # Only type checkers import the class of the first parameter.
-    _, *own = inspect.signature(command, eval_str=True, locals={"DeployedStack": object}).parameters.values()
-    places = inspect.signature(_place, eval_str=True).parameters.values()
-    parameters = [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in (*own, *places)]
-    connected.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    connected.__annotations__ = {item.name: item.annotation for item in parameters}
-    return connected
+    _, *own = parameters_of(command)
+    return with_parameters(connected, [*own, *parameters_of(_place)])
+
+
+def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters of a command, as typer reads them."""
+    # Only type checkers import the classes of the first parameters.
+    classes = {"DeployedStack": object, "QuarantineSelection": object}
+    signature = inspect.signature(function, eval_str=True, locals=classes)
+    return list(signature.parameters.values())
+
+
+def with_parameters(function: Callable[..., T], parameters: Iterable[inspect.Parameter]) -> Callable[..., T]:
+    """The function with these parameters, each to be passed by name, in place of its own."""
+    named = [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in parameters]
+    function.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
+    function.__annotations__ = {item.name: item.annotation for item in named}
+    return function

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from pathlib import Path  # noqa: TC003
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.commands.options import DryRun, FirstHour, Json, LastHour, on_stack
+from cli.commands.options import DryRun, FirstHour, Json, LastHour, on_stack, parameters_of, with_parameters
 from cli.quarantine.group_by import GroupBy
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cli.deployed_stack import DeployedStack
+    from cli.quarantine.records import QuarantineSelection
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -21,66 +25,76 @@ File = Annotated[str | None, typer.Option(help="Only this input file: s3://bucke
 Limit = Annotated[int, typer.Option(min=1, help="Maximum number of records.")]
 
 
-@app.command()
-@on_stack
-def ls(
-    stack: DeployedStack,
+def _filters(
     dataset: Dataset = None,
     first: FirstHour = None,
     last: LastHour = None,
     reason: Reason = None,
     file: File = None,
+) -> None:
+    """The options that say which records."""
+
+
+def on_selection(command: Callable[..., int]) -> Callable[..., int]:
+    """The second parameter of the command becomes the options of ``_filters``."""
+
+    @wraps(command)
+    def selected(stack: DeployedStack, **options: Any) -> int:  # noqa: ANN401
+        from cli.quarantine.records import parse_quarantine_selection
+
+        names = {"dataset": "dataset", "from": "first", "to": "last", "reason": "reason", "file": "file"}
+        filters = {key: options.pop(name) for key, name in names.items()}
+        return command(stack, parse_quarantine_selection(stack, filters), **options)
+
+    first, _, *own = parameters_of(command)
+    return with_parameters(selected, [first, *parameters_of(_filters), *own])
+
+
+@app.command()
+@on_stack
+@on_selection
+def ls(
+    stack: DeployedStack,
+    selection: QuarantineSelection,
     by: Annotated[GroupBy, typer.Option(help="Sum up by this.")] = GroupBy.HOUR,
     limit: Limit = 100_000,
     as_json: Json = False,
 ) -> int:
     """Count the rejected lines and the unreadable files."""
     from cli.quarantine.listing import print_quarantine
-    from cli.quarantine.records import parse_quarantine_selection
 
-    options = {"dataset": dataset, "from": first, "to": last, "reason": reason, "file": file}
-    return print_quarantine(stack, parse_quarantine_selection(stack, options), by, limit, as_json=as_json)
+    return print_quarantine(stack, selection, by, limit, as_json=as_json)
 
 
 @app.command()
 @on_stack
+@on_selection
 def show(
     stack: DeployedStack,
-    dataset: Dataset = None,
-    first: FirstHour = None,
-    last: LastHour = None,
-    reason: Reason = None,
-    file: File = None,
+    selection: QuarantineSelection,
     limit: Limit = 20,
     as_json: Json = False,
 ) -> int:
     """Show rejected lines and unreadable files, each with its file, offset and reason: 1 if there is none."""
     from cli.quarantine.listing import print_records
-    from cli.quarantine.records import parse_quarantine_selection
 
-    options = {"dataset": dataset, "from": first, "to": last, "reason": reason, "file": file}
-    return print_records(stack, parse_quarantine_selection(stack, options), limit, as_json=as_json)
+    return print_records(stack, selection, limit, as_json=as_json)
 
 
 @app.command()
 @on_stack
+@on_selection
 def export(
     stack: DeployedStack,
+    selection: QuarantineSelection,
     target: Annotated[Path, typer.Argument(help="New file for the lines; its origins go to a file beside it.")],
-    dataset: Dataset = None,
-    first: FirstHour = None,
-    last: LastHour = None,
-    reason: Reason = None,
-    file: File = None,
     limit: Limit = 100_000,
     as_json: Json = False,
 ) -> int:
     """Write rejected lines to a file, as they stood in their input files, so that a person can repair them."""
     from cli.quarantine.export import export_lines
-    from cli.quarantine.records import parse_quarantine_selection
 
-    options = {"dataset": dataset, "from": first, "to": last, "reason": reason, "file": file}
-    return export_lines(stack, parse_quarantine_selection(stack, options), target, limit, as_json=as_json)
+    return export_lines(stack, selection, target, limit, as_json=as_json)
 
 
 @app.command()

@@ -12,6 +12,7 @@ from lake.ledger.datasets import DatasetMeasurement, DatasetRow, Datasets, Datas
 from lake.ledger.executions import Executions
 from lake.ledger.failures import Failure, Failures
 from lake.ledger.fence import Claim
+from lake.ledger.manifest_counts import ManifestCounts
 from lake.ledger.manifest_row import CommitReference, ManifestRow, Published, State
 from lake.ledger.manifests import Manifests
 from lake.ledger.partitions import Partitions
@@ -74,6 +75,7 @@ __all__ = [
     "DatasetSpeed",
     "Failure",
     "Ledger",
+    "ManifestCounts",
     "ManifestRow",
     "Published",
     "PublishedObjects",

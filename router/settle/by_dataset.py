@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from lake.ledger import State
+from lake.ledger import ManifestCounts
 
 if TYPE_CHECKING:
     from lake.ledger import ManifestRow, PublishedTotals
@@ -15,22 +14,14 @@ MAX_NAMED_DATASETS = 200
 """Maximum number of datasets in a verdict document; those with the most quarantined lines come first."""
 
 
-@dataclass(slots=True)
-class DatasetTally:
+@dataclass(slots=True, kw_only=True)
+class DatasetTally(ManifestCounts):
     """The manifests of one dataset; files, bytes and lines are those of its DONE ones."""
 
     dataset: str
-    done: int = 0
-    failed: int = 0
-    open: int = 0
     files: int = 0
     bytes: int = 0
     """Of the files, as stored."""
-    rows: int = 0
-    rejects: Counter[str] = field(default_factory=Counter)
-    """Quarantined lines by reason."""
-    failed_files: int = 0
-    """Files that could not be read."""
 
     @property
     def quarantined_share(self) -> float:
@@ -48,19 +39,14 @@ class DatasetTallies:
 
     def add(self, row: ManifestRow) -> None:
         """Add the current row of a manifest."""
-        tally = self._of(row)
-        tally.done += row.state == State.DONE
-        tally.failed += row.state == State.FAILED
-        tally.open += row.open
+        self._of(row).count_state(row)
 
     def add_totals(self, row: ManifestRow, totals: PublishedTotals) -> None:
         """Add what a DONE manifest has published."""
         tally = self._of(row)
         tally.files += row.files
         tally.bytes += row.bytes
-        tally.rows += totals.rows
-        tally.rejects.update(totals.rejects)
-        tally.failed_files += totals.failed_files
+        tally.count_totals(totals)
 
     def above(self, share: float) -> list[DatasetTally]:
         """Datasets of which more than ``share`` is in the quarantine, the largest share first."""
@@ -76,4 +62,4 @@ class DatasetTallies:
 
     def _of(self, row: ManifestRow) -> DatasetTally:
         dataset = row.partition.dataset
-        return self._tallies.setdefault(dataset, DatasetTally(dataset))
+        return self._tallies.setdefault(dataset, DatasetTally(dataset=dataset))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from lake.ledger import State
+from lake.ledger import ManifestCounts, State
 from router.settle.by_dataset import DatasetTallies
 from router.settle.published import MAX_NAMED_OBJECTS
 from router.settle.unreadable_files import MAX_NAMED_FILES
@@ -25,21 +24,14 @@ MAX_NAMED_MANIFESTS = 100
 """Maximum number of manifests that are not DONE that a verdict document names; all of them are counted."""
 
 
-@dataclass(slots=True)
-class Tally:
+@dataclass(slots=True, kw_only=True)
+class Tally(ManifestCounts):
     """Its size depends on the number of datasets, and not on that of the rows."""
 
     now: datetime
     """Aware."""
-    done: int = 0
-    failed: int = 0
-    open: int = 0
     worked_on: int = 0
-    rows: int = 0
-    """Published rows of the DONE manifests."""
-    rejects: Counter[str] = field(default_factory=Counter)
-    """Quarantined lines by reason."""
-    failed_files: int = 0
+    """Open manifests that a process may be working on."""
     damaged_objects: int = 0
     damaged: list[DamagedObject] = field(default_factory=list)
     """The first ``MAX_NAMED_OBJECTS``."""
@@ -55,16 +47,14 @@ class Tally:
     def add(self, row: ManifestRow) -> None:
         """Add the current row of a manifest."""
         self.datasets.add(row)
+        self.count_state(row)
         if row.state == State.DONE:
-            self.done += 1
             return
         if len(self.not_done) < MAX_NAMED_MANIFESTS:
             self.not_done.append(row)
         if row.state == State.FAILED:
-            self.failed += 1
             self.first_failed = self.first_failed or row
         if row.open:
-            self.open += 1
             self.worked_on += is_worked_on(row, self.now)
             if self.first_open is None or _order_of_reason(row) < _order_of_reason(self.first_open):
                 self.first_open = row
@@ -74,9 +64,7 @@ class Tally:
         self.datasets.add_totals(row, totals)
         if totals.failed_files and len(self.unreadable) < MAX_NAMED_FILES:
             self.unreadable.append(row)
-        self.rows += totals.rows
-        self.rejects.update(totals.rejects)
-        self.failed_files += totals.failed_files
+        self.count_totals(totals)
 
     def add_damage(self, damage: Damage) -> None:
         """Add damaged objects of a DONE manifest."""

@@ -107,7 +107,7 @@ def test_a_run_that_may_not_work_claims_nothing_and_says_why_once(world: Convers
     (alarm,) = [line for line in world.log_lines if line.startswith("ALARM")]
     assert alarm.startswith("ALARM run run-1 does not begin: s3:GetObject")
     assert [world.row(manifest).attempt for manifest in manifests] == [0, 0, 0]
-    tally = Tally(world.clock())
+    tally = Tally(now=world.clock())
     for manifest in manifests:
         tally.add(world.row(manifest))
     verdict = judge(tally)

@@ -53,7 +53,7 @@ def test_the_share_is_that_of_the_lines_or_of_the_files(published: PublishedTota
 
 def test_the_message_names_the_datasets_above_the_share_and_counts_the_others() -> None:
     # Given: five datasets that lose everything, and one that loses one line in 20
-    tally = Tally(MORNING)
+    tally = Tally(now=MORNING)
     for name in ("a", "b", "c", "d", "e", "f"):
         tally.add(row_of(name))
         tally.add_totals(row_of(name), totals(19, 1) if name == "f" else totals(0, 793))

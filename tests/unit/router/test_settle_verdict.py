@@ -18,7 +18,7 @@ LEASED = int((MORNING + LEASE).timestamp() * 1000)
 
 
 def judged(rows: list[ManifestRow], totals: PublishedTotals | None = None, *damage: Damage) -> Verdict:
-    tally = Tally(MORNING)
+    tally = Tally(now=MORNING)
     for row in rows:
         tally.add(row)
     if totals is not None:
@@ -138,7 +138,7 @@ def test_a_verdict_has_one_size_whatever_the_night_has_come_to() -> None:
     # Given: a night of which everything has failed, and every object was deleted
     rows = [replace(ROW, id=f"m{number}", state=State.FAILED, reason="x" * 5000) for number in range(1000)]
     lost = Damage(30, tuple(DamagedObject("m", f"s3://lake/{number}", "is missing") for number in range(20)))
-    tally = Tally(MORNING)
+    tally = Tally(now=MORNING)
     # When
     for row in rows:
         tally.add(row)
