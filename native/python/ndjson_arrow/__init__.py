@@ -40,6 +40,7 @@ from ndjson_arrow._native import (
     detect_codec,
     original_key,
 )
+from ndjson_arrow._read import RejectedLineError, UnreadableFileError, read
 
 __all__ = [
     "REASONS",
@@ -47,9 +48,12 @@ __all__ = [
     "ParquetFile",
     "Reader",
     "Reject",
+    "RejectedLineError",
     "SplitCounts",
     "StringColumn",
+    "UnreadableFileError",
     "column_name",
     "detect_codec",
     "original_key",
+    "read",
 ]

@@ -179,9 +179,9 @@ def test_other_threads_run_while_it_reads() -> None:
     assert any(started + quarter < moment < ended - quarter for moment in recorded)
 
 
-def test_the_example_in_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_in_the_readme_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "native" / "README.md").read_text()
-    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    exec(example, {})
+    for example in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(example, {})
     assert pq.read_table("example.parquet").column("another").to_pylist() == ["key"]

@@ -1,0 +1,131 @@
+"""``ndjson_arrow.read``: a file as an Arrow stream, compared with the oracle of the tests."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+from typing import TYPE_CHECKING
+
+import duckdb
+import ndjson_arrow
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from ndjson_arrow import Reject, RejectedLineError, UnreadableFileError
+
+from tests.oracle import ndjson_oracle as oracle
+from tests.unit.native.test_native_properties import FILE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BODY = b'{"a": 1.10, "B": "x"}\nnot a row\n{"c": [1, 2], "a": null}\n'
+ROWS = [
+    {"a": "1.10", "__b": "x", "c": None, "_rescued": None},
+    {"a": None, "__b": None, "c": "[1, 2]", "_rescued": None},
+]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "a.ndjson"
+    path.write_bytes(BODY)
+    return path
+
+
+def ignore(_: Reject) -> None:
+    """Take rejects and drop them."""
+
+
+def test_all_lines_are_rows_or_rejects(file: Path) -> None:
+    rejects: list[Reject] = []
+    table = ndjson_arrow.read(file, rejects=rejects.append).read_all()
+    assert table.schema == pa.schema([(name, pa.string()) for name in ROWS[0]])
+    assert table.to_pylist() == ROWS
+    assert [(item.source, item.offset, item.reason, item.line) for item in rejects] == [
+        (str(file), 22, "not JSON", b"not a row")
+    ]
+
+
+def test_a_rejected_line_is_an_error_for_a_caller_that_takes_none(file: Path) -> None:
+    with pytest.raises(RejectedLineError, match=r"a\.ndjson: the line at byte 22 is not a row: not JSON") as raised:
+        ndjson_arrow.read(file).read_all()
+    assert raised.value.reject.line == b"not a row"
+
+
+def test_polars_and_duckdb_take_the_stream(file: Path) -> None:
+    with duckdb.connect() as connection:
+        connection.register("stream", ndjson_arrow.read(file, rejects=ignore))
+        rows = connection.sql("SELECT a, c FROM stream").fetchall()
+    assert rows == [("1.10", None), (None, "[1, 2]")]
+    assert pl.from_arrow(ndjson_arrow.read(file, rejects=ignore)).to_dicts() == ROWS  # type: ignore[union-attr]
+
+
+def test_of_named_columns_only_the_file_is_read_once(file: Path) -> None:
+    # Given a pipe, which can be read once
+    output, end = os.pipe()
+    with os.fdopen(end, "wb") as pipe:
+        pipe.write(BODY)
+    with os.fdopen(output, "rb") as source:
+        # When one column is asked for
+        rows = ndjson_arrow.read(source, columns=["a"], rejects=ignore).read_all().to_pylist()
+    # Then the other members are in _rescued, verbatim
+    assert rows == [{"a": "1.10", "_rescued": '{"B":"x"}'}, {"a": None, "_rescued": '{"c":[1, 2]}'}]
+
+
+def test_a_pipe_gives_all_its_columns() -> None:
+    output, end = os.pipe()
+    with os.fdopen(end, "wb") as pipe:
+        pipe.write(gzip.compress(BODY))
+    with os.fdopen(output, "rb") as source:
+        assert ndjson_arrow.read(source, rejects=ignore).read_all().to_pylist() == ROWS
+
+
+def test_a_file_object_is_read_from_its_position_and_left_open(file: Path) -> None:
+    with file.open("rb") as source:
+        source.seek(32)
+        assert ndjson_arrow.read(source).read_all().to_pylist() == [{"c": "[1, 2]", "a": None, "_rescued": None}]
+        assert not source.closed
+
+
+@pytest.mark.parametrize("columns", [None, ["a"]])
+def test_a_truncated_file_is_an_error_and_not_a_short_result(columns: list[str] | None) -> None:
+    body = gzip.compress(b'{"a": 1}\n' * 1_000_000)[:-100]
+    with pytest.raises(UnreadableFileError, match="truncated gzip at byte"):
+        ndjson_arrow.read(io.BytesIO(body), columns=columns).read_all()
+
+
+def test_memory_holds_a_batch_and_not_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.ndjson"
+    path.write_bytes(b"".join(b'{"n": %d, "late_%d": "%s"}\n' % (n, n % 7, b"x" * 1000) for n in range(5000)))
+    sizes = [batch.num_rows for batch in ndjson_arrow.read(path, batch_bytes=100_000)]
+    assert sum(sizes) == 5000
+    assert max(sizes) <= 100
+
+
+def test_an_empty_file_has_no_rows() -> None:
+    table = ndjson_arrow.read(io.BytesIO()).read_all()
+    assert (table.num_rows, table.column_names) == (0, ["_rescued"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"columns": ["A b"]}, "A b"), ({"columns": ["a", "a"]}, "a"), ({"batch_bytes": 0}, "flush_bytes")],
+)
+def test_wrong_options_are_refused_before_the_file_is_opened(options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ndjson_arrow.read("no such file", **options)
+
+
+@settings(deadline=None)
+@given(FILE)
+def test_rows_and_rejects_are_those_of_the_oracle(body: bytes) -> None:
+    expected = oracle.read(body)
+    rejects: list[Reject] = []
+    rows = ndjson_arrow.read(io.BytesIO(body), rejects=rejects.append).read_all().to_pylist()
+    assert [{name: value for name, value in row.items() if value is not None} for row in rows] == [
+        row for _, row in expected.rows
+    ]
+    assert [(item.offset, item.length, item.reason, item.line) for item in rejects] == expected.rejects
