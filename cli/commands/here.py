@@ -41,7 +41,7 @@ def convert(
     hour: Annotated[str | None, typer.Option(help="UTC hour of all files, such as 2026-11-21T08.")] = None,
     compression: Annotated[str | None, typer.Option(help="zstd or snappy.")] = None,
     settings: Annotated[
-        Path | None, typer.Option(help="Settings file: its [convert], [input] and [[datasets]].")
+        Path | None, typer.Option(help="Settings file: its tables convert, input and datasets.")
     ] = None,
     cores: Annotated[int, typer.Option(min=1, help="Cores to use.")] = os.cpu_count() or 1,
     region: Region = None,
