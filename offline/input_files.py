@@ -14,6 +14,7 @@ from lake.errors import InvalidInputError
 from lake.partition import Partition
 from lake.settings.checks import DATASET_NAME
 from offline.local_files import LocalFile
+from offline.output_folder import identity
 from offline.s3_files import SCHEME, list_objects
 from transform.clients import s3_client
 
@@ -57,7 +58,15 @@ class Search:
     """Of the buckets."""
 
     def find(self, output: Path) -> Iterator[InputFile]:
-        """Every file; raises what ``find_files`` and ``list_objects`` raise."""
+        """Every file, once however often it is named; raises what ``find_files`` and ``list_objects`` raise."""
+        found: set[bytes] = set()
+        for item in self._named(output):
+            key = identity(item.file.uri, item.file.version)
+            if key not in found:
+                found.add(key)
+                yield item
+
+    def _named(self, output: Path) -> Iterator[InputFile]:
         local = [Path(name) for name in self.names if not name.startswith(SCHEME)]
         yield from find_files(local, self.settings, self.destination, output)
         for uri in self.names:

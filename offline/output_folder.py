@@ -100,7 +100,7 @@ class OutputFolder:
 
     def is_done(self, file: ObjectVersion) -> bool:
         """Whether this version of the file is in the lake or in the quarantine."""
-        return _identity(file.uri, file.version) in self._done
+        return identity(file.uri, file.version) in self._done
 
     def staging(self, manifest: str) -> Path:
         """The folder for files of a manifest that is not committed."""
@@ -112,11 +112,13 @@ class OutputFolder:
 
     def commit(self, manifest: str, sources: Iterable[SourceCount], objects: Iterable[PendingObject]) -> None:
         """Publish the staged objects of a manifest: all of them, once, also after the process was killed."""
+        staged = [(item, self.staging(manifest) / item.bucket / item.key) for item in objects]
+        self._synchronize(path.parent for _, path in staged)
         body = {
             "format": FORMAT,
             "manifest": manifest,
             "sources": [asdict(source) for source in sources],
-            "objects": [{"bucket": item.bucket, "key": item.key, "rows": item.rows} for item in objects],
+            "objects": [{"bucket": item.bucket, "key": item.key, "rows": item.rows} for item, _ in staged],
         }
         beside = self.staging(manifest) / "commit.json"
         beside.parent.mkdir(parents=True, exist_ok=True)
@@ -126,25 +128,39 @@ class OutputFolder:
             os.fsync(file.fileno())
         commit = self._commits / f"{manifest}.json"
         beside.replace(commit)
+        self._synchronize([self._commits])
         self._publish(commit)
         self._remember(body)
 
     def _publish(self, commit: Path) -> None:
         body = json.loads(commit.read_text(encoding="utf-8"))
-        staging = self.staging(body["manifest"])
+        staging, published = self.staging(body["manifest"]), set()
         for item in body["objects"]:
             staged, final = (base / item["bucket"] / item["key"] for base in (staging, self.root))
             # A run that was killed here has renamed some of them.
             if staged.exists():
                 final.parent.mkdir(parents=True, exist_ok=True)
                 staged.replace(final)
+            published.add(final.parent)
+        self._synchronize(published)
         commit.replace(self._results / commit.name)
         shutil.rmtree(staging, ignore_errors=True)
 
+    def _synchronize(self, folders: Iterable[Path]) -> None:
+        """The names in these folders and in those above them reach the disk: a power failure does not undo a rename."""
+        found = {above for folder in folders for above in (folder, *folder.parents) if above.is_relative_to(self.root)}
+        for folder in found:
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+
     def _remember(self, body: dict[str, object]) -> None:
         sources: Iterator[dict[str, str]] = iter(body["sources"])  # type: ignore[call-overload]
-        self._done.update(_identity(source["uri"], source["version"]) for source in sources)
+        self._done.update(identity(source["uri"], source["version"]) for source in sources)
 
 
-def _identity(uri: str, version: str) -> bytes:
+def identity(uri: str, version: str) -> bytes:
+    """Of one version of a file, in 16 bytes."""
     return hashlib.blake2b(f"{uri}\n{version}".encode("utf-8", "surrogateescape"), digest_size=16).digest()
