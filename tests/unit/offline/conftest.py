@@ -1,0 +1,38 @@
+"""What tests of `hybrid-router convert` convert, and where its tasks run."""
+
+from __future__ import annotations
+
+import gzip
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.unit.offline.conversions import BAD, GOOD
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Files of two datasets, one of which cannot be read to its end."""
+    for name, content in {
+        "orders/a.ndjson": GOOD,
+        "orders/b.ndjson": BAD,
+        "clicks/c.ndjson.gz": gzip.compress(GOOD * 2000),
+        "clicks/cut.ndjson.gz": gzip.compress(GOOD * 2000)[:-40],
+        "clicks/empty.ndjson": b"",
+        "clicks/.hidden.ndjson": GOOD,
+        "clicks/notes.txt": b"x",
+    }.items():
+        path = tmp_path / "in" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return tmp_path / "in"
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks run in threads of this process: the start of processes would take most of the test."""
+    monkeypatch.setattr("offline.conversion.new_pool", ThreadPoolExecutor)
