@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.demo import stages
@@ -22,7 +25,6 @@ from lake.settings import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from cli.demo.files import DemoFile
     from cli.deployed_stack import DeployedStack
@@ -57,42 +59,54 @@ def run_demo(data: Path | None, output: Path, state: Path) -> int:
     """
     console = DemoConsole()
     started = time.monotonic()
+    with ThreadPoolExecutor(1) as pool, tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder:
+        console.log("running cdk synth meanwhile")
+        template = pool.submit(_synth, Path(folder))
+        files = _input_files(data, output, console)
+        megabytes = sum(file.size for file in files) / 1e6
+        console.log(f"{len(files)} files, {megabytes:.1f} MB; starting the cloud on this machine")
+
+        from cli.deployed_stack import DeployedStack
+        from local import isolation
+        from local.cloud import LocalCloud
+
+        with LocalCloud.start(state, log=console.log) as cloud:
+            assembly = template.result()
+            console.log("deploying the template unchanged")
+            outputs = cloud.deploy(assembly)
+            stack = DeployedStack.connect(
+                outputs, isolation.session(cloud.access_key), cloud.endpoint, isolation.client_config()
+            )
+            sent_files = _send_through_both_lanes(stack, files, console)
+            stages.export(stack, output, console)
+            return _check_and_report(stack, sent_files, output, cloud.logs_dir, console, time.monotonic() - started)
+
+
+def _synth(folder: Path) -> Path:
+    from infra.synth import synth
+
+    return synth(demo_settings(), folder)
+
+
+def _input_files(data: Path | None, output: Path, console: DemoConsole) -> Sequence[DemoFile]:
     if data is None:
         from cli.demo.sample_data import sample_files
 
         console.log("generating sample NDJSON: nested values, mixed types, non-ASCII text, broken lines, gzip")
         if (output / "input").exists():
             shutil.rmtree(output / "input")
-        files = sample_files(output / "input")
-    else:
-        files, skipped = user_files(data)
-        for path in skipped:
-            console.log(f"skipped, not an NDJSON suffix: {path}")
-    megabytes = sum(file.size for file in files) / 1e6
-    console.log(f"{len(files)} files, {megabytes:.1f} MB; starting the cloud on this machine")
-
-    from cli.deployed_stack import DeployedStack
-    from infra.synth import synth
-    from local import isolation
-    from local.cloud import LocalCloud
-
-    with LocalCloud.start(state, log=console.log) as cloud:
-        console.log("running cdk synth")
-        template = synth(demo_settings(), state / "cdk.out")
-        console.log("deploying its template unchanged")
-        outputs = cloud.deploy(template)
-        stack = DeployedStack.connect(
-            outputs, isolation.session(cloud.access_key), cloud.endpoint, isolation.client_config()
-        )
-        sent_files = _send_through_both_lanes(stack, files, console)
-        stages.export(stack, output, console)
-        return _check_and_report(stack, sent_files, output, cloud.logs_dir, console, time.monotonic() - started)
+        return sample_files(output / "input")
+    files, skipped = user_files(data)
+    for path in skipped:
+        console.log(f"skipped, not an NDJSON suffix: {path}")
+    return files
 
 
 def _send_through_both_lanes(
     stack: DeployedStack, files: Sequence[DemoFile], console: DemoConsole
 ) -> list[stages.SentFile]:
-    stages.start_stream(stack, console)
+    # It starts while files arrive: they wait for it in its inbox.
+    stack.control_stream("start")
     started = datetime.now(UTC)
     without_events: list[stages.SentFile] = []
     if for_backfill := [file for file in files if file.case == DemoCase.BACKFILL]:
@@ -104,6 +118,7 @@ def _send_through_both_lanes(
         if item.file.duplicate_event:
             stages.send_duplicate_event(stack, item)
     stages.wait_recorded(stack, with_events, console)
+    stages.wait_for_stream(stack, console)
     urgent = stages.of_cases(with_events, DemoCase.URGENT, DemoCase.PEAK)
     stages.wait_published(stack, urgent, console, "stream lane: converted and published")
     stages.stop_stream(stack, console)

@@ -143,15 +143,14 @@ def run_machine(
     return output
 
 
-def start_stream(stack: DeployedStack, console: DemoConsole) -> None:
-    """Start the streaming job and wait for its first heartbeat.
+def wait_for_stream(stack: DeployedStack, console: DemoConsole) -> None:
+    """Wait until the streaming job, which has been started, sends its first heartbeat.
 
     Raises
     ------
     DemoError
         The job failed, or takes too long.
     """
-    stack.control_stream("start")
     with console.stage("stream lane: job starts", 1) as report:
         deadline = time.monotonic() + STAGE_TIMEOUT_SECONDS
         while stack.ledger.stream.get().heartbeat_at is None:
