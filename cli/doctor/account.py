@@ -9,11 +9,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from cli.aws_errors import advise
 from cli.doctor.finding import Finding, Readiness
-from cli.quotas import read_quota
 from infra.code_version import code_version, version_of
 from infra.names import stack_name
 from infra.outputs import output_key
 from infra.quotas import needed_quotas
+from router.service_quotas import read_quota
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.job_runs import live_glue_runs
+from router.service_quotas import read_quota
 from router.telemetry import logger
 
 if TYPE_CHECKING:
@@ -40,10 +41,12 @@ def read_glue_room(services: Services, service_quotas: Any) -> GlueRoom:  # noqa
     settings = services.settings
     dpus, runs = settings.quota.dpus, settings.quota.job_runs
     try:
-        account = [_quota(service_quotas, code) for code in (DPU_QUOTA, RUN_QUOTA)]
+        account = [read_quota(service_quotas, "glue", code) for code in (DPU_QUOTA, RUN_QUOTA)]
     except (BotoCoreError, ClientError) as error:
         logger.warning("quotas not read", error=str(error))
         return _room(services, dpus, runs, f"quota.* of the settings; the account's could not be read: {error}")
+    if account[0] is None or account[1] is None:
+        return _room(services, dpus, runs, "quota.* of the settings; Service Quotas lists no such quotas of Glue here")
     source = f"the account ({account[0]:g} DPU, {account[1]:g} job runs) and quota.* of the settings, the smaller ones"
     return _room(services, min(dpus, account[0]), min(runs, int(account[1])), source)
 
@@ -69,14 +72,3 @@ def _beside_others(settings: Settings, dpus: float, runs: int, alive: int, sourc
     others = alive + settings.max_verifications
     left = dpus - settings.stream_dpus - others * settings.run_dpus
     return GlueRoom(max(left, settings.run_dpus), max(runs - 1 - others, 1), source)
-
-
-def _quota(service_quotas: Any, code: str) -> float:  # noqa: ANN401
-    """The account's value, else AWS's default."""
-    asked = {"ServiceCode": "glue", "QuotaCode": code}
-    try:
-        answer = service_quotas.get_service_quota(**asked)
-    except service_quotas.exceptions.NoSuchResourceException:
-        answer = service_quotas.get_aws_default_service_quota(**asked)
-    value: float = answer["Quota"]["Value"]
-    return value

@@ -84,6 +84,17 @@ def test_quotas_that_cannot_be_read_are_those_of_the_settings(deployment: Deploy
     assert room.source.startswith("quota.* of the settings; the account's could not be read")
 
 
+def test_quotas_that_a_region_does_not_list_are_those_of_the_settings(deployment: Deployment) -> None:
+    client = boto3.client("service-quotas", region_name="eu-central-1")
+    stubber = Stubber(client)
+    for operation in ("get_service_quota", "get_aws_default_service_quota") * 2:
+        stubber.add_client_error(operation, "NoSuchResourceException")
+    stubber.activate()
+    room = read_glue_room(with_runs(deployment), client)
+    assert (room.dpus, room.runs) == (490, 49)
+    assert room.source == "quota.* of the settings; Service Quotas lists no such quotas of Glue here"
+
+
 def test_a_plan_says_which_quotas_it_has_used(deployment: Deployment) -> None:
     answer = plan_overnight(deployment, dryRun=True)
     assert answer["maxConcurrency"] == 1
