@@ -57,7 +57,7 @@ e2e: setup ## tests on the whole local cloud
 	@$(PY) -m pytest tests/e2e
 
 # Each check is also a hook in .pre-commit-config.yaml; a test compares the two lists.
-check: setup check-lint check-format check-types check-spelling check-lock check-dead-code check-toml
+check: setup check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-docs
 check: check-machines check-workflows check-rust-format check-rust ## all checks that follow
 
 check-lint: setup ## Python: ruff's rules
@@ -80,6 +80,9 @@ check-dead-code: setup ## vulture: code that nothing uses
 
 check-toml: setup ## every TOML file parses; every settings file is valid
 	@$(PY) -m scripts.check_toml
+
+check-docs: setup ## the documents as a site in build/site: pages, links and anchors, strictly
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet
 
 check-machines: setup ## the state machines: Amazon States Language, JSONata
 	@$(PY) -m pytest --quiet tests/unit/infra/test_machine_schema.py
