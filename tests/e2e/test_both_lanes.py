@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -15,12 +14,10 @@ from cli.demo.stages import NotificationsPaused
 from cli.report import night_report
 from lake.layout import lake_prefix, report_key
 from lake.ledger import State
-from lake.settings import PeakSettings
 from local.limits import Limits
 from router.route.handler import route
-from router.services import Services
 from router.settle.handler import settle
-from tests.e2e.conftest import e2e_settings
+from tests.e2e.route_here import peak_services, s3_event
 from tests.e2e.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -53,34 +50,6 @@ def expected(*origins: str) -> Counter[str]:
         rows.append({"origin": origin, "n": "2", "__gr__0f6___0df_e": "Ω", "date__": "2026-01-01"})
         rows.append({"origin": origin, "n": "1.10"})
     return Counter(json.dumps(row, sort_keys=True) for row in rows)
-
-
-def s3_event(file: ObjectVersion) -> dict[str, object]:
-    """The event that ``route`` gets for a put: an SQS batch with one S3 event."""
-    record = {
-        "eventSource": "aws:s3",
-        "eventName": "ObjectCreated:Put",
-        "eventTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z"),
-        "s3": {
-            "bucket": {"name": file.bucket},
-            "object": {"key": file.key, "size": file.size, "eTag": file.etag, "versionId": file.version_id},
-        },
-    }
-    return {"Records": [{"messageId": "1", "body": json.dumps({"Records": [record]})}]}
-
-
-def peak_services(scenario: Scenario, now: datetime) -> Services:
-    """The services of ``route`` with peak hours, and with ``now`` as the current time."""
-    settings = replace(e2e_settings(), peak=PeakSettings(hours=("08:00-20:00",), days=("mon",)))
-    deployment = scenario.deployment
-    return Services(
-        settings=settings,
-        resources=deployment.resources,
-        ledger=deployment.ledger,
-        s3=deployment.s3,
-        glue=deployment.glue,
-        clock=lambda: now,
-    )
 
 
 @pytest.fixture(scope="module")
