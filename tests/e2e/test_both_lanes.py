@@ -17,6 +17,7 @@ from lake.ledger import State
 from local.limits import Limits
 from router.route.handler import route
 from router.settle.handler import settle
+from tests.e2e.conftest import URGENT_BY_TAG
 from tests.e2e.route_here import peak_services, s3_event
 from tests.e2e.waiting import wait_for
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from tests.e2e.scenario import Scenario
 
 DATASET = "orders"
+MARKED = {"tags": {"Tagging": "priority=high"}, "metadata": {"Metadata": {"priority": "high"}}}
+"""Options of PutObject that make a file urgent, by what has them."""
 
 
 def lines_of(origin: str) -> list[str]:
@@ -53,7 +56,13 @@ def expected(*origins: str) -> Counter[str]:
 
 
 @pytest.fixture(scope="module")
-def urgent(scenario: Scenario) -> ObjectVersion:
+def marked(scenario: Scenario) -> dict[str, ObjectVersion]:
+    """Files with an urgent tag or urgent metadata, by which of both."""
+    return {name: scenario.put(f"{URGENT_BY_TAG}/{name}.ndjson", ['{"n": 1}'], **MARKED[name]) for name in MARKED}
+
+
+@pytest.fixture(scope="module")
+def urgent(scenario: Scenario, marked: dict[str, ObjectVersion]) -> ObjectVersion:
     """An urgent file outside the stream window, so that ``route`` has to start the streaming job."""
     return scenario.put(f"{DATASET}/urgent/first.ndjson", lines_of("urgent"))
 
@@ -64,6 +73,16 @@ def test_an_urgent_file_starts_the_stream_and_is_published(scenario: Scenario, u
     arrival = scenario.deployment.ledger.arrivals.get(urgent)
     assert arrival is not None
     assert "urgent" in arrival.reason
+
+
+@pytest.mark.parametrize("attribute", MARKED)
+def test_an_urgent_tag_or_metadata_is_enough(
+    scenario: Scenario, marked: dict[str, ObjectVersion], attribute: str
+) -> None:
+    assert scenario.wait_state(marked[attribute], State.DONE).lane == "stream"
+    arrival = scenario.deployment.ledger.arrivals.get(marked[attribute])
+    assert arrival is not None
+    assert arrival.reason == f"urgent: priority=high is in its {attribute}"
 
 
 def test_a_file_in_peak_hours_goes_through_the_stream(scenario: Scenario, urgent: ObjectVersion) -> None:
