@@ -91,7 +91,8 @@ def setting_keys(settings: Any = Settings, where: str = "") -> set[str]:
 
 def unknown_settings(code: list[str]) -> list[str]:
     keys = setting_keys()
-    return [match[0] for text in code if (match := SETTING.match(text)) and match[0] not in keys]
+    tables = {key.rpartition(".")[0] for key in keys}
+    return [match[0] for text in code if (match := SETTING.match(text)) and match[0] not in keys | tables]
 
 
 def unknown_targets(code: list[str]) -> list[str]:
