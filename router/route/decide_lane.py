@@ -80,9 +80,10 @@ def _urgency(
     arrival: ObjectVersion, rule: DatasetRule, settings: Settings, attributes: Attributes
 ) -> tuple[str | None, list[str], Attribute | None]:
     """Why the file is urgent, or None; which attributes are not known and why; and the next one to be read."""
-    urgent, notes = _urgent_without_request(arrival, rule, settings), []
+    urgent = _urgent_without_request(arrival, rule, settings)
     if urgent is not None:
         return urgent, [], None
+    notes: list[str] = []
     for attribute, patterns in asked_attributes(rule.urgent):
         found = attributes.get(attribute)
         if found is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from tests.e2e.scenario import Scenario
 
 DATASET = "orders"
-MARKED = {"tags": {"Tagging": "priority=high"}, "metadata": {"Metadata": {"priority": "high"}}}
+MARKED: dict[str, dict[str, Any]] = {
+    "tags": {"Tagging": "priority=high"},
+    "metadata": {"Metadata": {"priority": "high"}},
+}
 """Options of PutObject that make a file urgent, by what has them."""
 
 
