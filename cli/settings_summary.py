@@ -98,8 +98,8 @@ def _urgent(rule: DatasetUrgentSettings) -> str:
     size = " and ".join(f"{word} {format_bytes(limit)}" for word, limit in limits if limit)
     reads = {"GetObjectTagging": rule.tags, "HeadObject": rule.metadata}
     parts = [f"files {size}"] if size else []
-    parts += [f"with the tag {' or '.join(rule.tags)}"] if rule.tags else []
-    parts += [f"with the metadata {' or '.join(rule.metadata)}"] if rule.metadata else []
+    parts += [f"files with the tag {' or '.join(rule.tags)}"] if rule.tags else []
+    parts += [f"files with the metadata {' or '.join(rule.metadata)}"] if rule.metadata else []
     if not parts:
         return ""
     requests = " and one ".join(name for name, patterns in reads.items() if patterns)

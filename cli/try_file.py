@@ -69,20 +69,27 @@ class Trial:
 
 
 def parse_attributes(tags: Sequence[str], metadata: Sequence[str]) -> Attributes:
-    """The options ``--tag`` and ``--metadata``.
+    """The options ``--tag`` and ``--metadata``; names of metadata in lower case, as S3 keeps them.
 
     Raises
     ------
     InvalidInputError
-        One of them has no name or no value.
+        One of them has no name, or no ``=`` after it.
     """
-    given = {Attribute.TAGS: ("--tag", tags), Attribute.METADATA: ("--metadata", metadata)}
-    for option, items in given.values():
-        for item in items:
-            if not item.partition("=")[0] or "=" not in item:
-                raise InvalidInputError(f"{option} {item!r} is not valid: pass name=value, such as priority=high")
-    pairs = {name: [item.partition("=") for item in items] for name, (_, items) in given.items() if items}
-    return {name: {key: value for key, _, value in items} for name, items in pairs.items()}
+    attributes: dict[Attribute, dict[str, str]] = {}
+    if tags:
+        attributes[Attribute.TAGS] = dict(_parse_pair("--tag", item) for item in tags)
+    if metadata:
+        pairs = (_parse_pair("--metadata", item) for item in metadata)
+        attributes[Attribute.METADATA] = {name.lower(): value for name, value in pairs}
+    return attributes
+
+
+def _parse_pair(option: str, item: str) -> tuple[str, str]:
+    name, sign, value = item.partition("=")
+    if not name or not sign:
+        raise InvalidInputError(f"{option} {item!r} is not valid: pass name=value, such as priority=high")
+    return name, value
 
 
 def try_file(trial: Trial, *, as_json: bool) -> int:

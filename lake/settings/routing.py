@@ -63,7 +63,7 @@ class InputSettings:
 
 @dataclass(frozen=True, slots=True)
 class DatasetUrgentSettings:
-    """Files of one dataset that are urgent besides those whose key matches ``urgent.keys``. Each key is enough."""
+    """Files of one dataset that are urgent besides those whose key matches ``urgent.keys``; each rule is enough."""
 
     tags: tuple[str, ...] = ()
     """Tags, each as ``name=value``: the value is a shell pattern, the name ends at the first ``=``, both are

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.faults import Fault, can_pass, error_code, judge
+from lake.faults import FORBIDDEN, RIGHTS_CODES, can_pass, error_code, http_status
 from router.route.attributes import Attribute, NotRead
 from router.route.decide_lane import decide_lane
 from router.services import PARALLEL_REQUESTS
@@ -82,7 +82,7 @@ def _read_and_decide(services: Services, arrival: ObjectVersion, now: datetime, 
 
 
 def read_attribute(s3: S3Client, file: ObjectVersion, attribute: Attribute) -> Mapping[str, str] | NotRead:
-    """Values by their names, those of metadata in lower case: one request.
+    """Values by their names, which S3 gives in lower case for metadata: one request.
 
     Raises
     ------
@@ -98,15 +98,14 @@ def read_attribute(s3: S3Client, file: ObjectVersion, attribute: Attribute) -> M
             return {tag["Key"]: tag["Value"] for tag in tags}
         if file.version_id is None:
             request["IfMatch"] = f'"{file.etag}"'
-        metadata = s3.head_object(**request)["Metadata"]  # type: ignore[arg-type]
-        return {name.lower(): value for name, value in metadata.items()}
+        return s3.head_object(**request)["Metadata"]  # type: ignore[arg-type]
     except ClientError as error:
         if can_pass(error):
             raise
         code = error_code(error)
         if code in GONE_CODES:
             return NotRead(f"the object was deleted or replaced ({code})", error=str(error))
-        if judge(error) == Fault.ENVIRONMENT:
+        if code in RIGHTS_CODES or http_status(error) == FORBIDDEN:
             return NotRead(f"access denied ({code})", is_denied=True, error=str(error))
         return NotRead(f"S3 refused the request ({code})", error=str(error))
 

@@ -87,8 +87,8 @@ def test_a_stage_without_peak_hours_has_no_window() -> None:
         ({"max_bytes": 2_000}, "; urgent at any hour: files up to 2 kB"),
         (
             {"tags": ("p=high", "p=now"), "metadata": ("p=high",), "min_bytes": 10},
-            "; urgent at any hour: files from 10 B, with the tag p=high or p=now, with the metadata p=high (each file "
-            "costs one GetObjectTagging and one HeadObject request, unless cheaper rules decide)",
+            "; urgent at any hour: files from 10 B, files with the tag p=high or p=now, files with the metadata p=high "
+            "(each file costs one GetObjectTagging and one HeadObject request, unless cheaper rules decide)",
         ),
     ],
 )

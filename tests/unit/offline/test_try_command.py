@@ -99,7 +99,7 @@ def test_a_file_that_cannot_be_read_to_its_end(tmp_path: Path) -> None:
         (
             b"{}",
             "tagged/a.ndjson",
-            ("--tag", "a=b", "--tag", "priority=low", "--metadata", "feed=live-1"),
+            ("--tag", "a=b", "--tag", "priority=low", "--metadata", "Feed=live-1"),
             "stream",
             "urgent: feed=live* is in its metadata",
         ),

@@ -105,6 +105,7 @@ def test_metadata_of_a_later_object_is_not_taken_for_that_of_the_arrival(at_nigh
         ("get_object_tagging", "AccessDenied", 403, "access denied (AccessDenied)", "s3:GetObjectVersionTagging"),
         ("head_object", "403", 403, "access denied (403)", "s3:GetObjectVersion"),
         ("head_object", "400", 400, "S3 refused the request (400)", None),
+        ("get_object_tagging", "NoSuchBucket", 404, "S3 refused the request (NoSuchBucket)", None),
     ],
 )
 def test_a_denied_request_changes_no_lane_and_is_logged_once(
