@@ -91,7 +91,7 @@ def _keys_of(settings: type, where: str) -> Iterator[SettingsKey]:
         if item.name == "datasets":
             yield from _keys_of(DatasetRule, "datasets.")
         elif is_dataclass(kind) and isinstance(kind, type):
-            yield from _keys_of(kind, f"{item.name}.")
+            yield from _keys_of(kind, f"{key}.")
         else:
             required = item.default is MISSING
             default = None if required else item.default
@@ -144,10 +144,11 @@ def _allowed(key: str, kind: Any) -> str:  # noqa: ANN401
 
 def _document(key: str, value: Any) -> dict[str, Any]:  # noqa: ANN401
     """A settings document with this value and defaults otherwise."""
-    table, _, name = key.rpartition(".")
-    if table == "datasets":
-        return {"stage": "any", "datasets": [{"name": "any", name: value}]}
-    return {"stage": "any", **({table: {name: value}} if table else {name: value})}
+    document: Any = value
+    for name in reversed(key.split(".")):
+        document = [{"name": "any", **document}] if name == "datasets" else document
+        document = {name: document}
+    return {"stage": "any", **document}
 
 
 def _default_text(item: SettingsKey) -> str:

@@ -16,7 +16,7 @@ from report.texts import format_size
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lake.settings import DatasetRule, Settings
+    from lake.settings import DatasetRule, DatasetUrgentSettings, Settings
 
 NOTIFIED = {
     NotifyQuarantine.NEVER: "nothing in the quarantine is notified",
@@ -89,7 +89,23 @@ def _rule(rule: DatasetRule) -> str:
     if name == FOLDER:
         where = f"keys below {rule.prefix}" if rule.prefix else "keys in a folder"
         name = "the name of the folder that follows" if rule.prefix else "the name of the first folder"
-    return f"{where}: {name}{'' if rule.peak else '; peak hours do not count, only urgent files take the stream lane'}"
+    peak = "" if rule.peak else "; peak hours do not count, only urgent files take the stream lane"
+    return f"{where}: {name}{peak}{_urgent(rule.urgent)}"
+
+
+def _urgent(rule: DatasetUrgentSettings) -> str:
+    """What makes files of a dataset urgent besides their keys, and what finding out costs; empty: nothing does."""
+    limits = (("from", rule.min_bytes), ("up to", rule.max_bytes))
+    size = " and ".join(f"{word} {format_size(limit)}" for word, limit in limits if limit)
+    reads = {"GetObjectTagging": rule.tags, "HeadObject": rule.metadata}
+    parts = [f"files {size}"] if size else []
+    parts += [f"files with the tag {' or '.join(rule.tags)}"] if rule.tags else []
+    parts += [f"files with the metadata {' or '.join(rule.metadata)}"] if rule.metadata else []
+    if not parts:
+        return ""
+    requests = " and one ".join(name for name, patterns in reads.items() if patterns)
+    cost = f" (each file costs one {requests} request, unless cheaper rules decide)" if requests else ""
+    return f"; urgent at any hour: {', '.join(parts)}{cost}"
 
 
 def _stream(settings: Settings) -> str:

@@ -1,4 +1,4 @@
-"""``hybrid-router try``: what would happen to one file, without any cloud."""
+"""``hybrid-router try``: what would happen to one file of this machine or of S3, without a stage."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import boto3
 import pyarrow.parquet as pq
 import typer
+from botocore.exceptions import ClientError
 
 from cli.exit_codes import ExitCode
 from lake.errors import InvalidInputError
+from lake.faults import error_code
 from lake.ledger import StreamRow
 from lake.manifest import ObjectVersion
 from lake.partition import Partition
@@ -21,32 +24,72 @@ from offline.conversion import Conversion
 from offline.input_files import InputFile
 from offline.local_files import LocalFile
 from offline.output_folder import LAKE, OutputFolder
+from offline.s3_files import SCHEME
 from report.texts import format_size
 from router.estimate.offer import offers
+from router.route.attributes import Attribute, NotRead
 from router.route.decide_lane import decide_lane
+from router.route.decide_lanes import GONE_CODES, read_attribute
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
+
+    from mypy_boto3_s3 import S3Client
 
     from lake.commit import SourceCount
     from lake.settings import Settings
+    from router.route.attributes import Attributes
 
 MEGABYTE = 1_000_000
 MAX_NAMED_COLUMNS = 40
 ASIDE = "tried"
 """Dataset of a file that no rule takes: it is converted all the same."""
+UNKNOWN = {
+    Attribute.TAGS: NotRead("a file of this machine has none, pass --tag name=value"),
+    Attribute.METADATA: NotRead("a file of this machine has none, pass --metadata name=value"),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
     """A file, and the circumstances under which it would arrive."""
 
-    path: Path
-    key: str
-    """Its key in the input bucket."""
+    name: str
+    """A path, or ``s3://bucket/key``."""
+    key: str | None
+    """Its key in the input bucket; None: that of the object, or the path as given."""
+    attributes: Attributes
+    """Tags and metadata that a person has given; those of an object of S3 are read where they are needed."""
     settings: Settings
     now: datetime
     cores: int
+    region: str
+    """Of an object's bucket."""
+
+
+def parse_attributes(tags: Sequence[str], metadata: Sequence[str]) -> Attributes:
+    """The options ``--tag`` and ``--metadata``; names of metadata in lower case, as S3 keeps them.
+
+    Raises
+    ------
+    InvalidInputError
+        One of them has no name, or no ``=`` after it.
+    """
+    attributes: dict[Attribute, dict[str, str]] = {}
+    if tags:
+        attributes[Attribute.TAGS] = dict(_parse_pair("--tag", item) for item in tags)
+    if metadata:
+        pairs = (_parse_pair("--metadata", item) for item in metadata)
+        attributes[Attribute.METADATA] = {name.lower(): value for name, value in pairs}
+    return attributes
+
+
+def _parse_pair(option: str, item: str) -> tuple[str, str]:
+    name, sign, value = item.partition("=")
+    if not name or not sign:
+        raise InvalidInputError(f"{option} {item!r} is not valid: pass name=value, such as priority=high")
+    return name, value
 
 
 def try_file(trial: Trial, *, as_json: bool) -> int:
@@ -55,22 +98,28 @@ def try_file(trial: Trial, *, as_json: bool) -> int:
     Raises
     ------
     InvalidInputError
-        The file does not exist.
+        The file or the object does not exist.
+    BotoCoreError, ClientError
+        S3 refused to give the object, or did not answer.
     """
-    if not trial.path.is_file():
-        raise InvalidInputError(f"{trial.path} is not a file: pass one NDJSON file")
-    settings, size = trial.settings, trial.path.stat().st_size
-    arrival = ObjectVersion.of(settings.input.bucket or "input", trial.key, "tried", size, trial.now, None)
-    decision = decide_lane(arrival, settings, trial.now, StreamRow())
+    settings, is_object = trial.settings, trial.name.startswith(SCHEME)
+    file = _find_object(trial) if is_object else _find_file(trial.name)
+    key, size = trial.key or (file.key if is_object else _key_of(trial.name)), file.size
+    arrival = ObjectVersion.of(settings.input.bucket or "input", key, "tried", size, trial.now, None)
+    attributes = dict(trial.attributes)
+    decision = decide_lane(arrival, settings, trial.now, StreamRow(), attributes)
+    while (unread := decision.unread) is not None:
+        attributes[unread] = read_attribute(_s3(trial), file, unread) if is_object else UNKNOWN[unread]
+        decision = decide_lane(arrival, settings, trial.now, StreamRow(), attributes)
     partition = Partition.of(decision.dataset or ASIDE, trial.now)
     body: dict[str, Any] = {
-        "key": trial.key,
+        "key": key,
         "lane": decision.lane,
         "reason": decision.reason,
         "dataset": decision.dataset,
         "hour": partition.stamp,
         "bytes": size,
-        **_converted(trial, partition),
+        **_converted(trial, file, partition),
         "dollars": _dollars(settings, size),
     }
     if as_json:
@@ -81,12 +130,40 @@ def try_file(trial: Trial, *, as_json: bool) -> int:
     return ExitCode.FINE if is_fine else ExitCode.NOT_SO
 
 
-def _converted(trial: Trial, partition: Partition) -> dict[str, Any]:
+def _find_file(name: str) -> ObjectVersion:
+    path = Path(name).resolve()
+    if not path.is_file():
+        raise InvalidInputError(f"{name} is not a file: pass one NDJSON file, or s3://bucket/key")
+    return LocalFile.found(path, path.stat())
+
+
+def _key_of(name: str) -> str:
+    path = Path(name)
+    return path.name if path.is_absolute() else path.as_posix()
+
+
+def _find_object(trial: Trial) -> ObjectVersion:
+    bucket, _, key = trial.name.removeprefix(SCHEME).partition("/")
+    if not bucket or not key:
+        raise InvalidInputError(f"{trial.name!r} names no object: pass s3://bucket/key")
+    try:
+        head = _s3(trial).head_object(Bucket=bucket, Key=key)
+    except ClientError as error:
+        if error_code(error) not in GONE_CODES:
+            raise
+        raise InvalidInputError(f"{trial.name} does not exist: pass s3://bucket/key of one NDJSON file") from error
+    size, changed = head["ContentLength"], head["LastModified"]
+    return ObjectVersion.of(bucket, key, head["ETag"], size, changed, head.get("VersionId"))
+
+
+def _s3(trial: Trial) -> S3Client:
+    return boto3.client("s3", region_name=trial.region)
+
+
+def _converted(trial: Trial, file: ObjectVersion, partition: Partition) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder, OutputFolder(Path(folder)) as output:
-        path = trial.path.resolve()
-        file = InputFile(LocalFile.found(path, path.stat()), partition)
-        conversion = Conversion(output, trial.settings.convert, trial.cores, lambda _: None)
-        (outcome,) = conversion.run([[file]])
+        conversion = Conversion(output, trial.settings.convert, trial.cores, lambda _: None, trial.region)
+        (outcome,) = conversion.run([[InputFile(file, partition)]])
         (source,) = outcome.sources
         columns: dict[str, None] = {}
         for item in outcome.objects:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,8 @@ from lake import layout
 from lake.ledger.table import OPEN_INDEX
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from aws_cdk import aws_iam as iam
 
     from infra.catalog import Catalog
@@ -114,6 +117,17 @@ class Grants:
         allow(role, ("s3:GetObject", "s3:GetObjectVersion"), [f"{arn}/*"], ANY_INPUT)
         allow(role, ("s3:ListBucket",), [arn])
 
+    def read_tags(self, role: iam.Role, prefixes: Sequence[str]) -> None:
+        """Read the tags of objects of the input bucket under the prefixes; no access to the objects."""
+        self._allow_in_input(role, ("s3:GetObjectTagging", "s3:GetObjectVersionTagging"), prefixes)
+
+    def read_metadata(self, role: iam.Role, prefixes: Sequence[str]) -> None:
+        """Read the metadata of objects of the input bucket under the prefixes.
+
+        S3 has no narrower right for HeadObject than the one to read the objects.
+        """
+        self._allow_in_input(role, ("s3:GetObject", "s3:GetObjectVersion"), prefixes)
+
     def list_input(self, role: iam.Role) -> None:
         """List the input bucket with its versions; no access to the objects."""
         allow(role, ("s3:ListBucketVersions",), [self.storage.input.bucket_arn])
@@ -155,6 +169,14 @@ class Grants:
         """Create and extend tables of the stack's database; no permission to drop one."""
         actions = ("glue:GetTable", "glue:CreateTable", "glue:UpdateTable")
         allow(role, actions, self.catalog.table_arns, ANY_TABLE)
+
+    def _allow_in_input(self, role: iam.Role, actions: tuple[str, ...], prefixes: Sequence[str]) -> None:
+        # A wildcard of IAM in a prefix would mean more keys: "?" stands for one character, the wildcard itself as well.
+        exact = dict.fromkeys(re.sub(r"[*$]", "?", prefix) for prefix in prefixes)
+        resources = [f"{self.storage.input.bucket_arn}/{prefix}*" for prefix in exact]
+        allow(role, actions, resources, ANY_INPUT)
+        # S3 answers "no such key" for a missing object instead of "access denied".
+        allow(role, ("s3:ListBucket",), [self.storage.input.bucket_arn])
 
     def _allow_in_control(self, role: iam.Role, actions: tuple[str, ...], *prefixes: str) -> None:
         control = self.storage.control

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from lake import layout
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from aws_cdk import aws_iam as iam
 
     from infra.functions import RouterFunction
     from infra.grants import Grants
+    from lake.settings import DatasetRule
 
 
 def grant_functions(grants: Grants, functions: Mapping[str, RouterFunction]) -> None:
@@ -50,6 +51,16 @@ def grant_verification(grants: Grants) -> None:
     grants.list_rows(grants.jobs.role)
     grants.list_input(grants.jobs.role)
     grants.write_control(grants.jobs.role, layout.VERIFICATIONS)
+
+
+def grant_urgency(grants: Grants, route: iam.Role, rules: Sequence[DatasetRule]) -> None:
+    """Let ``route`` read tags and metadata of the files that rules make urgent by them, and of no others."""
+    tags = [rule.prefix for rule in rules if rule.urgent.tags]
+    metadata = [rule.prefix for rule in rules if rule.urgent.metadata]
+    if tags:
+        grants.read_tags(route, tags)
+    if metadata:
+        grants.read_metadata(route, metadata)
 
 
 def _route(grants: Grants, role: iam.Role) -> None:

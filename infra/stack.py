@@ -20,7 +20,7 @@ from infra.log_alarms import count_alarm_lines
 from infra.machines import Machines
 from infra.names import StackNames
 from infra.outputs import StackOutputs
-from infra.permissions import grant_conversion, grant_functions, grant_jobs, grant_verification
+from infra.permissions import grant_conversion, grant_functions, grant_jobs, grant_urgency, grant_verification
 from infra.schedules import Schedules
 from infra.storage import Storage
 from lake.resource_names import ResourceNames
@@ -58,6 +58,7 @@ class HybridRouterStack(Stack):
         grants = Grants(storage, jobs, catalog, emr)
         grant_functions(grants, functions)
         grant_jobs(grants)
+        grant_urgency(grants, functions["route"].role, settings.datasets)
         if emr is not None:
             grant_conversion(grants, emr.role)
             count_alarm_lines(self, "EmrLogAlarms", emr.log, names.metrics_namespace)

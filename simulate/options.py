@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lake.engines import Engine
+from lake.settings import DatasetUrgentSettings
 from lake.settings.emr import ARM, X86
 from lake.settings.routing import DAYS
 from lake.settings.workers import DPUS, EMR_WORKERS, FLEX_WORKERS, WORKERS
@@ -60,8 +61,14 @@ def routing_options(settings: Settings, peak_core_seconds: float, task_bytes: fl
 
 
 def _all_batch(settings: Settings) -> RoutingOption:
-    changed = replace(settings, peak=replace(settings.peak, hours=()), urgent=replace(settings.urgent, keys=()))
-    return RoutingOption(ALL_BATCH, changed, ("peak.hours = []", "urgent.keys = []"))
+    changed = replace(
+        settings,
+        peak=replace(settings.peak, hours=()),
+        urgent=replace(settings.urgent, keys=()),
+        datasets=tuple(replace(rule, urgent=DatasetUrgentSettings()) for rule in settings.datasets),
+    )
+    no_rules = () if changed.datasets == settings.datasets else ("no datasets.urgent",)
+    return RoutingOption(ALL_BATCH, changed, ("peak.hours = []", "urgent.keys = []", *no_rules))
 
 
 def _all_stream(settings: Settings, peak_core_seconds: float, task_bytes: float) -> RoutingOption:

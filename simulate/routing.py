@@ -80,12 +80,14 @@ class Router:
         middle, end = (window + 0.5) * WINDOW_SECONDS, (window + 1.0) * WINDOW_SECONDS
         at, now = (self._start + timedelta(seconds=seconds) for seconds in (middle, end))
         arrived_at, limit = iso_utc(at), self._settings.stream.max_file_bytes
-        decided: dict[tuple[str, bool], _Decision | None] = {}
+        urgent = [rule.urgent for rule in self._settings.datasets if rule.urgent.min_bytes or rule.urgent.max_bytes]
+        decided: dict[tuple[object, ...], _Decision | None] = {}
         routed: list[tuple[RoutedArrival, int]] = []
         for group in groups:
             file = ObjectVersion("input", group.key, "", group.bytes, arrived_at)
-            # Of a size, the decision depends on this limit only: a listing has many sizes in a window.
-            alike = (group.key, bool(limit) and group.bytes > limit)
+            # Of a size, the decision depends on these limits only: a listing has many sizes in a window.
+            is_larger = bool(limit) and group.bytes > limit
+            alike = (group.key, is_larger, *(rule.takes_size(group.bytes) for rule in urgent))
             if alike not in decided:
                 decided[alike] = self._decide(file, at, now, spilling=spilling)
             decision = decided[alike]

@@ -63,23 +63,31 @@ def convert(
 
 @app.command(name="try")
 def try_(
-    file: Annotated[Path, typer.Argument(help="One NDJSON file.")],
-    key: Annotated[str | None, typer.Option(help="Its key in the input bucket; without it the path as given.")] = None,
+    file: Annotated[str, typer.Argument(help="One NDJSON file, or s3://bucket/key.")],
+    key: Annotated[
+        str | None, typer.Option(help="Its key in the input bucket; without it the object's, or the path as given.")
+    ] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="A tag of the object, as name=value; may be repeated.")] = None,
+    metadata: Annotated[
+        list[str] | None, typer.Option(help="Metadata of the object, as name=value; may be repeated.")
+    ] = None,
     settings: SettingsFile = Path("settings/dev.toml"),
     at: Annotated[str | None, typer.Option(help="UTC hour of its arrival, such as 2026-11-21T08.")] = None,
     cores: Annotated[int, typer.Option(min=1, help="Cores to use.")] = os.cpu_count() or 1,
+    region: Region = None,
     as_json: Json = False,
 ) -> None:
     """Show what would happen to one file: lane, dataset, columns, rejects, cost; 1 if not all of it would be rows."""
     from datetime import UTC, datetime
 
-    from cli.convert import parse_destination
-    from cli.try_file import Trial, try_file
+    from cli.convert import parse_destination, region_of_environment
+    from cli.try_file import Trial, parse_attributes, try_file
     from lake.settings import load_settings
 
     now = parse_destination(None, at).hour or datetime.now(UTC)
-    name = key or (file.name if file.is_absolute() else file.as_posix())
-    raise typer.Exit(try_file(Trial(file, name, load_settings(settings), now, cores), as_json=as_json))
+    attributes, where = parse_attributes(tag or [], metadata or []), region or region_of_environment([file])
+    trial = Trial(file, key, attributes, load_settings(settings), now, cores, where)
+    raise typer.Exit(try_file(trial, as_json=as_json))
 
 
 @app.command()

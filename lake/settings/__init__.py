@@ -14,7 +14,7 @@ from lake.settings.parse import dump_settings, load_settings, parse_settings
 from lake.settings.price import PriceSettings
 from lake.settings.protection import ProtectionSettings
 from lake.settings.quota import QuotaSettings
-from lake.settings.routing import DatasetRule, InputSettings, PeakSettings, UrgentSettings
+from lake.settings.routing import DatasetRule, DatasetUrgentSettings, InputSettings, PeakSettings, UrgentSettings
 from lake.settings.schedule import ScheduleSettings
 from lake.settings.sweep import SweepSettings
 from lake.settings.verify import VerifySettings
@@ -24,6 +24,7 @@ __all__ = [
     "BatchSettings",
     "ConvertSettings",
     "DatasetRule",
+    "DatasetUrgentSettings",
     "EmrSettings",
     "EncryptionSettings",
     "InputSettings",

@@ -69,7 +69,9 @@ def _errors_of_others(body: dict[str, Any], key: str) -> list[InvalidSettingsErr
 
 def _remove(body: dict[str, Any], key: str, *, again: bool) -> bool:
     """Remove a wrong key, or its whole table if it was wrong ``again``; whether anything was changed."""
-    table, _, name = key.rpartition(".")
+    table, _, name = key.partition(".")
+    if not name:
+        table, name = "", table
     inner = body.get(table)
     if key == "stage":
         changed = body.get("stage") != _PLACEHOLDER
@@ -88,9 +90,11 @@ def _remove_from_rules(rules: list[Any], name: str, *, again: bool) -> bool:
         changed = rules != [{"name": "{folder}"}]
         rules[:] = [{"name": "{folder}"}]
         return changed
+    outer, _, inner = name.rpartition(".")
     for rule in rules:
+        table = rule.get(outer) if outer else rule
         if name == "name":
             rule[name] = _PLACEHOLDER
-        else:
-            rule.pop(name, None)
+        elif isinstance(table, dict):
+            table.pop(inner, None)
     return True

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lake.errors import InvalidSettingsError
@@ -12,6 +13,7 @@ from lake.settings.checks import (
     check_choice,
     check_kms_key,
     check_pattern,
+    check_range,
     minutes_of_day,
 )
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 FOLDER = "{folder}"
 """Name of a rule that takes the dataset's name from the key."""
+TAG_PATTERN = re.compile(r"[^=\x00-\x1f\x7f]+=[^\x00-\x1f\x7f]*")
+METADATA_PATTERN = re.compile(r"[^=A-Z\x00-\x1f\x7f]+=[^\x00-\x1f\x7f]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,42 @@ class InputSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class DatasetUrgentSettings:
+    """Files of one dataset that are urgent besides those whose key matches ``urgent.keys``; each rule is enough."""
+
+    tags: tuple[str, ...] = ()
+    """Tags, each as ``name=value``: the value is a shell pattern, the name ends at the first ``=``, both are
+    case-sensitive. A file that has one of these tags when it arrives is urgent; empty: none is. Each file of the
+    dataset costs one request (GetObjectTagging), unless its key or its size makes it urgent."""
+    metadata: tuple[str, ...] = ()
+    """The same of the object's own metadata (``x-amz-meta-...``), whose names S3 keeps in lower case: one request
+    (HeadObject) for each file of the dataset, unless its key, its size or its tags make it urgent."""
+    min_bytes: int = 0
+    """Size in bytes from which a file is urgent, together with ``max_bytes`` if that is set too; 0: not limited ..."""
+    max_bytes: int = 0
+    """... and size in bytes up to which it is; 0: not limited. With neither, no file is urgent by its size. Sizes cost
+    no request."""
+
+    def __post_init__(self) -> None:
+        for tag in self.tags:
+            check_pattern("datasets.urgent.tags", tag, TAG_PATTERN, "name=value, such as priority=high")
+        for item in self.metadata:
+            expected = "name=value with the name in lower case, such as priority=high"
+            check_pattern("datasets.urgent.metadata", item, METADATA_PATTERN, expected)
+        check_range("datasets.urgent.min_bytes", self.min_bytes, 0, 1 << 50)
+        check_range("datasets.urgent.max_bytes", self.max_bytes, 0, 1 << 50)
+        if 0 < self.max_bytes < self.min_bytes:
+            expected = f"expected at least datasets.urgent.min_bytes ({self.min_bytes}), or 0"
+            raise InvalidSettingsError("datasets.urgent.max_bytes", self.max_bytes, expected)
+
+    def takes_size(self, size: int) -> bool:
+        """Whether a file of ``size`` bytes is urgent by its size."""
+        if not self.min_bytes and not self.max_bytes:
+            return False
+        return self.min_bytes <= size and (not self.max_bytes or size <= self.max_bytes)
+
+
+@dataclass(frozen=True, slots=True)
 class DatasetRule:
     """One ``[[datasets]]``: which keys belong to a dataset. The first rule that matches a key decides."""
 
@@ -67,6 +107,7 @@ class DatasetRule:
     """The rule matches keys that begin with it; empty: all keys."""
     peak: bool = True
     """Whether peak hours send files of this dataset to the stream lane."""
+    urgent: DatasetUrgentSettings = field(default_factory=DatasetUrgentSettings)
 
     def __post_init__(self) -> None:
         if self.name != FOLDER:

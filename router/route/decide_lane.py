@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from lake.dataset_rules import matching_rule
 from lake.manifest import Lane
 from lake.settings.checks import DATASET_NAME
+from router.route.attributes import NotRead, asked_attributes, first_match
 from router.route.peak import peak_window
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from lake.ledger import StreamRow
     from lake.manifest import ObjectVersion
     from lake.settings import DatasetRule, Settings
+    from router.route.attributes import Attribute, Attributes
 
 WAITS = "waits for the overnight run"
 
@@ -29,13 +32,22 @@ class LaneDecision:
     dataset: str | None
     reason: str
     """Why this lane, or why the arrival is ignored; a sentence for people."""
+    unread: Attribute | None = None
+    """Read it and decide again: it can make the file urgent. The lane is that of the other rules until then."""
 
 
-def decide_lane(arrival: ObjectVersion, settings: Settings, now: datetime, stream_health: StreamRow) -> LaneDecision:
+def decide_lane(
+    arrival: ObjectVersion,
+    settings: Settings,
+    now: datetime,
+    stream_health: StreamRow,
+    attributes: Attributes = MappingProxyType({}),
+) -> LaneDecision:
     """The lane of an arrival at ``now`` (aware).
 
-    In this order: ignored keys, urgent keys, files above ``stream.max_file_bytes``, peak hours of the dataset unless
-    the stream spills; everything else waits for the overnight run.
+    In this order: ignored keys; urgent by key, size, tags, metadata; files above ``stream.max_file_bytes``; peak hours
+    of the dataset unless the stream spills; everything else waits for the overnight run. What S3 does not give of
+    ``attributes`` makes no file urgent.
     """
     ignored = _reason_to_ignore(arrival.key, settings)
     if ignored is not None:
@@ -49,8 +61,11 @@ def decide_lane(arrival: ObjectVersion, settings: Settings, now: datetime, strea
             None,
             f"the folder {dataset!r} is not a valid dataset name: expected lower case letters, digits and underscore",
         )
-    lane, reason = _lane(arrival, rule, settings, now, stream_health)
-    return LaneDecision(lane, dataset, reason)
+    urgent, notes, unread = _urgency(arrival, rule, settings, attributes)
+    if urgent is not None:
+        return LaneDecision(Lane.STREAM, dataset, urgent)
+    lane, reason = _lane_of_files_not_urgent(arrival, rule, settings, now, stream_health)
+    return LaneDecision(lane, dataset, "; ".join((reason, *notes)), unread)
 
 
 def _reason_to_ignore(key: str, settings: Settings) -> str | None:
@@ -61,12 +76,40 @@ def _reason_to_ignore(key: str, settings: Settings) -> str | None:
     return None
 
 
-def _lane(
-    arrival: ObjectVersion, rule: DatasetRule, settings: Settings, now: datetime, stream_health: StreamRow
-) -> tuple[Lane, str]:
+def _urgency(
+    arrival: ObjectVersion, rule: DatasetRule, settings: Settings, attributes: Attributes
+) -> tuple[str | None, list[str], Attribute | None]:
+    """Why the file is urgent, or None; which attributes are not known and why; and the next one to be read."""
+    urgent = _urgent_without_request(arrival, rule, settings)
+    if urgent is not None:
+        return urgent, [], None
+    notes: list[str] = []
+    for attribute, patterns in asked_attributes(rule.urgent):
+        found = attributes.get(attribute)
+        if found is None:
+            return None, notes, attribute
+        if isinstance(found, NotRead):
+            notes.append(f"its {attribute} were not read: {found.reason}")
+        elif pattern := first_match(found, patterns):
+            return f"urgent: {pattern} is in its {attribute}", [], None
+    return None, notes, None
+
+
+def _urgent_without_request(arrival: ObjectVersion, rule: DatasetRule, settings: Settings) -> str | None:
     for pattern in settings.urgent.keys:
         if fnmatchcase(arrival.key, pattern):
-            return Lane.STREAM, f"urgent: the key matches {pattern}"
+            return f"urgent: the key matches {pattern}"
+    urgent = rule.urgent
+    if urgent.takes_size(arrival.size):
+        limits = (("min_bytes", urgent.min_bytes), ("max_bytes", urgent.max_bytes))
+        given = " and ".join(f"datasets.urgent.{name} ({size})" for name, size in limits if size)
+        return f"urgent: its {arrival.size} bytes are within {given}"
+    return None
+
+
+def _lane_of_files_not_urgent(
+    arrival: ObjectVersion, rule: DatasetRule, settings: Settings, now: datetime, stream_health: StreamRow
+) -> tuple[Lane, str]:
     limit = settings.stream.max_file_bytes
     if limit and arrival.size > limit:
         return Lane.BATCH, f"larger than stream.max_file_bytes ({arrival.size} > {limit} bytes)"

@@ -15,7 +15,7 @@ from lake.manifest import Identity, Lane
 from lake.partition import Partition
 from router.entry import with_product_errors
 from router.ownership import ArrivalOutcome, Ownership, RoutedArrival, take_ownership
-from router.route.decide_lane import decide_lane
+from router.route.decide_lanes import decide_lanes
 from router.route.lookup import VersionLookup
 from router.route.parse import parse_events
 from router.services import Services, container_services
@@ -110,20 +110,29 @@ def _arrivals(messages: Mapping[str, list[ObjectVersion]]) -> Iterable[ObjectVer
 
 
 def route_arrivals(services: Services, arrivals: Iterable[ObjectVersion]) -> Ownership:
-    """Decide the lane of each arrival and take ownership; each object version may be given once."""
+    """Decide the lane of each arrival and take ownership; each object version may be given once.
+
+    An arrival on which S3 did not say what its lane depends on is UNSETTLED.
+    """
     now, health = services.clock(), services.ledger.stream.get()
-    routed, ignored = [], {}
+    of_input, ignored = [], {}
     for arrival in arrivals:
-        if arrival.bucket != services.resources.input_bucket:
+        if arrival.bucket == services.resources.input_bucket:
+            of_input.append(arrival)
+        else:
             ignored[arrival] = f"the bucket {arrival.bucket} is not the input of this deployment"
-            continue
-        decision = decide_lane(arrival, services.settings, now, health)
-        if decision.lane is None or decision.dataset is None:
+    routed, undecided = [], []
+    for arrival, decision in decide_lanes(services, of_input, now, health).items():
+        if decision is None:
+            undecided.append(arrival)
+        elif decision.lane is None or decision.dataset is None:
             ignored[arrival] = decision.reason
-            continue
-        partition = Partition.of(decision.dataset, datetime.fromisoformat(arrival.arrived_at))
-        routed.append(RoutedArrival(arrival, partition, decision.lane, decision.reason))
-    return take_ownership(services, routed, ignored)
+        else:
+            partition = Partition.of(decision.dataset, datetime.fromisoformat(arrival.arrived_at))
+            routed.append(RoutedArrival(arrival, partition, decision.lane, decision.reason))
+    ownership = take_ownership(services, routed, ignored)
+    ownership.set_outcome(undecided, ArrivalOutcome.UNSETTLED)
+    return ownership
 
 
 def _ensure_stream_runs(services: Services) -> bool:

@@ -14,6 +14,7 @@ from lake.settings import (
     BatchSettings,
     ConvertSettings,
     DatasetRule,
+    DatasetUrgentSettings,
     PeakSettings,
     ScheduleSettings,
     Settings,
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 
 TIME_ZONE = "Europe/Berlin"
+URGENT_BY_TAG = "tagged"
+"""Dataset and prefix of files whose tags or metadata ``priority=high`` make them urgent."""
 NOW = datetime.now(ZoneInfo(TIME_ZONE))
 DEADLINE = f"{NOW + timedelta(hours=12):%H:%M}"
 """Half a day after the start of the tests: a plan has time for Flex."""
@@ -39,10 +42,11 @@ NIGHT_START = f"cron({NOW - timedelta(hours=2):%-M %-H} * * ? *)"
 
 def e2e_settings() -> Settings:
     """Short waits and no peak hours: the time of day must not matter. A test of peak hours sets the clock itself."""
+    by_tag = DatasetUrgentSettings(tags=("priority=high",), metadata=("priority=high",))
     return Settings(
         stage="e2e",
         time_zone=TIME_ZONE,
-        datasets=(DatasetRule("{folder}"),),
+        datasets=(DatasetRule(URGENT_BY_TAG, f"{URGENT_BY_TAG}/", urgent=by_tag), DatasetRule("{folder}")),
         peak=PeakSettings(hours=()),
         # So small that eight files of 30 KB are eight tasks.
         convert=ConvertSettings(target_file_bytes=20_000, column_limit=200),

@@ -40,11 +40,11 @@ class Scenario:
         finally:
             self.cloud.limit(Limits())
 
-    def put(self, key: str, lines: list[str]) -> ObjectVersion:
-        """Put an NDJSON file into the input bucket."""
+    def put(self, key: str, lines: list[str], **options: Any) -> ObjectVersion:
+        """Put an NDJSON file into the input bucket, with options of PutObject."""
         bucket = self.deployment.resources.input_bucket
         body = "".join(f"{line}\n" for line in lines).encode()
-        answer = self.deployment.s3.put_object(Bucket=bucket, Key=key, Body=body)
+        answer = self.deployment.s3.put_object(Bucket=bucket, Key=key, Body=body, **options)
         return ObjectVersion(bucket, key, answer["ETag"].strip('"'), len(body), "", answer.get("VersionId"))
 
     def manifest_of(self, file: ObjectVersion) -> ManifestRow | None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
@@ -15,12 +14,11 @@ from cli.demo.stages import NotificationsPaused
 from cli.report import night_report
 from lake.layout import lake_prefix, report_key
 from lake.ledger import State
-from lake.settings import PeakSettings
 from local.limits import Limits
 from router.route.handler import route
-from router.services import Services
 from router.settle.handler import settle
-from tests.e2e.conftest import e2e_settings
+from tests.e2e.conftest import URGENT_BY_TAG
+from tests.e2e.route_here import peak_services, s3_event
 from tests.e2e.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -30,6 +28,11 @@ if TYPE_CHECKING:
     from tests.e2e.scenario import Scenario
 
 DATASET = "orders"
+MARKED: dict[str, dict[str, Any]] = {
+    "tags": {"Tagging": "priority=high"},
+    "metadata": {"Metadata": {"priority": "high"}},
+}
+"""Options of PutObject that make a file urgent, by what has them."""
 
 
 def lines_of(origin: str) -> list[str]:
@@ -55,36 +58,14 @@ def expected(*origins: str) -> Counter[str]:
     return Counter(json.dumps(row, sort_keys=True) for row in rows)
 
 
-def s3_event(file: ObjectVersion) -> dict[str, object]:
-    """The event that ``route`` gets for a put: an SQS batch with one S3 event."""
-    record = {
-        "eventSource": "aws:s3",
-        "eventName": "ObjectCreated:Put",
-        "eventTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z"),
-        "s3": {
-            "bucket": {"name": file.bucket},
-            "object": {"key": file.key, "size": file.size, "eTag": file.etag, "versionId": file.version_id},
-        },
-    }
-    return {"Records": [{"messageId": "1", "body": json.dumps({"Records": [record]})}]}
-
-
-def peak_services(scenario: Scenario, now: datetime) -> Services:
-    """The services of ``route`` with peak hours, and with ``now`` as the current time."""
-    settings = replace(e2e_settings(), peak=PeakSettings(hours=("08:00-20:00",), days=("mon",)))
-    deployment = scenario.deployment
-    return Services(
-        settings=settings,
-        resources=deployment.resources,
-        ledger=deployment.ledger,
-        s3=deployment.s3,
-        glue=deployment.glue,
-        clock=lambda: now,
-    )
+@pytest.fixture(scope="module")
+def marked(scenario: Scenario) -> dict[str, ObjectVersion]:
+    """Files with an urgent tag or urgent metadata, by which of both."""
+    return {name: scenario.put(f"{URGENT_BY_TAG}/{name}.ndjson", ['{"n": 1}'], **MARKED[name]) for name in MARKED}
 
 
 @pytest.fixture(scope="module")
-def urgent(scenario: Scenario) -> ObjectVersion:
+def urgent(scenario: Scenario, marked: dict[str, ObjectVersion]) -> ObjectVersion:
     """An urgent file outside the stream window, so that ``route`` has to start the streaming job."""
     return scenario.put(f"{DATASET}/urgent/first.ndjson", lines_of("urgent"))
 
@@ -95,6 +76,16 @@ def test_an_urgent_file_starts_the_stream_and_is_published(scenario: Scenario, u
     arrival = scenario.deployment.ledger.arrivals.get(urgent)
     assert arrival is not None
     assert "urgent" in arrival.reason
+
+
+@pytest.mark.parametrize("attribute", MARKED)
+def test_an_urgent_tag_or_metadata_is_enough(
+    scenario: Scenario, marked: dict[str, ObjectVersion], attribute: str
+) -> None:
+    assert scenario.wait_state(marked[attribute], State.DONE).lane == "stream"
+    arrival = scenario.deployment.ledger.arrivals.get(marked[attribute])
+    assert arrival is not None
+    assert arrival.reason == f"urgent: priority=high is in its {attribute}"
 
 
 def test_a_file_in_peak_hours_goes_through_the_stream(scenario: Scenario, urgent: ObjectVersion) -> None:

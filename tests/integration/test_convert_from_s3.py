@@ -49,3 +49,8 @@ def test_a_folder_of_a_bucket_is_converted_once(
     s3.put_object(Bucket=bucket, Key="orders2/c.ndjson", Body=b'{"a": 3}\n')
     _, changed = converted(tmp_path / "out", f"s3://{bucket}/orders2")
     assert (changed["files"], changed["rows"]) == (1, 1)
+    # And `try` reads the object as well
+    tried = CliRunner().invoke(
+        app, ["try", f"s3://{bucket}/orders2/c.ndjson", "--settings", "settings/dev.toml", "--json"]
+    )
+    assert (tried.exit_code, json.loads(tried.stdout)["rows"]) == (ExitCode.FINE, 1), tried.output

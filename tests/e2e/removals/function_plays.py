@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import secrets
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+
+from tests.e2e.conftest import URGENT_BY_TAG
 
 if TYPE_CHECKING:
     from lake.manifest import ObjectVersion
@@ -61,6 +64,21 @@ def the_first_dataset(stage: Stage) -> str:
 def an_urgent_file(stage: Stage) -> str:
     stage.scenario.deployment.ledger.stream.end()
     return routed_without(stage, event(stage.new_file("urgent")))
+
+
+def a_tagged_file(stage: Stage) -> str:
+    return routed_without(stage, event(replace(stage.new_file(), key=f"{URGENT_BY_TAG}/a.ndjson")))
+
+
+def a_tagged_file_without_a_version(stage: Stage) -> str:
+    return routed_without(stage, event(replace(stage.new_file(version=None), key=f"{URGENT_BY_TAG}/a.ndjson")))
+
+
+def a_described_file(stage: Stage) -> str:
+    """HeadObject has no text: the log of the function names the status and what its role needs, CloudTrail the role."""
+    with stage.lacking():
+        stage.invoke("route", event(replace(stage.new_file(), key=f"{URGENT_BY_TAG}/a.ndjson")))
+        return stage.wait_until_logged("emulator.log")
 
 
 def an_event_without_a_version(stage: Stage) -> str:

@@ -34,6 +34,27 @@ OF_ARRIVALS = (
     Removal("RouterrouteRole", "s3:GetObject", "a file that was put again waits", LOG, functions.a_returned_file),
     Removal(
         "RouterrouteRole",
+        "s3:GetObjectVersionTagging",
+        "a file takes the lane of the other rules, whatever its tags",
+        LOG,
+        functions.a_tagged_file,
+    ),
+    Removal(
+        "RouterrouteRole",
+        "s3:GetObjectTagging",
+        "the same of a file without a version",
+        LOG,
+        functions.a_tagged_file_without_a_version,
+    ),
+    Removal(
+        "RouterrouteRole",
+        "s3:GetObjectVersion",
+        "a file takes the lane of the other rules, whatever its metadata",
+        CLOUD,
+        functions.a_described_file,
+    ),
+    Removal(
+        "RouterrouteRole",
         "s3:ListBucket",
         "a missing document looks like a denied one",
         LOG,

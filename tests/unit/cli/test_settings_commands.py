@@ -15,7 +15,14 @@ from cli.main import app
 from cli.settings_keys import explain_settings, settings_keys
 from cli.settings_summary import describe_schedule, doubts, summary
 from lake.errors import InvalidInputError
-from lake.settings import PeakSettings, ScheduleSettings, Settings, load_settings
+from lake.settings import (
+    DatasetRule,
+    DatasetUrgentSettings,
+    PeakSettings,
+    ScheduleSettings,
+    Settings,
+    load_settings,
+)
 from tests.unit.docs.test_docs import setting_keys
 
 DEV = Path(__file__).parents[3] / "settings" / "dev.toml"
@@ -74,6 +81,23 @@ def test_a_stage_without_peak_hours_has_no_window() -> None:
 
 
 @pytest.mark.parametrize(
+    ("urgent", "words"),
+    [
+        ({}, "keys that begin with o/: orders"),
+        ({"max_bytes": 2_000}, "; urgent at any hour: files up to 2 kB"),
+        (
+            {"tags": ("p=high", "p=now"), "metadata": ("p=high",), "min_bytes": 10},
+            "; urgent at any hour: files from 10 B, files with the tag p=high or p=now, files with the metadata p=high "
+            "(each file costs one GetObjectTagging and one HeadObject request, unless cheaper rules decide)",
+        ),
+    ],
+)
+def test_what_makes_files_of_a_dataset_urgent_is_said_with_its_cost(urgent: dict[str, Any], words: str) -> None:
+    rule = DatasetRule("orders", "o/", urgent=DatasetUrgentSettings(**urgent))
+    assert dict(summary(replace(WEEKDAYS, datasets=(rule,))))["dataset"].endswith(words)
+
+
+@pytest.mark.parametrize(
     ("schedule", "peak", "doubt"),
     [
         ({}, ("08:00-20:00",), None),
@@ -103,6 +127,9 @@ def test_every_key_is_explained() -> None:
     assert found["stream.trigger_seconds"].allowed == "a number from 1 to 3600"
     assert found["convert.compression"].allowed == "one of zstd, snappy"
     assert found["batch.engines"].allowed == "a list; of each item: one of glue-flex, glue, emr-serverless"
+    assert found["datasets.urgent.tags"].allowed == "a list; of each item: name=value, such as priority=high"
+    assert found["datasets.urgent.max_bytes"].unit == "bytes"
+    assert "costs one request (GetObjectTagging)" in found["datasets.urgent.tags"].meaning
     assert found["stage"].required
     assert found["convert.split_bytes"].unit == "bytes"
 

@@ -22,7 +22,8 @@ EXAMPLES = {"settings/prod.toml", "day.toml"}
 TARGET = re.compile(r"(?<![\w-])make ([a-z][a-z0-9-]*)")
 COMMAND = re.compile(r"(?<![\w-])hybrid-router ([a-z]+)(?: ([a-z]+))?")
 MODULE = re.compile(r"python -m ([a-z_][\w.]*)")
-SETTING = re.compile(r"(input|urgent|peak|stream|batch|convert|schedule|price|sweep|datasets)\.([a-z_]+)")
+TABLES = "input|urgent|peak|stream|batch|convert|schedule|price|sweep|datasets"
+SETTING = re.compile(rf"(?:{TABLES})\.[a-z_]+(?:\.[a-z_]+)?")
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
@@ -84,13 +85,14 @@ def setting_keys(settings: Any = Settings, where: str = "") -> set[str]:
     for item in fields(settings):
         kind = get_type_hints(settings)[item.name]
         inner = DatasetRule if item.name == "datasets" else kind
-        keys |= setting_keys(inner, f"{item.name}.") if is_dataclass(inner) else {where + item.name}
+        keys |= setting_keys(inner, f"{where}{item.name}.") if is_dataclass(inner) else {where + item.name}
     return keys
 
 
 def unknown_settings(code: list[str]) -> list[str]:
     keys = setting_keys()
-    return [match[0] for text in code if (match := SETTING.match(text)) and match[0] not in keys]
+    tables = {key.rpartition(".")[0] for key in keys}
+    return [match[0] for text in code if (match := SETTING.match(text)) and match[0] not in keys | tables]
 
 
 def unknown_targets(code: list[str]) -> list[str]:

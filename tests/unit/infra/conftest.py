@@ -13,6 +13,8 @@ from infra.synth import synth
 from lake.settings import (
     AlarmSettings,
     BatchSettings,
+    DatasetRule,
+    DatasetUrgentSettings,
     InputSettings,
     PeakSettings,
     ProtectionSettings,
@@ -75,10 +77,15 @@ def listed(value: Any) -> list[Any]:
 
 @pytest.fixture(scope="session")
 def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """A stage with Flex in New York's time zone. Its synthesis fails if a finding of cdk-nag has no reason."""
+    """A stage with Flex in New York's time zone, and a dataset whose files are urgent by their tags or metadata.
+
+    Its synthesis fails if a finding of cdk-nag has no reason.
+    """
+    urgent = DatasetUrgentSettings(tags=("priority=high",), metadata=("priority=high",))
     settings = Settings(
         stage="test_ny",
         time_zone="America/New_York",
+        datasets=(DatasetRule("tagged", "tagged/$*", urgent=urgent), DatasetRule("{folder}")),
         batch=BatchSettings(max_runs=7, worker_type="G.2X", workers=4, run_timeout_minutes=90),
         schedule=ScheduleSettings(overnight="cron(30 21 * * ? *)", watch_seconds=40, stop_grace_minutes=1),
     )

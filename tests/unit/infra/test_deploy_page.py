@@ -8,6 +8,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cli.cost_estimate import S3_READ
 from lake.settings import DatasetRule, Settings
 from lake.settings.workers import GIB, MIB
 
@@ -75,3 +76,12 @@ def test_every_mention_of_the_alarms_has_their_number_and_price(assembly: Assemb
     mentions = re.findall(r"(\d+) alarms(?:, a dashboard \| at most \$(\d+\.\d+))?", PAGE.read_text())
     # CloudWatch's list price of a standard alarm is 0.10 dollars a month.
     assert mentions == [(str(alarms), f"{alarms * 0.10:.2f}")]
+
+
+def test_the_price_of_urgent_tags_and_metadata_is_that_of_the_cost_estimate() -> None:
+    prices = re.search(
+        r"requests of either kind are \$(.+?) \(.*cost \$(.+?) with one .* up to \$(.+?) with both", PAGE.read_text()
+    )
+    assert prices
+    million = S3_READ * 1_000_000
+    assert prices.groups() == (f"{million:.2f}", f"{million:.2f}", f"{2 * million:.2f}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +35,7 @@ ACTIONS_BY_CALL = {
     "get_job_run": {"glue:GetJobRun"},
     "get_job_runs": {"glue:GetJobRuns"},
     "get_object": {"s3:GetObject", "s3:GetObjectVersion"},
+    "get_object_tagging": {"s3:GetObjectTagging", "s3:GetObjectVersionTagging"},
     "get_table": {"glue:GetTable"},
     "head_object": {"s3:GetObject"},
     "list_multipart_uploads": {"s3:ListBucketMultipartUploads"},
@@ -120,13 +122,41 @@ def test_every_call_of_the_code_is_allowed_and_nothing_more(assembly: Assembly) 
     assert allowed == needed
 
 
-def test_only_jobs_and_functions_with_a_selection_may_list_the_input(assembly: Assembly) -> None:
-    allowed = {
+def test_only_jobs_and_functions_with_a_selection_may_list_the_input(
+    assembly: Assembly, other_assembly: Assembly
+) -> None:
+    own, foreign = lists_input(assembly, "StorageInput"), lists_input(other_assembly, "landing-zone-1")
+    assert foreign == {"Routerplan", "Routerbackfill", "Routerpromote", "Routerreprocess", "Jobs", "Emr"}
+    # And route where tags or metadata make files urgent: it tells a deleted one from a denied one
+    assert own == (foreign - {"Emr"}) | {"Routerroute"}
+
+
+def lists_input(assembly: Assembly, bucket: str) -> set[str]:
+    return {
         re.sub(r"RoleDefaultPolicy\w+", "", name)
         for name, statement in assembly.statements()
-        if "s3:ListBucket" in listed(statement["Action"]) and "StorageInput" in str(statement.get("Resource"))
+        if "s3:ListBucket" in listed(statement["Action"]) and bucket in str(statement.get("Resource"))
     }
-    assert allowed == {"Routerplan", "Routerbackfill", "Routerpromote", "Routerreprocess", "Jobs"}
+
+
+def test_route_reads_objects_only_of_datasets_with_urgent_tags_or_metadata(
+    assembly: Assembly, other_assembly: Assembly
+) -> None:
+    def reads(template: Assembly, bucket: str) -> list[tuple[list[str], str]]:
+        return [
+            (listed(statement["Action"]), json.dumps(statement["Resource"]))
+            for name, statement in template.statements()
+            if name.startswith("RouterrouteRole")
+            and bucket in str(statement.get("Resource"))
+            and any(action.startswith("s3:GetObject") for action in listed(statement["Action"]))
+        ]
+
+    tags, metadata = reads(assembly, "StorageInput")
+    assert tags[0] == ["s3:GetObjectTagging", "s3:GetObjectVersionTagging"]
+    assert metadata[0] == ["s3:GetObject", "s3:GetObjectVersion"]
+    # The wildcards of the prefix tagged/$* stand for one character each.
+    assert all('"/tagged/??*"' in resource for _, resource in (tags, metadata))
+    assert reads(other_assembly, "landing-zone-1") == []
 
 
 def test_what_takes_ownership_may_also_write_pointers(assembly: Assembly) -> None:

@@ -1,5 +1,6 @@
 """Settings: an invalid value is reported with its key; suffixes; worker types."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from lake.errors import InvalidSettingsError
 from lake.settings import (
     BatchSettings,
+    DatasetUrgentSettings,
     InputSettings,
     Settings,
     StreamSettings,
@@ -20,6 +22,20 @@ from lake.settings.workers import needed_bytes
 KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 ALIAS = "arn:aws:kms:eu-central-1:111122223333:alias/lake"
 DEV = Path(__file__).parents[3] / "settings" / "dev.toml"
+
+
+def urgent(**keys: Any) -> dict[str, Any]:
+    return {"datasets": [{"name": "orders", "urgent": keys}]}
+
+
+def test_urgent_rules_of_a_dataset_are_dotted_keys_of_its_table(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text(
+        'stage = "a"\n[[datasets]]\nname = "orders"\nurgent.tags = ["priority=high", "a=b=*"]\nurgent.max_bytes = 9\n'
+    )
+    (rule,) = load_settings(file).datasets
+    assert rule.urgent == DatasetUrgentSettings(tags=("priority=high", "a=b=*"), max_bytes=9)
+    assert parse_settings(json.loads(dump_settings(load_settings(file)))).datasets == (rule,)
 
 
 def test_the_shipped_file_is_valid_and_unchanged_in_a_lambda_asset(tmp_path: Path) -> None:
@@ -53,6 +69,14 @@ def test_only_the_stage_has_no_default() -> None:
         ({"datasets": []}, "datasets", []),
         ({"datasets": [{"name": "Orders"}]}, "datasets.name", "Orders"),
         ({"datasets": [{"prefix": "a/"}]}, "datasets.name", None),
+        (urgent(tags=["priority"]), "datasets.urgent.tags", "priority"),
+        (urgent(tags=["=high"]), "datasets.urgent.tags", "=high"),
+        (urgent(tags="a=b"), "datasets.urgent.tags", "a=b"),
+        (urgent(metadata=["Priority=high"]), "datasets.urgent.metadata", "Priority=high"),
+        (urgent(metadata=["a=b\n"]), "datasets.urgent.metadata", "a=b\n"),
+        (urgent(min_bytes=-1), "datasets.urgent.min_bytes", -1),
+        (urgent(min_bytes=2, max_bytes=1), "datasets.urgent.max_bytes", 1),
+        (urgent(keys=["*"]), "datasets.urgent.keys", ["*"]),
         ({"stream": {"manifest_bytes": 0}}, "stream.manifest_bytes", 0),
         ({"stream": {"manifest_files": 1.5}}, "stream.manifest_files", 1.5),
         ({"stream": {"manifest_files": True}}, "stream.manifest_files", True),

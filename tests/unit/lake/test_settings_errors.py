@@ -67,6 +67,11 @@ def test_every_wrong_value_is_found_at_once() -> None:
             {"stage": "a", "datasets": [{"name": "b"}, {"name": "c"}], "quota": {"dpus": 1}},
             ["datasets.prefix", "quota.dpus"],
         ),
+        (
+            {"stage": "a", "datasets": [{"name": "b", "urgent": {"tags": ["x"], "min_bytes": -1}}], "peak": 3},
+            ["datasets.urgent.tags", "datasets.urgent.min_bytes", "peak"],
+        ),
+        ({"stage": "a", "datasets": [{"name": "b", "urgent": 3}], "peak": 3}, ["datasets.urgent", "peak"]),
         ({"stage": "a", "convert": {"row_group_bytes": ONE_RUN}}, ["stream.worker_type"]),
         ({"stage": "a", "batch": {"engines": ["emr-serverless"], "workers": 101}}, ["emr.max_vcpus"]),
     ],

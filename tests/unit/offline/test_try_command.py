@@ -6,17 +6,29 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+import boto3
 import pytest
+from moto import mock_aws
 from typer.testing import CliRunner
 
 from cli.exit_codes import ExitCode
 from cli.main import app
+from lake.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 SETTINGS = """stage = "x"
 time_zone = "UTC"
+[[datasets]]
+name = "small"
+prefix = "small/"
+urgent.max_bytes = 9
+[[datasets]]
+name = "tagged"
+prefix = "tagged/"
+urgent.tags = ["priority=high"]
+urgent.metadata = ["feed=live*"]
 [[datasets]]
 name = "{folder}"
 [peak]
@@ -76,3 +88,62 @@ def test_a_file_that_cannot_be_read_to_its_end(tmp_path: Path) -> None:
     code, text = tried(tmp_path, b"\x1f\x8b\x08\x00broken", "orders/a.ndjson.gz")
     assert code == ExitCode.NOT_SO
     assert "the whole file goes to the quarantine" in text
+
+
+@pytest.mark.parametrize(
+    ("content", "key", "options", "lane", "reason"),
+    [
+        (b'{"a": 1}\n', "small/a.ndjson", (), "stream", "urgent: its 9 bytes are within datasets.urgent.max_bytes (9)"),
+        (b'{"a": 12}\n', "small/a.ndjson", (), "batch", "waits for the overnight run"),
+        (b"{}", "tagged/a.ndjson", ("--tag", "priority=high"), "stream", "urgent: priority=high is in its tags"),
+        (
+            b"{}",
+            "tagged/a.ndjson",
+            ("--tag", "a=b", "--tag", "priority=low", "--metadata", "Feed=live-1"),
+            "stream",
+            "urgent: feed=live* is in its metadata",
+        ),
+        (
+            b"{}",
+            "tagged/a.ndjson",
+            ("--tag", "priority=low"),
+            "batch",
+            "waits for the overnight run; its metadata were not read: a file of this machine has none, pass --metadata "
+            "name=value",
+        ),
+    ],
+)
+def test_size_tags_and_metadata_make_a_file_urgent(
+    tmp_path: Path, content: bytes, key: str, options: tuple[str, ...], lane: str, reason: str
+) -> None:
+    _, body = tried(tmp_path, content, key, "--at", "2026-11-20T12", "--json", *options)
+    assert (body["lane"], body["reason"]) == (lane, reason)
+
+
+@pytest.mark.parametrize("option", ["--tag", "--metadata"])
+@pytest.mark.parametrize("value", ["priority", "=high"])
+def test_an_option_without_a_name_or_a_value_is_refused(option: str, value: str) -> None:
+    found = CliRunner().invoke(app, ["try", "README.md", option, value])
+    assert isinstance(found.exception, InvalidInputError)
+    assert f"{option} {value!r} is not valid: pass name=value" in str(found.exception)
+
+
+@mock_aws
+def test_an_object_of_s3_is_tried_with_its_own_tags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given an object with a tag; its bytes come from memory, because the reader of ranges has no emulation here
+    monkeypatch.setattr("offline.s3_files.InputFiles.fetch", lambda _self, _file, start, end: b'{"a": 1}\n'[start:end])
+    s3 = boto3.client("s3", region_name="eu-central-1")
+    s3.create_bucket(Bucket="landing", CreateBucketConfiguration={"LocationConstraint": "eu-central-1"})
+    s3.put_object(Bucket="landing", Key="tagged/a.ndjson", Body=b'{"a": 1}\n', Tagging="priority=high")
+    settings = tmp_path / "settings.toml"
+    settings.write_text(SETTINGS)
+    place = ("--settings", str(settings), "--region", "eu-central-1", "--at", "2026-11-20T12", "--json")
+    # When, Then
+    found = CliRunner().invoke(app, ["try", "s3://landing/tagged/a.ndjson", *place])
+    assert found.exit_code == ExitCode.FINE, found.output
+    body = json.loads(found.stdout)
+    assert (body["key"], body["lane"], body["rows"]) == ("tagged/a.ndjson", "stream", 1)
+    assert body["reason"] == "urgent: priority=high is in its tags"
+    # And one that is missing is told
+    missing = CliRunner().invoke(app, ["try", "s3://landing/b.ndjson", *place])
+    assert "s3://landing/b.ndjson does not exist" in str(missing.exception)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from lake.manifest import Lane
 from lake.settings import PriceSettings, Settings
 from simulate.arrivals import FileGroup
+from simulate.options import ALL_BATCH, routing_options
 from simulate.routing import MAX_ARRIVALS, POLLERS, Router, invocations
 from simulate.speed import Speed
 from tests.unit.simulate.world import MB, NIGHT, routed, settings
@@ -91,3 +92,20 @@ def test_a_file_above_the_stream_s_limit_waits_for_the_night_and_the_others_do_n
     found = routed(of, [FileGroup("a/file.json", size * MB, 1) for size in (4, 6, 5, 7)], DAY)
     by_lane = {lane: sum(item.row.bytes for item in found if item.row.lane == lane) for lane in Lane}
     assert by_lane == {Lane.STREAM: 9 * MB, Lane.BATCH: 13 * MB}
+
+
+def test_small_files_of_a_dataset_can_be_urgent() -> None:
+    rules = [{"name": "a", "prefix": "a/", "urgent": {"max_bytes": 5 * MB}}, {"name": "{folder}"}]
+    groups = [FileGroup(f"{dataset}/file.json", size * MB, 1) for dataset in "ab" for size in (4, 6, 5)]
+    found = routed(settings(datasets=rules), groups, EARLY)
+    by_lane = {lane: sum(item.row.bytes for item in found if item.row.lane == lane) for lane in Lane}
+    assert by_lane == {Lane.STREAM: 9 * MB, Lane.BATCH: 21 * MB}
+
+
+def test_all_batch_has_no_urgent_files() -> None:
+    of = settings(datasets=[{"name": "a", "prefix": "a/", "urgent": {"max_bytes": 5 * MB}}, {"name": "{folder}"}])
+    (option,) = (option for option in routing_options(of, 1.0, 1.0) if option.name == ALL_BATCH)
+    assert [manifest.row.lane for manifest in routed(option.settings, [FileGroup("a/file.json", 1, 1)], DAY)] == [
+        Lane.BATCH
+    ]
+    assert option.changes == ("peak.hours = []", "urgent.keys = []", "no datasets.urgent")

@@ -1,0 +1,129 @@
+"""The lane of every arrival of an invocation: what decisions depend on besides the event is read side by side."""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from lake.faults import FORBIDDEN, RIGHTS_CODES, can_pass, error_code, http_status
+from router.route.attributes import Attribute, NotRead
+from router.route.decide_lane import decide_lane
+from router.services import PARALLEL_REQUESTS
+from router.telemetry import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from mypy_boto3_s3 import S3Client
+
+    from lake.ledger import StreamRow
+    from lake.manifest import ObjectVersion
+    from router.route.decide_lane import LaneDecision
+    from router.services import Services
+
+GONE_CODES = frozenset({"404", "405", "412", "MethodNotAllowed", "NoSuchKey", "NoSuchVersion", "PreconditionFailed"})
+"""Answers for a version that was deleted or replaced; HeadObject has the HTTP status only."""
+ACTIONS = {
+    Attribute.TAGS: "s3:GetObjectTagging and s3:GetObjectVersionTagging",
+    Attribute.METADATA: "s3:GetObject and s3:GetObjectVersion",
+}
+"""What the role needs (Amazon S3 API Reference, GetObjectTagging and HeadObject)."""
+
+
+def decide_lanes(
+    services: Services, arrivals: Iterable[ObjectVersion], now: datetime, stream_health: StreamRow
+) -> dict[ObjectVersion, LaneDecision | None]:
+    """Decide on each arrival; None: S3 did not answer, and the same request can succeed later.
+
+    Only an arrival whose decision depends on tags or metadata costs requests: at most one for each of the two.
+    """
+    decisions: dict[ObjectVersion, LaneDecision | None] = {}
+    waiting: list[ObjectVersion] = []
+    for arrival in arrivals:
+        decision = decide_lane(arrival, services.settings, now, stream_health)
+        decisions[arrival] = decision
+        if decision.unread is not None:
+            waiting.append(arrival)
+    if waiting:
+        with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+            read = list(pool.map(lambda arrival: _read_and_decide(services, arrival, now, stream_health), waiting))
+        decisions.update((arrival, item.decision) for arrival, item in zip(waiting, read, strict=True))
+        _log_not_read(read)
+    return decisions
+
+
+@dataclass(slots=True)
+class _Read:
+    """What was read of one object, and the decision."""
+
+    attributes: dict[Attribute, Mapping[str, str] | NotRead] = field(default_factory=dict)
+    decision: LaneDecision | None = None
+    error: Exception | None = None
+    """Why there is no decision."""
+
+
+def _read_and_decide(services: Services, arrival: ObjectVersion, now: datetime, stream_health: StreamRow) -> _Read:
+    read = _Read()
+    while True:
+        decision = decide_lane(arrival, services.settings, now, stream_health, read.attributes)
+        if decision.unread is None:
+            read.decision = decision
+            return read
+        try:
+            read.attributes[decision.unread] = read_attribute(services.s3, arrival, decision.unread)
+        except (BotoCoreError, ClientError) as error:
+            read.error = error
+            return read
+
+
+def read_attribute(s3: S3Client, file: ObjectVersion, attribute: Attribute) -> Mapping[str, str] | NotRead:
+    """Values by their names, which S3 gives in lower case for metadata: one request.
+
+    Raises
+    ------
+    BotoCoreError, ClientError
+        S3 did not answer, or is throttling after the retries of the client: the same request can succeed later.
+    """
+    request = {"Bucket": file.bucket, "Key": file.key}
+    if file.version_id is not None:
+        request["VersionId"] = file.version_id
+    try:
+        if attribute == Attribute.TAGS:
+            tags = s3.get_object_tagging(**request)["TagSet"]  # type: ignore[arg-type]
+            return {tag["Key"]: tag["Value"] for tag in tags}
+        if file.version_id is None:
+            request["IfMatch"] = f'"{file.etag}"'
+        return s3.head_object(**request)["Metadata"]  # type: ignore[arg-type]
+    except ClientError as error:
+        if can_pass(error):
+            raise
+        code = error_code(error)
+        if code in GONE_CODES:
+            return NotRead(f"the object was deleted or replaced ({code})", error=str(error))
+        if code in RIGHTS_CODES or http_status(error) == FORBIDDEN:
+            return NotRead(f"access denied ({code})", is_denied=True, error=str(error))
+        return NotRead(f"S3 refused the request ({code})", error=str(error))
+
+
+def _log_not_read(read: Iterable[_Read]) -> None:
+    """One line for each reason: a missing permission, or throttling, concerns many files."""
+    found: list[tuple[Attribute, NotRead]] = []
+    errors: list[Exception] = []
+    for item in read:
+        found += [(name, value) for name, value in item.attributes.items() if isinstance(value, NotRead)]
+        errors += [item.error] if item.error is not None else []
+    for (attribute, value), files in Counter(found).items():
+        advice = f": the role of this function needs {ACTIONS[attribute]} on them" if value.is_denied else ""
+        logger.warning(
+            f"{attribute} not read: the files take the lane of the other rules{advice}",
+            reason=value.reason,
+            files=files,
+            error=value.error,
+        )
+    if errors:
+        logger.warning("lanes not decided: the events are redelivered", files=len(errors), error=str(errors[0]))
