@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 MANIFESTS = 3
 PER_TRIGGER = 1
 PER_CHECKPOINT = 2
+MAX_QUERIES = 200
+"""Of a test: many more than any of them needs."""
 
 
 @dataclass
@@ -83,6 +85,7 @@ class FakeLane:
         inbox = InboxStream(context)
 
         def start(_checkpoint: str) -> FakeQuery:
+            assert len(self.queries) < MAX_QUERIES, "queries follow each other without end"
             self.queries.append(FakeQuery(self.world, inbox))
             return self.queries[-1]
 
