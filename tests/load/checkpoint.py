@@ -34,6 +34,14 @@ MEBIBYTE = 1 << 20
 MEASURED_BATCHES = 5
 """Every fifth micro-batch is measured: a collection of garbage takes a while."""
 
+WITHOUT_HISTORY = {
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "1000",
+    "spark.sql.ui.retainedExecutions": "10",
+}
+"""What Spark keeps for its pages is limited, but to far more than this load test fills, and hides what grows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Memory:
@@ -109,7 +117,7 @@ def checkpoint_load(cloud: LocalCloud, folder: Path, pointers: int) -> Checkpoin
     world = ConversionWorld.create(cloud)
     world.configure("stream", trigger_seconds=1)
     world.services.ledger.stream.open_window("2999-01-01T00:00:00+00:00")
-    spark = new_session(cloud, folder / "spark")
+    spark = new_session(cloud, folder / "spark", WITHOUT_HISTORY)
     driver = folder / "driver"
     driver.mkdir()
     load = _Load(world, spark, pointers, driver)
