@@ -133,7 +133,7 @@ browser: setup ## a report in Chromium: no error on its console, charts drawn, l
 	@scripts/browser.sh
 	@$(PY) -m pytest tests/browser
 
-load: setup ## thousands of files through both lanes and the control plane, about 12 minutes; prints the numbers
+load: setup ## thousands of files through both lanes and the control plane, about 35 minutes; prints the numbers
 	@$(PY) -m tests.load
 
 predict: setup ## a night on the local cloud, predicted by the simulator and measured, about 10 minutes; Error 1: more than 20 % apart

@@ -102,7 +102,7 @@ class Alarms(Construct):
             "JobLines",
             alarm_lines,
             1,
-            "A manifest was not published, a checkpoint is lost, or a verified hour differs: find ALARM in the log.",
+            "A manifest was not published, pointers stay in the inbox, or an hour differs: find ALARM in the log.",
         )
         self._add_alarm(
             "SweepVanished",

@@ -83,13 +83,11 @@ class Grants:
         self.read_control(role, layout.MANIFESTS, layout.COMMITS, layout.EXCLUSIONS)
 
     def use_stream_files(self, role: iam.Role) -> None:
-        """Inbox and checkpoint, which Spark itself creates, reads, renames and removes.
+        """Read the pointers of the inbox and delete them.
 
-        The prefixes have no slash at their end: Hadoop's file systems put marker objects next to a folder, and a broken
-        checkpoint is moved to a key next to it.
+        The prefix has no slash at its end: Hadoop's file system looks for an object with the name of the folder.
         """
-        actions = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
-        self._allow_in_control(role, actions, layout.INBOX.rstrip("/"), layout.CHECKPOINT.partition("/")[0])
+        self._allow_in_control(role, ("s3:GetObject", "s3:DeleteObject"), layout.INBOX.rstrip("/"))
 
     def publish(self, role: iam.Role) -> None:
         """Upload, complete, abort and delete objects of the lake and the quarantine."""

@@ -19,7 +19,6 @@ INTENTS = "intents/"
 SWEEP = "sweep/"
 VERIFICATIONS = "verify/"
 RESUBMISSIONS = "resubmissions/"
-CHECKPOINT = "checkpoint/stream/"
 PLAN_AHEAD_EXECUTION = "plan-ahead"
 """Name of the hourly dry run of ``plan`` for the next night, in the place of an execution's: its summary replaces the
 last one."""

@@ -1,25 +1,30 @@
-"""The inbox's open manifests, and an unreadable checkpoint that is set aside."""
+"""The pointers in the inbox: whether one names an open manifest, and their deletion."""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from lake.layout import CHECKPOINT, INBOX
+from botocore.exceptions import BotoCoreError, ClientError
+
+from lake.layout import INBOX
 from lake.manifest import Lane
+from transform.environment_fault import EnvironmentFault, fault_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
+    from collections.abc import Iterator, Sequence
 
     from mypy_boto3_s3 import S3Client
 
     from transform.context import JobServices
 
+PARALLEL_DELETES = 16
+
 
 def has_open_manifests(services: JobServices) -> bool:
     """Whether a pointer in the inbox names an open manifest of the stream lane.
 
-    The pointers alone do not tell: Spark deletes those of terminal manifests some time later.
+    The pointers alone do not tell: what a micro-batch of a killed run has converted may still have its pointers.
     """
     manifests = services.ledger.manifests
     seen = set()
@@ -34,20 +39,34 @@ def has_open_manifests(services: JobServices) -> bool:
     return False
 
 
-def set_checkpoint_aside(s3: S3Client, control_bucket: str, now: datetime) -> str:
-    """Move the checkpoint's objects to a new prefix, which is returned.
+def delete_pointers(services: JobServices, keys: Sequence[str]) -> tuple[list[str], EnvironmentFault | None]:
+    """Delete objects of the inbox; returns the keys that are left, and the first fault of the environment, if any.
 
-    No work is lost: a new checkpoint sees every pointer in the inbox again, and the ledger knows which are done.
+    After a fault no further deletion begins. A key that does not exist is deleted.
+
+    Raises
+    ------
+    BotoCoreError, ClientError
+        An error that no fault of the environment explains.
     """
-    aside = f"{CHECKPOINT.rstrip('/')}-set-aside-{now:%Y%m%dT%H%M%S%f}/"
-    for key in list(_keys(s3, control_bucket, CHECKPOINT)):
-        s3.copy_object(
-            Bucket=control_bucket,
-            Key=aside + key.removeprefix(CHECKPOINT),
-            CopySource={"Bucket": control_bucket, "Key": key},
-        )
-        s3.delete_object(Bucket=control_bucket, Key=key)
-    return aside
+    bucket = services.resources.control_bucket
+    faults: list[EnvironmentFault] = []
+
+    def delete(key: str) -> bool:
+        if faults:
+            return False
+        try:
+            services.s3.delete_object(Bucket=bucket, Key=key)
+        except (BotoCoreError, ClientError) as error:
+            if (fault := fault_of(error, f"s3://{bucket}/{key}")) is None:
+                raise
+            faults.append(fault)
+            return False
+        return True
+
+    with ThreadPoolExecutor(PARALLEL_DELETES) as pool:
+        deleted = list(pool.map(delete, keys))
+    return [key for key, done in zip(keys, deleted, strict=True) if not done], next(iter(faults), None)
 
 
 def _keys(s3: S3Client, bucket: str, prefix: str) -> Iterator[str]:

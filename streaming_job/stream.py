@@ -1,16 +1,16 @@
-"""The long-lived query over the inbox: heartbeat, end between micro-batches, unreadable checkpoints."""
+"""The queries over the inbox, one after the other: heartbeat, end between micro-batches, a new checkpoint each time."""
 
 from __future__ import annotations
 
 import threading
 import time
 from datetime import datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import PySparkException
-
-from lake.layout import CHECKPOINT, INBOX
-from streaming_job.inbox import has_open_manifests, set_checkpoint_aside
+from lake.layout import INBOX
+from streaming_job.inbox import delete_pointers, has_open_manifests
 from streaming_job.meter import StreamMeter
 from streaming_job.micro_batch import convert_pointers
 from transform.outcome import ALARM
@@ -29,6 +29,9 @@ MAX_POINTER_AGE = "36500d"
 MAX_POINTERS_PER_TRIGGER = 500
 """Not derived from the maximum size of a manifest: a quiet dataset has many small ones between two triggers, and they
 would wait. The input that is converted side by side is limited later, by ``stream.batch_bytes``."""
+MAX_POINTERS_PER_CHECKPOINT = 5000
+"""Spark's file source remembers every pointer that it has read, in memory and in its log, which each tenth micro-batch
+writes anew as a whole: ten full micro-batches do it once. A query that has read as many is followed by a new one."""
 
 
 class InboxStream:
@@ -46,7 +49,13 @@ class InboxStream:
         self._working = threading.Lock()
         self._ending = False
         self._error: BaseException | None = None
-        self._batches = 0
+        self._wake = threading.Event()
+        """Set: the thread of the run has something to do before the next heartbeat is due."""
+        self._read = 0
+        """Pointers that the current query has read."""
+        self._full = False
+        """The current query begins no other micro-batch, and another query follows."""
+        self._undeleted: list[str] = []
         self._unchecked = True
         self._last_work = context.clock()
         self._meter = StreamMeter(context, lambda: live_workers(context.spark))
@@ -54,38 +63,43 @@ class InboxStream:
     def run(self) -> None:
         """Return when the run should end; raises what a micro-batch raised.
 
-        A checkpoint that Spark cannot read is set aside once, and a new one is begun.
+        A query begins with an empty checkpoint on the disk of the driver, and no other query ever reads it: what was
+        not converted still has its pointer, which the next query finds, and the ledger knows what was converted.
         """
         try:
-            self._run_query()
-        except PySparkException as error:
-            if self._error is not None:
-                raise self._error from error
-            if self._batches:
-                raise
-            context = self._context
-            control = context.services.resources.control_bucket
-            aside = set_checkpoint_aside(context.services.s3, control, context.clock())
-            context.log(f"{ALARM} the checkpoint could not be read and was moved to s3://{control}/{aside}: {error}")
-            self._run_query()
+            while self._run_query():
+                self._context.log(f"a new query: the last one has read {self._read} pointers")
         finally:
             self._meter.end()
 
-    def _run_query(self) -> None:
-        query = self._start()
-        try:
-            seconds = self._context.services.settings.stream.trigger_seconds
-            while not query.awaitTermination(seconds):
-                self._record_heartbeat()
-                self._meter.count()
-                if self._may_end():
-                    return
-        finally:
-            query.stop()
+    def _run_query(self) -> bool:
+        """Whether another query is to follow."""
+        with TemporaryDirectory(prefix="inbox-checkpoint-", ignore_cleanup_errors=True) as checkpoint:
+            self._read, self._full = 0, False
+            self._wake.clear()
+            query = self._start(checkpoint)
+            try:
+                return self._watch(query)
+            finally:
+                query.stop()
 
-    def _start(self) -> StreamingQuery:
+    def _watch(self, query: StreamingQuery) -> bool:
+        while True:
+            self._wake.wait(self._context.services.settings.stream.trigger_seconds)
+            if self._error is not None:
+                raise self._error
+            self._record_heartbeat()
+            self._meter.count()
+            if self._may_end():
+                return False
+            if self._full:
+                return True
+            if not query.isActive:
+                # Spark itself has failed, and this raises its error.
+                query.awaitTermination()
+
+    def _start(self, checkpoint: str) -> StreamingQuery:
         spark, stream = self._context.spark, self._context.services.settings.stream
-        control = f"s3a://{self._context.services.resources.control_bucket}/"
         # A pointer that was deleted after it was listed is skipped: the ledger decides, the inbox is a hint.
         spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
         pointers = (
@@ -93,39 +107,59 @@ class InboxStream:
             .schema("value string")
             .option("maxFilesPerTrigger", MAX_POINTERS_PER_TRIGGER)
             .option("maxFileAge", MAX_POINTER_AGE)
-            .option("cleanSource", "delete")
-            # A pattern, because for Spark a folder without objects does not exist.
-            .load(f"{control}{INBOX}*.json")
+            .option("pathGlobFilter", "*.json")
+            # A pattern, because for Spark a folder without objects does not exist. It names the folder and not its
+            # objects: of each object that matches a pattern, Spark would ask for its status in a task of its own.
+            .load(f"s3a://{self._context.services.resources.control_bucket}/{INBOX.rstrip('/')}*/")
+            .select("value", "_metadata.file_name")
         )
         return (
             pointers.writeStream.foreachBatch(self._run_micro_batch)
-            .option("checkpointLocation", control + CHECKPOINT)
+            .option("checkpointLocation", Path(checkpoint).as_uri())
             .trigger(processingTime=f"{stream.trigger_seconds} seconds")
             .start()
         )
 
     def _run_micro_batch(self, batch: DataFrame, number: int) -> None:
         with self._working:
-            # The run has ended: this micro-batch is the first one of the next run.
-            if self._ending:
-                raise InterruptedError("the run has ended before this micro-batch")
-            self._batches += 1
+            # The query has ended: the next one reads these pointers.
+            if self._ending or self._full:
+                raise InterruptedError("the query has ended before this micro-batch")
             try:
-                pointers = [str(row[0]) for row in batch.collect()]
+                rows = batch.collect()
+                pointers = [str(row[0]) for row in rows]
                 self._context.log(f"micro-batch {number}: {len(pointers)} pointers")
                 row = self._context.services.ledger.stream
                 row.begin_micro_batch(self._context.clock())
                 self._meter.add(convert_pointers(self._context, pointers, self._wait, check_first=self._unchecked))
+                self._delete({f"{INBOX}{name}" for _, name in rows})
                 row.end_micro_batch()
                 self._unchecked = self._unchecked and not pointers
             except BlockedRunError as error:
                 self._context.log(f"{ALARM} {error}")
-                self._error = error
+                self._end_with(error)
                 raise
             except BaseException as error:
-                self._error = error
+                self._end_with(error)
                 raise
             self._last_work = self._context.clock()
+            self._read += len(pointers)
+            # As long as pointers cannot be deleted, another query would only read them again.
+            self._full = self._read >= MAX_POINTERS_PER_CHECKPOINT and not self._undeleted
+            if self._full:
+                self._wake.set()
+
+    def _end_with(self, error: BaseException) -> None:
+        self._error = error
+        self._wake.set()
+
+    def _delete(self, keys: set[str]) -> None:
+        """Delete the pointers of a micro-batch, and those that were left before."""
+        self._undeleted, fault = delete_pointers(self._context.services, sorted(keys.union(self._undeleted)))
+        if fault is not None:
+            mark = "" if fault.passing else f"{ALARM} "
+            left = f"{len(self._undeleted)} pointers that were read stay in the inbox"
+            self._context.log(f"{mark}{left}: {fault}; the next micro-batch tries it again")
 
     def _record_heartbeat(self) -> None:
         self._context.services.ledger.stream.record_heartbeat(self._context.run, self._context.clock())

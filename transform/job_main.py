@@ -25,7 +25,7 @@ OpenSearch's Spark extension read them. Without them a run is not known by its i
 MAX_QUOTED_CHARACTERS = 500
 """Of an error that is not deliberate: those of Spark hold the traces of its executors."""
 S3A_REGION = "spark.hadoop.fs.s3a.endpoint.region"
-"""Spark's own S3 client, which reads the inbox and writes the checkpoint of the stream lane."""
+"""Spark's own S3 client, which reads the inbox of the stream lane."""
 
 
 class RunLog:

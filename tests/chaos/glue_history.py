@@ -8,6 +8,7 @@ from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from lake.layout import INBOX
 from tests.chaos.glue_world import OVER, GlueWorld
 from tests.chaos.history import Report
 from tests.chaos.injection import Fault
@@ -60,8 +61,8 @@ FAULTS: tuple[tuple[str, Fault], ...] = (
     (BATCH, _fault("completion", "before", "stall")),
 )
 """Lane and fault of each history."""
-TWO_RUNS, SECOND_COPY, NO_CHECKPOINT = "two runs at once", "a second copy of a slow task", "no checkpoint"
-CONDITIONS = (TWO_RUNS, SECOND_COPY, NO_CHECKPOINT, "no last commit of the checkpoint")
+TWO_RUNS, SECOND_COPY, OLD_POINTERS = "two runs at once", "a second copy of a slow task", "pointers that were read stay"
+CONDITIONS = (TWO_RUNS, SECOND_COPY, OLD_POINTERS)
 """The histories after those of ``FAULTS``, one for each condition."""
 HISTORIES = len(FAULTS) + len(CONDITIONS)
 
@@ -93,7 +94,7 @@ def _play(world: GlueWorld, number: int) -> None:
     elif condition == SECOND_COPY:
         _run_with_second_copy(world)
     else:
-        _run_without_checkpoint(world, whole=condition == NO_CHECKPOINT)
+        _run_with_old_pointers(world)
 
 
 class _GlueWithoutStarts:
@@ -208,20 +209,25 @@ def _run_with_second_copy(world: GlueWorld) -> None:
     _finish_open_manifests(world)
 
 
-def _run_without_checkpoint(world: GlueWorld, *, whole: bool) -> None:
-    """The stream finishes, loses its whole checkpoint or its last commit, and starts again with new files."""
+def _run_with_old_pointers(world: GlueWorld) -> None:
+    """The stream finishes, its pointers are still there, and it starts again with new files."""
     _arrive(world, STREAM, broken=False)
+    pointers = _pointers(world)
+    assert pointers
     _finish_open_manifests(world)
+    assert not _pointers(world)
     control, s3 = world.resources.control_bucket, world.clients.s3
-    listed = s3.list_objects_v2(Bucket=control, Prefix="checkpoint/stream/")
-    keys = sorted(item["Key"] for item in listed["Contents"])
-    commits = [key for key in keys if "/commits/" in key]
-    assert commits
-    for key in keys if whole else commits[-1:]:
-        s3.delete_object(Bucket=control, Key=key)
-    world.log.append(f"deleted {'the checkpoint' if whole else commits[-1]}")
+    for key, body in pointers.items():
+        s3.put_object(Bucket=control, Key=key, Body=body)
+    world.log.append(f"{len(pointers)} pointers are there again")
     _arrive(world, STREAM, broken=False, first=FILES)
     _finish_open_manifests(world)
+
+
+def _pointers(world: GlueWorld) -> dict[str, bytes]:
+    control, s3 = world.resources.control_bucket, world.clients.s3
+    listed = s3.list_objects_v2(Bucket=control, Prefix=INBOX).get("Contents", [])
+    return {item["Key"]: s3.get_object(Bucket=control, Key=item["Key"])["Body"].read() for item in listed}
 
 
 def _final_violations(world: GlueWorld) -> list[str]:

@@ -48,7 +48,7 @@ EXPECTED_ERRORS = (HybridRouterError, BotoCoreError, ClientError, PySparkExcepti
 
 @dataclass
 class World:
-    """Buckets, a ledger, a clock, the queue of events, the inbox's checkpoint and the pending faults."""
+    """Buckets, a ledger, a clock, the queue of events, the pointers that were read and the pending faults."""
 
     clients: Clients
     random: Random
@@ -62,7 +62,7 @@ class World:
     queue: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Events that were not acknowledged, by message id."""
     seen_pointers: list[str] = field(default_factory=list)
-    """Pointers that the checkpoint has recorded, oldest first."""
+    """Pointers that the query has read, oldest first."""
     inputs: list[Input] = field(default_factory=list)
     glue: FakeGlue = field(default_factory=FakeGlue)
     while_stalled: Callable[[], None] = lambda: None
@@ -163,7 +163,7 @@ class World:
                 self.queue.pop(name, None)
 
     def stream(self, max_pointers: int) -> None:
-        """A micro-batch over pointers that the checkpoint has not recorded."""
+        """A micro-batch over pointers that the query has not read."""
         control = self.resources.control_bucket
         page = self.clients.s3.list_objects_v2(Bucket=control, Prefix="inbox/")
         new = [item["Key"] for item in page.get("Contents", []) if item["Key"] not in self.seen_pointers]

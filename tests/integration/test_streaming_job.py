@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import tempfile
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
 import batch_job.main
-from lake.layout import CHECKPOINT, INBOX
+from lake.layout import INBOX
 from lake.manifest import Lane
+from streaming_job import stream
 from streaming_job.inbox import has_open_manifests
 from streaming_job.micro_batch import HELD_WAIT_SECONDS, convert_pointers
 from streaming_job.stream import InboxStream
 from tests.integration.faults import crash_the_reader
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
     from tests.integration.conversion_world import ConversionWorld
     from transform.context import ConversionContext
+    from transform.outcome import ConversionOutcome
 
 BODY = b'{"a":1.10,"b":"x"}\nbroken\n{"c":null,"d":[1, 2]}\n'
 
@@ -57,27 +62,49 @@ def test_both_jobs_give_the_same_lake(world: ConversionWorld, spark: SparkSessio
     assert world.services.ledger.stream.get().heartbeat_at is None
 
 
-def test_a_checkpoint_that_cannot_be_read_is_set_aside(world: ConversionWorld, spark: SparkSession) -> None:
-    # Given a damaged checkpoint of a past run, and a new pointer
+def test_one_query_follows_another_while_pointers_come_and_go(
+    world: ConversionWorld, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # Given queries that read two pointers each, one by one
+    monkeypatch.setattr(stream, "MAX_POINTERS_PER_TRIGGER", 1)
+    monkeypatch.setattr(stream, "MAX_POINTERS_PER_CHECKPOINT", 2)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     world.configure("stream", trigger_seconds=1, idle_minutes=0.05)
-    first = world.enqueue([world.put("orders/a.ndjson", BODY)], Lane.STREAM)
-    world.put_pointer(first)
-    InboxStream(stream_context(world, spark)).run()
-    control = world.services.resources.control_bucket
-    for key in world.keys(control):
-        if key.startswith(f"{CHECKPOINT}offsets/"):
-            world.services.s3.put_object(Bucket=control, Key=key, Body=b"garbage")
-    second = world.enqueue([world.put("orders/b.ndjson", BODY)], Lane.STREAM)
-    world.put_pointer(second)
+    manifests = [
+        world.enqueue([world.put(f"orders/{number}.ndjson", b'{"a":"%d"}\n' % number)], Lane.STREAM)
+        for number in range(4)
+    ]
+    for manifest in manifests[:2]:
+        world.put_pointer(manifest)
+    control, late = world.services.resources.control_bucket, manifests[2:]
+
+    # And a first micro-batch in which pointers arrive, and one that Spark has listed gets another name
+    def convert(context: ConversionContext, pointers: list[str], *_: object, **__: object) -> list[ConversionOutcome]:
+        if late:
+            (other,) = (manifest for manifest in manifests[:2] if manifest not in pointers[0])
+            (key,) = (key for key in world.keys(control) if key.startswith(f"{INBOX}{other}"))
+            world.services.s3.delete_object(Bucket=control, Key=key)
+            late.append(other)
+        while late:
+            world.put_pointer(late.pop())
+        return convert_pointers(context, pointers)
+
+    monkeypatch.setattr(stream, "convert_pointers", convert)
 
     # When
     InboxStream(stream_context(world, spark)).run()
 
-    # Then the work goes on, and the old checkpoint is kept
-    assert world.row(second).state == "DONE"
-    assert len(world.lake()) == 4
-    assert any(line.startswith("ALARM the checkpoint") for line in world.log_lines)
-    assert any("set-aside" in key for key in world.keys(control))
+    # Then a third query has nothing to do, and each manifest was converted once
+    assert sum(line.startswith("a new query") for line in world.log_lines) == 2
+    assert sum(line.endswith(": 1 pointers") for line in world.log_lines) == 4
+    assert [(world.row(manifest).state, world.row(manifest).attempt) for manifest in manifests] == [("DONE", 1)] * 4
+    rows = world.lake()
+    assert len(rows) == 4
+    assert {row["a"] for row in rows} == {"0", "1", "2", "3"}
+
+    # And nothing of the queries is left, on S3 or on the disk of the driver
+    assert {key.partition("/")[0] for key in world.keys(control)} == {"manifests", "commits", "results"}
+    assert not list(tmp_path.glob("inbox-checkpoint-*"))
 
 
 def test_a_stop_request_ends_the_run_between_micro_batches(world: ConversionWorld, spark: SparkSession) -> None:
@@ -137,10 +164,10 @@ def test_a_poisonous_manifest_goes_to_the_batch_lane_with_an_alarm(
     assert (world.row(successor).state, world.row(successor).lane) == ("QUEUED", Lane.BATCH)
 
 
-def test_a_deleted_pointer_is_skipped_when_its_micro_batch_is_replayed(
+def test_the_pointer_of_a_micro_batch_that_died_is_read_by_the_next_run(
     world: ConversionWorld, spark: SparkSession
 ) -> None:
-    # Given a run that dies within its micro-batch, and a pointer that is replaced before the next run
+    # Given a run that dies within its micro-batch
     world.configure("stream", trigger_seconds=1, idle_minutes=0.05)
     manifest = world.enqueue([world.put("orders/a.ndjson", BODY)], Lane.STREAM)
     world.put_pointer(manifest)
@@ -152,11 +179,6 @@ def test_a_deleted_pointer_is_skipped_when_its_micro_batch_is_replayed(
 
     with pytest.raises(ArithmeticError):
         InboxStream(stream_context(world, spark), wait=die).run()
-    control = world.services.resources.control_bucket
-    for key in world.keys(control):
-        if key.startswith(INBOX):
-            world.services.s3.delete_object(Bucket=control, Key=key)
-    world.put_pointer(manifest)
     world.dead_runs.add("run-x")
 
     # When
@@ -165,7 +187,7 @@ def test_a_deleted_pointer_is_skipped_when_its_micro_batch_is_replayed(
     # Then
     assert world.row(manifest).state == "DONE"
     assert len(world.lake()) == 2
-    assert not any("checkpoint" in line for line in world.log_lines)
+    assert not any(key.startswith(INBOX) for key in world.keys(world.services.resources.control_bucket))
 
 
 def test_only_open_manifests_of_the_stream_lane_keep_a_run_going(world: ConversionWorld, spark: SparkSession) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from local.cloud import LocalCloud
 from local.limits import Limits
 from tests.chaos.pool_worker import connect_to
+from tests.load.checkpoint import checkpoint_load
 from tests.load.control_plane import compare_with_old_manifests
 from tests.load.lanes import batch_load, stream_load
 from tests.load.large_file import large_file_load
@@ -27,6 +28,8 @@ MAX_SLOWDOWN = 1.25
 """Of a micro-batch in a ledger with old manifests; two measurements of the same work differ by this factor."""
 MAX_MEMORY_GROWTH = 1.2
 """Peak memory of the second half of a large file divided by that of the first half."""
+MAX_CHECKPOINT_BYTES = 2 << 20
+"""Spark writes 1.3 MB for the pointers of one query."""
 MAX_SETTLE_SECONDS = 120
 MAX_SETTLE_MIB = 512
 
@@ -47,6 +50,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--manifest-files", type=int, default=500)
     parser.add_argument("--backlog", type=int, default=2_000, help="manifests")
     parser.add_argument("--large-bytes", type=int, default=4_000_000_000)
+    parser.add_argument("--pointers", type=int, default=20_000)
     options = parser.parse_args(argv)
     if unknown := set(options.names) - set(LOAD_TESTS):
         parser.error(f"unknown load tests: {', '.join(sorted(unknown))}; choose from {', '.join(LOAD_TESTS)}")
@@ -121,6 +125,13 @@ def _settle(_: argparse.Namespace, __: LocalCloud, ___: Path) -> bool:
     )
 
 
+def _checkpoint(options: argparse.Namespace, cloud: LocalCloud, folder: Path) -> bool:
+    costs = checkpoint_load(cloud, folder, options.pointers)
+    print(f"checkpoint: {options.pointers} pointers: {costs}", flush=True)
+    small = costs.max_bytes <= MAX_CHECKPOINT_BYTES and costs.heap_growth <= MAX_MEMORY_GROWTH
+    return small and costs.slowdown <= MAX_SLOWDOWN and costs.read_twice == 0
+
+
 LOAD_TESTS: dict[str, Callable[[argparse.Namespace, LocalCloud, Path], bool]] = {
     "stream": _stream,
     "old": _old,
@@ -129,6 +140,7 @@ LOAD_TESTS: dict[str, Callable[[argparse.Namespace, LocalCloud, Path], bool]] = 
     "backlog": _backlog,
     "large": _large,
     "settle": _settle,
+    "checkpoint": _checkpoint,
 }
 
 

@@ -162,7 +162,7 @@ def conversion(world: World, services: JobServices, name: str) -> ConversionCont
 
 
 def stream(world: World, actor: Actor | None, name: str) -> None:
-    """A micro-batch over the pointers that the checkpoint has not recorded, which it then deletes."""
+    """A micro-batch over the pointers that the query has not read, which it then deletes."""
     services = world.transform(actor)
 
     def wait(_: float) -> None:

@@ -26,7 +26,7 @@ def apply_event(world: World, event: str, actor: Actor) -> None:
         world.wait(timedelta(hours=2))
     elif event == "report_stopped":
         world.stopped_runs.add(actor.name)
-    elif event == "lose_checkpoint":
+    elif event == "begin_new_query":
         world.seen_pointers.clear()
     elif event == "force":
         force_all(world)

@@ -57,7 +57,7 @@ def check_lanes(world: World, stream: Collection[str]) -> None:
 
 
 def check_pointers(world: World) -> None:
-    """Every QUEUED manifest of the stream lane has a pointer that the checkpoint has not recorded."""
+    """Every QUEUED manifest of the stream lane has a pointer that no query has read."""
     inbox = [key for key in world.s3.buckets["control"] if key.startswith("inbox/") and key not in world.seen_pointers]
     named = {json.loads(world.s3.buckets["control"][key].body)["manifest"] for key in inbox}
     for identity, row in _live(world):

@@ -94,7 +94,7 @@ class World:
     queue: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Events that the SQS queue still delivers, by message id."""
     seen_pointers: set[str] = field(default_factory=set)
-    """The stream's checkpoint."""
+    """Pointers that the current query has read."""
     events: list[str] = field(default_factory=list)
     """The environment's events so far."""
     causes: set[tuple[str, int]] = field(default_factory=set)

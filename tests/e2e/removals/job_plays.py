@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from lake.layout import pointer_key
 from lake.manifest import Lane
 from tests.e2e.removals.job_runs import EMR_ROLE, EmrRun, GlueRun
 from tests.e2e.removed_permission import logs
@@ -92,7 +94,9 @@ def a_run_of_a_missing_file(stage: Stage) -> str:
 
 
 def a_stream(stage: Stage) -> str:
-    stage.manifest(stage.put_silently(), lane=Lane.STREAM)
+    deployment, row = stage.scenario.deployment, stage.manifest(stage.put_silently(), lane=Lane.STREAM)
+    body = json.dumps({"manifest": row.id}).encode()
+    deployment.s3.put_object(Bucket=deployment.resources.control_bucket, Key=pointer_key(row.id, "n"), Body=body)
     return _log_of_run(stage, lambda: GlueRun.start(stage, stage.scenario.deployment.resources.stream_job, {}))
 
 

@@ -76,7 +76,7 @@ OF_JOBS_AND_SERVICES = (
         jobs.a_run_of_a_damaged_commit,
     ),
     Removal("JobsRole", "s3:ListBucket", "a missing file looks like a denied one", LOG, jobs.a_run_of_a_missing_file),
-    Removal("JobsRole", "s3:DeleteObject", "the stream does not run", LOG, jobs.a_stream),
+    Removal("JobsRole", "s3:DeleteObject", "pointers that were read stay in the inbox", LOG, jobs.a_stream),
     Removal("JobsRole", "dynamodb:Query s3:ListBucketVersions", "a date is not verified", LOG, jobs.a_verification),
     Removal(
         "MachinesOvernightRole",

@@ -20,7 +20,7 @@ ENTRY = re.compile(r"^### (.+?)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 PARTS = ("Meaning", "First look", "Fix")
 FAILURES = {
     "A worker was lost",
-    "The checkpoint cannot be written",
+    "Pointers stay in the inbox",
     "S3 throttles",
     "A job ran out of memory",
     "The ledger throttles",

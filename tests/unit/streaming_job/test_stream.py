@@ -30,7 +30,10 @@ def context_of(world: World, run: str = "jr_1") -> Any:
     executors = SimpleNamespace(getExecutorMemoryStatus=lambda: workers)
     return SimpleNamespace(
         services=SimpleNamespace(
-            ledger=world.ledger, resources=world.resources, settings=parse_settings({"stage": "test"})
+            s3=world.s3,
+            ledger=world.ledger,
+            resources=world.resources,
+            settings=parse_settings({"stage": "test"}),
         ),
         spark=SimpleNamespace(sparkContext=SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: executors))),
         run=run,
@@ -39,7 +42,7 @@ def context_of(world: World, run: str = "jr_1") -> Any:
     )
 
 
-BATCH: Any = SimpleNamespace(collect=lambda: [('{"manifest":"m"}',)])
+BATCH: Any = SimpleNamespace(collect=lambda: [('{"manifest":"m"}', "m-1.json")])
 
 
 def test_the_row_has_the_begin_of_the_micro_batch_until_its_end(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,207 @@
+"""One query over the inbox follows another: no manifest is lost, none is converted twice, whatever fails between."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from lake.layout import INBOX, pointer_key
+from lake.ledger import State
+from lake.manifest import Lane
+from streaming_job import stream
+from streaming_job.stream import InboxStream
+from tests.unit.lake.faults import Crash
+from tests.unit.lake.world import new_world
+from tests.unit.streaming_job.test_stream import context_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tests.unit.lake.world import World
+
+MANIFESTS = 3
+PER_TRIGGER = 1
+PER_CHECKPOINT = 2
+MAX_QUERIES = 200
+"""Of a test: many more than any of them needs."""
+
+
+@dataclass
+class FakeLane:
+    """A stream lane whose queries are played by ``FakeQuery``, and whose conversion is one update of the ledger."""
+
+    world: World
+    handed_over: Counter[str] = field(default_factory=Counter)
+    """How often each manifest was given to the conversion."""
+    converted: Counter[str] = field(default_factory=Counter)
+    lines: list[str] = field(default_factory=list)
+    queries: list[FakeQuery] = field(default_factory=list)
+    manifests: list[str] = field(default_factory=list)
+    late: list[str] = field(default_factory=list)
+    """Manifests whose pointers arrive during the next micro-batch."""
+
+    def queue(self) -> None:
+        """Manifests that wait, the last one without a pointer yet."""
+        self.handed_over.clear()
+        self.converted.clear()
+        self.manifests = [self.world.queued(f"{number}.ndjson", lane=Lane.STREAM).id for number in range(MANIFESTS)]
+        *arrived, last = self.manifests
+        self.late = [last]
+        for manifest in arrived:
+            self.put_pointer(manifest)
+
+    def put_pointer(self, manifest: str) -> None:
+        body = json.dumps({"manifest": manifest}).encode()
+        self.world.raw_s3.put_object(Bucket="control", Key=pointer_key(manifest, "n"), Body=body)
+
+    def convert(self, _context: object, pointers: Iterable[str], *_: object, **__: object) -> list[Any]:
+        while self.late:
+            self.put_pointer(self.late.pop())
+        for pointer in pointers:
+            manifest = json.loads(pointer)["manifest"]
+            self.handed_over[manifest] += 1
+            row = self.world.row(manifest)
+            if row.open and self.world.ledger.manifests.fail(row, "it stands for any end", self.world.now):
+                self.converted[manifest] += 1
+        return []
+
+    def run(self) -> None:
+        """One run of the job, until it is idle."""
+        context = context_of(self.world)
+        s3 = self.world.s3
+        context.services.s3 = SimpleNamespace(
+            delete_object=s3.delete_object, get_paginator=self.world.raw_s3.get_paginator
+        )
+        limits = SimpleNamespace(trigger_seconds=0, idle_minutes=0, worker_type="G.1X")
+        context.services.settings = SimpleNamespace(stream=limits, price=context.services.settings.price)
+        context.log = self.lines.append
+        inbox = InboxStream(context)
+
+        def start(_checkpoint: str) -> FakeQuery:
+            assert len(self.queries) < MAX_QUERIES, "queries follow each other without end"
+            self.queries.append(FakeQuery(self.world, inbox))
+            return self.queries[-1]
+
+        inbox._start = start  # type: ignore[method-assign,assignment]
+        inbox.run()
+
+    def check_all_converted_once(self) -> None:
+        assert {self.world.row(manifest).state for manifest in self.manifests} == {State.FAILED}
+        assert set(self.converted.values()) <= {1}
+        assert self.world.keys("control", INBOX) == []
+
+
+class FakeQuery:
+    """Plays all micro-batches at its start, one after the other; it remembers what it has read, as Spark does."""
+
+    def __init__(self, world: World, inbox: InboxStream) -> None:
+        self.read: list[str] = []
+        self.isActive = True
+        while new := [key for key in world.keys("control", INBOX) if key not in self.read][:PER_TRIGGER]:
+            bodies = [world.raw_s3.get_object(Bucket="control", Key=key)["Body"].read().decode() for key in new]
+            rows = list(zip(bodies, [key.removeprefix(INBOX) for key in new], strict=True))
+            batch: Any = SimpleNamespace(collect=lambda rows=rows: rows)
+            try:
+                inbox._run_micro_batch(batch, 0)
+            except BaseException:
+                # Spark ends the query, and the product looks at its own error.
+                self.isActive = False
+                return
+            self.read += new
+
+    def stop(self) -> None:
+        self.isActive = False
+
+
+@pytest.fixture
+def lane(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLane]:
+    monkeypatch.setattr(stream, "MAX_POINTERS_PER_CHECKPOINT", PER_CHECKPOINT)
+    with new_world() as world:
+        lane = FakeLane(world)
+        monkeypatch.setattr(stream, "convert_pointers", lane.convert)
+        lane.queue()
+        yield lane
+
+
+def test_a_query_that_has_read_enough_is_followed_by_a_new_one(lane: FakeLane) -> None:
+    # When
+    lane.run()
+    # Then the second one reads the rest, and none reads what another one has read
+    assert [len(query.read) for query in lane.queries] == [2, 1]
+    assert set(lane.handed_over.values()) == {1}
+    lane.check_all_converted_once()
+
+
+@pytest.mark.parametrize("fault", ["crash_before", "drop"])
+def test_a_fault_at_any_write_loses_no_pointer(lane: FakeLane, fault: str) -> None:
+    # Given the writes of a run
+    lane.run()
+    writes = len(lane.world.faults.writes)
+    assert lane.world.faults.writes.count("delete_object") == MANIFESTS
+
+    for number in range(1, writes + 1):
+        # Given the same work, and a fault at one of them
+        lane.queue()
+        lane.world.faults.reset()
+        setattr(lane.world.faults, fault, number)
+        # When the run ends or dies, and another one follows
+        with suppress(Crash, Exception):
+            lane.run()
+        lane.world.faults.reset()
+        lane.run()
+        # Then
+        lane.check_all_converted_once()
+
+
+def test_a_run_that_dies_between_two_queries_leaves_all_to_the_next_one(
+    lane: FakeLane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a second query that does not start
+    first = FakeQuery.__init__
+
+    def die(self: FakeQuery, world: World, inbox: InboxStream) -> None:
+        if lane.queries:
+            raise Crash
+        first(self, world, inbox)
+
+    monkeypatch.setattr(FakeQuery, "__init__", die)
+    with pytest.raises(Crash):
+        lane.run()
+    assert len(lane.world.keys("control", INBOX)) == MANIFESTS - PER_CHECKPOINT
+    # When
+    monkeypatch.setattr(FakeQuery, "__init__", first)
+    lane.run()
+    # Then
+    lane.check_all_converted_once()
+
+
+def test_pointers_that_cannot_be_deleted_are_not_read_again_by_a_new_query(
+    lane: FakeLane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given an inbox that denies deletions
+    denied: Any = {"Error": {"Code": "AccessDenied", "Message": ""}, "ResponseMetadata": {"HTTPStatusCode": 403}}
+
+    def deny(**_: object) -> None:
+        raise ClientError(denied, "DeleteObject")
+
+    monkeypatch.setattr(lane.world.raw_s3, "delete_object", deny)
+    # When
+    lane.run()
+    # Then one query reads them all, and each micro-batch raises the alarm with the permission
+    assert [len(query.read) for query in lane.queries] == [MANIFESTS]
+    alarms = [line for line in lane.lines if line.startswith("ALARM")]
+    assert len(alarms) == MANIFESTS
+    assert "3 pointers that were read stay in the inbox: s3:DeleteObject is denied" in alarms[-1]
+    # When it is granted / Then the next run deletes them, and converts nothing twice
+    monkeypatch.undo()
+    monkeypatch.setattr(stream, "convert_pointers", lane.convert)
+    lane.run()
+    assert set(lane.handed_over.values()) == {2}
+    lane.check_all_converted_once()
