@@ -82,7 +82,7 @@ check-toml: setup ## every TOML file parses; every settings file is valid
 	@$(PY) -m scripts.check_toml
 
 check-docs: setup ## the documents as a site in build/site: pages, links and anchors, strictly
-	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet
+	@told=$$(NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --clean 2>&1) || { echo "$$told"; exit 1; }
 
 check-machines: setup ## the state machines: Amazon States Language, JSONata
 	@$(PY) -m pytest --quiet tests/unit/infra/test_machine_schema.py
