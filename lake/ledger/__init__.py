@@ -12,6 +12,7 @@ from lake.ledger.datasets import DatasetMeasurement, DatasetRow, Datasets, Datas
 from lake.ledger.executions import Executions
 from lake.ledger.failures import Failure, Failures
 from lake.ledger.fence import Claim
+from lake.ledger.hour_row import HourCounts, HourRow, HourState
 from lake.ledger.manifest_row import CommitReference, ManifestRow, Published, State
 from lake.ledger.manifests import Manifests
 from lake.ledger.partitions import Partitions
@@ -73,6 +74,9 @@ __all__ = [
     "DatasetRow",
     "DatasetSpeed",
     "Failure",
+    "HourCounts",
+    "HourRow",
+    "HourState",
     "Ledger",
     "ManifestRow",
     "Published",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,22 +12,18 @@ import pytest
 from cli.hours import print_hours
 from infra.alarms import LATE_ARRIVAL_SECONDS
 from lake.errors import InvalidInputError
-from lake.ledger import State
+from lake.hours import GRACE, stamps_between
 from lake.manifest import write_manifest
-from report.hours import GRACE, Hour, HourState, hours_between
 from tests.unit.cli.test_promote_command import FakeLambda, stack_with
 from tests.unit.lake.world import PARTITION
-from tests.unit.report.reporting import row
 from tests.unit.router.conftest import Deployment, new_deployment
+from tests.unit.router.hour_world import listed
 from tests.unit.router.settling import done
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cli.deployed_stack import DeployedStack
-
-END = datetime(2026, 11, 20, 10, tzinfo=UTC)
-"""Of the hour 2026-11-20T09."""
 
 
 @pytest.fixture
@@ -47,35 +43,12 @@ def printed(stack: DeployedStack, capsys: pytest.CaptureFixture[str], first: str
     return code, json.loads(capsys.readouterr().out)["hours"]
 
 
-def hour_of(*states: State) -> Hour:
-    hour = Hour("2026-11-20T09")
-    for number, state in enumerate(states):
-        hour.add(row(f"m{number}", state=state))
-    return hour
-
-
-@pytest.mark.parametrize(
-    ("states", "now", "expected"),
-    [
-        ((), END + GRACE, HourState.COMPLETE),
-        ((State.DONE,), END + GRACE, HourState.COMPLETE),
-        ((State.DONE,), END + GRACE - timedelta(seconds=1), HourState.OPEN),
-        ((State.DONE, State.QUEUED), END + timedelta(days=9), HourState.OPEN),
-        ((State.RUNNING,), END + timedelta(days=9), HourState.OPEN),
-        ((State.PUBLISHING, State.FAILED), END + timedelta(days=9), HourState.OPEN),
-        ((State.DONE, State.FAILED), END + GRACE, HourState.FAILED),
-    ],
-)
-def test_the_state_of_an_hour(states: tuple[State, ...], now: datetime, expected: HourState) -> None:
-    assert hour_of(*states).state(now) is expected
-
-
 def test_the_grace_is_as_long_as_an_event_may_wait() -> None:
     assert timedelta(seconds=LATE_ARRIVAL_SECONDS) == GRACE
 
 
 def test_hours_follow_one_another_over_midnight() -> None:
-    assert list(hours_between("2026-11-20T23", "2026-11-21T01")) == ["2026-11-20T23", "2026-11-21T00", "2026-11-21T01"]
+    assert stamps_between("2026-11-20T23", "2026-11-21T01") == ["2026-11-20T23", "2026-11-21T00", "2026-11-21T01"]
 
 
 def test_counts_of_complete_open_and_failed_hours(
@@ -83,8 +56,8 @@ def test_counts_of_complete_open_and_failed_hours(
 ) -> None:
     # Given an hour that is published, one that failed, one that waits, and the same hour of another dataset
     hours = [replace(PARTITION, hour=hour) for hour in (7, 8, 9)]
-    published, failed, _ = (deployment.queued(f"{number}.json", partition=at) for number, at in enumerate(hours))
-    deployment.queued("clicks.json", partition=replace(PARTITION, dataset="clicks", hour=7))
+    published, failed, _ = (listed(deployment, f"{number}.json", partition=at) for number, at in enumerate(hours))
+    listed(deployment, "clicks.json", partition=replace(PARTITION, dataset="clicks", hour=7))
     done(deployment, published, 10, 2)
     deployment.ledger.manifests.fail(failed, "it is broken", deployment.now)
     # When
@@ -94,7 +67,7 @@ def test_counts_of_complete_open_and_failed_hours(
     assert [(hour["hour"][-2:], hour["state"], hour["files"]) for hour in found] == [
         ("06", "complete", 0),
         ("07", "complete", 1),
-        ("08", "failed", 1),
+        ("08", "open", 1),
         ("09", "open", 1),
     ]
     assert found[1] == {
@@ -106,8 +79,12 @@ def test_counts_of_complete_open_and_failed_hours(
         "quarantinedLines": 2,
         "unreadableFiles": 0,
         "manifests": {"done": 1, "failed": 0, "open": 0},
+        "failedManifests": [],
         "publishedAt": "2026-11-20T09:30:00.000+00:00",
+        "revision": 0,
+        "marker": None,
     }
+    assert found[2]["failedManifests"] == [failed.id]
     assert printed(stack, capsys, "2026-11-20T06", "2026-11-20T07")[0] == 0
 
 
@@ -115,10 +92,10 @@ def test_a_file_that_comes_days_later_opens_its_hour_again(
     deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # Given a complete hour, and a file of it that a backfill records five days later
-    done(deployment, deployment.queued("a.json"), 10)
+    done(deployment, listed(deployment, "a.json"), 10)
     assert printed(stack, capsys, "2026-11-20T09", "2026-11-20T09")[0] == 0
     deployment.wait(timedelta(days=5))
-    deployment.queued("late.json")
+    listed(deployment, "late.json")
     # When, Then
     code, found = printed(stack, capsys, "2026-11-20T09", "2026-11-20T09")
     assert (code, found[0]["state"], found[0]["files"]) == (1, "open", 2)
@@ -127,7 +104,7 @@ def test_a_file_that_comes_days_later_opens_its_hour_again(
 def test_a_merged_file_counts_once(
     deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = [deployment.queued(name) for name in ("a", "b")]
+    rows = [listed(deployment, name) for name in ("a", "b")]
     merged = deployment.manifest("a", "b")
     write_manifest(deployment.raw_s3, "control", merged)
     deployment.ledger.manifests.supersede(rows, [merged], "merged", deployment.now)
@@ -137,7 +114,7 @@ def test_a_merged_file_counts_once(
 
 
 def test_the_table(deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:
-    done(deployment, deployment.queued("a.json"), 10)
+    done(deployment, listed(deployment, "a.json"), 10)
     print_hours(stack, "orders", "2026-11-20", "2026-11-20", as_json=False)
     text = capsys.readouterr().out
     for words in ("2026-11-20T00", "2026-11-20T23", "complete", "100 B", "Hours of orders"):

@@ -1,0 +1,227 @@
+"""Hours: readers are told once an hour is complete, and when something comes after it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lake.hours import GRACE
+from lake.ledger import HourState
+from router.sweep.handler import sweep
+from router.sweep.hours import announce_hours
+from router.sweep.repair import Repair
+from tests.load.request_counts import counted_requests
+from tests.unit.lake.faults import Crash
+from tests.unit.lake.world import PARTITION
+from tests.unit.router.hour_world import listed, marker, with_events
+from tests.unit.router.settling import done
+from tests.unit.router.sweep.sweeping import changes
+
+if TYPE_CHECKING:
+    from tests.unit.router.conftest import Deployment
+    from tests.unit.router.event_bridge import FakeEventBridge
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def bridge(deployment: Deployment) -> FakeEventBridge:
+    return with_events(deployment)
+
+
+def swept(deployment: Deployment) -> dict[str, int]:
+    return changes(sweep(deployment.services))
+
+
+def repair(deployment: Deployment) -> Repair:
+    return Repair(deployment.services, deployment.now + HOUR)
+
+
+def completed(deployment: Deployment) -> None:
+    """The hour of ``PARTITION`` has ten rows and is announced as complete."""
+    done(deployment, listed(deployment, "a.json"), 10, 2)
+    deployment.wait(HOUR)
+    assert swept(deployment) == {"completed": 1}
+
+
+def test_a_complete_hour_is_told_once(deployment: Deployment, bridge: FakeEventBridge) -> None:
+    completed(deployment)
+    body = marker(deployment)
+    assert body == {
+        "format": 1,
+        "id": "test/orders/2026-11-20T09/1",
+        "stage": "test",
+        "dataset": "orders",
+        "hour": "2026-11-20T09",
+        "state": "complete",
+        "revision": 1,
+        "at": "2026-11-20T10:30:00.000+00:00",
+        "data": "s3://lake/orders/date=2026-11-20/hour=09/",
+        "marker": "s3://lake/orders/date=2026-11-20/hour=09/_complete.json",
+        "manifests": 1,
+        "files": 1,
+        "bytes": 100,
+        "rows": 10,
+        "quarantinedLines": 2,
+        "unreadableFiles": 0,
+        "publishedAt": "2026-11-20T09:30:00.000+00:00",
+    }
+    assert bridge.told == [("Complete", 1, 10)]
+    assert bridge.sent[0]["Source"] == "hybrid-router"
+    # The marker is no foreign object, and the hour is not looked at again.
+    assert swept(deployment) == {}
+    assert list(deployment.ledger.partitions.unsettled()) == []
+    assert len(bridge.sent) == 1
+
+
+@pytest.mark.parametrize("state", ["open", "failed", "not ended", "touched a moment ago", "not recorded yet"])
+def test_an_hour_that_waits_is_not_complete(deployment: Deployment, bridge: FakeEventBridge, state: str) -> None:
+    # Given an hour of which one manifest is done
+    done(deployment, listed(deployment, "a.json"), 10)
+    if state != "not ended":
+        deployment.wait(HOUR)
+    # When something of it is not
+    if state in ("open", "failed"):
+        second = listed(deployment, "b.json")
+        deployment.wait(HOUR)
+    if state == "failed":
+        deployment.ledger.manifests.fail(second, "it is broken", deployment.now)
+    elif state == "touched a moment ago":
+        done(deployment, listed(deployment, "b.json"), 10)
+    elif state == "not recorded yet":
+        deployment.ledger.partitions.list_manifest(PARTITION, "20261120T093000x", 1, 100, deployment.now)
+        deployment.wait(HOUR)
+    # Then, however often sweeps look
+    assert [swept(deployment), swept(deployment)] == [{}, {}]
+    assert marker(deployment) is None
+    assert bridge.sent == []
+
+
+def test_a_late_file_reopens_an_hour_until_it_is_published(deployment: Deployment, bridge: FakeEventBridge) -> None:
+    # Given
+    completed(deployment)
+    # When a file comes late
+    late = listed(deployment, "late.json")
+    # Then the next sweep tells it, and the one after its conversion that the hour is complete again
+    assert swept(deployment) == {"reopened": 1}
+    assert marker(deployment) is None
+    deployment.wait(GRACE)
+    assert swept(deployment) == {}
+    done(deployment, late, 5)
+    assert swept(deployment) == {"completed": 1}
+    assert marker(deployment)["files"] == 2  # type: ignore[index]
+    assert bridge.told == [("Complete", 1, 10), ("Reopened", 2, 10), ("Complete", 3, 15)]
+
+
+def test_a_merged_hour_is_complete_with_its_successors(deployment: Deployment, bridge: FakeEventBridge) -> None:
+    sources = [listed(deployment, name) for name in ("a", "b")]
+    merged = deployment.manifest("a", "b")
+    deployment.ledger.manifests.supersede(sources, [merged], "merged", deployment.now)
+    deployment.wait(HOUR)
+    assert swept(deployment) == {}
+    done(deployment, deployment.row(merged.id), 10)
+    assert swept(deployment) == {"completed": 1}
+    assert marker(deployment)["files"] == 2  # type: ignore[index]
+
+
+def test_an_event_that_is_not_taken_is_sent_by_the_next_sweep(deployment: Deployment, bridge: FakeEventBridge) -> None:
+    # Given
+    done(deployment, listed(deployment, "a.json"), 10)
+    deployment.wait(HOUR)
+    bridge.refuses = True
+    # When
+    with pytest.raises(Exception, match=r"did not take the event of orders#2026-11-20T09 .it is busy"):
+        sweep(deployment.services)
+    # Then: the marker is there, and the same event follows, even if the hour was touched meanwhile
+    assert marker(deployment) is not None
+    bridge.refuses = False
+    late = listed(deployment, "late.json")
+    assert swept(deployment) == {"completed": 1}
+    assert swept(deployment) == {"reopened": 1}
+    done(deployment, late, 1)
+    assert bridge.told == [("Complete", 1, 10), ("Reopened", 2, 10)]
+
+
+@pytest.mark.parametrize("fault", ["crash_before", "lose_answer_of", "drop", "delay", "repeat"])
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_what_goes_wrong_in_one_sweep_is_mended_by_the_next(
+    deployment: Deployment, bridge: FakeEventBridge, fault: str, number: int
+) -> None:
+    # Given an hour to be told, by four writes: row, marker, event, row
+    done(deployment, listed(deployment, "a.json"), 10)
+    deployment.wait(HOUR)
+    deployment.faults.reset()
+    # When one of them goes wrong
+    setattr(deployment.faults, fault, number)
+    with suppress(Crash):
+        announce_hours(repair(deployment))
+    deployment.faults.reset()
+    announce_hours(repair(deployment))
+    deployment.faults.deliver()
+    announce_hours(repair(deployment))
+    # Then: at least one event, all of the same id, and the marker
+    assert set(bridge.told) == {("Complete", 1, 10)}
+    assert marker(deployment) is not None
+    assert deployment.ledger.partitions.get(PARTITION).is_settled
+    assert list(deployment.ledger.partitions.unsettled()) == []
+
+
+@pytest.mark.parametrize("number", [2, 3, 4])
+def test_a_sweep_that_resumes_late_leaves_the_marker_of_the_current_row(
+    deployment: Deployment, bridge: FakeEventBridge, number: int
+) -> None:
+    # Given an hour to be told
+    done(deployment, listed(deployment, "a.json"), 10)
+    deployment.wait(HOUR)
+    deployment.faults.reset()
+
+    def meanwhile() -> None:
+        announce_hours(repair(deployment))
+        listed(deployment, "late.json")
+        announce_hours(repair(deployment))
+
+    # When a sweep stalls before a write, while others tell it, and that a file came late
+    deployment.faults.pause = (number, meanwhile)
+    announce_hours(repair(deployment))
+    # Then
+    assert marker(deployment) is None
+    assert deployment.ledger.partitions.get(PARTITION).told == HourState.REOPENED
+    assert [told for told in bridge.told if told[0] == "Reopened"] == [("Reopened", 2, 10)]
+
+
+def test_an_hour_of_an_earlier_version_gets_no_marker(deployment: Deployment, bridge: FakeEventBridge) -> None:
+    """It has recorded manifests of the hour that are not listed: whether they are done, no look could tell."""
+    done(deployment, listed(deployment, "a.json"), 10)
+    deployment.wait(HOUR)
+    table, key = deployment.resources.ledger_table, {"pk": "partition#orders", "sk": "2026-11-20T09"}
+    deployment.dynamodb.update_item(
+        TableName=table, Key=key, UpdateExpression="ADD files :n", ExpressionAttributeValues={":n": 3}
+    )
+    assert swept(deployment) == {}
+    assert marker(deployment) is None
+
+
+def test_a_dry_run_tells_nobody(deployment: Deployment, bridge: FakeEventBridge) -> None:
+    done(deployment, listed(deployment, "a.json"), 10)
+    deployment.wait(HOUR)
+    answer = sweep(deployment.services, dry_run=True)
+    assert (answer["completed"], answer["items"]) == (1, ["completed: hour orders#2026-11-20T09"])
+    assert (marker(deployment), bridge.sent) == (None, [])
+    assert swept(deployment) == {"completed": 1}
+
+
+def test_a_look_at_hours_that_wait_is_one_read(deployment: Deployment, bridge: FakeEventBridge) -> None:
+    # Given hours with manifests that wait for the night
+    for hour in range(9):
+        listed(deployment, f"a{hour}", partition=replace(PARTITION, hour=hour))
+    deployment.wait(timedelta(days=1))
+    announce_hours(repair(deployment))
+    # When
+    with counted_requests() as requests:
+        announce_hours(repair(deployment))
+    # Then
+    assert (requests["Query"], requests["BatchGetItem"], requests["GetItem"], requests["write units"]) == (1, 1, 0, 0)
