@@ -100,7 +100,8 @@ def _show(stack: DeployedStack, row: HourRow, unlisted: Mapping[str, HourContent
     contents = unlisted.get(row.partition.stamp)
     if contents is None:
         contents = read_hour(stack.ledger, row.partition) if row.touched else HourContents()
-    state = state_of_hour(row, contents, now)
+    # Only a sweep finds out whether replaced objects are gone.
+    state = state_of_hour(row, contents, now, shows_replaced=bool(contents.generations))
     failed = tuple(contents.failed_manifests)
     return ShownHour(row, state, contents.counts(), contents.open, contents.failed, failed)
 

@@ -42,6 +42,9 @@ class HourContents:
     unreadable_files: int = 0
     published_at: str = ""
     """ISO 8601, UTC: the last publication; empty: there was none."""
+    generations: dict[str, int] = field(default_factory=dict)
+    """Manifest -> generation that is published, of those that were converted again: objects of an earlier generation
+    stay visible for a while."""
 
     def add(self, manifest: str, row: ManifestRow | None) -> None:
         """Add a manifest with its current row; one that is SUPERSEDED or ABANDONED counts nothing."""
@@ -71,6 +74,8 @@ class HourContents:
     def _add_done(self, row: ManifestRow) -> None:
         self.done += 1
         self.published_at = max(self.published_at, row.finished_at or "")
+        if row.generation > 1:
+            self.generations[row.id] = row.generation
         totals = None if row.published is None else row.published.totals
         if totals is not None:
             self.rows += totals.rows
@@ -85,17 +90,19 @@ def may_be_complete(row: HourRow, now: datetime) -> bool:
     return now >= max(end, touched) + GRACE
 
 
-def state_of_hour(row: HourRow, contents: HourContents | None, now: datetime) -> HourState:
+def state_of_hour(row: HourRow, contents: HourContents, now: datetime, *, shows_replaced: bool) -> HourState:
     """The state of an hour at ``now`` (aware).
 
     Parameters
     ----------
     contents
-        Read after ``row``; None: they were not read, and an hour that is not settled is not complete.
+        Read after ``row``; of a settled hour they may be empty.
+    shows_replaced
+        Readers may see objects of a generation that another one has replaced: the rows would be there twice.
     """
     if row.is_settled:
         return HourState.COMPLETE
-    if contents is not None and contents.waits_for is None and may_be_complete(row, now):
+    if contents.waits_for is None and not shows_replaced and may_be_complete(row, now):
         return HourState.COMPLETE
     return HourState.OPEN if row.told == HourState.OPEN else HourState.REOPENED
 

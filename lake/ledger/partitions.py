@@ -15,7 +15,7 @@ from lake.partition import Partition
 from lake.time import iso_utc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
 
     from lake.ledger.table import LedgerTable
@@ -91,7 +91,7 @@ class Partitions:
         self._table.update(_key(partition), assign=assign, add={"touched": 1, **add})
 
     def _change(
-        self, row: HourRow, changes: dict[str, object], remove: tuple[str, ...], conditions: list[Condition]
+        self, row: HourRow, changes: Mapping[str, object], remove: tuple[str, ...], conditions: list[Condition]
     ) -> bool:
         try:
             self._table.update(_key(row.partition), assign=changes, remove=remove, conditions=conditions)

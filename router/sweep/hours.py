@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING
 
 from lake.hour_contents import read_hour
 from lake.hours import may_be_complete, state_of_hour
+from lake.layout import parse_generation, partition_prefix
 from lake.ledger import HourState, State
 from lake.ledger.batch_reads import batches_of
 from router.sweep.hour_marker import announce
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from lake.ledger import HourCounts, HourRow
+    from lake.partition import Partition
+    from router.services import Services
     from router.sweep.repair import Repair
 
 KINDS = {HourState.COMPLETE: "completed", HourState.REOPENED: "reopened"}
@@ -59,10 +62,30 @@ def _look(repair: Repair, listed: HourRow) -> None:
     else:
         contents = read_hour(services.ledger, row.partition, until_waiting=True)
         if contents.waits_for is None:
-            if row.lists_all_manifests and state_of_hour(row, contents, services.clock()) == HourState.COMPLETE:
+            shows_replaced = _shows_replaced(services, row.partition, contents.generations)
+            state = state_of_hour(row, contents, services.clock(), shows_replaced=shows_replaced)
+            if row.lists_all_manifests and state == HourState.COMPLETE:
                 _announce(repair, row, HourState.COMPLETE, contents.counts())
         elif contents.waits_for != row.waits_for and not repair.dry_run:
             partitions.wait_for(row, contents.waits_for)
+
+
+def _shows_replaced(services: Services, partition: Partition, generations: Mapping[str, int]) -> bool:
+    """Whether readers see objects of earlier generations of these manifests; without any, nothing is listed."""
+    if not generations:
+        return False
+    for bucket in services.resources.output_buckets:
+        after = ""
+        while True:
+            page = services.s3.list_objects_v2(Bucket=bucket, Prefix=partition_prefix(partition), StartAfter=after)
+            for item in page.get("Contents", []):
+                after = item["Key"]
+                manifest, generation = parse_generation(after) or ("", 0)
+                if generation < generations.get(manifest, 0):
+                    return True
+            if not page["IsTruncated"]:
+                break
+    return False
 
 
 def _announce(repair: Repair, row: HourRow, state: HourState, counts: HourCounts | None = None) -> None:

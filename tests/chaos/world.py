@@ -235,8 +235,8 @@ class World:
 
     def router(self) -> RouterServices:
         """The services of a Lambda."""
-        used: Any = (self.ledger(), self.clients.s3, self.glue, self.clock)
-        return RouterServices(self.settings, self.resources, *used, events=self.clients.events)
+        used: Any = (self.ledger(), self.clients.s3, self.glue, self.clock, None, self.clients.events)
+        return RouterServices(self.settings, self.resources, *used)
 
     def _context(self, run: str) -> ConversionContext:
         spark: Any = InlineSpark(self.random, self.before_tasks)

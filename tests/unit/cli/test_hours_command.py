@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cli.hours import print_hours
-from infra.alarms import LATE_ARRIVAL_SECONDS
 from lake.errors import InvalidInputError
-from lake.hours import GRACE, stamps_between
 from lake.manifest import write_manifest
+from router.sweep.handler import sweep
+from tests.load.request_counts import counted_requests
+from tests.unit.cli.schemas import assert_valid
 from tests.unit.cli.test_promote_command import FakeLambda, stack_with
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment, new_deployment
-from tests.unit.router.hour_world import listed
+from tests.unit.router.hour_world import listed, with_events
 from tests.unit.router.settling import done
 
 if TYPE_CHECKING:
@@ -40,15 +41,9 @@ def stack(deployment: Deployment) -> DeployedStack:
 
 def printed(stack: DeployedStack, capsys: pytest.CaptureFixture[str], first: str, last: str) -> tuple[int, Any]:
     code = print_hours(stack, "orders", first, last, as_json=True)
-    return code, json.loads(capsys.readouterr().out)["hours"]
-
-
-def test_the_grace_is_as_long_as_an_event_may_wait() -> None:
-    assert timedelta(seconds=LATE_ARRIVAL_SECONDS) == GRACE
-
-
-def test_hours_follow_one_another_over_midnight() -> None:
-    assert stamps_between("2026-11-20T23", "2026-11-21T01") == ["2026-11-20T23", "2026-11-21T00", "2026-11-21T01"]
+    document = json.loads(capsys.readouterr().out)
+    assert_valid("hours", document)
+    return code, document["hours"]
 
 
 def test_counts_of_complete_open_and_failed_hours(
@@ -132,3 +127,51 @@ def test_an_unknown_dataset_is_not_complete(stack: DeployedStack, capsys: pytest
 def test_wrong_hours_are_refused(stack: DeployedStack, first: str, last: str) -> None:
     with pytest.raises(InvalidInputError):
         print_hours(stack, "orders", first, last, as_json=False)
+
+
+def test_an_hour_that_readers_were_told_of_is_read_from_its_row_alone(
+    deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given an hour that a sweep has announced, and a late file of another one
+    bridge = with_events(deployment)
+    done(deployment, listed(deployment, "a.json"), 10)
+    done(deployment, listed(deployment, "b.json", partition=replace(PARTITION, hour=8)), 5)
+    deployment.wait(timedelta(hours=1))
+    sweep(deployment.services)
+    late = listed(deployment, "late.json", partition=replace(PARTITION, hour=8))
+    deployment.ledger.manifests.fail(late, "it is broken", deployment.now)
+    sweep(deployment.services)
+    # When
+    with counted_requests() as requests:
+        code, (hour,) = printed(stack, capsys, "2026-11-20T09", "2026-11-20T09")
+    # Then
+    assert (code, hour["state"], hour["rows"], hour["revision"]) == (0, "complete", 10, 1)
+    assert hour["marker"] == "s3://lake/orders/date=2026-11-20/hour=09/_complete.json"
+    assert (requests["Query"], requests["BatchGetItem"], requests["ListObjectsV2"]) == (1, 0, 0)
+    # When, Then: the other one says what it waits for
+    code, (hour,) = printed(stack, capsys, "2026-11-20T08", "2026-11-20T08")
+    assert (code, hour["state"], hour["failedManifests"], hour["marker"]) == (1, "reopened", [late.id], None)
+    assert [kind for kind, *_ in bridge.told] == ["Complete", "Complete", "Reopened"]
+    print_hours(stack, "orders", "2026-11-20T08", "2026-11-20T08", as_json=False)
+    text = capsys.readouterr().out
+    assert f"2026-11-20T08 waits for manifests that are FAILED: {late.id}; hybrid-router failures" in text
+
+
+def test_an_hour_of_an_earlier_version_is_read_from_all_manifests(
+    deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given an hour with a manifest that the ledger lists, and one that it does not
+    done(deployment, listed(deployment, "a.json"), 10)
+    unlisted = deployment.queued("b.json")
+    deployment.dynamodb.update_item(
+        TableName=deployment.resources.ledger_table,
+        Key={"pk": "partition#orders", "sk": "2026-11-20T09"},
+        UpdateExpression="ADD files :n",
+        ExpressionAttributeValues={":n": 1},
+    )
+    # When, Then
+    code, (hour,) = printed(stack, capsys, "2026-11-20T09", "2026-11-20T09")
+    assert (code, hour["state"], hour["files"], hour["manifests"]["open"]) == (1, "open", 2, 1)
+    done(deployment, unlisted, 5)
+    code, (hour,) = printed(stack, capsys, "2026-11-20T09", "2026-11-20T09")
+    assert (code, hour["state"], hour["rows"]) == (0, "complete", 15)

@@ -11,15 +11,17 @@ import pytest
 
 from lake.hours import GRACE
 from lake.ledger import HourState
+from router.reprocess.handler import reprocess
 from router.sweep.handler import sweep
 from router.sweep.hours import announce_hours
 from router.sweep.repair import Repair
 from tests.load.request_counts import counted_requests
+from tests.unit.cli.schemas import assert_valid
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.hour_world import listed, marker, with_events
 from tests.unit.router.settling import done
-from tests.unit.router.sweep.sweeping import changes
+from tests.unit.router.sweep.sweeping import changes, published
 
 if TYPE_CHECKING:
     from tests.unit.router.conftest import Deployment
@@ -70,6 +72,7 @@ def test_a_complete_hour_is_told_once(deployment: Deployment, bridge: FakeEventB
         "unreadableFiles": 0,
         "publishedAt": "2026-11-20T09:30:00.000+00:00",
     }
+    assert_valid("hour", body)
     assert bridge.told == [("Complete", 1, 10)]
     assert bridge.sent[0]["Source"] == "hybrid-router"
     # The marker is no foreign object, and the hour is not looked at again.
@@ -126,6 +129,27 @@ def test_a_merged_hour_is_complete_with_its_successors(deployment: Deployment, b
     done(deployment, deployment.row(merged.id), 10)
     assert swept(deployment) == {"completed": 1}
     assert marker(deployment)["files"] == 2  # type: ignore[index]
+
+
+def test_an_hour_that_is_converted_again_is_complete_once_the_replaced_objects_are_gone(
+    deployment: Deployment, bridge: FakeEventBridge
+) -> None:
+    # Given a complete hour with a manifest that a person converts again
+    row = published(deployment, listed(deployment, "a.json"))
+    deployment.wait(HOUR)
+    assert swept(deployment) == {"completed": 1}
+    request = {"manifests": [row.id], "only": "all", "request": "again"}
+    assert reprocess(request, deployment.services)["queued"] == 1
+    assert swept(deployment) == {"reopened": 1}
+    # When the new generation is published, and readers see both
+    published(deployment, deployment.row(row.id))
+    deployment.wait(GRACE)
+    announce_hours(repair(deployment))
+    # Then it is not complete until the sweep has deleted the old one
+    assert [kind for kind, *_ in bridge.told] == ["Complete", "Reopened"]
+    deployment.wait(HOUR)
+    assert swept(deployment)["deleted"] > 0
+    assert swept(deployment) == {"completed": 1}
 
 
 def test_an_event_that_is_not_taken_is_sent_by_the_next_sweep(deployment: Deployment, bridge: FakeEventBridge) -> None:
