@@ -28,7 +28,12 @@ def test_an_hour_is_told_as_complete_and_as_reopened(scenario: Scenario) -> None
     events.put_rule(Name="orders-hours", EventPattern=pattern)
     events.put_targets(Rule="orders-hours", Targets=[{"Id": "readers", "Arn": arn}])
     stack, now = scenario.deployment, datetime.now(UTC)
-    stack.ledger.partitions.touch(PARTITION, now - timedelta(hours=1))
+
+    def touch(at: datetime) -> None:
+        partitions = stack.ledger.partitions
+        partitions.touch(PARTITION, at)
+        # The index lags.
+        wait_for("the hour in the index", lambda: partitions.get(PARTITION) in partitions.unsettled())
 
     def received() -> dict[str, Any]:
         def message() -> dict[str, Any] | None:
@@ -42,6 +47,7 @@ def test_an_hour_is_told_as_complete_and_as_reopened(scenario: Scenario) -> None
         return wait_for("an event of the hour", message)
 
     # When the deployed function sweeps
+    touch(now - timedelta(hours=1))
     stack.sweep(dry_run=False)
     # Then the event has what the marker has
     event, bucket, key = received(), stack.resources.lake_bucket, complete_marker_key(PARTITION)
@@ -50,7 +56,7 @@ def test_an_hour_is_told_as_complete_and_as_reopened(scenario: Scenario) -> None
     assert event["detail"] == marker
     assert marker["marker"] == f"s3://{bucket}/{key}"
     # When something comes after it, Then the event says so, and the marker is gone
-    stack.ledger.partitions.touch(PARTITION, now)
+    touch(now)
     stack.sweep(dry_run=False)
     assert received()["detail-type"] == "Dataset Hour Reopened"
     assert "Contents" not in stack.s3.list_objects_v2(Bucket=bucket, Prefix=key)
