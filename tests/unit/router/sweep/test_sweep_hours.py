@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -10,37 +9,24 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lake.hours import GRACE
-from lake.ledger import HourState
 from router.reprocess.handler import reprocess
 from router.sweep.handler import sweep
 from router.sweep.hours import announce_hours
-from router.sweep.repair import Repair
 from tests.load.request_counts import counted_requests
 from tests.unit.cli.schemas import assert_valid
-from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION
-from tests.unit.router.hour_world import listed, marker, with_events
+from tests.unit.router.hour_world import HOUR, listed, marker, record_unlisted, repair, swept, with_events
 from tests.unit.router.settling import done
-from tests.unit.router.sweep.sweeping import changes, published
+from tests.unit.router.sweep.sweeping import published
 
 if TYPE_CHECKING:
     from tests.unit.router.conftest import Deployment
     from tests.unit.router.event_bridge import FakeEventBridge
 
-HOUR = timedelta(hours=1)
-
 
 @pytest.fixture
 def bridge(deployment: Deployment) -> FakeEventBridge:
     return with_events(deployment)
-
-
-def swept(deployment: Deployment) -> dict[str, int]:
-    return changes(sweep(deployment.services))
-
-
-def repair(deployment: Deployment) -> Repair:
-    return Repair(deployment.services, deployment.now + HOUR)
 
 
 def completed(deployment: Deployment) -> None:
@@ -152,79 +138,11 @@ def test_an_hour_that_is_converted_again_is_complete_once_the_replaced_objects_a
     assert swept(deployment) == {"completed": 1}
 
 
-def test_an_event_that_is_not_taken_is_sent_by_the_next_sweep(deployment: Deployment, bridge: FakeEventBridge) -> None:
-    # Given
-    done(deployment, listed(deployment, "a.json"), 10)
-    deployment.wait(HOUR)
-    bridge.refuses = True
-    # When
-    with pytest.raises(Exception, match=r"did not take the event of orders#2026-11-20T09 .it is busy"):
-        sweep(deployment.services)
-    # Then: the marker is there, and the same event follows, even if the hour was touched meanwhile
-    assert marker(deployment) is not None
-    bridge.refuses = False
-    late = listed(deployment, "late.json")
-    assert swept(deployment) == {"completed": 1}
-    assert swept(deployment) == {"reopened": 1}
-    done(deployment, late, 1)
-    assert bridge.told == [("Complete", 1, 10), ("Reopened", 2, 10)]
-
-
-@pytest.mark.parametrize("fault", ["crash_before", "lose_answer_of", "drop", "delay", "repeat"])
-@pytest.mark.parametrize("number", [1, 2, 3, 4])
-def test_what_goes_wrong_in_one_sweep_is_mended_by_the_next(
-    deployment: Deployment, bridge: FakeEventBridge, fault: str, number: int
-) -> None:
-    # Given an hour to be told, by four writes: row, marker, event, row
-    done(deployment, listed(deployment, "a.json"), 10)
-    deployment.wait(HOUR)
-    deployment.faults.reset()
-    # When one of them goes wrong
-    setattr(deployment.faults, fault, number)
-    with suppress(Crash):
-        announce_hours(repair(deployment))
-    deployment.faults.reset()
-    announce_hours(repair(deployment))
-    deployment.faults.deliver()
-    announce_hours(repair(deployment))
-    # Then: at least one event, all of the same id, and the marker
-    assert set(bridge.told) == {("Complete", 1, 10)}
-    assert marker(deployment) is not None
-    assert deployment.ledger.partitions.get(PARTITION).is_settled
-    assert list(deployment.ledger.partitions.unsettled()) == []
-
-
-@pytest.mark.parametrize("number", [2, 3, 4])
-def test_a_sweep_that_resumes_late_leaves_the_marker_of_the_current_row(
-    deployment: Deployment, bridge: FakeEventBridge, number: int
-) -> None:
-    # Given an hour to be told
-    done(deployment, listed(deployment, "a.json"), 10)
-    deployment.wait(HOUR)
-    deployment.faults.reset()
-
-    def meanwhile() -> None:
-        announce_hours(repair(deployment))
-        listed(deployment, "late.json")
-        announce_hours(repair(deployment))
-
-    # When a sweep stalls before a write, while others tell it, and that a file came late
-    deployment.faults.pause = (number, meanwhile)
-    announce_hours(repair(deployment))
-    # Then
-    assert marker(deployment) is None
-    assert deployment.ledger.partitions.get(PARTITION).told == HourState.REOPENED
-    assert [told for told in bridge.told if told[0] == "Reopened"] == [("Reopened", 2, 10)]
-
-
 def test_an_hour_of_an_earlier_version_gets_no_marker(deployment: Deployment, bridge: FakeEventBridge) -> None:
     """It has recorded manifests of the hour that are not listed: whether they are done, no look could tell."""
     done(deployment, listed(deployment, "a.json"), 10)
     deployment.wait(HOUR)
-    table, key = deployment.resources.ledger_table, {"pk": "partition#orders", "sk": "2026-11-20T09"}
-    deployment.dynamodb.update_item(
-        TableName=table, Key=key, UpdateExpression="ADD files :n", ExpressionAttributeValues={":n": 3}
-    )
+    record_unlisted(deployment)
     assert swept(deployment) == {}
     assert marker(deployment) is None
 
