@@ -100,11 +100,9 @@ def state_of_hour(row: HourRow, contents: HourContents, now: datetime, *, shows_
     shows_replaced
         Readers may see objects of a generation that another one has replaced: the rows would be there twice.
     """
-    if row.is_settled:
-        return HourState.COMPLETE
     if contents.waits_for is None and not shows_replaced and may_be_complete(row, now):
         return HourState.COMPLETE
-    return HourState.OPEN if row.told == HourState.OPEN else HourState.REOPENED
+    return row.state
 
 
 def stamps_between(first: str, last: str) -> list[str]:

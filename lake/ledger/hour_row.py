@@ -71,6 +71,13 @@ class HourRow:
         return self.told == HourState.COMPLETE and self.touched == self.settled
 
     @property
+    def state(self) -> HourState:
+        """By this row alone: an hour that is complete, but was not found so yet, is still open or reopened."""
+        if self.is_settled:
+            return HourState.COMPLETE
+        return HourState.OPEN if self.told == HourState.OPEN else HourState.REOPENED
+
+    @property
     def lists_all_manifests(self) -> bool:
         """Whether the ledger can list every manifest of the hour."""
         return self.files == self.listed_files
