@@ -39,8 +39,8 @@ ASSET_ROOT = Path(__file__).resolve().parents[1]
 class EventBridgeClient(Protocol):
     """What is asked of EventBridge; boto3's client has it."""
 
-    def put_events(self, *, Entries: Sequence[Mapping[str, str]]) -> Mapping[str, Any]:  # noqa: N803 (boto3's name)
-        """Send events, and say which were not taken; raises botocore's errors."""
+    def put_events(self, **_request: Sequence[Mapping[str, str]]) -> Mapping[str, Any]:
+        """Send the ``Entries``, and say which were not taken; raises botocore's errors."""
 
 
 @dataclass(frozen=True, slots=True)

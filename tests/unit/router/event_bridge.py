@@ -17,10 +17,10 @@ class FakeEventBridge:
     sent: list[dict[str, Any]] = field(default_factory=list)
     refuses: bool = False
 
-    def put_events(self, *, Entries: Sequence[Mapping[str, str]]) -> dict[str, Any]:  # noqa: N803
+    def put_events(self, **request: Sequence[Mapping[str, str]]) -> dict[str, Any]:
         if self.refuses:
             return {"FailedEntryCount": 1, "Entries": [{"ErrorMessage": "it is busy"}]}
-        self.sent += [dict(entry) for entry in Entries]
+        self.sent += [dict(entry) for entry in request["Entries"]]
         return {"FailedEntryCount": 0, "Entries": [{"EventId": "e"}]}
 
     @property
