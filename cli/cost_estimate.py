@@ -40,7 +40,7 @@ class Units:
     """Write units of the ledger."""
     queue_requests_of_file: int = 2
     """One sends the event; ten events are received, and deleted, together."""
-    writes_of_manifest: int = 12
+    writes_of_manifest: int = 14
     """Write units: to own and to convert it."""
     reads_of_manifest: int = 8
     s3_writes_of_manifest: int = 8

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
     from cli.trace import Trace
     from lake.ledger import ManifestRow
+    from lake.partition import Partition
     from router.s3_uri import S3Uri
 
 
@@ -82,9 +83,20 @@ def _version(stack: DeployedStack, trace: Trace, night: dict[str, Any], limit: i
         "lane": current.lane.value if current else None,
         "laneSince": _lane_since(trace),
         "expected": expectation(current, night, now) if current else None,
+        "hour": _hour(stack, arrival.partition),
         "manifests": [_manifest(stack, row) for row in trace.manifests],
         "result": _result(stack, trace, limit),
     }
+
+
+def _hour(stack: DeployedStack, partition: Partition | None) -> dict[str, Any] | None:
+    """The hour that the rows are in, as readers are told; None: the ledger cannot say, or there is none."""
+    if partition is None:
+        return None
+    row = stack.ledger.partitions.get(partition)
+    if not row.touched or not row.lists_all_manifests:
+        return None
+    return {"dataset": partition.dataset, "hour": partition.stamp, "state": row.state.value}
 
 
 def _outcome(trace: Trace) -> str:

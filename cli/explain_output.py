@@ -39,6 +39,8 @@ def print_file(document: Mapping[str, Any], now: datetime) -> None:
             _line("lane", f"{version['lane']} since {clock(version['laneSince'])}: {printable(version['reason'])}")
         else:
             _line("lane", f"none: {printable(version['reason'])}")
+        if version["hour"]:
+            _line("hour", _hour(version["hour"]))
         for manifest in version["manifests"]:
             _print_manifest(manifest)
         if version["result"]:
@@ -63,6 +65,12 @@ def print_object(document: Mapping[str, Any]) -> None:
         _line("input", text + (f", quarantined {_reasons(item['rejects'])}" if item["rejects"] else ""))
     if document["omittedInputs"]:
         _line("", f"... and {document['omittedInputs']:,} more: pass a larger --limit")
+
+
+def _hour(hour: Mapping[str, Any]) -> str:
+    dataset, stamp = hour["dataset"], hour["hour"]
+    wait = f"hybrid-router hours --dataset {dataset} --from {stamp} --to {stamp} ends with 0 once it is complete"
+    return f"{dataset} {stamp} is {hour['state']}" + ("" if hour["state"] == "complete" else f": {wait}")
 
 
 def _outcome(version: Mapping[str, Any], night: Mapping[str, Any], clock: Any) -> str:  # noqa: ANN401

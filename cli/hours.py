@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,19 +13,36 @@ from rich.table import Table
 
 from cli.exit_codes import ExitCode
 from lake.errors import InvalidInputError
+from lake.hour_contents import read_hour
+from lake.hours import HourContents, stamps_between, state_of_hour
+from lake.layout import complete_marker_key
+from lake.ledger import HourCounts, HourRow, HourState
+from lake.partition import Partition
 from lake.printable import printable
 from report.collect import current_rows, manifests_since
-from report.hours import HourState, hours_between
 from report.texts import format_size
 from router.selection import parse_hours
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from cli.deployed_stack import DeployedStack
-    from report.hours import Hour
 
 MAX_HOURS = 24 * 366
+
+
+@dataclass(frozen=True, slots=True)
+class ShownHour:
+    """One hour with its state, and what is in it."""
+
+    row: HourRow
+    state: HourState
+    counts: HourCounts
+    open: int = 0
+    """Manifests that are not terminal."""
+    failed: int = 0
+    failed_manifests: tuple[str, ...] = ()
+    """Ids of the first of them."""
 
 
 def print_hours(stack: DeployedStack, dataset: str, first: str, last: str, *, as_json: bool) -> int:
@@ -42,48 +60,86 @@ def print_hours(stack: DeployedStack, dataset: str, first: str, last: str, *, as
         known = f"pass one of {names}" if names else "no file has arrived yet"
         typer.echo(f"the ledger has no dataset {printable(dataset)!r}: {known}", err=True)
         return ExitCode.NOT_SO
-    now = datetime.now(UTC)
-    hours = read_hours(stack, dataset, first, last)
+    hours = read_hours(stack, dataset, first, last, datetime.now(UTC))
     if as_json:
-        body = {"dataset": dataset, "hours": [_fields(hour, now) for hour in hours]}
+        body = {"dataset": dataset, "hours": [_fields(stack, hour) for hour in hours]}
         typer.echo(json.dumps(body, indent=1))
     else:
-        Console(highlight=False).print(_table(dataset, hours, now))
-    return ExitCode.FINE if all(hour.state(now) is HourState.COMPLETE for hour in hours) else ExitCode.NOT_SO
+        Console(highlight=False).print(_table(dataset, hours))
+        for hour in hours:
+            if hour.failed_manifests:
+                typer.echo(_format_failed(dataset, hour))
+    return ExitCode.FINE if all(hour.state is HourState.COMPLETE for hour in hours) else ExitCode.NOT_SO
 
 
-def read_hours(stack: DeployedStack, dataset: str, first: str, last: str) -> list[Hour]:
-    """The hours with what the current rows of their manifests say; a manifest can be made long after its hour."""
+def read_hours(stack: DeployedStack, dataset: str, first: str, last: str, now: datetime) -> list[ShownHour]:
+    """The hours at ``now`` (aware).
+
+    Of a complete hour only its own row is read; of another one the rows of its manifests.
+    """
     begin, end = parse_hours({"from": first, "to": last})
     assert begin is not None
     assert end is not None
-    hours = hours_between(begin, end)
-    if len(hours) > MAX_HOURS:
+    stamps = stamps_between(begin, end)
+    if len(stamps) > MAX_HOURS:
         raise InvalidInputError(f"--from {first} --to {last} are more than a year: ask for fewer hours at a time")
-    made = manifests_since(stack.s3, stack.resources.control_bucket, begin)
-    with Console(stderr=True).status("reading the ledger"):
+    rows = {stamp: HourRow(Partition.parse(f"{dataset}#{stamp}")) for stamp in stamps}
+    rows |= {row.partition.stamp: row for row in stack.ledger.partitions.hours(dataset, begin, end)}
+    with Console(stderr=True).status("reading the ledger") as status:
+        unlisted = _read_unlisted(stack, dataset, [row for row in rows.values() if not row.lists_all_manifests])
+        shown = []
+        for stamp, row in rows.items():
+            status.update(f"reading the manifests of {stamp}")
+            shown.append(_show(stack, row, unlisted, now))
+    return shown
+
+
+def _show(stack: DeployedStack, row: HourRow, unlisted: Mapping[str, HourContents], now: datetime) -> ShownHour:
+    if row.is_settled:
+        return ShownHour(row, HourState.COMPLETE, row.counts)
+    contents = unlisted.get(row.partition.stamp)
+    if contents is None:
+        contents = read_hour(stack.ledger, row.partition) if row.touched else HourContents()
+    # Only a sweep finds out whether replaced objects are gone.
+    state = state_of_hour(row, contents, now, shows_replaced=bool(contents.generations))
+    failed = tuple(contents.failed_manifests)
+    return ShownHour(row, state, contents.counts(), contents.open, contents.failed, failed)
+
+
+def _read_unlisted(stack: DeployedStack, dataset: str, rows: list[HourRow]) -> dict[str, HourContents]:
+    """Contents of hours whose manifests the ledger does not list, because an earlier version has recorded some.
+
+    By all manifests since the first of these hours: a manifest can be made long after its hour.
+    """
+    contents = {row.partition.stamp: HourContents() for row in rows}
+    if contents:
+        made = manifests_since(stack.s3, stack.resources.control_bucket, min(contents))
         for row, _ in current_rows(stack.ledger, made):
-            if row.partition.dataset == dataset and row.partition.stamp in hours:
-                hours[row.partition.stamp].add(row)
-    return list(hours.values())
+            if row.partition.dataset == dataset and row.partition.stamp in contents:
+                contents[row.partition.stamp].add(row.id, row)
+    return contents
 
 
-def _fields(hour: Hour, now: datetime) -> dict[str, Any]:
-    counts = hour.counts
+def _fields(stack: DeployedStack, hour: ShownHour) -> dict[str, Any]:
+    counts, row = hour.counts, hour.row
+    has_marker = row.is_settled and row.announced == row.revision
     return {
-        "hour": hour.stamp,
-        "state": hour.state(now).value,
+        "hour": row.partition.stamp,
+        "state": hour.state.value,
         "files": counts.files,
         "bytes": counts.bytes,
         "rows": counts.rows,
-        "quarantinedLines": counts.rejects.total(),
-        "unreadableFiles": counts.failed_files,
-        "manifests": {"done": counts.done, "failed": counts.failed, "open": counts.open},
-        "publishedAt": hour.published_at or None,
+        "quarantinedLines": counts.quarantined_lines,
+        "unreadableFiles": counts.unreadable_files,
+        "manifests": {"done": counts.manifests, "failed": hour.failed, "open": hour.open},
+        "failedManifests": list(hour.failed_manifests),
+        "publishedAt": counts.published_at or None,
+        "revision": row.revision,
+        "marker": f"s3://{stack.resources.lake_bucket}/{complete_marker_key(row.partition)}" if has_marker else None,
     }
 
 
-def _table(dataset: str, hours: Iterable[Hour], now: datetime) -> Table:
+def _table(dataset: str, hours: Iterable[ShownHour]) -> Table:
     """It fits a terminal of 80 characters; ``--json`` has the rest."""
     title = f"Hours of {dataset} (UTC)"
     table = Table(
@@ -96,6 +152,15 @@ def _table(dataset: str, hours: Iterable[Hour], now: datetime) -> Table:
     for hour in hours:
         counts = hour.counts
         cells = [f"{counts.files:,}", format_size(counts.bytes), f"{counts.rows:,}"]
-        cells += [f"{counts.rejects.total():,}", f"{counts.failed_files:,}"]
-        table.add_row(hour.stamp, hour.state(now), *cells)
+        cells += [f"{counts.quarantined_lines:,}", f"{counts.unreadable_files:,}"]
+        table.add_row(hour.row.partition.stamp, hour.state.value, *cells)
     return table
+
+
+def _format_failed(dataset: str, hour: ShownHour) -> str:
+    named = ", ".join(hour.failed_manifests)
+    more = f" and {hour.failed - len(hour.failed_manifests):,} more" if hour.failed > len(hour.failed_manifests) else ""
+    return (
+        f"{hour.row.partition.stamp} waits for manifests that are FAILED: {named}{more}; "
+        f"hybrid-router failures --dataset {dataset} says why and what to do"
+    )

@@ -24,6 +24,8 @@ LABELS = {
     "deleted": "replaced objects deleted",
     "foreign": "foreign objects, left alone",
     "stalled": "manifests without progress: 'hybrid-router status' shows their lane",
+    "completed": "hours announced as complete",
+    "reopened": "hours announced as reopened",
 }
 
 

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from aws_cdk import Stack
+
 from infra.allow import allow
 from lake import layout
 from lake.ledger.table import OPEN_INDEX
@@ -162,6 +164,11 @@ class Grants:
     def stop_stream(self, role: iam.Role) -> None:
         """Stop runs of the streaming job."""
         allow(role, ("glue:BatchStopJobRun",), [self.jobs.stream_arn])
+
+    def announce_hours(self, role: iam.Role) -> None:
+        """Send events to the account's default bus."""
+        bus = Stack.of(role).format_arn(service="events", resource="event-bus", resource_name="default")
+        allow(role, ("events:PutEvents",), [bus])
 
     def maintain_tables(self, role: iam.Role) -> None:
         """Create and extend tables of the stack's database; no permission to drop one."""

@@ -123,6 +123,7 @@ def _sweep(grants: Grants, role: iam.Role) -> None:
     grants.read_control(role, layout.INTENTS, layout.PLANS, layout.SWEEP)
     grants.write_control(role, layout.RESULTS, layout.SWEEP)
     grants.publish(role)
+    grants.announce_hours(role)
     grants.list_input(role)
     grants.start_stream(role)
     grants.watch_runs(role)

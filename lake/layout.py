@@ -22,6 +22,8 @@ RESUBMISSIONS = "resubmissions/"
 PLAN_AHEAD_EXECUTION = "plan-ahead"
 """Name of the hourly dry run of ``plan`` for the next night, in the place of an execution's: its summary replaces the
 last one."""
+COMPLETE_MARKER = "_complete.json"
+"""Of an hour in the lake. Spark, Hive, Athena and Trino do not read objects whose name begins with an underscore."""
 PREFLIGHT = "_preflight"
 """Not of the control bucket: of each bucket that the jobs write to."""
 
@@ -29,6 +31,16 @@ PREFLIGHT = "_preflight"
 def partition_prefix(partition: Partition) -> str:
     """Hive-style prefix of a partition, the same in lake and quarantine."""
     return f"{partition.dataset}/date={partition.date}/hour={partition.hour:02d}/"
+
+
+def complete_marker_key(partition: Partition) -> str:
+    """Key of the document that is in the lake while the hour is complete."""
+    return f"{partition_prefix(partition)}{COMPLETE_MARKER}"
+
+
+def is_complete_marker(key: str) -> bool:
+    """Whether ``complete_marker_key`` makes a key that ends like this one, which is in the lake."""
+    return re.fullmatch(rf"[^/]+/date=[0-9-]{{10}}/hour=[0-9]{{2}}/{re.escape(COMPLETE_MARKER)}", key) is not None
 
 
 def lake_prefix(partition: Partition, manifest: str, generation: int) -> str:

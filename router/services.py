@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import boto3
 import botocore.session
@@ -21,7 +21,7 @@ from lake.settings import Settings, load_settings
 from router.object_listing import read_listings_quickly
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from mypy_boto3_glue import GlueClient
     from mypy_boto3_s3 import S3Client
@@ -34,6 +34,13 @@ CLIENT_CONFIG = Config(max_pool_connections=PARALLEL_REQUESTS, retries={"mode": 
 LISTED_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 ASSET_ROOT = Path(__file__).resolve().parents[1]
 """Folder of the Lambda's code."""
+
+
+class EventBridgeClient(Protocol):
+    """What is asked of EventBridge; boto3's client has it."""
+
+    def put_events(self, **_request: Sequence[Mapping[str, str]]) -> Mapping[str, Any]:
+        """Send the ``Entries``, and say which were not taken; raises botocore's errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,8 @@ class Services:
     """Returns the current time: aware, UTC."""
     emr: EmrServerlessClient | None = None
     """None: no run of the stage is on EMR Serverless."""
+    events: EventBridgeClient | None = None
+    """None: the function sends no events."""
 
 
 def new_session() -> boto3.Session:
@@ -95,4 +104,5 @@ def container_services() -> Services:
         glue=session.client("glue", config=CLIENT_CONFIG),
         clock=lambda: datetime.now(UTC),
         emr=session.client("emr-serverless", config=CLIENT_CONFIG) if settings.batch.uses_emr else None,
+        events=session.client("events", config=CLIENT_CONFIG),
     )

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lake.layout import parse_generation, partition_prefix
+from lake.layout import is_complete_marker, parse_generation, partition_prefix
 from lake.ledger import State
 from lake.manifest import Identity
 from lake.partition import Partition
@@ -135,6 +135,8 @@ class HoursCheck:
             )
             for item in (item for page in pages for item in page.get("Contents", [])):
                 uri, parsed = f"s3://{bucket}/{item['Key']}", parse_generation(item["Key"])
+                if is_complete_marker(item["Key"]):
+                    continue
                 if parsed is None:
                     unnamed.append(uri)
                 else:

@@ -12,6 +12,7 @@ from lake.ledger.datasets import DatasetMeasurement, DatasetRow, Datasets, Datas
 from lake.ledger.executions import Executions
 from lake.ledger.failures import Failure, Failures
 from lake.ledger.fence import Claim
+from lake.ledger.hour_row import HourCounts, HourRow, HourState
 from lake.ledger.manifest_counts import ManifestCounts
 from lake.ledger.manifest_row import CommitReference, ManifestRow, Published, State
 from lake.ledger.manifests import Manifests
@@ -74,6 +75,9 @@ __all__ = [
     "DatasetRow",
     "DatasetSpeed",
     "Failure",
+    "HourCounts",
+    "HourRow",
+    "HourState",
     "Ledger",
     "ManifestCounts",
     "ManifestRow",

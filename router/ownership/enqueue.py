@@ -1,4 +1,4 @@
-"""A recorded draft becomes a manifest: document, row, pointer, in this order."""
+"""A recorded draft becomes a manifest: document, place in the list of its hour, row, pointer, in this order."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def enqueue_manifest(services: Services, recorded: RecordedDraft, now: datetime)
     try:
         write_manifest(services.s3, bucket, manifest)
         ledger.datasets.register(manifest.partition.dataset)
+        ledger.partitions.list_manifest(manifest.partition, manifest.id, len(manifest.files), manifest.bytes, now)
         if ledger.manifests.enqueue(manifest) == State.ABANDONED:
             raise OwnershipError(f"manifest {manifest.id} was presumed dead and abandoned: its events are redelivered")
         if manifest.lane == Lane.STREAM:
             write_pointer(services, manifest.id)
-        ledger.partitions.add_arrivals(manifest.partition, len(manifest.files), manifest.bytes)
     except UNANSWERED as error:
         logger.warning("manifest not enqueued", manifest_id=manifest.id, error=str(error))
         return None

@@ -74,6 +74,7 @@ class Reprocessing:
             step = next_reprocess_step(current, request.only, request.id)
             if current is None or step.step != ReprocessStep.QUEUE or request.dry_run:
                 return current, step
+            self._services.ledger.partitions.touch(current.partition, self._services.clock())
             if manifests.force(current, self._services.clock(), request.id):
                 logger.info("manifest reprocessed", manifest_id=manifest, generation=current.generation + 1)
                 return current, step

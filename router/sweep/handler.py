@@ -9,6 +9,7 @@ from lake.bills import MICRO
 from router.entry import with_product_errors
 from router.selection import parse_flag
 from router.services import Services, container_services
+from router.sweep.hours import announce_hours
 from router.sweep.intents import resume_intents
 from router.sweep.late_bills import record_late_bills
 from router.sweep.leases import release_leases
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 TIME_PER_REPAIR = timedelta(seconds=60)
 """A repair begins no further item after it; the next sweep continues."""
-TIME_PER_SWEEP = timedelta(minutes=9)
+TIME_PER_SWEEP = timedelta(minutes=10)
 """No item of any repair is begun after it: what is under way then has the rest of the function's timeout (15 minutes).
 
 The sum of ``TIME_PER_REPAIR`` of all repairs, so that none of them starves.
@@ -45,6 +46,8 @@ COUNTS = (
     "deleted",
     "foreign",
     "stalled",
+    "completed",
+    "reopened",
 )
 
 
@@ -89,6 +92,7 @@ def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:
     attempt("missed", adopt_missed)
     attempt("uploads", abort_uploads)
     attempt("stalled", report_stalled)
+    attempt("hours", announce_hours)
     attempt("lake", lambda repair: delete_objects(repair, lake, "lake"))
     if not dry_run:
         attempt("stream", lambda _: _count_stream_health(services))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from lake.layout import is_own_key, parse_generation
+from lake.layout import is_complete_marker, is_own_key, parse_generation
 from lake.ledger import State
 from router.sweep.progress import read_progress, write_progress
 from router.telemetry import logger
@@ -66,6 +66,8 @@ def _delete_from_page(repair: Repair, bucket: str, keys: Sequence[str]) -> int:
         if number and repair.expired:
             return number
         with repair.isolated("object", bucket=bucket, key=key):
+            if is_complete_marker(key):
+                continue
             parsed = parse_generation(key)
             if parsed is not None and parsed[0] not in rows:
                 rows[parsed[0]] = services.ledger.manifests.get(parsed[0])

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
+from lake.layout import is_complete_marker
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -141,6 +143,7 @@ class Checker:
             (bucket, item["Key"])
             for bucket in (self.lake_bucket, self.quarantine_bucket)
             for item in self._list(bucket)
+            if not is_complete_marker(item["Key"])
         ]
         checksums = {(bucket, key): self._checksum(bucket, key) for bucket, key in locations}
         for location in sorted(checksums.keys() - published.keys()):
@@ -193,7 +196,7 @@ class Checker:
             self.found.append(f"{where} has {sum(surplus.values())} too many, for example {next(iter(surplus))}")
 
     def _lake_rows(self) -> Iterator[str]:
-        for item in self._list(self.lake_bucket):
+        for item in (item for item in self._list(self.lake_bucket) if not is_complete_marker(item["Key"])):
             for row in pq.read_table(io.BytesIO(self._get(self.lake_bucket, item["Key"]))).to_pylist():
                 yield json.dumps({name: value for name, value in row.items() if value is not None}, sort_keys=True)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from local.isolation import REGION
 from tests.chaos.injection import Fault, Injector, Killed
+from tests.unit.router.event_bridge import FakeEventBridge
 from transform.clients import dynamodb_client, s3_client
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ class Clients:
 
     s3: Any
     dynamodb: Any
+    events: FakeEventBridge
 
 
 @dataclass
@@ -45,4 +47,4 @@ class Process:
 @cache
 def clients() -> Clients:
     """Configured like those of every process of the product."""
-    return Clients(s3_client(REGION), dynamodb_client(REGION))
+    return Clients(s3_client(REGION), dynamodb_client(REGION), FakeEventBridge())

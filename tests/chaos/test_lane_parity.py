@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
+from lake.layout import is_complete_marker
 from lake.ledger.manifest_row import OPEN_STATES
 from lake.settings import UrgentSettings
 from tests.chaos import runtime_patches
@@ -82,6 +83,8 @@ def lake_contents(world: World) -> LakeContents:
         for item in s3.list_objects_v2(Bucket=bucket).get("Contents", []):
             partition = item["Key"].rpartition("/")[0]
             data = s3.get_object(Bucket=bucket, Key=item["Key"])["Body"].read()
+            if is_complete_marker(item["Key"]):
+                continue
             if bucket == resources.lake_bucket:
                 for row in pq.read_table(io.BytesIO(data)).to_pylist():
                     present = {name: value for name, value in row.items() if value is not None}

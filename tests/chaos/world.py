@@ -235,7 +235,8 @@ class World:
 
     def router(self) -> RouterServices:
         """The services of a Lambda."""
-        return RouterServices(self.settings, self.resources, self.ledger(), self.clients.s3, self.glue, self.clock)  # type: ignore[arg-type]
+        used: Any = (self.ledger(), self.clients.s3, self.glue, self.clock, None, self.clients.events)
+        return RouterServices(self.settings, self.resources, *used)
 
     def _context(self, run: str) -> ConversionContext:
         spark: Any = InlineSpark(self.random, self.before_tasks)

@@ -35,7 +35,7 @@ def counted_requests() -> Iterator[Counter[str]]:
 
 
 def write_units(operation: str, request: dict[str, Any]) -> int:
-    """The write units of one request: for the item, and for the index of open manifests where it changes."""
+    """The write units of one request: for the item, and for the index of open manifests and hours where it changes."""
     if operation == "TransactWriteItems":
         return sum(2 + _index_units(next(iter(action.values()))) for action in request["TransactItems"])
     return 1 + _index_units(request) if operation in WRITES else 0
@@ -45,6 +45,9 @@ def _index_units(request: dict[str, Any]) -> int:
     """A row that moves within the index costs a deletion and a put there; any other change of a row costs one put."""
     if "Item" in request:
         return int("open" in request["Item"])
-    if not str(request["Key"]["pk"]).startswith("manifest#"):
+    kind = str(request["Key"]["pk"]).partition("#")[0]
+    if kind == "partition":
+        return 1
+    if kind != "manifest":
         return 0
     return 2 if "#open =" in request["UpdateExpression"] else 1

@@ -20,6 +20,7 @@ from tests.model.denial import DenyingClient
 from tests.model.fake_dynamodb import FakeDynamoDB
 from tests.model.fake_glue import FakeGlue
 from tests.model.fake_s3 import FakeS3
+from tests.unit.router.event_bridge import FakeEventBridge
 from tests.unit.router.events import message, s3_record
 from transform.context import JobServices
 
@@ -186,7 +187,8 @@ class World:
     def router(self, actor: Actor | None) -> RouterServices:
         """The control plane as an actor sees it; None: its calls meet no faults."""
         s3, dynamodb, glue = (self._client(actor, client) for client in (self.s3, self.dynamodb, FakeGlue(self)))
-        return RouterServices(self.settings, RESOURCES, Ledger.over(dynamodb, "ledger"), s3, glue, self.clock)
+        ledger = Ledger.over(dynamodb, "ledger")
+        return RouterServices(self.settings, RESOURCES, ledger, s3, glue, self.clock, events=FakeEventBridge())
 
     def transform(self, actor: Actor | None) -> JobServices:
         """The data plane as an actor sees it."""

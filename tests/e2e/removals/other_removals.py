@@ -41,6 +41,7 @@ OF_SWEEP = (
         sweep.an_expired_lease,
     ),
     Removal("RoutersweepRole", "glue:GetJobRun", "leases are not looked at", ANSWER, sweep.a_live_lease),
+    Removal("RoutersweepRole", "events:PutEvents", "readers of an hour wait", ANSWER, sweep.a_complete_hour),
     Removal("RoutersweepRole", "s3:AbortMultipartUpload", "a stray upload stays", ANSWER, sweep.a_stray_upload),
     Removal(
         "RoutersweepRole",

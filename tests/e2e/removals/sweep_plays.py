@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lake.layout import SWEEP, lake_key
 from lake.manifest import Lane
+from lake.partition import Partition
 from router.ownership.draft import RoutedArrival
 from router.ownership.intent import write_intent
 from router.services import Services
@@ -57,6 +58,13 @@ def an_expired_lease(stage: Stage) -> str:
 
 def a_live_lease(stage: Stage) -> str:
     stage.claimed(stage.manifest())
+    return swept(stage)
+
+
+def a_complete_hour(stage: Stage) -> str:
+    """It has no file: the manifest of the only one was never recorded."""
+    then = datetime.now(UTC) - LONG_AGO
+    stage.scenario.deployment.ledger.partitions.touch(Partition("removal", "2026-01-01", 0), then)
     return swept(stage)
 
 

@@ -13,7 +13,7 @@ from cli.explain import explain_file
 from cli.explain_object import explain_object
 from cli.explain_output import print_file, print_object
 from lake.layout import lake_key, quarantine_key, result_key
-from lake.ledger import ArrivalRow
+from lake.ledger import ArrivalRow, HourCounts, HourState
 from lake.manifest import Lane, Manifest, write_manifest
 from router.s3_uri import S3Uri, parse_s3_uri
 from tests.unit.cli.schemas import assert_valid
@@ -84,6 +84,25 @@ def test_a_queued_file_says_when_it_will_be_converted(world: World, capsys: pyte
     text = explained(world, capsys)[1]
     assert "  outcome    QUEUED: will be converted tonight 22:00, expected done tonight 23:10\n" in text
     assert "  lane       batch since today 10:30: by default\n" in text
+
+
+def test_a_file_tells_the_state_of_its_hour(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    # Given a file whose hour readers were not told about
+    manifest, partitions = arrived(world, "a"), world.ledger.partitions
+    assert explained(world, capsys)[0]["hour"] is None
+    partitions.list_manifest(PARTITION, manifest.id, 1, 100, world.now)
+    # When, Then: the page says how to wait for it
+    version, text = explained(world, capsys)
+    assert version["hour"] == {"dataset": "orders", "hour": "2026-11-20T09", "state": "open"}
+    wait = (
+        "hybrid-router hours --dataset orders --from 2026-11-20T09 --to 2026-11-20T09 ends with 0 once it is complete"
+    )
+    assert f"  hour       orders 2026-11-20T09 is open: {wait}\n" in text
+    # When they were told
+    assert partitions.tell(HourState.COMPLETE, partitions.get(PARTITION), HourCounts(), world.now)
+    assert "  hour       orders 2026-11-20T09 is complete\n" in explained(world, capsys)[1]
+    partitions.touch(PARTITION, world.now)
+    assert "orders 2026-11-20T09 is reopened: hybrid-router hours" in explained(world, capsys)[1]
 
 
 def test_a_schedule_that_is_not_daily_is_quoted(world: World, capsys: pytest.CaptureFixture[str]) -> None:

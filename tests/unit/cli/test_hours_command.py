@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from cli.hours import print_hours
-from infra.alarms import LATE_ARRIVAL_SECONDS
 from lake.errors import InvalidInputError
-from lake.ledger import State
 from lake.manifest import write_manifest
-from report.hours import GRACE, Hour, HourState, hours_between
+from router.sweep.handler import sweep
+from tests.load.request_counts import counted_requests
+from tests.unit.cli.schemas import assert_valid
 from tests.unit.cli.test_promote_command import FakeLambda, stack_with
 from tests.unit.lake.world import PARTITION
-from tests.unit.report.reporting import row
 from tests.unit.router.conftest import Deployment, new_deployment
+from tests.unit.router.hour_world import listed, with_events
 from tests.unit.router.settling import done
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cli.deployed_stack import DeployedStack
-
-END = datetime(2026, 11, 20, 10, tzinfo=UTC)
-"""Of the hour 2026-11-20T09."""
 
 
 @pytest.fixture
@@ -44,38 +41,9 @@ def stack(deployment: Deployment) -> DeployedStack:
 
 def printed(stack: DeployedStack, capsys: pytest.CaptureFixture[str], first: str, last: str) -> tuple[int, Any]:
     code = print_hours(stack, "orders", first, last, as_json=True)
-    return code, json.loads(capsys.readouterr().out)["hours"]
-
-
-def hour_of(*states: State) -> Hour:
-    hour = Hour("2026-11-20T09")
-    for number, state in enumerate(states):
-        hour.add(row(f"m{number}", state=state))
-    return hour
-
-
-@pytest.mark.parametrize(
-    ("states", "now", "expected"),
-    [
-        ((), END + GRACE, HourState.COMPLETE),
-        ((State.DONE,), END + GRACE, HourState.COMPLETE),
-        ((State.DONE,), END + GRACE - timedelta(seconds=1), HourState.OPEN),
-        ((State.DONE, State.QUEUED), END + timedelta(days=9), HourState.OPEN),
-        ((State.RUNNING,), END + timedelta(days=9), HourState.OPEN),
-        ((State.PUBLISHING, State.FAILED), END + timedelta(days=9), HourState.OPEN),
-        ((State.DONE, State.FAILED), END + GRACE, HourState.FAILED),
-    ],
-)
-def test_the_state_of_an_hour(states: tuple[State, ...], now: datetime, expected: HourState) -> None:
-    assert hour_of(*states).state(now) is expected
-
-
-def test_the_grace_is_as_long_as_an_event_may_wait() -> None:
-    assert timedelta(seconds=LATE_ARRIVAL_SECONDS) == GRACE
-
-
-def test_hours_follow_one_another_over_midnight() -> None:
-    assert list(hours_between("2026-11-20T23", "2026-11-21T01")) == ["2026-11-20T23", "2026-11-21T00", "2026-11-21T01"]
+    document = json.loads(capsys.readouterr().out)
+    assert_valid("hours", document)
+    return code, document["hours"]
 
 
 def test_counts_of_complete_open_and_failed_hours(
@@ -83,8 +51,8 @@ def test_counts_of_complete_open_and_failed_hours(
 ) -> None:
     # Given an hour that is published, one that failed, one that waits, and the same hour of another dataset
     hours = [replace(PARTITION, hour=hour) for hour in (7, 8, 9)]
-    published, failed, _ = (deployment.queued(f"{number}.json", partition=at) for number, at in enumerate(hours))
-    deployment.queued("clicks.json", partition=replace(PARTITION, dataset="clicks", hour=7))
+    published, failed, _ = (listed(deployment, f"{number}.json", partition=at) for number, at in enumerate(hours))
+    listed(deployment, "clicks.json", partition=replace(PARTITION, dataset="clicks", hour=7))
     done(deployment, published, 10, 2)
     deployment.ledger.manifests.fail(failed, "it is broken", deployment.now)
     # When
@@ -94,7 +62,7 @@ def test_counts_of_complete_open_and_failed_hours(
     assert [(hour["hour"][-2:], hour["state"], hour["files"]) for hour in found] == [
         ("06", "complete", 0),
         ("07", "complete", 1),
-        ("08", "failed", 1),
+        ("08", "open", 1),
         ("09", "open", 1),
     ]
     assert found[1] == {
@@ -106,8 +74,12 @@ def test_counts_of_complete_open_and_failed_hours(
         "quarantinedLines": 2,
         "unreadableFiles": 0,
         "manifests": {"done": 1, "failed": 0, "open": 0},
+        "failedManifests": [],
         "publishedAt": "2026-11-20T09:30:00.000+00:00",
+        "revision": 0,
+        "marker": None,
     }
+    assert found[2]["failedManifests"] == [failed.id]
     assert printed(stack, capsys, "2026-11-20T06", "2026-11-20T07")[0] == 0
 
 
@@ -115,10 +87,10 @@ def test_a_file_that_comes_days_later_opens_its_hour_again(
     deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # Given a complete hour, and a file of it that a backfill records five days later
-    done(deployment, deployment.queued("a.json"), 10)
+    done(deployment, listed(deployment, "a.json"), 10)
     assert printed(stack, capsys, "2026-11-20T09", "2026-11-20T09")[0] == 0
     deployment.wait(timedelta(days=5))
-    deployment.queued("late.json")
+    listed(deployment, "late.json")
     # When, Then
     code, found = printed(stack, capsys, "2026-11-20T09", "2026-11-20T09")
     assert (code, found[0]["state"], found[0]["files"]) == (1, "open", 2)
@@ -127,7 +99,7 @@ def test_a_file_that_comes_days_later_opens_its_hour_again(
 def test_a_merged_file_counts_once(
     deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = [deployment.queued(name) for name in ("a", "b")]
+    rows = [listed(deployment, name) for name in ("a", "b")]
     merged = deployment.manifest("a", "b")
     write_manifest(deployment.raw_s3, "control", merged)
     deployment.ledger.manifests.supersede(rows, [merged], "merged", deployment.now)
@@ -137,7 +109,7 @@ def test_a_merged_file_counts_once(
 
 
 def test_the_table(deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:
-    done(deployment, deployment.queued("a.json"), 10)
+    done(deployment, listed(deployment, "a.json"), 10)
     print_hours(stack, "orders", "2026-11-20", "2026-11-20", as_json=False)
     text = capsys.readouterr().out
     for words in ("2026-11-20T00", "2026-11-20T23", "complete", "100 B", "Hours of orders"):
@@ -155,3 +127,51 @@ def test_an_unknown_dataset_is_not_complete(stack: DeployedStack, capsys: pytest
 def test_wrong_hours_are_refused(stack: DeployedStack, first: str, last: str) -> None:
     with pytest.raises(InvalidInputError):
         print_hours(stack, "orders", first, last, as_json=False)
+
+
+def test_an_hour_that_readers_were_told_of_is_read_from_its_row_alone(
+    deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given an hour that a sweep has announced, and a late file of another one
+    bridge = with_events(deployment)
+    done(deployment, listed(deployment, "a.json"), 10)
+    done(deployment, listed(deployment, "b.json", partition=replace(PARTITION, hour=8)), 5)
+    deployment.wait(timedelta(hours=1))
+    sweep(deployment.services)
+    late = listed(deployment, "late.json", partition=replace(PARTITION, hour=8))
+    deployment.ledger.manifests.fail(late, "it is broken", deployment.now)
+    sweep(deployment.services)
+    # When
+    with counted_requests() as requests:
+        code, (hour,) = printed(stack, capsys, "2026-11-20T09", "2026-11-20T09")
+    # Then
+    assert (code, hour["state"], hour["rows"], hour["revision"]) == (0, "complete", 10, 1)
+    assert hour["marker"] == "s3://lake/orders/date=2026-11-20/hour=09/_complete.json"
+    assert (requests["Query"], requests["BatchGetItem"], requests["ListObjectsV2"]) == (1, 0, 0)
+    # When, Then: the other one says what it waits for
+    code, (hour,) = printed(stack, capsys, "2026-11-20T08", "2026-11-20T08")
+    assert (code, hour["state"], hour["failedManifests"], hour["marker"]) == (1, "reopened", [late.id], None)
+    assert [kind for kind, *_ in bridge.told] == ["Complete", "Complete", "Reopened"]
+    print_hours(stack, "orders", "2026-11-20T08", "2026-11-20T08", as_json=False)
+    text = capsys.readouterr().out
+    assert f"2026-11-20T08 waits for manifests that are FAILED: {late.id}; hybrid-router failures" in text
+
+
+def test_an_hour_of_an_earlier_version_is_read_from_all_manifests(
+    deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given an hour with a manifest that the ledger lists, and one that it does not
+    done(deployment, listed(deployment, "a.json"), 10)
+    unlisted = deployment.queued("b.json")
+    deployment.dynamodb.update_item(
+        TableName=deployment.resources.ledger_table,
+        Key={"pk": "partition#orders", "sk": "2026-11-20T09"},
+        UpdateExpression="ADD files :n",
+        ExpressionAttributeValues={":n": 1},
+    )
+    # When, Then
+    code, (hour,) = printed(stack, capsys, "2026-11-20T09", "2026-11-20T09")
+    assert (code, hour["state"], hour["files"], hour["manifests"]["open"]) == (1, "open", 2, 1)
+    done(deployment, unlisted, 5)
+    code, (hour,) = printed(stack, capsys, "2026-11-20T09", "2026-11-20T09")
+    assert (code, hour["state"], hour["rows"]) == (0, "complete", 15)

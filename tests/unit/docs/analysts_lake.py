@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from cli.convert import Request, convert_files
+from lake.layout import complete_marker_key
+from lake.partition import Partition
 from lake.settings import ConvertSettings, Settings
 from offline.input_files import Destination, Search
 from tests.unit.docs.pages import CHECKOUT, Page
@@ -62,6 +64,9 @@ def convert_orders(folder: Path) -> Path:
         # Tasks run in threads of this process: the start of processes would take most of the test.
         with patch("offline.conversion.new_pool", ThreadPoolExecutor):
             convert_files(Request(Search([str(file)], settings, destination, ""), output, cores=1, as_json=True))
+        # As a stage has it: no query reads it.
+        marker = output / "lake" / complete_marker_key(Partition("orders", str(DAY), hour))
+        marker.write_text('{"rows": 1}', encoding="utf-8")
     return output
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[3]
 CODE = ("batch_job", "lake", "router", "streaming_job", "transform", "verify")
-CALL = re.compile(r"\b(?:s3|glue)\.([a-z][a-z0-9_]+)\(")
+CALL = re.compile(r"\b(?:s3|glue|events)\.([a-z][a-z0-9_]+)\(")
 PAGES = re.compile(r"get_paginator\(\"([a-z0-9_]+)\"")
 NOT_REQUESTS = {"get_paginator"}
 ACTIONS_BY_CALL = {
@@ -42,6 +42,7 @@ ACTIONS_BY_CALL = {
     "list_object_versions": {"s3:ListBucketVersions"},
     "list_objects_v2": {"s3:ListBucket"},
     "list_parts": {"s3:ListMultipartUploadParts"},
+    "put_events": {"events:PutEvents"},
     "put_object": {"s3:PutObject"},
     "start_job_run": {"glue:StartJobRun"},
     "update_table": {"glue:UpdateTable"},
@@ -116,7 +117,7 @@ def test_every_call_of_the_code_is_allowed_and_nothing_more(assembly: Assembly) 
         for name, statement in assembly.statements()
         if own_roles.match(name)
         for action in listed(statement["Action"])
-        if action.startswith(("s3:", "glue:"))
+        if action.startswith(("s3:", "glue:", "events:"))
     }
     # Then functions and jobs together are allowed these actions and no others.
     assert allowed == needed

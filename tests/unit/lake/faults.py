@@ -20,6 +20,7 @@ WRITES = frozenset(
         "batch_stop_job_run",
         "create_table",
         "update_table",
+        "put_events",
     }
 )
 

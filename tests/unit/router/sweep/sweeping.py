@@ -18,6 +18,8 @@ NOTHING = {
     "deleted": 0,
     "foreign": 0,
     "stalled": 0,
+    "completed": 0,
+    "reopened": 0,
 }
 
 

@@ -28,6 +28,7 @@ REPAIRS = (
     "adopt_missed",
     "abort_uploads",
     "report_stalled",
+    "announce_hours",
     "delete_objects",
 )
 KEYS = [f"orders/{number}.json" for number in range(4)]

@@ -1,0 +1,115 @@
+"""Whether an hour of a dataset is open, complete or reopened: one rule, for the sweep and for people. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from lake.ledger import HourCounts, HourState, State
+
+if TYPE_CHECKING:
+    from lake.ledger import HourRow, ManifestRow
+
+GRACE = timedelta(minutes=15)
+"""After the end of an hour, for the events of its last files: one that waits longer raises the alarm LateArrivals. And
+after a manifest of it was about to be queued: the function that queues it has ended by then (Lambda's maximum)."""
+ONE_HOUR = timedelta(hours=1)
+MAX_NAMED_MANIFESTS = 20
+"""Maximum number of FAILED manifests that are named; all of them are counted."""
+
+
+@dataclass(slots=True)
+class HourContents:
+    """What the current rows of an hour's manifests say, one after the other."""
+
+    open: int = 0
+    """Manifests that are not terminal, or that have no row yet."""
+    failed: int = 0
+    failed_manifests: list[str] = field(default_factory=list)
+    """Ids of the first ``MAX_NAMED_MANIFESTS`` of them."""
+    waits_for: str | None = None
+    """The first manifest that is open or FAILED."""
+    done: int = 0
+    files: int = 0
+    """Of all these manifests."""
+    bytes: int = 0
+    """As stored, of all these manifests."""
+    rows: int = 0
+    rejects: Counter[str] = field(default_factory=Counter)
+    """Quarantined lines by reason."""
+    unreadable_files: int = 0
+    published_at: str = ""
+    """ISO 8601, UTC: the last publication; empty: there was none."""
+    generations: dict[str, int] = field(default_factory=dict)
+    """Manifest -> generation that is published, of those that were converted again: objects of an earlier generation
+    stay visible for a while."""
+
+    def add(self, manifest: str, row: ManifestRow | None) -> None:
+        """Add a manifest with its current row; one that is SUPERSEDED or ABANDONED counts nothing."""
+        if row is not None and row.state in (State.SUPERSEDED, State.ABANDONED):
+            return
+        if row is None or row.open:
+            self.open += 1
+        elif row.state == State.FAILED:
+            self.failed += 1
+            if len(self.failed_manifests) < MAX_NAMED_MANIFESTS:
+                self.failed_manifests.append(manifest)
+        else:
+            self._add_done(row)
+        if self.waits_for is None and (row is None or row.state != State.DONE):
+            self.waits_for = manifest
+        if row is not None:
+            self.files += row.files
+            self.bytes += row.bytes
+
+    def counts(self) -> HourCounts:
+        """What is told about an hour that waits for nothing."""
+        quarantined = self.rejects.total()
+        return HourCounts(
+            self.done, self.files, self.bytes, self.rows, quarantined, self.unreadable_files, self.published_at
+        )
+
+    def _add_done(self, row: ManifestRow) -> None:
+        self.done += 1
+        self.published_at = max(self.published_at, row.finished_at or "")
+        if row.generation > 1:
+            self.generations[row.id] = row.generation
+        totals = None if row.published is None else row.published.totals
+        if totals is not None:
+            self.rows += totals.rows
+            self.rejects.update({reason: lines for reason, lines in totals.rejects.items() if lines})
+            self.unreadable_files += totals.failed_files
+
+
+def may_be_complete(row: HourRow, now: datetime) -> bool:
+    """Whether an hour has been quiet for so long at ``now`` (aware) that its manifests decide: no new one is near."""
+    end = datetime.fromisoformat(f"{row.partition.stamp}:00:00+00:00") + ONE_HOUR
+    touched = datetime.fromisoformat(row.touched_at) if row.touched_at else end
+    return now >= max(end, touched) + GRACE
+
+
+def state_of_hour(row: HourRow, contents: HourContents, now: datetime, *, shows_replaced: bool) -> HourState:
+    """The state of an hour at ``now`` (aware).
+
+    Parameters
+    ----------
+    contents
+        Read after ``row``; of a settled hour they may be empty.
+    shows_replaced
+        Readers may see objects of a generation that another one has replaced: the rows would be there twice.
+    """
+    if contents.waits_for is None and not shows_replaced and may_be_complete(row, now):
+        return HourState.COMPLETE
+    return row.state
+
+
+def stamps_between(first: str, last: str) -> list[str]:
+    """The hours from ``first`` to ``last`` (``YYYY-MM-DDTHH``), both inclusive, in order."""
+    hour, end = (datetime.strptime(stamp, "%Y-%m-%dT%H") for stamp in (first, last))
+    stamps = []
+    while hour <= end:
+        stamps.append(f"{hour:%Y-%m-%dT%H}")
+        hour += ONE_HOUR
+    return stamps

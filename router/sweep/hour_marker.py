@@ -1,0 +1,97 @@
+"""What readers are told about an hour: a marker beside the data while it is complete, and an event at each change."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from lake.documents import encode_document, put_document
+from lake.errors import TransientError
+from lake.layout import complete_marker_key, partition_prefix
+from lake.ledger import HourState
+from router.telemetry import logger
+
+if TYPE_CHECKING:
+    from lake.ledger import HourRow
+    from lake.partition import Partition
+    from router.services import Services
+
+HOUR_FORMAT = 1
+"""Version of the format of marker and event."""
+EVENT_SOURCE = "hybrid-router"
+DETAIL_TYPES = {
+    HourState.COMPLETE: "Dataset Hour Complete",
+    HourState.REOPENED: "Dataset Hour Reopened",
+}
+
+
+def announce(services: Services, row: HourRow) -> None:
+    """Make the marker what the row tells, then send the event, then note both; idempotent, by any caller.
+
+    A caller that resumes late may have put a marker that is no longer true. It learns that from the last write, and
+    makes the marker what the current row tells.
+
+    Raises
+    ------
+    ClientError
+        A request was refused: the next sweep announces it.
+    TransientError
+        EventBridge did not take the event.
+    """
+    assert services.events is not None
+    write_marker(services, row)
+    detail = json.dumps(hour_document(services, row), ensure_ascii=False)
+    entry = {"Source": EVENT_SOURCE, "DetailType": DETAIL_TYPES[row.told], "Detail": detail}
+    answer = services.events.put_events(Entries=[entry])
+    if answer["FailedEntryCount"]:
+        reason = answer["Entries"][0].get("ErrorMessage", "no reason given")
+        raise TransientError(
+            f"EventBridge did not take the event of {row.partition} ({reason}): the next sweep sends it"
+        )
+    logger.info("hour announced", partition=str(row.partition), state=row.told, revision=row.revision)
+    if not services.ledger.partitions.announced(row):
+        _restore_marker(services, row.partition)
+
+
+def _restore_marker(services: Services, partition: Partition) -> None:
+    """Make the marker what the current row tells; the event of that is not this caller's."""
+    row = services.ledger.partitions.get(partition)
+    while True:
+        write_marker(services, row)
+        current = services.ledger.partitions.get(partition)
+        if current.revision == row.revision:
+            return
+        row = current
+
+
+def write_marker(services: Services, row: HourRow) -> None:
+    """Put the marker of a complete hour; delete that of one that is not."""
+    bucket, key = services.resources.lake_bucket, complete_marker_key(row.partition)
+    if row.told == HourState.COMPLETE:
+        put_document(services.s3, bucket, key, encode_document(hour_document(services, row)))
+    else:
+        services.s3.delete_object(Bucket=bucket, Key=key)
+
+
+def hour_document(services: Services, row: HourRow) -> dict[str, Any]:
+    """The body of marker and event: the same bytes whoever makes it, and however often."""
+    partition, counts, lake = row.partition, row.counts, services.resources.lake_bucket
+    return {
+        "format": HOUR_FORMAT,
+        "id": f"{services.settings.stage}/{partition.dataset}/{partition.stamp}/{row.revision}",
+        "stage": services.settings.stage,
+        "dataset": partition.dataset,
+        "hour": partition.stamp,
+        "state": row.told.value,
+        "revision": row.revision,
+        "at": row.told_at,
+        "data": f"s3://{lake}/{partition_prefix(partition)}",
+        "marker": f"s3://{lake}/{complete_marker_key(partition)}",
+        "manifests": counts.manifests,
+        "files": counts.files,
+        "bytes": counts.bytes,
+        "rows": counts.rows,
+        "quarantinedLines": counts.quarantined_lines,
+        "unreadableFiles": counts.unreadable_files,
+        "publishedAt": counts.published_at or None,
+    }

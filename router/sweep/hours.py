@@ -1,0 +1,104 @@
+"""Hours that became complete, and complete hours that something came to: readers are told.
+
+The ledger's index lists the hours that are not settled, so the work of a sweep is bounded by their number. One batched
+read asks about 100 of them, by a manifest that each waits for; all manifests of an hour are read once that one is done.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lake.hour_contents import read_hour
+from lake.hours import may_be_complete, state_of_hour
+from lake.layout import parse_generation, partition_prefix
+from lake.ledger import HourState, State
+from lake.ledger.batch_reads import batches_of
+from router.sweep.hour_marker import announce
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from lake.ledger import HourCounts, HourRow
+    from lake.partition import Partition
+    from router.services import Services
+    from router.sweep.repair import Repair
+
+KINDS = {HourState.COMPLETE: "completed", HourState.REOPENED: "reopened"}
+"""What a sweep counts."""
+
+
+def announce_hours(repair: Repair) -> None:
+    """Announce hours that are complete or reopened; counts them as ``completed`` and ``reopened``."""
+    for listed in batches_of(repair.services.ledger.partitions.unsettled()):
+        # What was begun is finished first, and readers learn at once that an hour is no longer complete.
+        waiting = [row for row in listed if row.announced == row.revision and row.told != HourState.COMPLETE]
+        told = [row for row in listed if row.announced != row.revision or row.told == HourState.COMPLETE]
+        for row in (*told, *_due(repair, waiting)):
+            if repair.expired:
+                return
+            with repair.isolated("hour", partition=str(row.partition)):
+                _look(repair, row)
+
+
+def _due(repair: Repair, rows: Sequence[HourRow]) -> list[HourRow]:
+    """Those that are quiet, and do not wait for the manifest that the last look has met."""
+    services = repair.services
+    quiet = [row for row in rows if row.lists_all_manifests and may_be_complete(row, services.clock())]
+    met = sorted({row.waits_for for row in quiet if row.waits_for is not None})
+    current = dict(zip(met, services.ledger.manifests.get_many(met), strict=True)) if met else {}
+    waiting = {name for name, row in current.items() if row is not None and (row.open or row.state == State.FAILED)}
+    return [row for row in quiet if row.waits_for not in waiting]
+
+
+def _look(repair: Repair, listed: HourRow) -> None:
+    """One look at an hour; ``listed`` is what the index shows, a hint."""
+    services, partitions = repair.services, repair.services.ledger.partitions
+    row = partitions.get(listed.partition)
+    if row.announced < row.revision:
+        _announce(repair, row, row.told)
+    elif row.told == HourState.COMPLETE:
+        if not row.is_settled:
+            _announce(repair, row, HourState.REOPENED)
+    else:
+        contents = read_hour(services.ledger, row.partition, until_waiting=True)
+        if contents.waits_for is None:
+            shows_replaced = _shows_replaced(services, row.partition, contents.generations)
+            state = state_of_hour(row, contents, services.clock(), shows_replaced=shows_replaced)
+            if row.lists_all_manifests and state == HourState.COMPLETE:
+                _announce(repair, row, HourState.COMPLETE, contents.counts())
+        elif contents.waits_for != row.waits_for and not repair.dry_run:
+            partitions.wait_for(row, contents.waits_for)
+
+
+def _shows_replaced(services: Services, partition: Partition, generations: Mapping[str, int]) -> bool:
+    """Whether readers see objects of earlier generations of these manifests; without any, nothing is listed."""
+    if not generations:
+        return False
+    for bucket in services.resources.output_buckets:
+        after = ""
+        while True:
+            page = services.s3.list_objects_v2(Bucket=bucket, Prefix=partition_prefix(partition), StartAfter=after)
+            for item in page.get("Contents", []):
+                after = item["Key"]
+                manifest, generation = parse_generation(after) or ("", 0)
+                if generation < generations.get(manifest, 0):
+                    return True
+            if not page["IsTruncated"]:
+                break
+    return False
+
+
+def _announce(repair: Repair, row: HourRow, state: HourState, counts: HourCounts | None = None) -> None:
+    """Decide the next revision, unless one is decided and not announced; then announce it.
+
+    A row that has changed since it was read is left to the next sweep.
+    """
+    services, kind = repair.services, KINDS[state]
+    if repair.only_counts(kind, f"hour {row.partition}"):
+        return
+    if row.announced == row.revision:
+        if not services.ledger.partitions.tell(state, row, counts or row.counts, services.clock()):
+            return
+        row = services.ledger.partitions.get(row.partition)
+    announce(services, row)
+    repair.counts[kind] += 1

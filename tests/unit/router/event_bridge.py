@@ -1,0 +1,30 @@
+"""An EventBridge in memory."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+@dataclass
+class FakeEventBridge:
+    """Takes events, or refuses them."""
+
+    sent: list[dict[str, Any]] = field(default_factory=list)
+    refuses: bool = False
+
+    def put_events(self, **request: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+        if self.refuses:
+            return {"FailedEntryCount": 1, "Entries": [{"ErrorMessage": "it is busy"}]}
+        self.sent += [dict(entry) for entry in request["Entries"]]
+        return {"FailedEntryCount": 0, "Entries": [{"EventId": "e"}]}
+
+    @property
+    def told(self) -> list[tuple[str, int, int]]:
+        """Detail type, revision and rows of each event."""
+        details = [(entry["DetailType"], json.loads(entry["Detail"])) for entry in self.sent]
+        return [(kind.removeprefix("Dataset Hour "), detail["revision"], detail["rows"]) for kind, detail in details]

@@ -1,0 +1,169 @@
+"""Hours: readers are told once an hour is complete, and when something comes after it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lake.hours import GRACE
+from router.reprocess.handler import reprocess
+from router.sweep.handler import sweep
+from router.sweep.hours import announce_hours
+from tests.load.request_counts import counted_requests
+from tests.unit.cli.schemas import assert_valid
+from tests.unit.lake.world import PARTITION
+from tests.unit.router.hour_world import HOUR, listed, marker, record_unlisted, repair, swept, with_events
+from tests.unit.router.settling import done
+from tests.unit.router.sweep.sweeping import published
+
+if TYPE_CHECKING:
+    from tests.unit.router.conftest import Deployment
+    from tests.unit.router.event_bridge import FakeEventBridge
+
+
+@pytest.fixture
+def bridge(deployment: Deployment) -> FakeEventBridge:
+    return with_events(deployment)
+
+
+def completed(deployment: Deployment) -> None:
+    """The hour of ``PARTITION`` has ten rows and is announced as complete."""
+    done(deployment, listed(deployment, "a.json"), 10, 2)
+    deployment.wait(HOUR)
+    assert swept(deployment) == {"completed": 1}
+
+
+def test_a_complete_hour_is_told_once(deployment: Deployment, bridge: FakeEventBridge) -> None:
+    completed(deployment)
+    body = marker(deployment)
+    assert body == {
+        "format": 1,
+        "id": "test/orders/2026-11-20T09/1",
+        "stage": "test",
+        "dataset": "orders",
+        "hour": "2026-11-20T09",
+        "state": "complete",
+        "revision": 1,
+        "at": "2026-11-20T10:30:00.000+00:00",
+        "data": "s3://lake/orders/date=2026-11-20/hour=09/",
+        "marker": "s3://lake/orders/date=2026-11-20/hour=09/_complete.json",
+        "manifests": 1,
+        "files": 1,
+        "bytes": 100,
+        "rows": 10,
+        "quarantinedLines": 2,
+        "unreadableFiles": 0,
+        "publishedAt": "2026-11-20T09:30:00.000+00:00",
+    }
+    assert_valid("hour", body)
+    assert bridge.told == [("Complete", 1, 10)]
+    assert bridge.sent[0]["Source"] == "hybrid-router"
+    # The marker is no foreign object, and the hour is not looked at again.
+    assert swept(deployment) == {}
+    assert list(deployment.ledger.partitions.unsettled()) == []
+    assert len(bridge.sent) == 1
+
+
+@pytest.mark.parametrize("state", ["open", "failed", "not ended", "touched a moment ago", "not recorded yet"])
+def test_an_hour_that_waits_is_not_complete(deployment: Deployment, bridge: FakeEventBridge, state: str) -> None:
+    # Given an hour of which one manifest is done
+    done(deployment, listed(deployment, "a.json"), 10)
+    if state != "not ended":
+        deployment.wait(HOUR)
+    # When something of it is not
+    if state in ("open", "failed"):
+        second = listed(deployment, "b.json")
+        deployment.wait(HOUR)
+    if state == "failed":
+        deployment.ledger.manifests.fail(second, "it is broken", deployment.now)
+    elif state == "touched a moment ago":
+        done(deployment, listed(deployment, "b.json"), 10)
+    elif state == "not recorded yet":
+        deployment.ledger.partitions.list_manifest(PARTITION, "20261120T093000x", 1, 100, deployment.now)
+        deployment.wait(HOUR)
+    # Then, however often sweeps look
+    assert [swept(deployment), swept(deployment)] == [{}, {}]
+    assert marker(deployment) is None
+    assert bridge.sent == []
+
+
+def test_a_late_file_reopens_an_hour_until_it_is_published(deployment: Deployment, bridge: FakeEventBridge) -> None:
+    # Given
+    completed(deployment)
+    # When a file comes late
+    late = listed(deployment, "late.json")
+    # Then the next sweep tells it, and the one after its conversion that the hour is complete again
+    assert swept(deployment) == {"reopened": 1}
+    assert marker(deployment) is None
+    deployment.wait(GRACE)
+    assert swept(deployment) == {}
+    done(deployment, late, 5)
+    assert swept(deployment) == {"completed": 1}
+    assert marker(deployment)["files"] == 2  # type: ignore[index]
+    assert bridge.told == [("Complete", 1, 10), ("Reopened", 2, 10), ("Complete", 3, 15)]
+
+
+def test_a_merged_hour_is_complete_with_its_successors(deployment: Deployment, bridge: FakeEventBridge) -> None:
+    sources = [listed(deployment, name) for name in ("a", "b")]
+    merged = deployment.manifest("a", "b")
+    deployment.ledger.manifests.supersede(sources, [merged], "merged", deployment.now)
+    deployment.wait(HOUR)
+    assert swept(deployment) == {}
+    done(deployment, deployment.row(merged.id), 10)
+    assert swept(deployment) == {"completed": 1}
+    assert marker(deployment)["files"] == 2  # type: ignore[index]
+
+
+def test_an_hour_that_is_converted_again_is_complete_once_the_replaced_objects_are_gone(
+    deployment: Deployment, bridge: FakeEventBridge
+) -> None:
+    # Given a complete hour with a manifest that a person converts again
+    row = published(deployment, listed(deployment, "a.json"))
+    deployment.wait(HOUR)
+    assert swept(deployment) == {"completed": 1}
+    request = {"manifests": [row.id], "only": "all", "request": "again"}
+    assert reprocess(request, deployment.services)["queued"] == 1
+    assert swept(deployment) == {"reopened": 1}
+    # When the new generation is published, and readers see both
+    published(deployment, deployment.row(row.id))
+    deployment.wait(GRACE)
+    announce_hours(repair(deployment))
+    # Then it is not complete until the sweep has deleted the old one
+    assert [kind for kind, *_ in bridge.told] == ["Complete", "Reopened"]
+    deployment.wait(HOUR)
+    assert swept(deployment)["deleted"] > 0
+    assert swept(deployment) == {"completed": 1}
+
+
+def test_an_hour_of_an_earlier_version_gets_no_marker(deployment: Deployment, bridge: FakeEventBridge) -> None:
+    """It has recorded manifests of the hour that are not listed: whether they are done, no look could tell."""
+    done(deployment, listed(deployment, "a.json"), 10)
+    deployment.wait(HOUR)
+    record_unlisted(deployment)
+    assert swept(deployment) == {}
+    assert marker(deployment) is None
+
+
+def test_a_dry_run_tells_nobody(deployment: Deployment, bridge: FakeEventBridge) -> None:
+    done(deployment, listed(deployment, "a.json"), 10)
+    deployment.wait(HOUR)
+    answer = sweep(deployment.services, dry_run=True)
+    assert (answer["completed"], answer["items"]) == (1, ["completed: hour orders#2026-11-20T09"])
+    assert (marker(deployment), bridge.sent) == (None, [])
+    assert swept(deployment) == {"completed": 1}
+
+
+def test_a_look_at_hours_that_wait_is_one_read(deployment: Deployment, bridge: FakeEventBridge) -> None:
+    # Given hours with manifests that wait for the night
+    for hour in range(9):
+        listed(deployment, f"a{hour}", partition=replace(PARTITION, hour=hour))
+    deployment.wait(timedelta(days=1))
+    announce_hours(repair(deployment))
+    # When
+    with counted_requests() as requests:
+        announce_hours(repair(deployment))
+    # Then
+    assert (requests["Query"], requests["BatchGetItem"], requests["GetItem"], requests["write units"]) == (1, 1, 0, 0)

@@ -1,0 +1,76 @@
+"""The ledger lists the manifests of an hour before they exist, and an hour is touched before one is queued again."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lake.hour_contents import read_hour
+from lake.ledger import State
+from lake.manifest import Lane
+from router.reprocess.handler import reprocess
+from router.route.handler import route
+from tests.unit.lake.faults import Crash
+from tests.unit.lake.world import PARTITION
+from tests.unit.router.events import batch, message, s3_record
+from tests.unit.router.hour_world import listed
+from tests.unit.router.settling import done
+
+if TYPE_CHECKING:
+    from tests.unit.router.conftest import Deployment
+
+WRITES_OF_ROUTE = 8
+"""Of one file in one manifest, and one more."""
+
+
+@pytest.mark.parametrize("number", range(1, WRITES_OF_ROUTE + 1))
+def test_no_manifest_exists_that_its_hour_does_not_list(deployment: Deployment, number: int) -> None:
+    # Given, When route crashes before one of its writes
+    deployment.faults.crash_before = number
+    with suppress(Crash):
+        route(batch(message("m1", s3_record("orders/a.json"))), deployment.services)
+    deployment.faults.reset()
+    # Then
+    rows = [row for lane in Lane for row in deployment.ledger.manifests.open(lane, State.QUEUED)]
+    names = deployment.ledger.partitions.manifests(PARTITION)
+    assert {row.id for row in rows} <= set(names)
+    # And what is listed without a row keeps the hour open
+    assert (read_hour(deployment.ledger, PARTITION).open > 0) == bool(names)
+
+
+def test_an_hour_lists_the_files_of_its_manifests(deployment: Deployment) -> None:
+    route(batch(message("m1", s3_record("orders/a.json"), s3_record("orders/b.json"))), deployment.services)
+    row = deployment.ledger.partitions.get(PARTITION)
+    assert (row.files, row.listed_files, row.touched) == (2, 2, 1)
+    assert [found.partition for found in deployment.ledger.partitions.unsettled()] == [PARTITION]
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_an_hour_is_touched_before_a_manifest_of_it_is_queued_again(deployment: Deployment, number: int) -> None:
+    # Given
+    row = listed(deployment, "a.json")
+    done(deployment, row, 10)
+    deployment.faults.reset()
+    touched = deployment.ledger.partitions.get(PARTITION).touched
+    # When
+    deployment.faults.crash_before = number
+    with suppress(Crash):
+        reprocess({"manifests": [row.id], "only": "all", "request": "again"}, deployment.services)
+    deployment.faults.reset()
+    # Then
+    is_queued = deployment.row(row.id).state == State.QUEUED
+    assert (is_queued, deployment.ledger.partitions.get(PARTITION).touched - touched) == [
+        (False, 0),
+        (False, 1),
+        (True, 1),
+    ][number - 1]
+
+
+def test_a_dry_run_of_a_reprocess_touches_nothing(deployment: Deployment) -> None:
+    row = listed(deployment, "a.json")
+    done(deployment, row, 10)
+    before = deployment.ledger.partitions.get(PARTITION)
+    reprocess({"manifests": [row.id], "only": "all", "request": "again", "dryRun": True}, deployment.services)
+    assert deployment.ledger.partitions.get(PARTITION) == before
