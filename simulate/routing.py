@@ -56,6 +56,7 @@ class _Decision:
     partition: Partition
     lane: Lane
     reason: str
+    urgent: bool
     spilled: bool
     """They would take the stream lane if it did not spill."""
 
@@ -93,7 +94,7 @@ class Router:
                 self.ignored_files += group.count
                 continue
             self.spilled_files += group.count if decision.spilled else 0
-            arrival = RoutedArrival(file, decision.partition, decision.lane, decision.reason)
+            arrival = RoutedArrival(file, decision.partition, decision.lane, decision.reason, urgent=decision.urgent)
             routed.append((arrival, group.count))
         created_at = iso_utc(now)
         return [
@@ -109,7 +110,7 @@ class Router:
         spilled = False
         if spilling and found.lane == Lane.BATCH:
             spilled = decide_lane(file, self._settings, now, StreamRow()).lane == Lane.STREAM
-        return _Decision(Partition.of(found.dataset, at), found.lane, found.reason, spilled)
+        return _Decision(Partition.of(found.dataset, at), found.lane, found.reason, found.urgent, spilled)
 
     def _manifest(self, draft: Draft, created_at: str, arrived: float, queued: float) -> SimulatedManifest:
         total = compressed = longest = files = 0
@@ -121,7 +122,15 @@ class Router:
                 files += 1
                 longest = max(longest, size)
         row = ManifestRow(
-            draft.id, State.QUEUED, draft.lane, draft.partition, created_at, total, len(draft.arrivals), compressed
+            draft.id,
+            State.QUEUED,
+            draft.lane,
+            draft.partition,
+            created_at,
+            total,
+            len(draft.arrivals),
+            compressed,
+            draft.urgent,
         )
         sizes = (total - compressed, compressed, longest, files)
         if sizes not in self._works:

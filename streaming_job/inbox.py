@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lake.layout import CHECKPOINT, INBOX
+from lake.layout import CHECKPOINT, INBOX, manifest_of_pointer
 from lake.manifest import Lane
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def has_open_manifests(services: JobServices) -> bool:
     manifests = services.ledger.manifests
     seen = set()
     for key in _keys(services.s3, services.resources.control_bucket, INBOX):
-        manifest = key.removeprefix(INBOX).rpartition("-")[0]
+        manifest = manifest_of_pointer(key)
         if manifest and manifest not in seen:
             seen.add(manifest)
             row = manifests.get(manifest)

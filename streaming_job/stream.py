@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
-from lake.layout import CHECKPOINT, INBOX
+from lake.layout import CHECKPOINT, OTHER_POINTERS
 from streaming_job.inbox import has_open_manifests, set_checkpoint_aside
 from streaming_job.meter import StreamMeter
 from streaming_job.micro_batch import convert_pointers
+from streaming_job.urgent import UrgentInbox
 from transform.outcome import ALARM
 from transform.preflight import BlockedRunError
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from transform.context import ConversionContext
+    from transform.outcome import ConversionOutcome
 
 MAX_POINTER_AGE = "36500d"
 """A hundred years: Spark must not skip a pointer because it is older than the newest one."""
@@ -50,6 +52,7 @@ class InboxStream:
         self._unchecked = True
         self._last_work = context.clock()
         self._meter = StreamMeter(context, lambda: live_workers(context.spark))
+        self._urgent = UrgentInbox(context, wait, self._record_work)
 
     def run(self) -> None:
         """Return when the run should end; raises what a micro-batch raised.
@@ -57,6 +60,7 @@ class InboxStream:
         A checkpoint that Spark cannot read is set aside once, and a new one is begun.
         """
         try:
+            self._urgent.start()
             self._run_query()
         except PySparkException as error:
             if self._error is not None:
@@ -69,6 +73,7 @@ class InboxStream:
             context.log(f"{ALARM} the checkpoint could not be read and was moved to s3://{control}/{aside}: {error}")
             self._run_query()
         finally:
+            self._urgent.stop()
             self._meter.end()
 
     def _run_query(self) -> None:
@@ -78,6 +83,7 @@ class InboxStream:
             while not query.awaitTermination(seconds):
                 self._record_heartbeat()
                 self._meter.count()
+                self._urgent.raise_error()
                 if self._may_end():
                     return
         finally:
@@ -95,7 +101,7 @@ class InboxStream:
             .option("maxFileAge", MAX_POINTER_AGE)
             .option("cleanSource", "delete")
             # A pattern, because for Spark a folder without objects does not exist.
-            .load(f"{control}{INBOX}*.json")
+            .load(f"{control}{OTHER_POINTERS}")
         )
         return (
             pointers.writeStream.foreachBatch(self._run_micro_batch)
@@ -115,7 +121,7 @@ class InboxStream:
                 self._context.log(f"micro-batch {number}: {len(pointers)} pointers")
                 row = self._context.services.ledger.stream
                 row.begin_micro_batch(self._context.clock())
-                self._meter.add(convert_pointers(self._context, pointers, self._wait, check_first=self._unchecked))
+                self._record_work(convert_pointers(self._context, pointers, self._wait, check_first=self._unchecked))
                 row.end_micro_batch()
                 self._unchecked = self._unchecked and not pointers
             except BlockedRunError as error:
@@ -125,7 +131,10 @@ class InboxStream:
             except BaseException as error:
                 self._error = error
                 raise
-            self._last_work = self._context.clock()
+
+    def _record_work(self, outcomes: list[ConversionOutcome]) -> None:
+        self._meter.add(outcomes)
+        self._last_work = self._context.clock()
 
     def _record_heartbeat(self) -> None:
         self._context.services.ledger.stream.record_heartbeat(self._context.run, self._context.clock())
@@ -141,12 +150,17 @@ class InboxStream:
         if not self._working.acquire(blocking=False):
             return False
         try:
+            if not self._urgent.close():
+                if not row.stop_requested:
+                    self._urgent.reopen()
+                return False
             # First record the end, then look: a function that puts a pointer after the look sees no heartbeat and
             # starts another run.
             self._context.services.ledger.stream.end()
             if not row.stop_requested and has_open_manifests(self._context.services):
                 self._last_work = now
                 self._record_heartbeat()
+                self._urgent.reopen()
                 return False
             self._ending = True
         finally:

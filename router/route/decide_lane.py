@@ -29,6 +29,8 @@ class LaneDecision:
     dataset: str | None
     reason: str
     """Why this lane, or why the arrival is ignored; a sentence for people."""
+    urgent: bool = False
+    """Whether it goes before the other files of the stream lane."""
 
 
 def decide_lane(arrival: ObjectVersion, settings: Settings, now: datetime, stream_health: StreamRow) -> LaneDecision:
@@ -49,7 +51,10 @@ def decide_lane(arrival: ObjectVersion, settings: Settings, now: datetime, strea
             None,
             f"the folder {dataset!r} is not a valid dataset name: expected lower case letters, digits and underscore",
         )
-    lane, reason = _lane(arrival, rule, settings, now, stream_health)
+    for pattern in settings.urgent.keys:
+        if fnmatchcase(arrival.key, pattern):
+            return LaneDecision(Lane.STREAM, dataset, f"urgent: the key matches {pattern}", urgent=True)
+    lane, reason = _lane_of_others(arrival, rule, settings, now, stream_health)
     return LaneDecision(lane, dataset, reason)
 
 
@@ -61,12 +66,9 @@ def _reason_to_ignore(key: str, settings: Settings) -> str | None:
     return None
 
 
-def _lane(
+def _lane_of_others(
     arrival: ObjectVersion, rule: DatasetRule, settings: Settings, now: datetime, stream_health: StreamRow
 ) -> tuple[Lane, str]:
-    for pattern in settings.urgent.keys:
-        if fnmatchcase(arrival.key, pattern):
-            return Lane.STREAM, f"urgent: the key matches {pattern}"
     limit = settings.stream.max_file_bytes
     if limit and arrival.size > limit:
         return Lane.BATCH, f"larger than stream.max_file_bytes ({arrival.size} > {limit} bytes)"

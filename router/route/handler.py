@@ -122,7 +122,7 @@ def route_arrivals(services: Services, arrivals: Iterable[ObjectVersion]) -> Own
             ignored[arrival] = decision.reason
             continue
         partition = Partition.of(decision.dataset, datetime.fromisoformat(arrival.arrived_at))
-        routed.append(RoutedArrival(arrival, partition, decision.lane, decision.reason))
+        routed.append(RoutedArrival(arrival, partition, decision.lane, decision.reason, urgent=decision.urgent))
     return take_ownership(services, routed, ignored)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import batch_job.main
-from lake.layout import CHECKPOINT, INBOX
+from lake.layout import CHECKPOINT, INBOX, URGENT_INBOX
 from lake.manifest import Lane
 from streaming_job.inbox import has_open_manifests
 from streaming_job.micro_batch import HELD_WAIT_SECONDS, convert_pointers
@@ -69,13 +69,17 @@ def test_a_checkpoint_that_cannot_be_read_is_set_aside(world: ConversionWorld, s
             world.services.s3.put_object(Bucket=control, Key=key, Body=b"garbage")
     second = world.enqueue([world.put("orders/b.ndjson", BODY)], Lane.STREAM)
     world.put_pointer(second)
+    # And one to an urgent manifest, which needs no checkpoint
+    third = world.enqueue([world.put("orders/urgent/c.json", BODY)], Lane.STREAM, urgent=True)
+    world.put_pointer(third, urgent=True)
 
     # When
     InboxStream(stream_context(world, spark)).run()
 
     # Then the work goes on, and the old checkpoint is kept
-    assert world.row(second).state == "DONE"
-    assert len(world.lake()) == 4
+    assert (world.row(second).state, world.row(third).state) == ("DONE", "DONE")
+    assert len(world.lake()) == 6
+    assert not [key for key in world.keys(control) if key.startswith(URGENT_INBOX)]
     assert any(line.startswith("ALARM the checkpoint") for line in world.log_lines)
     assert any("set-aside" in key for key in world.keys(control))
 
