@@ -45,7 +45,7 @@ class ConversionContext:
     """Whether the job run with this id has ended: what it held is taken over at once."""
     log: Callable[[str], None]
     """Takes one line of the run's log; called from several threads."""
-    pool: str | None = None
-    """Name of Spark's scheduler pool of its jobs; None: the default one. Pools that have work share the cores."""
     wait: Callable[[float], object] = time.sleep
     """Pauses for a number of seconds before something that did not succeed is tried again."""
+    pool: str | None = None
+    """Name of Spark's scheduler pool of its jobs; None: the default one. Pools that have work share the cores."""
