@@ -178,7 +178,7 @@ class Alarms(Construct):
             "StreamSpilling",
             own.metric("stream_control", "StreamSpilling", "Maximum", period=LASTING_PERIOD),
             1,
-            "Peak files go to the batch lane: the backlog of the stream lane is above stream.high_mark_bytes.",
+            "Peak files go to the batch lane: the backlog of the stream takes longer than stream.latency_goal_seconds.",
         )
 
     def _add_machine_alarms(self, machine: Machine) -> None:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from lake.manifest import Lane
-from router.stream_control.control import is_spilling
+from router.stream_control.spill import is_spilling
 from simulate.arrivals import DAY_SECONDS, WINDOW_SECONDS
 from simulate.assumptions import assumptions
 from simulate.batch_lane import collect_backlog, simulate_night
@@ -113,7 +113,7 @@ def route_day(arrivals: Arrivals, settings: Settings, speed: Speed, failing_shar
         now = (number + 1.0) * WINDOW_SECONDS
         stream.advance(now)
         if window and window[0] <= now <= window[1] and now - watched >= settings.schedule.watch_seconds:
-            spilling, watched = is_spilling(settings.stream, stream.backlog_bytes, spilling), now
+            spilling, watched = is_spilling(settings.stream, stream.backlog_core_seconds, spilling), now
         for manifest in router.route(number, groups, spilling=spilling):
             if manifest.row.lane == Lane.STREAM:
                 stream.add(manifest)

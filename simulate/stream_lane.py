@@ -42,12 +42,12 @@ class StreamLane:
         self._vcpus, self._dpus = WORKERS[self._stream.worker_type], DPUS[self._stream.worker_type]
         self._window, self._failing_share = window, failing_share
         self._queue: deque[SimulatedManifest] = deque()
-        self._published: deque[tuple[float, int]] = deque()
+        self._published: deque[tuple[float, SimulatedManifest]] = deque()
         self._live: list[tuple[float, float]] = []
         self._free_at = 0.0
         self._overran = False
         self._workers, self._failing = MIN_WORKERS, 0.0
-        self.backlog_bytes = 0
+        self.backlog_bytes, self.backlog_core_seconds = 0, 0.0
         self.latencies = Latencies()
         self.dpus = Timeline()
         self.dpu_seconds = 0.0
@@ -57,15 +57,18 @@ class StreamLane:
         """A pointer is in the inbox; call it in the order of time."""
         self._queue.append(manifest)
         self.backlog_bytes += manifest.row.bytes
+        self.backlog_core_seconds += manifest.work.core_seconds
         self.bytes += manifest.row.bytes
 
     def advance(self, until: float) -> None:
-        """Begin every micro-batch that begins up to then; ``backlog_bytes`` is that of this time afterwards."""
+        """Begin every micro-batch that begins up to then; the backlog is that of this time afterwards."""
         while self._queue and (start := self._next_start()) <= until:
             self._begin_run(start)
             self._micro_batch(max(start, self._free_at))
         while self._published and self._published[0][0] <= until:
-            self.backlog_bytes -= self._published.popleft()[1]
+            _, manifest = self._published.popleft()
+            self.backlog_bytes -= manifest.row.bytes
+            self.backlog_core_seconds -= manifest.work.core_seconds
 
     def finish(self) -> float:
         """Convert what is left; returns the time at which the last manifest is published."""
@@ -113,7 +116,7 @@ class StreamLane:
         for portion in self._portions(taken):
             end = self._convert(portion, now)
             for manifest in portion:
-                self._published.append((end, manifest.row.bytes))
+                self._published.append((end, manifest))
                 self.latencies.add(end - manifest.arrived, manifest.row.files)
             now = end
         self._overran = now - start > self._stream.trigger_seconds

@@ -109,8 +109,8 @@ def test_every_key_is_explained() -> None:
 
 def test_a_sentence_of_several_keys_is_given_whole() -> None:
     found = {item.key: item.meaning for item in settings_keys()}
-    assert found["stream.low_mark_bytes"] == found["stream.high_mark_bytes"]
-    assert "(high_mark_bytes) ... until the backlog is below this (low_mark_bytes)." in found["stream.low_mark_bytes"]
+    assert found["batch.held_rounds"] == found["batch.held_wait_seconds"]
+    assert "(held_wait_seconds) ... and maximum number of such tries (held_rounds)." in found["batch.held_rounds"]
 
 
 def test_a_key_is_printed_with_unit_default_and_allowed_values(capsys: pytest.CaptureFixture[str]) -> None:
