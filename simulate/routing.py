@@ -15,7 +15,7 @@ from lake.partition import Partition
 from lake.time import iso_utc
 from router.ownership.draft import RoutedArrival, cut_drafts
 from router.route.decide_lane import decide_lane
-from simulate.arrivals import DAY_SECONDS, WINDOW_SECONDS
+from simulate.arrivals import DAY_SECONDS
 from simulate.speed import GZIP_SUFFIX
 
 if TYPE_CHECKING:
@@ -78,7 +78,8 @@ class Router:
         """The manifests of a window's files."""
         if not groups:
             return []
-        middle, end = (window + 0.5) * WINDOW_SECONDS, (window + 1.0) * WINDOW_SECONDS
+        length = self._settings.input.event_window_seconds
+        middle, end = (window + 0.5) * length, (window + 1.0) * length
         at, now = (self._start + timedelta(seconds=seconds) for seconds in (middle, end))
         arrived_at, limit = iso_utc(at), self._settings.stream.max_file_bytes
         decided: dict[tuple[str, bool], _Decision | None] = {}

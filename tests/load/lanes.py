@@ -21,8 +21,6 @@ from tests.chaos.processes import clients
 if TYPE_CHECKING:
     from local.cloud import LocalCloud
 
-WINDOW_SECONDS = 20
-"""The batching window of the arrivals queue's event source mapping."""
 WINDOW_MESSAGES = 1000
 """Its maximum batch."""
 PUT_THREADS = 8
@@ -92,7 +90,8 @@ class _GlueWithoutStart:
 
 def stream_load(cloud: LocalCloud, files: int, size: int, rate: float) -> Latencies:
     """Put ``rate`` files per second while the stream lane converts them, with the queue's windows as on AWS."""
-    world = new_world(cloud, load_test_settings())
+    settings = load_test_settings()
+    world = new_world(cloud, settings)
     contents = bodies(size)
     job = world.resources.stream_job
     run = world.start(job, None)
@@ -101,7 +100,7 @@ def stream_load(cloud: LocalCloud, files: int, size: int, rate: float) -> Latenc
     putting.start()
     started = time.time()
     while putting.is_alive() or world.queue:
-        putting.join(WINDOW_SECONDS)
+        putting.join(settings.input.event_window_seconds)
         window = list(world.queue)
         for first in range(0, len(window), WINDOW_MESSAGES):
             world.route(window[first : first + WINDOW_MESSAGES])
