@@ -52,7 +52,7 @@ class StreamLane:
         self._published: list[tuple[float, int, SimulatedManifest]] = []
         self._numbers = count()
         self._live: list[tuple[float, float]] = []
-        self._free_at = self._run_started = 0.0
+        self._free_at = self._run_started = self._urgent_until = self._ended = 0.0
         self._overran = False
         self._workers, self._failing = MIN_WORKERS, 0.0
         self.backlog_bytes, self.backlog_core_seconds = 0, 0.0
@@ -77,7 +77,7 @@ class StreamLane:
             start, look = self._next_start(), self._next_look()
             if min(start, look) > until:
                 break
-            if look <= start:
+            if look < start:
                 self._convert_urgent(look)
                 continue
             self._begin_run(start)
@@ -97,7 +97,7 @@ class StreamLane:
         spans = merged([*self._live, *([self._window] if self._window else [])])
         for start, end in spans:
             self._bill(start, end, MIN_WORKERS)
-        return self._free_at
+        return self._ended
 
     def _next_start(self) -> float:
         """The next trigger at which a pointer is there; at once where the last micro-batch took longer than that."""
@@ -122,19 +122,30 @@ class StreamLane:
         taken: list[SimulatedManifest] = []
         while self._urgent and self._urgent[0].queued <= look:
             taken.append(self._urgent.popleft())
-        start = max(look, self._run_started)
-        if start >= self._free_at:
-            self._publish(taken, self._convert(taken, start))
-            return
-        cores = max(1.0, (self._workers - DRIVERS) * self._vcpus)
+        start = max(look, self._run_started, self._urgent_until)
         work = sum(manifest.work.core_seconds for manifest in taken)
-        longest = max(manifest.work.longest_seconds for manifest in taken)
-        self._publish(taken, start + PORTION_SECONDS + max(longest, work / (URGENT_SHARE * cores)))
-        # The micro-batch takes longer by what it has lent.
-        self._free_at += work / cores
+        if start >= self._free_at:
+            end = self._convert(taken, start)
+            cores = self._cores
+            # A micro-batch may begin meanwhile.
+            self._free_at = start
+        else:
+            cores = URGENT_SHARE * self._cores
+            longest = max(manifest.work.longest_seconds for manifest in taken)
+            end = start + PORTION_SECONDS + max(longest, work / cores)
+            # The micro-batch takes longer by what it has lent.
+            self._free_at += work / self._cores
+        self._urgent_until = start + work / cores
+        self._publish(taken, end)
+
+    @property
+    def _cores(self) -> int:
+        """Those that convert now."""
+        return (self._workers - DRIVERS) * self._vcpus
 
     def _publish(self, manifests: list[SimulatedManifest], end: float) -> None:
         for manifest in manifests:
+            self._ended = max(self._ended, end)
             heapq.heappush(self._published, (end, next(self._numbers), manifest))
             self.latencies.add(end - manifest.arrived, manifest.row.files)
             if manifest.row.urgent:
