@@ -78,7 +78,12 @@ def table() -> Iterator[str]:
     yield "| " + " | ".join((*COLUMNS, *COSTS)) + " |"
     yield "|" + "---:|" * len((*COLUMNS, *COSTS))
     for window, trigger in STEPS:
-        yield "| " + " | ".join(_cells(measure_step(window, trigger))) + " |"
+        yield row(measure_step(window, trigger))
+
+
+def row(step: Step) -> str:
+    """A line of the table."""
+    return "| " + " | ".join(_cells(step)) + " |"
 
 
 def _cells(step: Step) -> Iterator[str]:

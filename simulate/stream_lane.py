@@ -126,7 +126,7 @@ class StreamLane:
         work = sum(manifest.work.core_seconds for manifest in taken)
         if start >= self._free_at:
             end = self._convert(taken, start)
-            cores = self._cores
+            cores = float(self._cores)
             # A micro-batch may begin meanwhile.
             self._free_at = start
         else:

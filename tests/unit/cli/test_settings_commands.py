@@ -69,7 +69,7 @@ def test_a_stage_without_peak_hours_has_no_window() -> None:
     quiet = replace(WEEKDAYS, peak=PeakSettings(hours=()))
     told = dict(summary(quiet))
     assert "" not in told
-    assert told["stream lane"].startswith("keys that match */urgent/* at any hour; every 30 s")
+    assert told["stream lane"].startswith("keys that match */urgent/* at any hour; every 10 s")
     assert list(doubts(quiet)) == []
 
 
@@ -119,7 +119,7 @@ def test_a_key_is_printed_with_unit_default_and_allowed_values(capsys: pytest.Ca
         "stream.trigger_seconds",
         "  Interval between micro-batches.",
         "  unit     seconds",
-        "  default  30",
+        "  default  10",
         "  allowed  a number from 1 to 3600",
     ]
     explain_settings("encryption", as_json=True)

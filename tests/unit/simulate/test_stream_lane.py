@@ -24,7 +24,7 @@ def manifest(queued: float, seconds: float = 10.0, tasks: int = 1, size: int = M
 
 
 def lane(window: tuple[float, float] | None = WINDOW, failing: float = 0.0, **stream: Any) -> StreamLane:
-    return StreamLane(settings(stream=stream), window, failing)
+    return StreamLane(settings(stream={"trigger_seconds": 30, **stream}), window, failing)
 
 
 def converted(found: StreamLane, *manifests: SimulatedManifest) -> StreamLane:

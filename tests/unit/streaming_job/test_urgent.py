@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -91,7 +92,7 @@ class Stream:
         """One look, and the end of its portions."""
         self.urgent.look()
         self.urgent._threads.shutdown(wait=True)
-        self.urgent._threads = urgent.ThreadPoolExecutor(PORTIONS)
+        self.urgent._threads = ThreadPoolExecutor(PORTIONS)
 
 
 @pytest.fixture
@@ -155,7 +156,7 @@ def test_more_urgent_manifests_than_there_is_room_for_are_converted_oldest_first
     assert stream.pointers() == []
 
 
-def test_a_manifest_that_is_being_converted_is_not_begun_again(stream: Stream) -> None:
+def test_a_manifest_that_is_being_converted_is_not_begun_again(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given
     manifest = stream.put(urgent=True)
     gate, begun = threading.Event(), threading.Event()
@@ -166,7 +167,7 @@ def test_a_manifest_that_is_being_converted_is_not_begun_again(stream: Stream) -
         assert gate.wait(PATIENCE_SECONDS)
         return convert(manifests, context)
 
-    micro_batch.convert = convert_slowly  # type: ignore[assignment]
+    monkeypatch.setattr(micro_batch, "convert", convert_slowly)
     stream.urgent.look()
     assert begun.wait(PATIENCE_SECONDS)
     # When another pointer to it comes, and the run looks again and would like to end
