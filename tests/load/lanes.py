@@ -41,7 +41,7 @@ class Latencies:
     p95: float
     max_ages: tuple[float, ...]
     """In seconds, one for each quarter."""
-    micro_batches: int
+    manifests: int
 
     @property
     def keeps_up(self) -> bool:
@@ -96,21 +96,27 @@ def stream_load(cloud: LocalCloud, files: int, size: int, rate: float) -> Latenc
     job = world.resources.stream_job
     run = world.start(job, None)
     put_at: dict[str, float] = {}
-    putting = threading.Thread(target=_put_at_rate, args=(world, contents, files, rate, put_at))
+    putting = threading.Thread(target=put_at_rate, args=(world, contents, files, rate, put_at))
     putting.start()
     started = time.time()
+    route_while_put(world, putting, settings.input.event_window_seconds)
+    world.wait("the backlog to be empty", lambda: not world.open_rows())
+    published, manifests = published_files(world)
+    world.wait("the end of the streaming run", lambda: world.state(job, run) in OVER)
+    return _latencies(started, put_at, published, manifests)
+
+
+def route_while_put(world: GlueWorld, putting: threading.Thread, window_seconds: float) -> None:
+    """Route the events of each window until the last file is put and routed."""
     while putting.is_alive() or world.queue:
-        putting.join(settings.input.event_window_seconds)
+        putting.join(window_seconds)
         window = list(world.queue)
         for first in range(0, len(window), WINDOW_MESSAGES):
             world.route(window[first : first + WINDOW_MESSAGES])
-    world.wait("the backlog to be empty", lambda: not world.open_rows())
-    published = _published(world)
-    world.wait("the end of the streaming run", lambda: world.state(job, run) in OVER)
-    return _latencies(started, put_at, published)
 
 
-def _put_at_rate(world: GlueWorld, contents: list[Body], files: int, rate: float, put_at: dict[str, float]) -> None:
+def put_at_rate(world: GlueWorld, contents: list[Body], files: int, rate: float, put_at: dict[str, float]) -> None:
+    """Put urgent files; ``put_at`` gets the seconds since the epoch of each, by key."""
     start = time.monotonic()
     pause = threading.Event()
 
@@ -125,20 +131,21 @@ def _put_at_rate(world: GlueWorld, contents: list[Body], files: int, rate: float
         list(pool.map(put, range(files)))
 
 
-def _published(world: GlueWorld) -> dict[str, float]:
-    """Seconds since the epoch at which each published file was published, by key."""
+def published_files(world: GlueWorld) -> tuple[dict[str, float], int]:
+    """Seconds since the epoch at which each published file was published, by key; and the number of manifests."""
     control = world.resources.control_bucket
-    published = {}
+    published, manifests = {}, 0
     for page in world.clients.s3.get_paginator("list_objects_v2").paginate(Bucket=control, Prefix="results/"):
         for item in page.get("Contents", []):
             result = json.loads(world.clients.s3.get_object(Bucket=control, Key=item["Key"])["Body"].read())
+            manifests += 1
             at = datetime.fromisoformat(result["published_at"]).timestamp()
             for source in result["sources"]:
                 published[source["uri"].partition("-input/")[2]] = at
-    return published
+    return published, manifests
 
 
-def _latencies(started: float, put_at: dict[str, float], published: dict[str, float]) -> Latencies:
+def _latencies(started: float, put_at: dict[str, float], published: dict[str, float], manifests: int) -> Latencies:
     assert published.keys() == put_at.keys(), f"{len(put_at)} files were put, {len(published)} are published"
     waits = sorted(published[key] - put_at[key] for key in put_at)
     last = max(put_at.values())
@@ -156,7 +163,7 @@ def _latencies(started: float, put_at: dict[str, float], published: dict[str, fl
         statistics.median(waits),
         waits[int(len(waits) * 0.95) - 1],
         tuple(max_ages),
-        len(set(published.values())),
+        manifests,
     )
 
 
