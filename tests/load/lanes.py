@@ -17,6 +17,7 @@ from lake.settings import BatchSettings, DatasetRule, PeakSettings, Settings, St
 from tests.chaos.glue_world import OVER, GlueWorld
 from tests.chaos.inputs import Body
 from tests.chaos.processes import clients
+from tests.roles import create_unlimited_role
 
 if TYPE_CHECKING:
     from local.cloud import LocalCloud
@@ -71,6 +72,8 @@ def new_world(cloud: LocalCloud, settings: Settings) -> GlueWorld:
     assert isinstance(world, GlueWorld)
     world.cloud_glue = cloud.client("glue")
     world.glue = _GlueWithoutStart(world.cloud_glue)  # type: ignore[assignment]
+    # The local cloud lets no run begin whose role Glue may not assume.
+    world.job_role = create_unlimited_role(cloud.client("iam"), f"load-{world.resources.stream_job}")
     world.deploy()
     return world
 

@@ -7,6 +7,7 @@ import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from lake.ledger import State
 from lake.settings import PeakSettings
 from lake.settings.routing import DAYS
 from tests.chaos.glue_world import OVER
@@ -49,7 +50,7 @@ def urgent_load(cloud: LocalCloud, backlog_files: int, size: int, urgent_files: 
         world.route(list(world.queue)[:WINDOW_MESSAGES])
     job = world.resources.stream_job
     run = world.start(job, None)
-    world.wait("the first file of the backlog", lambda: bool(published_files(world)[0]))
+    world.wait("the begin of the backlog", lambda: any(row["state"] == State.RUNNING for row in world.open_rows()))
     put_at: dict[str, float] = {}
     putting = threading.Thread(target=put_at_rate, args=(world, small, urgent_files, rate, put_at))
     putting.start()
