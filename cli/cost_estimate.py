@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from lake.ledger import CostRow
+    from lake.ledger import CostRow, CostShare
 
 S3_WRITE = 0.005 / 1000
 """Dollars for a PUT, POST or LIST (Amazon S3 pricing, S3 Standard)."""
@@ -71,8 +71,12 @@ class Estimate:
 
 def estimate(rows: Iterable[CostRow], units: Units | None = None) -> Estimate:
     """The cost beside the job runs ``rows``. Pure."""
+    return estimate_shares([share for row in rows for share in row.shares], units)
+
+
+def estimate_shares(shares: Sequence[CostShare], units: Units | None = None) -> Estimate:
+    """The cost beside the job runs that converted ``shares``. Pure."""
     count = units or Units()
-    shares = [share for row in rows for share in row.shares]
     files, manifests = sum(share.files for share in shares), sum(share.manifests for share in shares)
     objects, read = sum(share.objects for share in shares), sum(share.bytes for share in shares)
     s3_writes = manifests * count.s3_writes_of_manifest + objects * count.s3_writes_of_object

@@ -118,7 +118,7 @@ def _stream(settings: Settings) -> str:
         parts.append(f"all files that arrive {days} in {', '.join(peak.hours)}")
         if stream.max_file_bytes:
             parts.append(f"unless they are larger than {format_size(stream.max_file_bytes)}")
-        parts.append(f"unless more than {format_size(stream.high_mark_bytes)} wait")
+        parts.append(f"unless more wait than {stream.cores} cores convert in {stream.latency_goal_seconds} s")
     files = ", ".join(parts) or "no files, except promoted ones"
     return f"{files}; every {stream.trigger_seconds} s, {stream.max_workers} workers {stream.worker_type} at most"
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 RUNBOOK = "docs/runbook.md"
 """The page with an entry for each alarm, in the repository. A person finds it in the checkout that was deployed."""
 LATE_ARRIVAL_SECONDS = 900
-"""An S3 event that waits this long in the queue raises the alarm; usually it waits for the batching window (20 s)."""
+"""An S3 event that waits this long in the queue raises the alarm; usually: ``input.event_window_seconds``."""
 PLAN_PERIOD = Duration.hours(1)
 """The interval of the dry runs for the next night."""
 NIGHT_PERIOD = Duration.hours(1)
@@ -178,7 +178,7 @@ class Alarms(Construct):
             "StreamSpilling",
             own.metric("stream_control", "StreamSpilling", "Maximum", period=LASTING_PERIOD),
             1,
-            "Peak files go to the batch lane: the backlog of the stream lane is above stream.high_mark_bytes.",
+            "Peak files go to the batch lane: the backlog of the stream takes longer than stream.latency_goal_seconds.",
         )
 
     def _add_machine_alarms(self, machine: Machine) -> None:

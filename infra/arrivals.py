@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 MAX_RECEIVES = 5
 """Deliveries of one event to ``route`` before it goes to the dead-letter queue."""
 MAX_ARRIVALS_PER_INVOCATION = 1000
-ARRIVALS_WINDOW_SECONDS = 20
-"""Lambda collects events for this time: more arrivals per invocation of ``route`` make fewer and larger manifests."""
 POLL_QUEUE = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
 """AWS Lambda Developer Guide, "Using Lambda with Amazon SQS"."""
 NOTIFICATIONS_HANDLER_ID = "BucketNotificationsHandler050a0587b7544547bf325f094a3db834"
@@ -89,14 +87,17 @@ class Arrivals(Construct):
             dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead_letters, max_receive_count=MAX_RECEIVES),
         )
 
-    def deliver_to(self, route: RouterFunction) -> None:
-        """Invoke ``route`` with the queue's messages; CDK's own grant has two actions more than Lambda needs."""
+    def deliver_to(self, route: RouterFunction, window_seconds: int) -> None:
+        """Invoke ``route`` with the messages that the queue gets within ``window_seconds``.
+
+        CDK's own grant has two actions more than Lambda needs.
+        """
         allow(route.role, POLL_QUEUE, [self.queue.queue_arn])
         route.function.add_event_source_mapping(
             "Arrivals",
             event_source_arn=self.queue.queue_arn,
             batch_size=MAX_ARRIVALS_PER_INVOCATION,
-            max_batching_window=Duration.seconds(ARRIVALS_WINDOW_SECONDS),
+            max_batching_window=Duration.seconds(window_seconds),
             max_concurrency=MAX_ROUTE_CONCURRENCY,
             report_batch_item_failures=True,
         )

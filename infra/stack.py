@@ -64,7 +64,7 @@ class HybridRouterStack(Stack):
             count_alarm_lines(self, "EmrLogAlarms", emr.log, names.metrics_namespace)
         if settings.verify.share:
             grant_verification(grants)
-        arrivals.deliver_to(functions["route"])
+        arrivals.deliver_to(functions["route"], settings.input.event_window_seconds)
         topic = AlarmTopic(self, "AlarmTopic").topic
         machines = Machines(self, "Machines", settings, names, functions, jobs, storage.control, topic, emr)
         schedules = Schedules(self, "Schedules", settings, machines, functions, arrivals.dead_letters)

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
 MANIFESTS = "manifests/"
 INBOX = "inbox/"
 """Of the stream lane: one pointer per manifest, and more where one was lost."""
+URGENT_INBOX = f"{INBOX}urgent-"
+"""Prefix of the pointers to urgent manifests."""
+OTHER_POINTERS = "[0-9]*.json"
+"""Pattern of the names of all other pointers: a manifest id begins with a digit."""
 COMMITS = "commits/"
 EXCLUSIONS = "exclusions/"
 RESULTS = "results/"
@@ -94,14 +98,20 @@ def manifest_of_key(key: str) -> str | None:
     return manifest if key == manifest_key(manifest) else None
 
 
-def pointer_key(manifest: str, nonce: str) -> str:
+def pointer_key(manifest: str, nonce: str, *, urgent: bool) -> str:
     """Key of a pointer in the stream's inbox; ``nonce`` is random, because Spark reads each key once."""
-    return f"{pointer_prefix(manifest)}{nonce}.json"
+    return f"{pointer_prefix(manifest, urgent=urgent)}{nonce}.json"
 
 
-def pointer_prefix(manifest: str) -> str:
-    """Prefix of all pointers to a manifest."""
-    return f"{INBOX}{manifest}-"
+def pointer_prefix(manifest: str, *, urgent: bool) -> str:
+    """Prefix of all pointers to a manifest. Those of urgent ones sort by the age of their manifests."""
+    return f"{URGENT_INBOX if urgent else INBOX}{manifest}-"
+
+
+def manifest_of_pointer(key: str) -> str | None:
+    """Manifest id of a pointer's key; None: the key is not that of a pointer."""
+    prefix = URGENT_INBOX if key.startswith(URGENT_INBOX) else INBOX
+    return key.removeprefix(prefix).rpartition("-")[0] or None
 
 
 def sweep_key(listing: str) -> str:

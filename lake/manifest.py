@@ -96,6 +96,8 @@ class Manifest:
     created_at: str
     """ISO 8601, UTC."""
     files: tuple[ObjectVersion, ...]
+    urgent: bool = False
+    """Whether the stream lane converts it before manifests that are not urgent."""
 
     @property
     def bytes(self) -> int:
@@ -126,6 +128,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
             "hour": manifest.partition.hour,
             "created_at": manifest.created_at,
             "files": files,
+            "urgent": manifest.urgent,
         }
     )
 
@@ -151,7 +154,9 @@ def decode_manifest(text: bytes, allowed_buckets: Collection[str]) -> Manifest:
             raise _unknown_format(body["format"])
         files = tuple(_decode_file(item) for item in body["files"])
         partition = Partition(body["dataset"], body["date"], body["hour"])
-        manifest = Manifest(body["id"], Lane(body["lane"]), partition, body["created_at"], files)
+        # A version that did not tell urgent manifests from others has written no such field.
+        urgent = body.get("urgent", False) is True
+        manifest = Manifest(body["id"], Lane(body["lane"]), partition, body["created_at"], files, urgent)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidDocumentError(
             f"the body is not a valid manifest ({error}): it was not written by this system"

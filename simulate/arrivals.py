@@ -1,4 +1,4 @@
-"""Arrivals of a day, by windows of 20 seconds: files that are alike are counted, not made."""
+"""Arrivals of a day, by the windows in which events are collected: files that are alike are counted, not made."""
 
 from __future__ import annotations
 
@@ -19,10 +19,7 @@ if TYPE_CHECKING:
     from lake.settings import Settings
     from simulate.profile import Profile
 
-WINDOW_SECONDS = 20
-"""Lambda collects events for this time (infra/arrivals.py)."""
 DAY_SECONDS = 86_400
-WINDOWS = DAY_SECONDS // WINDOW_SECONDS
 _PHASE = (math.sqrt(5) - 1) / 2
 """Multiples of it spread most evenly: files of different kinds do not all arrive in the same window."""
 
@@ -36,6 +33,11 @@ class FileGroup:
     bytes: int
     """Of each, as stored."""
     count: int
+
+
+def windows_of_day(settings: Settings) -> int:
+    """Number of the windows of ``input.event_window_seconds`` of a day; the last one may be shorter."""
+    return -(-DAY_SECONDS // settings.input.event_window_seconds)
 
 
 class Arrivals(Protocol):
@@ -114,8 +116,9 @@ def divide(total: int, shares: Sequence[float]) -> list[int]:
 def _cumulated(profile: Profile, settings: Settings, night: datetime) -> list[float]:
     """Share of the day's files that has arrived by the end of each window; the last is 1."""
     zone, weights = ZoneInfo(settings.time_zone), []
-    for number in range(WINDOWS):
-        local = (night + timedelta(seconds=(number + 0.5) * WINDOW_SECONDS - DAY_SECONDS)).astimezone(zone)
+    length = settings.input.event_window_seconds
+    for number in range(windows_of_day(settings)):
+        local = (night + timedelta(seconds=(number + 0.5) * length - DAY_SECONDS)).astimezone(zone)
         weights.append(profile.curve[local.hour] * _burst_factor(profile, local))
     total, sums = sum(weights), 0.0
     if not total:

@@ -12,7 +12,6 @@ from router.estimate.choose import MARGIN
 from router.plan.merge import TIME_TO_MERGE
 from router.plan.write_pace import MAX_INDEX_WRITES_PER_SECOND
 from simulate import batch_lane, night_times, routing, speed, stream_lane
-from simulate.arrivals import WINDOW_SECONDS
 from simulate.options import comparable_emr
 
 if TYPE_CHECKING:
@@ -45,11 +44,12 @@ class Assumption:
 
 def assumptions(settings: Settings, ratio: float) -> tuple[Assumption, ...]:
     """All of them, in the order of a file's path; ``ratio`` is that of the compressed files."""
-    return (*_routing(), *_conversion(settings, ratio), *_stream(), *_night(settings), *_prices(settings))
+    return (*_routing(settings), *_conversion(settings, ratio), *_stream(), *_night(settings), *_prices(settings))
 
 
-def _routing() -> Iterator[Assumption]:
-    yield Assumption("window in which events are collected", WINDOW_SECONDS, "s", Basis.LISTED, "infra/arrivals.py")
+def _routing(settings: Settings) -> Iterator[Assumption]:
+    window, key = settings.input.event_window_seconds, "input.event_window_seconds"
+    yield Assumption("window in which events are collected", window, "s", Basis.SETTING, key)
     yield Assumption(
         "batches of events at the same time", routing.POLLERS, "", Basis.LISTED, "AWS Lambda Developer Guide"
     )
@@ -75,6 +75,9 @@ def _conversion(settings: Settings, ratio: float) -> Iterator[Assumption]:
 
 def _stream() -> Iterator[Assumption]:
     here = "simulate/stream_lane.py"
+    looks = "streaming_job/urgent.py"
+    yield Assumption("interval between looks for urgent files", stream_lane.LOOK_SECONDS, "s", Basis.LISTED, looks)
+    yield Assumption("cores for urgent files beside others", stream_lane.URGENT_SHARE, "", Basis.ASSUMED, here)
     yield Assumption("claim, commit and publish of a portion", stream_lane.PORTION_SECONDS, "s", Basis.ASSUMED, here)
     yield Assumption(
         "an executor is idle before it is given back",

@@ -7,8 +7,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from lake.manifest import Lane
-from router.stream_control.control import is_spilling
-from simulate.arrivals import DAY_SECONDS, WINDOW_SECONDS
+from router.stream_control.spill import is_spilling
+from simulate.arrivals import DAY_SECONDS
 from simulate.assumptions import assumptions
 from simulate.batch_lane import collect_backlog, simulate_night
 from simulate.histogram import Timeline
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from lake.settings import Settings
     from simulate.arrivals import Arrivals
     from simulate.routing import SimulatedManifest
-
-WINDOWS_OF_AN_HOUR = 3600 // WINDOW_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,7 @@ def simulate(
         Gets a sentence of progress for each option.
     """
     speed = Speed.of(settings, ratio)
-    load = measure_load(arrivals, speed)
+    load = measure_load(arrivals, settings, speed)
     results: list[OptionResult] = []
     series: dict[str, Series] = {}
     for option in routing_options(settings, load.peak_core_seconds, speed.task_bytes):
@@ -89,7 +87,7 @@ def simulate(
     return Simulation(load.files, load.bytes, tuple(results), series, assumptions(settings, ratio))
 
 
-def measure_load(arrivals: Arrivals, speed: Speed) -> Load:
+def measure_load(arrivals: Arrivals, settings: Settings, speed: Speed) -> Load:
     """What arrives, before anything is decided."""
     files = size = 0
     hours = [0.0] * (DAY_SECONDS // 3600)
@@ -98,29 +96,29 @@ def measure_load(arrivals: Arrivals, speed: Speed) -> Load:
             files += group.count
             size += group.count * group.bytes
             rate = speed.gzip if group.key.endswith(GZIP_SUFFIX) else speed.plain
-            hours[number // WINDOWS_OF_AN_HOUR] += group.count * group.bytes / rate
+            hours[number * settings.input.event_window_seconds // 3600] += group.count * group.bytes / rate
     return Load(files, size, max(hours) / 3600)
 
 
 def route_day(arrivals: Arrivals, settings: Settings, speed: Speed, failing_share: float) -> RoutedDay:
     """Window after window: route decides, the stream lane works, its watch measures the backlog."""
     router = Router(settings, speed, arrivals.night)
-    window = _window_seconds(settings, arrivals.night)
+    window, length = _window_seconds(settings, arrivals.night), settings.input.event_window_seconds
     stream = StreamLane(settings, window, failing_share)
     waiting: list[SimulatedManifest] = []
     backlog, peak, spilling, manifests, watched = Timeline(), (0, 0.0), False, 0, 0.0
     for number, groups in enumerate(arrivals.windows()):
-        now = (number + 1.0) * WINDOW_SECONDS
+        now = (number + 1.0) * length
         stream.advance(now)
         if window and window[0] <= now <= window[1] and now - watched >= settings.schedule.watch_seconds:
-            spilling, watched = is_spilling(settings.stream, stream.backlog_bytes, spilling), now
+            spilling, watched = is_spilling(settings.stream, stream.backlog_core_seconds, spilling), now
         for manifest in router.route(number, groups, spilling=spilling):
             if manifest.row.lane == Lane.STREAM:
                 stream.add(manifest)
                 manifests += 1
             else:
                 waiting.append(manifest)
-        backlog.add(now - WINDOW_SECONDS, now, stream.backlog_bytes)
+        backlog.add(now - length, now, stream.backlog_bytes)
         if stream.backlog_bytes > peak[0]:
             peak = (stream.backlog_bytes, now)
     end = stream.finish()

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from lake.dataset_rules import matching_rule
 from lake.errors import InvalidInputError
-from simulate.arrivals import DAY_SECONDS, WINDOW_SECONDS, WINDOWS, FileGroup
+from simulate.arrivals import DAY_SECONDS, FileGroup, windows_of_day
 from simulate.schedule import night_start
 from simulate.speed import GZIP_SUFFIX
 
@@ -63,8 +63,7 @@ class ListedArrivals:
             self._kinds.append(self._kind(key))
         self.night = self._night(day)
         first = self.night.timestamp() - DAY_SECONDS
-        windows = ((number, (time - first) // WINDOW_SECONDS) for number, time in enumerate(self._times))
-        self._order = [number for number, window in windows if 0 <= window < WINDOWS]
+        self._order = [number for number, time in enumerate(self._times) if 0 <= time - first < DAY_SECONDS]
         self._order.sort(key=self._times.__getitem__)
         self.left_out = len(self._times) - len(self._order)
         """Files of other days."""
@@ -74,8 +73,8 @@ class ListedArrivals:
     def windows(self) -> Iterator[Sequence[FileGroup]]:
         """The groups of each of the day's windows, in order of time."""
         first, position = self.night.timestamp() - DAY_SECONDS, 0
-        for window in range(WINDOWS):
-            end = first + (window + 1) * WINDOW_SECONDS
+        for window in range(windows_of_day(self._settings)):
+            end = first + (window + 1) * self._settings.input.event_window_seconds
             found: Counter[tuple[int, int]] = Counter()
             while position < len(self._order) and self._times[self._order[position]] < end:
                 number = self._order[position]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lake.engines import Engine
 from lake.settings import DatasetUrgentSettings
 from lake.settings.emr import ARM, X86
+from lake.settings.lanes import MAX_LATENCY_GOAL_SECONDS
 from lake.settings.routing import DAYS
 from lake.settings.workers import DPUS, EMR_WORKERS, FLEX_WORKERS, WORKERS
 from router.estimate.night import DRIVERS
@@ -78,7 +79,6 @@ def _all_stream(settings: Settings, peak_core_seconds: float, task_bytes: float)
     batch_bytes = max(stream.side_by_side_bytes, int(TASKS_PER_CORE * (workers - DRIVERS) * vcpus * task_bytes))
     busy = needed > stream.max_workers
     trigger = min(stream.trigger_seconds, BUSY_TRIGGER_SECONDS) if busy else stream.trigger_seconds
-    never = 1 << 50
     dpus = math.ceil(workers * DPUS[stream.worker_type] + settings.run_dpus * (1 + settings.max_verifications))
     changed = replace(
         settings,
@@ -89,7 +89,7 @@ def _all_stream(settings: Settings, peak_core_seconds: float, task_bytes: float)
             max_workers=workers,
             batch_bytes=batch_bytes,
             trigger_seconds=trigger,
-            high_mark_bytes=never,
+            latency_goal_seconds=MAX_LATENCY_GOAL_SECONDS,
             max_file_bytes=0,
         ),
         schedule=replace(settings.schedule, stream_start="cron(0 0 * * ? *)", stream_end="24:00"),

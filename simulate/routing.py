@@ -15,7 +15,7 @@ from lake.partition import Partition
 from lake.time import iso_utc
 from router.ownership.draft import RoutedArrival, cut_drafts
 from router.route.decide_lane import decide_lane
-from simulate.arrivals import DAY_SECONDS, WINDOW_SECONDS
+from simulate.arrivals import DAY_SECONDS
 from simulate.speed import GZIP_SUFFIX
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ class _Decision:
     partition: Partition
     lane: Lane
     reason: str
+    urgent: bool
     spilled: bool
     """They would take the stream lane if it did not spill."""
 
@@ -77,7 +78,8 @@ class Router:
         """The manifests of a window's files."""
         if not groups:
             return []
-        middle, end = (window + 0.5) * WINDOW_SECONDS, (window + 1.0) * WINDOW_SECONDS
+        length = self._settings.input.event_window_seconds
+        middle, end = (window + 0.5) * length, (window + 1.0) * length
         at, now = (self._start + timedelta(seconds=seconds) for seconds in (middle, end))
         arrived_at, limit = iso_utc(at), self._settings.stream.max_file_bytes
         urgent = [rule.urgent for rule in self._settings.datasets if rule.urgent.min_bytes or rule.urgent.max_bytes]
@@ -95,7 +97,7 @@ class Router:
                 self.ignored_files += group.count
                 continue
             self.spilled_files += group.count if decision.spilled else 0
-            arrival = RoutedArrival(file, decision.partition, decision.lane, decision.reason)
+            arrival = RoutedArrival(file, decision.partition, decision.lane, decision.reason, urgent=decision.urgent)
             routed.append((arrival, group.count))
         created_at = iso_utc(now)
         return [
@@ -111,7 +113,7 @@ class Router:
         spilled = False
         if spilling and found.lane == Lane.BATCH:
             spilled = decide_lane(file, self._settings, now, StreamRow()).lane == Lane.STREAM
-        return _Decision(Partition.of(found.dataset, at), found.lane, found.reason, spilled)
+        return _Decision(Partition.of(found.dataset, at), found.lane, found.reason, found.urgent, spilled)
 
     def _manifest(self, draft: Draft, created_at: str, arrived: float, queued: float) -> SimulatedManifest:
         total = compressed = longest = files = 0
@@ -123,7 +125,15 @@ class Router:
                 files += 1
                 longest = max(longest, size)
         row = ManifestRow(
-            draft.id, State.QUEUED, draft.lane, draft.partition, created_at, total, len(draft.arrivals), compressed
+            draft.id,
+            State.QUEUED,
+            draft.lane,
+            draft.partition,
+            created_at,
+            total,
+            len(draft.arrivals),
+            compressed,
+            draft.urgent,
         )
         sizes = (total - compressed, compressed, longest, files)
         if sizes not in self._works:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import deque
+from itertools import count
 from typing import TYPE_CHECKING
 
 from lake.settings.workers import DPUS, WORKERS
@@ -18,6 +20,10 @@ if TYPE_CHECKING:
 
 MAX_POINTERS = 500
 """Pointers of a micro-batch (streaming_job/stream.py)."""
+LOOK_SECONDS = 5.0
+"""Interval between two looks for urgent pointers (streaming_job/urgent.py)."""
+URGENT_SHARE = 0.5
+"""Of the cores, for urgent manifests beside a micro-batch: Spark's pools share them (the same module)."""
 PORTION_SECONDS = 4.0
 """Assumed: claims, plan, commit and publish around the tasks of the manifests that are converted side by side."""
 EXECUTOR_IDLE_SECONDS = 60.0
@@ -27,7 +33,7 @@ MIN_WORKERS = DRIVERS + 1
 
 
 class StreamLane:
-    """Converts manifests in the order in which their pointers came.
+    """Converts manifests in the order in which their pointers came, and urgent ones beside the others.
 
     Parameters
     ----------
@@ -42,30 +48,44 @@ class StreamLane:
         self._vcpus, self._dpus = WORKERS[self._stream.worker_type], DPUS[self._stream.worker_type]
         self._window, self._failing_share = window, failing_share
         self._queue: deque[SimulatedManifest] = deque()
-        self._published: deque[tuple[float, int]] = deque()
+        self._urgent: deque[SimulatedManifest] = deque()
+        self._published: list[tuple[float, int, SimulatedManifest]] = []
+        self._numbers = count()
         self._live: list[tuple[float, float]] = []
-        self._free_at = 0.0
+        self._free_at = self._run_started = self._urgent_until = self._ended = 0.0
         self._overran = False
         self._workers, self._failing = MIN_WORKERS, 0.0
-        self.backlog_bytes = 0
-        self.latencies = Latencies()
+        self.backlog_bytes, self.backlog_core_seconds = 0, 0.0
+        self.latencies, self.urgent_latencies = Latencies(), Latencies()
         self.dpus = Timeline()
         self.dpu_seconds = 0.0
         self.bytes = 0
 
     def add(self, manifest: SimulatedManifest) -> None:
         """A pointer is in the inbox; call it in the order of time."""
-        self._queue.append(manifest)
+        (self._urgent if manifest.row.urgent else self._queue).append(manifest)
         self.backlog_bytes += manifest.row.bytes
+        self.backlog_core_seconds += manifest.work.core_seconds
         self.bytes += manifest.row.bytes
 
     def advance(self, until: float) -> None:
-        """Begin every micro-batch that begins up to then; ``backlog_bytes`` is that of this time afterwards."""
-        while self._queue and (start := self._next_start()) <= until:
+        """Begin every micro-batch and every urgent portion that begins up to then.
+
+        Afterwards the backlog is that of this time.
+        """
+        while self._queue or self._urgent:
+            start, look = self._next_start(), self._next_look()
+            if min(start, look) > until:
+                break
+            if look < start:
+                self._convert_urgent(look)
+                continue
             self._begin_run(start)
             self._micro_batch(max(start, self._free_at))
         while self._published and self._published[0][0] <= until:
-            self.backlog_bytes -= self._published.popleft()[1]
+            _, _, manifest = heapq.heappop(self._published)
+            self.backlog_bytes -= manifest.row.bytes
+            self.backlog_core_seconds -= manifest.work.core_seconds
 
     def finish(self) -> float:
         """Convert what is left; returns the time at which the last manifest is published."""
@@ -77,15 +97,59 @@ class StreamLane:
         spans = merged([*self._live, *([self._window] if self._window else [])])
         for start, end in spans:
             self._bill(start, end, MIN_WORKERS)
-        return self._free_at
+        return self._ended
 
     def _next_start(self) -> float:
         """The next trigger at which a pointer is there; at once where the last micro-batch took longer than that."""
+        if not self._queue:
+            return float("inf")
         seen = self._queue[0].queued
         if self._overran and seen <= self._free_at:
             return self._free_at
         trigger = self._stream.trigger_seconds
         return -(-max(seen, self._free_at) // trigger) * trigger
+
+    def _next_look(self) -> float:
+        """The next look at which an urgent pointer is there."""
+        if not self._urgent:
+            return float("inf")
+        interval = min(LOOK_SECONDS, self._stream.trigger_seconds)
+        return -(-self._urgent[0].queued // interval) * interval
+
+    def _convert_urgent(self, look: float) -> None:
+        """The urgent manifests of a look: at once, by a share of the cores while a micro-batch is under way."""
+        self._begin_run(look)
+        taken: list[SimulatedManifest] = []
+        while self._urgent and self._urgent[0].queued <= look:
+            taken.append(self._urgent.popleft())
+        start = max(look, self._run_started, self._urgent_until)
+        work = sum(manifest.work.core_seconds for manifest in taken)
+        if start >= self._free_at:
+            end = self._convert(taken, start)
+            cores = float(self._cores)
+            # A micro-batch may begin meanwhile.
+            self._free_at = start
+        else:
+            cores = URGENT_SHARE * self._cores
+            longest = max(manifest.work.longest_seconds for manifest in taken)
+            end = start + PORTION_SECONDS + max(longest, work / cores)
+            # The micro-batch takes longer by what it has lent.
+            self._free_at += work / self._cores
+        self._urgent_until = start + work / cores
+        self._publish(taken, end)
+
+    @property
+    def _cores(self) -> int:
+        """Those that convert now."""
+        return (self._workers - DRIVERS) * self._vcpus
+
+    def _publish(self, manifests: list[SimulatedManifest], end: float) -> None:
+        for manifest in manifests:
+            self._ended = max(self._ended, end)
+            heapq.heappush(self._published, (end, next(self._numbers), manifest))
+            self.latencies.add(end - manifest.arrived, manifest.row.files)
+            if manifest.row.urgent:
+                self.urgent_latencies.add(end - manifest.arrived, manifest.row.files)
 
     def _begin_run(self, start: float) -> None:
         """A run that has ended, or was never there, is started for the pointers."""
@@ -98,7 +162,7 @@ class StreamLane:
             self._live.append((self._window[0], start))
         else:
             self._live.append((start, start))
-            self._free_at = start + GLUE_START_SECONDS
+            self._free_at = self._run_started = start + GLUE_START_SECONDS
 
     def _end_of_run(self) -> float:
         idle = self._free_at + 60 * self._stream.idle_minutes
@@ -112,9 +176,7 @@ class StreamLane:
         now = start
         for portion in self._portions(taken):
             end = self._convert(portion, now)
-            for manifest in portion:
-                self._published.append((end, manifest.row.bytes))
-                self.latencies.add(end - manifest.arrived, manifest.row.files)
+            self._publish(portion, end)
             now = end
         self._overran = now - start > self._stream.trigger_seconds
         self._free_at = now

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.layout import INBOX
+from lake.layout import INBOX, manifest_of_pointer
 from lake.manifest import Lane
 from transform.environment_fault import EnvironmentFault, fault_of
+from transform.outcome import ALARM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from mypy_boto3_s3 import S3Client
 
-    from transform.context import JobServices
+    from transform.context import ConversionContext, JobServices
 
 PARALLEL_DELETES = 16
 
@@ -29,7 +30,7 @@ def has_open_manifests(services: JobServices) -> bool:
     manifests = services.ledger.manifests
     seen = set()
     for key in _keys(services.s3, services.resources.control_bucket, INBOX):
-        manifest = key.removeprefix(INBOX).rpartition("-")[0]
+        manifest = manifest_of_pointer(key)
         if manifest and manifest not in seen:
             seen.add(manifest)
             row = manifests.get(manifest)
@@ -39,8 +40,8 @@ def has_open_manifests(services: JobServices) -> bool:
     return False
 
 
-def delete_pointers(services: JobServices, keys: Sequence[str]) -> tuple[list[str], EnvironmentFault | None]:
-    """Delete objects of the inbox; returns the keys that are left, and the first fault of the environment, if any.
+def delete_pointers(context: ConversionContext, keys: Sequence[str]) -> list[str]:
+    """Delete pointers that were read; returns the keys that are left after a fault of the environment, which is logged.
 
     After a fault no further deletion begins. A key that does not exist is deleted.
 
@@ -49,7 +50,7 @@ def delete_pointers(services: JobServices, keys: Sequence[str]) -> tuple[list[st
     BotoCoreError, ClientError
         An error that no fault of the environment explains.
     """
-    bucket = services.resources.control_bucket
+    services, bucket = context.services, context.services.resources.control_bucket
     faults: list[EnvironmentFault] = []
 
     def delete(key: str) -> bool:
@@ -66,7 +67,11 @@ def delete_pointers(services: JobServices, keys: Sequence[str]) -> tuple[list[st
 
     with ThreadPoolExecutor(PARALLEL_DELETES) as pool:
         deleted = list(pool.map(delete, keys))
-    return [key for key, done in zip(keys, deleted, strict=True) if not done], next(iter(faults), None)
+    left = [key for key, done in zip(keys, deleted, strict=True) if not done]
+    if faults:
+        mark = "" if faults[0].passing else f"{ALARM} "
+        context.log(f"{mark}{len(left)} pointers that were read stay in the inbox: {faults[0]}; it is tried again soon")
+    return left
 
 
 def _keys(s3: S3Client, bucket: str, prefix: str) -> Iterator[str]:

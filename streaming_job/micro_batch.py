@@ -38,8 +38,9 @@ def convert_pointers(
     A waiting manifest that is PUBLISHING is finished by the sweep, for a QUEUED one the sweep writes another pointer.
     So one denied object does not hold up the pointers behind it.
 
-    Portions of manifests are converted side by side, in order: one begins when another one is published, so that cores
-    which a portion needs no more have work. Together they have at most ``StreamSettings.side_by_side_bytes`` of input.
+    Portions of manifests are converted side by side, urgent ones first, then the oldest: one begins when another one is
+    published, so that cores which a portion needs no more have work. Together they have at most
+    ``StreamSettings.side_by_side_bytes`` of input.
     A line that is not a valid pointer, or that names a manifest the ledger does not know, is logged and skipped: the
     ledger decides, the inbox is a hint.
 
@@ -61,31 +62,51 @@ def convert_pointers(
         From ``convert``, or requests for a manifest got no answer: the micro-batch is to be repeated.
     """
     ids = manifest_ids(pointers, context.log)
-    with ThreadPoolExecutor(PARALLEL_READS) as pool:
-        rows = list(pool.map(context.services.ledger.manifests.get, ids))
-    sizes = {
-        manifest: InputSize(0, 0) if row is None else InputSize(row.bytes, row.files)
-        for manifest, row in zip(ids, rows, strict=True)
-    }
+    sizes = input_sizes(context, ids)
     if check_first and ids:
-        check_environment(context, ids, _queued(context))
-    limits = context.services.settings.stream
-    whole = InputSize(limits.side_by_side_bytes, limits.batch_files)
-    waiting = portions(sizes, InputSize(whole.bytes // PORTIONS, whole.files // PORTIONS))
+        check_environment(context, ids, queued_manifests(context))
+    whole = side_by_side_limit(context)
+    waiting = portions(sizes, portion_limit(whole))
     parallel = parallel_portions([_size(sizes, portion) for portion in waiting], whole)
 
-    def convert_portion(portion: list[str]) -> list[ConversionOutcome]:
-        converted = _convert_until_ended(context, portion, wait)
-        if (alarm := format_faults(converted)) is None:
-            return converted
-        context.log(alarm)
-        check_environment(context, ids, _queued(context))
-        # The fault is over, or it concerns single objects only.
-        stopped = [outcome.manifest for outcome in converted if outcome.fault is not None]
-        ended = [outcome for outcome in converted if outcome.fault is None]
-        return ended + _convert_until_ended(context, stopped, wait)
+    def convert_one(portion: list[str]) -> list[ConversionOutcome]:
+        return convert_portion(context, portion, wait)
 
-    outcomes = [outcome for ended in _side_by_side(convert_portion, waiting, parallel) for outcome in ended]
+    outcomes = [outcome for ended in _side_by_side(convert_one, waiting, parallel) for outcome in ended]
+    raise_unanswered(outcomes)
+    return outcomes
+
+
+def input_sizes(context: ConversionContext, manifests: Sequence[str]) -> dict[str, InputSize]:
+    """The sizes of manifests, in the order of their conversion: urgent ones first, then the oldest first.
+
+    One that the ledger does not know is the last, without a size.
+    """
+    with ThreadPoolExecutor(PARALLEL_READS) as pool:
+        found = list(pool.map(context.services.ledger.manifests.get, manifests))
+    rows = [row for row in found if row is not None]
+    rows.sort(key=lambda row: (not row.urgent, row.created_at))
+    sizes = {row.id: InputSize(row.bytes, row.files) for row in rows}
+    return sizes | {manifest: InputSize(0, 0) for manifest in manifests if manifest not in sizes}
+
+
+def convert_portion(
+    context: ConversionContext, portion: list[str], wait: Callable[[float], object]
+) -> list[ConversionOutcome]:
+    """Convert manifests together until each is terminal, waiting or unknown; see ``convert_pointers``."""
+    converted = _convert_until_ended(context, portion, wait)
+    if (alarm := format_faults(converted)) is None:
+        return converted
+    context.log(alarm)
+    check_environment(context, portion, queued_manifests(context))
+    # The fault is over, or it concerns single objects only.
+    stopped = [outcome.manifest for outcome in converted if outcome.fault is not None]
+    ended = [outcome for outcome in converted if outcome.fault is None]
+    return ended + _convert_until_ended(context, stopped, wait)
+
+
+def raise_unanswered(outcomes: Iterable[ConversionOutcome]) -> None:
+    """Raise ``TransientError`` if requests for a manifest got no answer: its pointer is to be read again."""
     unanswered = [outcome for outcome in outcomes if outcome.unanswered]
     if unanswered:
         first = unanswered[0]
@@ -93,7 +114,6 @@ def convert_pointers(
             f"{len(unanswered)} manifests could not be converted now (first: {first.manifest}: {first.reason}): "
             "the next run repeats the micro-batch"
         )
-    return outcomes
 
 
 def _side_by_side(
@@ -109,7 +129,7 @@ def _side_by_side(
             raise
 
 
-def _queued(context: ConversionContext) -> Iterator[str]:
+def queued_manifests(context: ConversionContext) -> Iterator[str]:
     """Manifests that wait in the stream lane, oldest first: a hint of the index."""
     return (row.id for row in context.services.ledger.manifests.open(Lane.STREAM, State.QUEUED))
 
@@ -133,6 +153,17 @@ def portions(sizes: Mapping[str, InputSize], limit: InputSize) -> list[list[str]
         filled[-1].append(manifest)
         remaining = InputSize(remaining.bytes - size.bytes, remaining.files - size.files)
     return filled
+
+
+def side_by_side_limit(context: ConversionContext) -> InputSize:
+    """What is converted side by side."""
+    limits = context.services.settings.stream
+    return InputSize(limits.side_by_side_bytes, limits.batch_files)
+
+
+def portion_limit(whole: InputSize) -> InputSize:
+    """The limit of each of ``PORTIONS`` that are converted side by side."""
+    return InputSize(whole.bytes // PORTIONS, whole.files // PORTIONS)
 
 
 def parallel_portions(sizes: Sequence[InputSize], limit: InputSize) -> int:

@@ -9,10 +9,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from lake.layout import INBOX
+from lake.layout import INBOX, OTHER_POINTERS
 from streaming_job.inbox import delete_pointers, has_open_manifests
 from streaming_job.meter import StreamMeter
 from streaming_job.micro_batch import convert_pointers
+from streaming_job.urgent import UrgentInbox
 from transform.outcome import ALARM
 from transform.preflight import BlockedRunError
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from transform.context import ConversionContext
+    from transform.outcome import ConversionOutcome
 
 MAX_POINTER_AGE = "36500d"
 """A hundred years: Spark must not skip a pointer because it is older than the newest one."""
@@ -59,6 +61,7 @@ class InboxStream:
         self._unchecked = True
         self._last_work = context.clock()
         self._meter = StreamMeter(context, lambda: live_workers(context.spark))
+        self._urgent = UrgentInbox(context, wait, self._record_work)
 
     def run(self) -> None:
         """Return when the run should end; raises what a micro-batch raised.
@@ -67,9 +70,11 @@ class InboxStream:
         not converted still has its pointer, which the next query finds, and the ledger knows what was converted.
         """
         try:
+            self._urgent.start()
             while self._run_query():
                 self._context.log(f"a new query: the last one has read {self._read} pointers")
         finally:
+            self._urgent.stop()
             self._meter.end()
 
     def _run_query(self) -> bool:
@@ -90,6 +95,7 @@ class InboxStream:
                 raise self._error
             self._record_heartbeat()
             self._meter.count()
+            self._urgent.raise_error()
             if self._may_end():
                 return False
             if self._full:
@@ -107,7 +113,7 @@ class InboxStream:
             .schema("value string")
             .option("maxFilesPerTrigger", MAX_POINTERS_PER_TRIGGER)
             .option("maxFileAge", MAX_POINTER_AGE)
-            .option("pathGlobFilter", "*.json")
+            .option("pathGlobFilter", OTHER_POINTERS)
             # A pattern, because for Spark a folder without objects does not exist. It names the folder and not its
             # objects: of each object that matches a pattern, Spark would ask for its status in a task of its own.
             .load(f"s3a://{self._context.services.resources.control_bucket}/{INBOX.rstrip('/')}*/")
@@ -131,7 +137,7 @@ class InboxStream:
                 self._context.log(f"micro-batch {number}: {len(pointers)} pointers")
                 row = self._context.services.ledger.stream
                 row.begin_micro_batch(self._context.clock())
-                self._meter.add(convert_pointers(self._context, pointers, self._wait, check_first=self._unchecked))
+                self._record_work(convert_pointers(self._context, pointers, self._wait, check_first=self._unchecked))
                 self._delete({f"{INBOX}{name}" for _, name in rows})
                 row.end_micro_batch()
                 self._unchecked = self._unchecked and not pointers
@@ -142,7 +148,6 @@ class InboxStream:
             except BaseException as error:
                 self._end_with(error)
                 raise
-            self._last_work = self._context.clock()
             self._read += len(pointers)
             # As long as pointers cannot be deleted, another query would only read them again.
             self._full = self._read >= MAX_POINTERS_PER_CHECKPOINT and not self._undeleted
@@ -155,11 +160,11 @@ class InboxStream:
 
     def _delete(self, keys: set[str]) -> None:
         """Delete the pointers of a micro-batch, and those that were left before."""
-        self._undeleted, fault = delete_pointers(self._context.services, sorted(keys.union(self._undeleted)))
-        if fault is not None:
-            mark = "" if fault.passing else f"{ALARM} "
-            left = f"{len(self._undeleted)} pointers that were read stay in the inbox"
-            self._context.log(f"{mark}{left}: {fault}; the next micro-batch tries it again")
+        self._undeleted = delete_pointers(self._context, sorted(keys.union(self._undeleted)))
+
+    def _record_work(self, outcomes: list[ConversionOutcome]) -> None:
+        self._meter.add(outcomes)
+        self._last_work = self._context.clock()
 
     def _record_heartbeat(self) -> None:
         self._context.services.ledger.stream.record_heartbeat(self._context.run, self._context.clock())
@@ -175,12 +180,17 @@ class InboxStream:
         if not self._working.acquire(blocking=False):
             return False
         try:
+            if not self._urgent.close():
+                if not row.stop_requested:
+                    self._urgent.reopen()
+                return False
             # First record the end, then look: a function that puts a pointer after the look sees no heartbeat and
             # starts another run.
             self._context.services.ledger.stream.end()
             if not row.stop_requested and has_open_manifests(self._context.services):
                 self._last_work = now
                 self._record_heartbeat()
+                self._urgent.reopen()
                 return False
             self._ending = True
         finally:

@@ -47,3 +47,5 @@ class ConversionContext:
     """Takes one line of the run's log; called from several threads."""
     wait: Callable[[float], object] = time.sleep
     """Pauses for a number of seconds before something that did not succeed is tried again."""
+    pool: str | None = None
+    """Name of Spark's scheduler pool of its jobs; None: the default one. Pools that have work share the cores."""

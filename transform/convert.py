@@ -160,7 +160,7 @@ class _Conversion:
         """Outcomes of the manifests that reached an end; the others may be claimed again."""
         if not claims:
             return {}
-        job = SparkJob(self._context.spark)
+        job = SparkJob(self._context.spark, self._context.pool)
         with LeaseKeeper(self._context, claims, job.cancel) as keeper:
             with ThreadPoolExecutor(DRIVER_THREADS) as pool:
                 planned = list(pool.map(self._plan, claims))

@@ -24,6 +24,8 @@ EMR_APPLICATION, EMR_JOB_RUN = "SERVERLESS_EMR_VIRTUAL_CLUSTER_ID", "SERVERLESS_
 OpenSearch's Spark extension read them. Without them a run is not known by its id, and its lease alone decides."""
 MAX_QUOTED_CHARACTERS = 500
 """Of an error that is not deliberate: those of Spark hold the traces of its executors."""
+SCHEDULER_MODE = ("spark.scheduler.mode", "FAIR")
+"""Pools share the cores; within the default pool, the oldest job still comes first (Spark, "Job Scheduling")."""
 S3A_REGION = "spark.hadoop.fs.s3a.endpoint.region"
 """Spark's own S3 client, which reads the inbox of the stream lane."""
 
@@ -99,8 +101,10 @@ def _open_context(arguments: Mapping[str, str], app_name: str, log: RunLog) -> C
     glue = glue_client(services.region)
     emr = emr_client(services.region) if services.settings.batch.uses_emr else None
     jobs = (services.resources.batch_job, services.resources.stream_job)
+    builder = SparkSession.builder.appName(app_name).config(S3A_REGION, services.region)
+    session = builder.config(*SCHEDULER_MODE).getOrCreate()
     return ConversionContext(
-        spark=SparkSession.builder.appName(app_name).config(S3A_REGION, services.region).getOrCreate(),
+        spark=session,
         services=services,
         run=run_id(arguments, os.environ),
         clock=lambda: datetime.now(UTC),

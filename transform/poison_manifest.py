@@ -50,7 +50,7 @@ def supersede_or_fail(services: JobServices, row: ManifestRow, now: datetime) ->
 def _plan_successors(services: JobServices, row: ManifestRow, now: datetime) -> list[Manifest]:
     resources = services.resources
     manifest = read_manifest(services.s3, resources.control_bucket, row, resources.file_buckets)
-    fresh = replace(manifest, lane=Lane.BATCH, created_at=iso_utc(now))
+    fresh = replace(manifest, lane=Lane.BATCH, urgent=False, created_at=iso_utc(now))
     if row.lane == Lane.STREAM:
         return [replace(fresh, id=new_manifest_id(now))]
     if len(manifest.files) < 2:

@@ -31,15 +31,22 @@ thread, and memory that one thread has freed is lost to the others; it also retu
 getting them again costs a tenth of a row group's time and more (docs/performance.md)."""
 
 
+SCHEDULER_POOL = "spark.scheduler.pool"
+"""Local property of the thread that starts a job (Spark, "Job Scheduling")."""
+
+
 class JobFailedError(TransientError):
     """The Spark job failed or was cancelled; the message is the cause as far as Spark reports it."""
 
 
 class SparkJob:
-    """Spark jobs over tasks, each in a partition of its own; they run side by side and are cancelled together."""
+    """Spark jobs over tasks, each in a partition of its own; they run side by side and are cancelled together.
 
-    def __init__(self, spark: SparkSession) -> None:
-        self._context = spark.sparkContext
+    ``pool`` is the name of their scheduler pool; None: the default one.
+    """
+
+    def __init__(self, spark: SparkSession, pool: str | None = None) -> None:
+        self._context, self._pool = spark.sparkContext, pool
         # Spark passes it to the Python workers, whatever the master.
         self._context.environment.update(WORKER_ENVIRONMENT)
         self._tag = f"convert-{secrets.token_hex(6)}"
@@ -55,11 +62,13 @@ class SparkJob:
         if not tasks:
             return []
         self._context.addJobTag(self._tag)
+        self._context.setLocalProperty(SCHEDULER_POOL, self._pool)  # type: ignore[arg-type]
         try:
             return self._context.parallelize(tasks, len(tasks)).mapPartitions(run_partition).collect()
         except (Py4JError, PySparkException) as error:
             raise JobFailedError(failure_reason(str(error))) from error
         finally:
+            self._context.setLocalProperty(SCHEDULER_POOL, None)  # type: ignore[arg-type]
             self._context.removeJobTag(self._tag)
 
     def cancel(self) -> None:

@@ -120,6 +120,10 @@ class Datasets:
         """Names of all known datasets, sorted; memory holds one page of them."""
         return (item["sk"] for item in self._table.query(DATASET_NAMES))
 
+    def speed(self, name: str) -> DatasetSpeed:
+        """Measured speed of a dataset, by one strongly consistent read."""
+        return _measurement(self._table.get(_measurement_key(name))).speed
+
     def speeds(self) -> dict[str, DatasetSpeed]:
         """Measured speeds of the datasets that have been converted."""
         speeds = {}

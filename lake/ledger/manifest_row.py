@@ -75,6 +75,8 @@ class ManifestRow:
     files: int
     compressed_bytes: int = 0
     """The part of ``bytes`` in files with a compressed name; 0 in a row of a version that did not record it."""
+    urgent: bool = False
+    """Whether the stream lane converts it before manifests that are not urgent."""
     manifest_sha256: str | None = None
     """SHA-256 (hexadecimal) of the manifest document; None: a version that did not record it has created the row."""
     generation: int = 1
@@ -153,6 +155,7 @@ def queued_row(manifest: Manifest) -> ManifestRow:
         bytes=manifest.bytes,
         files=len(manifest.files),
         compressed_bytes=manifest.compressed_bytes,
+        urgent=manifest.urgent,
         manifest_sha256=manifest_sha256(manifest),
         changed_at=manifest.created_at,
     )
@@ -169,6 +172,7 @@ def queued_attributes(row: ManifestRow) -> dict[str, Any]:
         "bytes": row.bytes,
         "files": row.files,
         "compressed_bytes": row.compressed_bytes,
+        "urgent": row.urgent,
         "manifest_sha256": row.manifest_sha256,
         "generation": row.generation,
         "attempt": row.attempt,
@@ -198,6 +202,7 @@ def row_of(item: dict[str, Any]) -> ManifestRow:
         bytes=item.get("bytes", 0),
         files=item.get("files", 0),
         compressed_bytes=item.get("compressed_bytes", 0),
+        urgent=item.get("urgent", False),
         manifest_sha256=item.get("manifest_sha256"),
         generation=item.get("generation", 0),
         attempt=item.get("attempt", 0),

@@ -13,6 +13,8 @@ MAX_FILES_OF_A_JOB = 350_000
 """Spark ends a job whose results exceed 1 GiB (``spark.driver.maxResultSize``). A file has 2.8 KB of them at most: with
 the longest key, and lines rejected for every reason (``tests/unit/transform/test_task_model.py``)."""
 
+MAX_LATENCY_GOAL_SECONDS = 7 * 24 * 3600
+"""A week."""
 BYTES_PER_CORE = GIB
 """One and a half times the input of a usual task of the stream lane, so that a core has the next task before it has
 finished one (docs/performance.md)."""
@@ -28,7 +30,7 @@ class StreamSettings:
     """Maximum number of files of one manifest."""
     max_file_bytes: int = 0
     """Size in bytes above which a file that is not urgent goes to the batch lane, also in peak hours; 0: no limit."""
-    trigger_seconds: int = 30
+    trigger_seconds: int = 10
     """Interval between micro-batches."""
     batch_bytes: int = 0
     """Maximum input in bytes that a micro-batch converts side by side, one manifest may exceed it; 0: what keeps all
@@ -39,10 +41,9 @@ class StreamSettings:
     """Failed attempts after which a manifest is superseded into the batch lane."""
     idle_minutes: float = 15
     """Outside the stream window, the run ends after this time without work."""
-    high_mark_bytes: int = 200 * GIB
-    """Backlog in bytes above which peak files that are not urgent spill to the batch lane ..."""
-    low_mark_bytes: int = 50 * GIB
-    """... until the backlog is below this."""
+    latency_goal_seconds: int = 300
+    """Time in which a peak file that is not urgent is to be published. Such files spill to the batch lane while the
+    backlog is more than all workers convert in this time, and until it is a quarter of that."""
     worker_type: str = "G.1X"
     """Glue worker type of the streaming job: G.1X, G.2X, G.4X or G.8X."""
     max_workers: int = 10
@@ -59,15 +60,19 @@ class StreamSettings:
         check_range("stream.batch_files", self.batch_files, 1, MAX_FILES_OF_A_JOB)
         check_range("stream.max_attempts", self.max_attempts, 1, 20)
         check_range("stream.idle_minutes", self.idle_minutes, 0.05, 1440)
-        check_range("stream.low_mark_bytes", self.low_mark_bytes, 0, self.high_mark_bytes)
+        check_range("stream.latency_goal_seconds", self.latency_goal_seconds, 1, MAX_LATENCY_GOAL_SECONDS)
         check_choice("stream.worker_type", self.worker_type, WORKERS)
         check_range("stream.max_workers", self.max_workers, 2, MAX_WORKERS)
 
     @property
     def side_by_side_bytes(self) -> int:
         """Input in bytes that a micro-batch converts side by side."""
-        cores = (self.max_workers - 1) * WORKERS[self.worker_type]
-        return self.batch_bytes or max(self.manifest_bytes, cores * BYTES_PER_CORE)
+        return self.batch_bytes or max(self.manifest_bytes, self.cores * BYTES_PER_CORE)
+
+    @property
+    def cores(self) -> int:
+        """vCPUs that convert when auto scaling has reached ``max_workers``."""
+        return (self.max_workers - 1) * WORKERS[self.worker_type]
 
 
 @dataclass(frozen=True, slots=True)

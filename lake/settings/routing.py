@@ -44,7 +44,13 @@ class InputSettings:
     decompression: the reader detects it by content.
     """
 
+    event_window_seconds: int = 5
+    """Time for which Lambda collects the events of new files, for both lanes: a longer one makes fewer manifests, each
+    of more files, and each file waits for half of it on average."""
+
     def __post_init__(self) -> None:
+        # AWS Lambda API, MaximumBatchingWindowInSeconds; with more than 10 events of a batch it is at least 1.
+        check_range("input.event_window_seconds", self.event_window_seconds, 1, 300)
         if self.bucket:
             check_pattern("input.bucket", self.bucket, BUCKET_NAME, "the name of an S3 bucket, or an empty string")
         check_kms_key("input.kms_key", self.kms_key)

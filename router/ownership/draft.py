@@ -1,4 +1,4 @@
-"""Arrivals to drafts of manifests: each of one dataset, hour and lane, with bounded bytes and files. Pure."""
+"""Arrivals to drafts of manifests: each of one dataset, hour, lane and urgency, with bounded bytes and files. Pure."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ class RoutedArrival:
     """Why this lane; a sentence for people."""
     adopted_row: ArrivalRow | None = None
     """The current arrival row, which has no owner that will convert the file; None: a new arrival, without a row."""
+    urgent: bool = False
+    """Whether it goes before the other files of the stream lane."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +40,11 @@ class Draft:
     partition: Partition
     lane: Lane
     arrivals: tuple[RoutedArrival, ...]
+    urgent: bool = False
 
     def manifest(self, created_at: str, files: Collection[ObjectVersion]) -> Manifest:
         """The manifest of ``files``, those of the draft whose arrival rows name it; ``created_at`` is ISO 8601, UTC."""
-        return Manifest(self.id, self.lane, self.partition, created_at, tuple(sorted(files)))
+        return Manifest(self.id, self.lane, self.partition, created_at, tuple(sorted(files)), self.urgent)
 
 
 def cut_drafts(routed: Iterable[RoutedArrival], settings: Settings, new_id: Callable[[], str]) -> list[Draft]:
@@ -49,14 +52,14 @@ def cut_drafts(routed: Iterable[RoutedArrival], settings: Settings, new_id: Call
 
     Limits are ``manifest_bytes`` and ``manifest_files`` of the arrival's lane; a larger file gets a draft of its own.
     """
-    groups: defaultdict[tuple[Partition, Lane], list[RoutedArrival]] = defaultdict(list)
+    groups: defaultdict[tuple[Partition, Lane, bool], list[RoutedArrival]] = defaultdict(list)
     for arrival in routed:
-        groups[arrival.partition, arrival.lane].append(arrival)
+        groups[arrival.partition, arrival.lane, arrival.urgent].append(arrival)
     drafts: list[Draft] = []
-    for (partition, lane), arrivals in groups.items():
+    for (partition, lane, urgent), arrivals in groups.items():
         limits = settings.stream if lane == Lane.STREAM else settings.batch
         pieces = _pieces(arrivals, limits.manifest_bytes, limits.manifest_files)
-        drafts += [Draft(new_id(), partition, lane, piece) for piece in pieces]
+        drafts += [Draft(new_id(), partition, lane, piece, urgent) for piece in pieces]
     return drafts
 
 

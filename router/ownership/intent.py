@@ -52,6 +52,7 @@ def write_intent(services: Services, arrivals: Sequence[RoutedArrival], now: dat
         "format": INTENT_FORMAT,
         "recorded_at": iso_utc(now),
         "arrivals": [_encode(arrival) for arrival in arrivals],
+        "urgent": [number for number, arrival in enumerate(arrivals) if arrival.urgent],
     }
     put_document(services.s3, services.resources.control_bucket, key, encode_document(body))
     return key
@@ -72,7 +73,10 @@ def read_intent(services: Services, key: str) -> Intent:
         data: dict[str, Any] = json.loads(body)
         if data["format"] != INTENT_FORMAT:
             raise ValueError(f"its format is not {INTENT_FORMAT}")
-        return Intent(data["recorded_at"], tuple(_decode(item) for item in data["arrivals"]))
+        # An intent of a version that did not tell urgent files from others has no such list.
+        urgent = set(data.get("urgent", ()))
+        arrivals = tuple(_decode(item, urgent=number in urgent) for number, item in enumerate(data["arrivals"]))
+        return Intent(data["recorded_at"], arrivals)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InvalidDocumentError(
             f"{key} is not a valid intent ({error}): deploy the version that wrote it, or start a backfill of the "
@@ -94,8 +98,7 @@ def _encode(arrival: RoutedArrival) -> list[object]:
     return [*version, str(arrival.partition), arrival.lane, arrival.reason]
 
 
-def _decode(item: Sequence[Any]) -> RoutedArrival:
+def _decode(item: Sequence[Any], *, urgent: bool) -> RoutedArrival:
     bucket, key, version, etag, size, at, partition, lane, reason = item
-    return RoutedArrival(
-        ObjectVersion(bucket, key, etag, size, at, version), Partition.parse(partition), Lane(lane), reason
-    )
+    file = ObjectVersion(bucket, key, etag, size, at, version)
+    return RoutedArrival(file, Partition.parse(partition), Lane(lane), reason, urgent=urgent)

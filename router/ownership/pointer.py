@@ -12,14 +12,16 @@ if TYPE_CHECKING:
     from router.services import Services
 
 
-def write_pointer(services: Services, manifest: str) -> None:
+def write_pointer(services: Services, manifest: str, *, urgent: bool) -> None:
     """Put one more pointer to a manifest, under a key that was never used before.
+
+    An urgent one has a prefix of its own, so that the streaming job finds it without listing the others.
 
     Raises
     ------
     BotoCoreError, ClientError
         The pointer may or may not have been written.
     """
-    key = pointer_key(manifest, secrets.token_hex(8))
+    key = pointer_key(manifest, secrets.token_hex(8), urgent=urgent)
     # Spark's text source reads lines.
     put_document(services.s3, services.resources.control_bucket, key, encode_document({"manifest": manifest}) + b"\n")

@@ -63,7 +63,7 @@ def resolve_owners(
         if owner is None:
             continue
         if owner.state == State.ABANDONED:
-            orphans.append(_orphan(row))
+            orphans.append(_orphan(row, arrival))
             continue
         if arrival is not None and was_put_again(arrival, row):
             returned.append((arrival, row))
@@ -91,11 +91,13 @@ def _owner(ledger: Ledger, owners: dict[str, ManifestRow | None], row: ArrivalRo
 def _no_longer_ignored(arrival: RoutedArrival, row: ArrivalRow) -> RoutedArrival:
     """The arrival as it was recorded, in the lane of today: an earlier one had neither a lane nor a partition."""
     partition = Partition.of(arrival.partition.dataset, datetime.fromisoformat(row.file.arrived_at))
-    return RoutedArrival(row.file, partition, arrival.lane, f"{arrival.reason} (was IGNORED: {row.reason})", row)
+    reason = f"{arrival.reason} (was IGNORED: {row.reason})"
+    return RoutedArrival(row.file, partition, arrival.lane, reason, row, arrival.urgent)
 
 
-def _orphan(row: ArrivalRow) -> RoutedArrival:
-    """The arrival as its first owner recorded it: partition and lane are fixed."""
+def _orphan(row: ArrivalRow, offered: RoutedArrival | None) -> RoutedArrival:
+    """The arrival as its first owner recorded it: partition and lane are fixed. It is as urgent as it is today."""
     assert row.partition is not None
     assert row.lane is not None
-    return RoutedArrival(row.file, row.partition, row.lane, f"{row.reason} (adopted from {row.manifest})", row)
+    urgent = offered is not None and offered.urgent
+    return RoutedArrival(row.file, row.partition, row.lane, f"{row.reason} (adopted from {row.manifest})", row, urgent)

@@ -102,7 +102,12 @@ def _take_back_from(
         return []
     return [
         RoutedArrival(
-            arrival.file, row.partition or arrival.partition, arrival.lane, _reason(arrival, owner), adopted_row=row
+            arrival.file,
+            row.partition or arrival.partition,
+            arrival.lane,
+            _reason(arrival, owner),
+            adopted_row=row,
+            urgent=arrival.urgent,
         )
         for arrival, row in lost
     ]

@@ -74,7 +74,7 @@ class Promotion:
         if following.step == PromoteStep.MOVE:
             return self._move(row, files)
         if not self._dry_run:
-            write_pointer(self._services, row.id)
+            write_pointer(self._services, row.id, urgent=True)
         self._report.add(
             "inStream", len(files), f"{format_files(files)} waiting in the stream lane already, in {row.id}"
         )
@@ -99,7 +99,7 @@ class Promotion:
         list(self._pool.map(lambda manifest: write_manifest(services.s3, bucket, manifest), [*urgent, *rest]))
         if not services.ledger.manifests.supersede([row], [*urgent, *rest], REASON, now):
             return self._retry(row, files)
-        list(self._pool.map(lambda manifest: write_pointer(services, manifest.id), urgent))
+        list(self._pool.map(lambda manifest: write_pointer(services, manifest.id, urgent=True), urgent))
         logger.info(
             "manifest promoted", manifest_id=row.id, files=len(moved), successors=len(urgent), rest=len(unmoved)
         )
@@ -134,4 +134,4 @@ def _arrivals(document: Manifest, files: set[ObjectVersion]) -> list[RoutedArriv
     listed = [file for file in document.files if requested.pop(Identity.of(file), None)]
     for file in requested.values():
         raise InvalidDocumentError(f"{file.uri} is not in manifest {document.id}: this is a defect, report it")
-    return [RoutedArrival(file, document.partition, Lane.STREAM, REASON) for file in listed]
+    return [RoutedArrival(file, document.partition, Lane.STREAM, REASON, urgent=True) for file in listed]

@@ -34,6 +34,8 @@ class LaneDecision:
     """Why this lane, or why the arrival is ignored; a sentence for people."""
     unread: Attribute | None = None
     """Read it and decide again: it can make the file urgent. The lane is that of the other rules until then."""
+    urgent: bool = False
+    """Whether it goes before the other files of the stream lane."""
 
 
 def decide_lane(
@@ -63,7 +65,7 @@ def decide_lane(
         )
     urgent, notes, unread = _urgency(arrival, rule, settings, attributes)
     if urgent is not None:
-        return LaneDecision(Lane.STREAM, dataset, urgent)
+        return LaneDecision(Lane.STREAM, dataset, urgent, urgent=True)
     lane, reason = _lane_of_files_not_urgent(arrival, rule, settings, now, stream_health)
     return LaneDecision(lane, dataset, "; ".join((reason, *notes)), unread)
 

@@ -129,7 +129,7 @@ def route_arrivals(services: Services, arrivals: Iterable[ObjectVersion]) -> Own
             ignored[arrival] = decision.reason
         else:
             partition = Partition.of(decision.dataset, datetime.fromisoformat(arrival.arrived_at))
-            routed.append(RoutedArrival(arrival, partition, decision.lane, decision.reason))
+            routed.append(RoutedArrival(arrival, partition, decision.lane, decision.reason, urgent=decision.urgent))
     ownership = take_ownership(services, routed, ignored)
     ownership.set_outcome(undecided, ArrivalOutcome.UNSETTLED)
     return ownership

@@ -9,12 +9,13 @@ from lake.errors import TransientError
 from lake.ledger import State
 from lake.manifest import Lane
 from lake.time import iso_utc, next_local_time
+from router.stream_control.spill import is_spilling, read_core_seconds
 from router.streaming import has_valid_heartbeat, live_runs, start_run
 from router.telemetry import logger
 
 if TYPE_CHECKING:
+    from lake.ledger import ManifestRow
     from lake.ledger.stream import StreamRow
-    from lake.settings import StreamSettings
     from router.services import Services
 
 
@@ -31,9 +32,10 @@ def start(services: Services) -> dict[str, Any]:
 
 def watch(services: Services) -> dict[str, Any]:
     """Measure the backlog, set or clear spilling, and start a run when one is needed and none exists."""
-    queued, backlog_bytes = _backlog(services)
+    queued = _open_manifests(services, State.QUEUED)
+    backlog = [*queued, *_open_manifests(services, State.RUNNING)]
     row = services.ledger.stream.get()
-    spilling = is_spilling(services.settings.stream, backlog_bytes, row.spilling)
+    spilling = is_spilling(services.settings.stream, read_core_seconds(services, backlog), row.spilling)
     if spilling != row.spilling:
         services.ledger.stream.set_spilling(spilling)
     running = bool(live_runs(services))
@@ -43,7 +45,7 @@ def watch(services: Services) -> dict[str, Any]:
         running = True
     return {
         **_status(services, running=running),
-        "backlogBytes": backlog_bytes,
+        "backlogBytes": sum(manifest.bytes for manifest in backlog),
         "spilling": spilling,
         "microBatchMinutes": _micro_batch_minutes(services, row),
     }
@@ -59,8 +61,7 @@ def stop(services: Services) -> dict[str, Any]:
         services.ledger.stream.request_stop(True)
         return _status(services, running=True)
     services.ledger.stream.request_stop(False)
-    queued, _ = _backlog(services)
-    running = bool(queued) and _start_if_possible(services)
+    running = bool(_open_manifests(services, State.QUEUED)) and _start_if_possible(services)
     return {**_status(services, running=running), "stopped": True}
 
 
@@ -73,13 +74,6 @@ def kill(services: Services) -> dict[str, Any]:
     return {**_status(services, running=False), "killed": len(runs)}
 
 
-def is_spilling(settings: StreamSettings, backlog_bytes: int, before: bool) -> bool:
-    """Hysteresis: on above the high mark, off below the low mark, ``before`` in between. Pure."""
-    if backlog_bytes > settings.high_mark_bytes:
-        return True
-    return before and backlog_bytes >= settings.low_mark_bytes
-
-
 def _start_if_possible(services: Services) -> bool:
     """Whether a run exists now: not if the account's quotas have no room for it."""
     try:
@@ -90,11 +84,9 @@ def _start_if_possible(services: Services) -> bool:
     return True
 
 
-def _backlog(services: Services) -> tuple[int, int]:
-    """Of the stream lane, from the index: number of QUEUED manifests, and bytes that are QUEUED or RUNNING."""
-    queued = [row.bytes for row in services.ledger.manifests.open(Lane.STREAM, State.QUEUED)]
-    running = [row.bytes for row in services.ledger.manifests.open(Lane.STREAM, State.RUNNING)]
-    return len(queued), sum(queued) + sum(running)
+def _open_manifests(services: Services, state: State) -> list[ManifestRow]:
+    """Of the stream lane, from the index."""
+    return list(services.ledger.manifests.open(Lane.STREAM, state))
 
 
 def _micro_batch_minutes(services: Services, row: StreamRow) -> float:

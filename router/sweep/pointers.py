@@ -47,7 +47,7 @@ def renew_pointers(repair: Repair) -> None:
                 continue
             if repair.only_counts("repointed", f"manifest {row.id}"):
                 continue
-            write_pointer(services, row.id)
+            write_pointer(services, row.id, urgent=row.urgent)
             repair.counts["repointed"] += 1
             logger.warning("pointer renewed", manifest_id=row.id, queued_since=row.changed_at)
     if any_waiting and not repair.dry_run and ensure_running(services):
@@ -56,5 +56,7 @@ def renew_pointers(repair: Repair) -> None:
 
 def _wait_factor(services: Services, row: ManifestRow) -> int:
     """1 for one pointer in the inbox or none, then twice as much for each further one."""
-    inbox = services.s3.list_objects_v2(Bucket=services.resources.control_bucket, Prefix=pointer_prefix(row.id))
+    inbox = services.s3.list_objects_v2(
+        Bucket=services.resources.control_bucket, Prefix=pointer_prefix(row.id, urgent=row.urgent)
+    )
     return 1 << max(inbox["KeyCount"] - 1, 0)

@@ -61,6 +61,9 @@ class InlineSpark:
 
     removeJobTag = cancelJobsWithTag = addJobTag  # noqa: N815
 
+    def setLocalProperty(self, _name: str, _value: str | None) -> None:  # noqa: N802
+        return
+
     def parallelize(self, tasks: Sequence[Any], slices: int) -> InlineJob:
         assert len(tasks) == slices
         return InlineJob(tasks, self._random, self._before_tasks)

@@ -112,19 +112,26 @@ class ConversionWorld:
             None if version in (None, "null") else version,
         )
 
-    def enqueue(self, files: Sequence[ObjectVersion], lane: Lane = Lane.BATCH, dataset: str = "orders") -> str:
+    def enqueue(
+        self,
+        files: Sequence[ObjectVersion],
+        lane: Lane = Lane.BATCH,
+        dataset: str = "orders",
+        *,
+        urgent: bool = False,
+    ) -> str:
         partition = Partition.of(dataset, NOON)
         created = NOON.isoformat(timespec="milliseconds")
-        manifest = Manifest(new_manifest_id(NOON), lane, partition, created, tuple(files))
+        manifest = Manifest(new_manifest_id(NOON), lane, partition, created, tuple(files), urgent)
         write_manifest(self.services.s3, self.services.resources.control_bucket, manifest)
         self.services.ledger.datasets.register(dataset)
         self.services.ledger.manifests.enqueue(manifest)
         return manifest.id
 
-    def put_pointer(self, manifest: str) -> None:
+    def put_pointer(self, manifest: str, *, urgent: bool = False) -> None:
         self.services.s3.put_object(
             Bucket=self.services.resources.control_bucket,
-            Key=pointer_key(manifest, secrets.token_hex(4)),
+            Key=pointer_key(manifest, secrets.token_hex(4), urgent=urgent),
             Body=json.dumps({"manifest": manifest}).encode(),
         )
 

@@ -8,6 +8,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cli.cost_estimate import estimate_shares
+from lake.ledger import CostShare
 from local.cloud import LocalCloud
 from local.limits import Limits
 from tests.chaos.pool_worker import connect_to
@@ -17,6 +19,7 @@ from tests.load.lanes import batch_load, stream_load
 from tests.load.large_file import large_file_load
 from tests.load.overnight import overnight_load
 from tests.load.settle_night import LARGE_NIGHTS, measure_night
+from tests.load.urgent import urgent_load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +47,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--stream-files", type=int, default=20_000)
     parser.add_argument("--stream-bytes", type=int, default=35_000)
     parser.add_argument("--stream-rate", type=float, default=56.0, help="files per second")
+    parser.add_argument("--urgent-backlog", type=int, default=600, help="peak files of --batch-bytes each")
+    parser.add_argument("--urgent-files", type=int, default=60, help="one a second")
     parser.add_argument("--old-manifests", type=int, default=100_000)
     parser.add_argument("--batch-files", type=int, default=1_000)
     parser.add_argument("--batch-bytes", type=int, default=3_500_000)
@@ -64,14 +69,28 @@ def main(argv: list[str]) -> int:
 def _stream(options: argparse.Namespace, cloud: LocalCloud, _: Path) -> bool:
     latencies = stream_load(cloud, options.stream_files, options.stream_bytes, options.stream_rate)
     ages = ", ".join(f"{age:.0f}" for age in latencies.max_ages)
+    share = CostShare("orders", 0, latencies.files * options.stream_bytes, latencies.files, latencies.manifests)
+    dollars = estimate_shares([share]).total * 1e6 / latencies.files
     verdict = "keeps up" if latencies.keeps_up else "FALLS BEHIND"
     print(
         f"stream: {latencies.files} files at {latencies.rate:.1f}/s: "
         f"put to published p50 {latencies.p50:.0f} s, p95 {latencies.p95:.0f} s; "
-        f"age of the oldest unconverted file by quarter {ages} s; {verdict}",
+        f"age of the oldest unconverted file by quarter {ages} s; {latencies.manifests} manifests, whose control plane "
+        f"is estimated at ${dollars:.2f} for a million files; {verdict}",
         flush=True,
     )
     return latencies.keeps_up
+
+
+def _urgent(options: argparse.Namespace, cloud: LocalCloud, _: Path) -> bool:
+    found = urgent_load(cloud, options.urgent_backlog, options.batch_bytes, options.urgent_files, 1.0)
+    print(
+        f"urgent: {found.files} files among {found.backlog_bytes / 1e6:.0f} MB of peak files: "
+        f"put to published p50 {found.p50:.0f} s, p95 {found.p95:.0f} s; "
+        f"{found.after} peak files were published after the last of them",
+        flush=True,
+    )
+    return found.after > 0
 
 
 def _old(options: argparse.Namespace, _: LocalCloud, __: Path) -> bool:
@@ -134,6 +153,7 @@ def _checkpoint(options: argparse.Namespace, cloud: LocalCloud, folder: Path) ->
 
 LOAD_TESTS: dict[str, Callable[[argparse.Namespace, LocalCloud, Path], bool]] = {
     "stream": _stream,
+    "urgent": _urgent,
     "old": _old,
     "batch": _batch,
     "manifest": _manifest,

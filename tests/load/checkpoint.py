@@ -175,7 +175,7 @@ class _Load:
             manifest = f"20260304T120000{number:020x}"
             services.s3.put_object(
                 Bucket=services.resources.control_bucket,
-                Key=pointer_key(manifest, secrets.token_hex(4)),
+                Key=pointer_key(manifest, secrets.token_hex(4), urgent=False),
                 Body=json.dumps({"manifest": manifest}).encode(),
             )
 

@@ -17,12 +17,11 @@ from lake.settings import BatchSettings, DatasetRule, PeakSettings, Settings, St
 from tests.chaos.glue_world import OVER, GlueWorld
 from tests.chaos.inputs import Body
 from tests.chaos.processes import clients
+from tests.roles import create_unlimited_role
 
 if TYPE_CHECKING:
     from local.cloud import LocalCloud
 
-WINDOW_SECONDS = 20
-"""The batching window of the arrivals queue's event source mapping."""
 WINDOW_MESSAGES = 1000
 """Its maximum batch."""
 PUT_THREADS = 8
@@ -43,7 +42,7 @@ class Latencies:
     p95: float
     max_ages: tuple[float, ...]
     """In seconds, one for each quarter."""
-    micro_batches: int
+    manifests: int
 
     @property
     def keeps_up(self) -> bool:
@@ -73,6 +72,8 @@ def new_world(cloud: LocalCloud, settings: Settings) -> GlueWorld:
     assert isinstance(world, GlueWorld)
     world.cloud_glue = cloud.client("glue")
     world.glue = _GlueWithoutStart(world.cloud_glue)  # type: ignore[assignment]
+    # The local cloud lets no run begin whose role Glue may not assume.
+    world.job_role = create_unlimited_role(cloud.client("iam"), f"load-{world.resources.stream_job}")
     world.deploy()
     return world
 
@@ -92,26 +93,33 @@ class _GlueWithoutStart:
 
 def stream_load(cloud: LocalCloud, files: int, size: int, rate: float) -> Latencies:
     """Put ``rate`` files per second while the stream lane converts them, with the queue's windows as on AWS."""
-    world = new_world(cloud, load_test_settings())
+    settings = load_test_settings()
+    world = new_world(cloud, settings)
     contents = bodies(size)
     job = world.resources.stream_job
     run = world.start(job, None)
     put_at: dict[str, float] = {}
-    putting = threading.Thread(target=_put_at_rate, args=(world, contents, files, rate, put_at))
+    putting = threading.Thread(target=put_at_rate, args=(world, contents, files, rate, put_at))
     putting.start()
     started = time.time()
+    route_while_put(world, putting, settings.input.event_window_seconds)
+    world.wait("the backlog to be empty", lambda: not world.open_rows())
+    published, manifests = published_files(world)
+    world.wait("the end of the streaming run", lambda: world.state(job, run) in OVER)
+    return _latencies(started, put_at, published, manifests)
+
+
+def route_while_put(world: GlueWorld, putting: threading.Thread, window_seconds: float) -> None:
+    """Route the events of each window until the last file is put and routed."""
     while putting.is_alive() or world.queue:
-        putting.join(WINDOW_SECONDS)
+        putting.join(window_seconds)
         window = list(world.queue)
         for first in range(0, len(window), WINDOW_MESSAGES):
             world.route(window[first : first + WINDOW_MESSAGES])
-    world.wait("the backlog to be empty", lambda: not world.open_rows())
-    published = _published(world)
-    world.wait("the end of the streaming run", lambda: world.state(job, run) in OVER)
-    return _latencies(started, put_at, published)
 
 
-def _put_at_rate(world: GlueWorld, contents: list[Body], files: int, rate: float, put_at: dict[str, float]) -> None:
+def put_at_rate(world: GlueWorld, contents: list[Body], files: int, rate: float, put_at: dict[str, float]) -> None:
+    """Put urgent files; ``put_at`` gets the seconds since the epoch of each, by key."""
     start = time.monotonic()
     pause = threading.Event()
 
@@ -126,20 +134,21 @@ def _put_at_rate(world: GlueWorld, contents: list[Body], files: int, rate: float
         list(pool.map(put, range(files)))
 
 
-def _published(world: GlueWorld) -> dict[str, float]:
-    """Seconds since the epoch at which each published file was published, by key."""
+def published_files(world: GlueWorld) -> tuple[dict[str, float], int]:
+    """Seconds since the epoch at which each published file was published, by key; and the number of manifests."""
     control = world.resources.control_bucket
-    published = {}
+    published, manifests = {}, 0
     for page in world.clients.s3.get_paginator("list_objects_v2").paginate(Bucket=control, Prefix="results/"):
         for item in page.get("Contents", []):
             result = json.loads(world.clients.s3.get_object(Bucket=control, Key=item["Key"])["Body"].read())
+            manifests += 1
             at = datetime.fromisoformat(result["published_at"]).timestamp()
             for source in result["sources"]:
                 published[source["uri"].partition("-input/")[2]] = at
-    return published
+    return published, manifests
 
 
-def _latencies(started: float, put_at: dict[str, float], published: dict[str, float]) -> Latencies:
+def _latencies(started: float, put_at: dict[str, float], published: dict[str, float], manifests: int) -> Latencies:
     assert published.keys() == put_at.keys(), f"{len(put_at)} files were put, {len(published)} are published"
     waits = sorted(published[key] - put_at[key] for key in put_at)
     last = max(put_at.values())
@@ -157,7 +166,7 @@ def _latencies(started: float, put_at: dict[str, float], published: dict[str, fl
         statistics.median(waits),
         waits[int(len(waits) * 0.95) - 1],
         tuple(max_ages),
-        len(set(published.values())),
+        manifests,
     )
 
 

@@ -62,7 +62,7 @@ class FakeSparkJob:
 
     alive = True
 
-    def __init__(self, session: FakeSparkSession) -> None:
+    def __init__(self, session: FakeSparkSession, _pool: str | None = None) -> None:
         self._session = session
         self.cancelled = False
         self.keeper: FakeLeaseKeeper | None = None

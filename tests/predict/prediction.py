@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from router.estimate.offer import RunTimes
-from simulate.arrivals import DAY_SECONDS, WINDOWS, FileGroup
+from simulate.arrivals import DAY_SECONDS, FileGroup, windows_of_day
 from simulate.batch_lane import collect_backlog, simulate_night
 from simulate.night_times import NightTimes, RunMachine
 from simulate.routing import Router
@@ -106,7 +106,7 @@ def predict(
     start = datetime(2026, 11, 18, 22, tzinfo=UTC)
     speed = replace(Speed.of(settings, 8.0), plain=found.plain, gzip=found.compressed)
     groups = [FileGroup(key, size, 1) for key, size in sizes.items()]
-    routed = Router(settings, speed, start).route(WINDOWS - 1, groups, spilling=False)
+    routed = Router(settings, speed, start).route(windows_of_day(settings) - 1, groups, spilling=False)
     arrived = DAY_SECONDS - statistics.mean(waits.values())
     backlog = collect_backlog([replace(manifest, arrived=arrived) for manifest in routed], settings)
     runs = RunTimes(0.0, found.tail_seconds, 0.0, 2 * found.between_seconds, 2 * found.between_seconds, True)

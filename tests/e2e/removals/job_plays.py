@@ -96,7 +96,8 @@ def a_run_of_a_missing_file(stage: Stage) -> str:
 def a_stream(stage: Stage) -> str:
     deployment, row = stage.scenario.deployment, stage.manifest(stage.put_silently(), lane=Lane.STREAM)
     body = json.dumps({"manifest": row.id}).encode()
-    deployment.s3.put_object(Bucket=deployment.resources.control_bucket, Key=pointer_key(row.id, "n"), Body=body)
+    key = pointer_key(row.id, "n", urgent=False)
+    deployment.s3.put_object(Bucket=deployment.resources.control_bucket, Key=key, Body=body)
     return _log_of_run(stage, lambda: GlueRun.start(stage, stage.scenario.deployment.resources.stream_job, {}))
 
 

@@ -76,7 +76,7 @@ def test_a_stage_without_peak_hours_has_no_window() -> None:
     quiet = replace(WEEKDAYS, peak=PeakSettings(hours=()))
     told = dict(summary(quiet))
     assert "" not in told
-    assert told["stream lane"].startswith("keys that match */urgent/* at any hour; every 30 s")
+    assert told["stream lane"].startswith("keys that match */urgent/* at any hour; every 10 s")
     assert list(doubts(quiet)) == []
 
 
@@ -136,8 +136,8 @@ def test_every_key_is_explained() -> None:
 
 def test_a_sentence_of_several_keys_is_given_whole() -> None:
     found = {item.key: item.meaning for item in settings_keys()}
-    assert found["stream.low_mark_bytes"] == found["stream.high_mark_bytes"]
-    assert "(high_mark_bytes) ... until the backlog is below this (low_mark_bytes)." in found["stream.low_mark_bytes"]
+    assert found["batch.held_rounds"] == found["batch.held_wait_seconds"]
+    assert "(held_wait_seconds) ... and maximum number of such tries (held_rounds)." in found["batch.held_rounds"]
 
 
 def test_a_key_is_printed_with_unit_default_and_allowed_values(capsys: pytest.CaptureFixture[str]) -> None:
@@ -146,7 +146,7 @@ def test_a_key_is_printed_with_unit_default_and_allowed_values(capsys: pytest.Ca
         "stream.trigger_seconds",
         "  Interval between micro-batches.",
         "  unit     seconds",
-        "  default  30",
+        "  default  10",
         "  allowed  a number from 1 to 3600",
     ]
     explain_settings("encryption", as_json=True)

@@ -56,7 +56,7 @@ def test_events_of_a_slow_route_are_not_redelivered_to_it(assembly: Assembly) ->
     assert queue["RedrivePolicy"]["maxReceiveCount"] >= 3
     source = next(iter(assembly.resources("AWS::Lambda::EventSourceMapping").values()))
     assert source["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-    assert (source["BatchSize"], source["MaximumBatchingWindowInSeconds"]) == (1000, 20)
+    assert (source["BatchSize"], source["MaximumBatchingWindowInSeconds"]) == (1000, 5)
 
 
 @pytest.mark.parametrize("part", ["Routerroute", "Routerbackfill"])

@@ -80,7 +80,7 @@ def test_only_the_stage_has_no_default() -> None:
         ({"stream": {"manifest_bytes": 0}}, "stream.manifest_bytes", 0),
         ({"stream": {"manifest_files": 1.5}}, "stream.manifest_files", 1.5),
         ({"stream": {"manifest_files": True}}, "stream.manifest_files", True),
-        ({"stream": {"low_mark_bytes": 2, "high_mark_bytes": 1}}, "stream.low_mark_bytes", 2),
+        ({"stream": {"latency_goal_seconds": 0}}, "stream.latency_goal_seconds", 0),
         ({"alarms": {"daily_dollars": -1.0}}, "alarms.daily_dollars", -1.0),
         ({"alarms": {"daily_dollars": "10"}}, "alarms.daily_dollars", "10"),
         ({"batch": {"worker_type": "G.9X"}}, "batch.worker_type", "G.9X"),

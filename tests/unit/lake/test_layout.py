@@ -19,8 +19,15 @@ def test_keys_have_their_documented_form() -> None:
     assert layout.partition_prefix(PARTITION) == prefix
     assert layout.lake_key(PARTITION, MANIFEST, 2, 7) == f"{prefix}{MANIFEST}-g2-00007.parquet"
     assert layout.quarantine_key(PARTITION, MANIFEST, 2, 7) == f"{prefix}{MANIFEST}-g2-00007.jsonl"
-    assert layout.pointer_key(MANIFEST, "n") == f"inbox/{MANIFEST}-n.json"
+    assert layout.pointer_key(MANIFEST, "n", urgent=False) == f"inbox/{MANIFEST}-n.json"
+    assert layout.pointer_key(MANIFEST, "n", urgent=True) == f"inbox/urgent-{MANIFEST}-n.json"
     assert layout.run_key("overnight", 12) == "plans/overnight/runs/00012.json"
+
+
+@pytest.mark.parametrize("urgent", [False, True])
+def test_the_key_of_a_pointer_names_its_manifest(*, urgent: bool) -> None:
+    assert layout.manifest_of_pointer(layout.pointer_key(MANIFEST, "n", urgent=urgent)) == MANIFEST
+    assert layout.manifest_of_pointer("inbox/urgent-") is None
 
 
 def test_a_lake_key_names_its_manifest_and_generation() -> None:

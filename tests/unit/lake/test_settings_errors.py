@@ -28,7 +28,7 @@ def test_every_wrong_value_is_found_at_once() -> None:
         "stage": "Dev",
         "colour": "red",
         "peak": {"hours": ["8-20", "08:00-09:00", "09:00-25:00"], "days": ["Monday"]},
-        "stream": {"trigger_seconds": 0, "low_mark_bytes": 2, "high_mark_bytes": 1, "max_workers": 1},
+        "stream": {"trigger_seconds": 0, "latency_goal_seconds": 0, "max_workers": 1},
         "schedule": {"overnight": "cron(0 25 * * ? *)", "deadline": "6"},
         "datasets": [{"name": "Bad"}, {"name": "orders", "prefix": "o/"}, {"prefix": "x/", "key": "y"}],
         "quota": {"dpus": 1},
@@ -47,7 +47,7 @@ def test_every_wrong_value_is_found_at_once() -> None:
         "schedule.deadline",
         "schedule.overnight",
         "stage",
-        "stream.low_mark_bytes",
+        "stream.latency_goal_seconds",
         "stream.max_workers",
         "stream.trigger_seconds",
     ]

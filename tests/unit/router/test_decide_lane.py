@@ -19,6 +19,7 @@ def decided(key: str, now: str, *, size: int = 100, health: StreamRow = HEALTHY,
     body = {"stage": "test", "time_zone": "Europe/Berlin", **settings}
     instant = datetime.fromisoformat(now).replace(tzinfo=UTC)
     decision = decide_lane(file_of(key, size), parse_settings(body), instant, health)
+    assert decision.urgent == decision.reason.startswith("urgent:")
     return decision.lane, decision.dataset, decision.reason
 
 

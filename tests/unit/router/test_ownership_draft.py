@@ -21,11 +21,14 @@ SETTINGS = parse_settings(
 )
 arrivals = st.lists(
     st.builds(
-        lambda number, size, partition, lane: RoutedArrival(file_of(f"{number}", size), partition, lane, "why"),
+        lambda number, size, partition, lane, urgent: RoutedArrival(
+            file_of(f"{number}", size), partition, lane, "why", urgent=urgent
+        ),
         st.integers(),
         st.integers(0, 150),
         st.sampled_from([PARTITION, Partition("clicks", "2026-11-20", 9), Partition("orders", "2026-11-20", 10)]),
         st.sampled_from(list(Lane)),
+        st.booleans(),
     ),
     unique_by=lambda arrival: arrival.file.key,
 )
@@ -45,7 +48,8 @@ def test_every_arrival_is_in_exactly_one_draft_of_its_kind(given_arrivals: list[
     for draft in drafts:
         limits = SETTINGS.stream if draft.lane == Lane.STREAM else SETTINGS.batch
         assert draft.arrivals
-        assert {(arrival.partition, arrival.lane) for arrival in draft.arrivals} == {(draft.partition, draft.lane)}
+        kinds = {(arrival.partition, arrival.lane, arrival.urgent) for arrival in draft.arrivals}
+        assert kinds == {(draft.partition, draft.lane, draft.urgent)}
         assert len(draft.arrivals) <= limits.manifest_files
         size = sum(arrival.file.size for arrival in draft.arrivals)
         assert size <= limits.manifest_bytes or len(draft.arrivals) == 1

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from lake.layout import URGENT_INBOX, manifest_of_pointer
 from lake.ledger import State
 from lake.manifest import Lane, read_manifest
 from router.route import handler as route_module
@@ -33,6 +34,24 @@ def test_files_at_peak_go_through_the_stream_and_are_acknowledged(deployment: De
     arrival = deployment.ledger.arrivals.get(manifest.files[0])
     assert arrival is not None
     assert (arrival.manifest, arrival.reason) == (row.id, "peak hours 08:00-20:00 Europe/Berlin")
+
+
+def test_urgent_files_have_a_manifest_and_a_pointer_of_their_own(deployment: Deployment) -> None:
+    # Given: Friday morning in Berlin, a peak file and an urgent one of the same dataset and hour
+    event = batch(message("m1", s3_record("orders/a.ndjson"), s3_record("orders/urgent/b.ndjson")))
+    # When
+    route(event, deployment.services)
+    # Then: row, document and pointer say which is urgent
+    rows = {row.urgent: row for row in deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)}
+    manifests = {urgent: read_manifest(deployment.s3, "control", row, ("input",)) for urgent, row in rows.items()}
+    assert {urgent: [file.key for file in found.files] for urgent, found in manifests.items()} == {
+        False: ["orders/a.ndjson"],
+        True: ["orders/urgent/b.ndjson"],
+    }
+    assert manifests[True].urgent
+    [pointer] = deployment.keys("control", URGENT_INBOX)
+    assert manifest_of_pointer(pointer) == rows[True].id
+    assert len(deployment.keys("control", "inbox/")) == 2
 
 
 def test_files_outside_of_peak_wait_and_start_nothing(deployment: Deployment) -> None:

@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from lake.errors import InvalidInputError, TransientError
+from lake.ledger.datasets import DatasetMeasurement
 from lake.manifest import Lane
 from lake.settings import parse_settings
-from router.stream_control.control import is_spilling
 from router.stream_control.handler import stream_control
+from router.stream_control.spill import is_spilling
+from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 
 
@@ -133,22 +135,43 @@ def test_a_kill_ends_the_run_and_clears_the_flag(deployment: Deployment) -> None
     ],
 )
 def test_spilling_has_a_high_and_a_low_mark(backlog: int, before: bool, after: bool) -> None:
-    marks = parse_settings({"stage": "t", "stream": {"high_mark_bytes": 200, "low_mark_bytes": 50}}).stream
-    assert is_spilling(marks, backlog, before) == after
+    # Given 10 seconds of 20 cores
+    stream = parse_settings({"stage": "t", "stream": {"latency_goal_seconds": 10, "max_workers": 6}}).stream
+    # When, Then
+    assert is_spilling(stream, backlog, before) == after
 
 
 def test_a_watch_measures_the_backlog_and_spills(deployment: Deployment) -> None:
-    # Given: 100 bytes queued and 100 running, with a high mark of 150
-    deployment.configure(stream={"high_mark_bytes": 150, "low_mark_bytes": 150})
-    deployment.queued("a.json", lane=Lane.STREAM)
+    # Given: 100 bytes queued and 100 running, and 4 cores that convert 40 bytes a second together
+    deployment.configure(stream={"latency_goal_seconds": 4, "max_workers": 2})
+    measure(deployment, 10)
+    waiting = deployment.queued("a.json", lane=Lane.STREAM)
     claim = deployment.claimed(deployment.queued("b.json", lane=Lane.STREAM))
     # When, Then
     status = act(deployment, "watch")
     assert (status["backlogBytes"], status["spilling"]) == (200, True)
     assert deployment.ledger.stream.get().spilling
-    deployment.ledger.manifests.fail(claim.row, "because", deployment.now)
+    for row in (waiting, claim.row):
+        deployment.ledger.manifests.fail(row, "because", deployment.now)
     assert not act(deployment, "watch")["spilling"]
     assert not deployment.ledger.stream.get().spilling
+
+
+def test_a_backlog_is_as_long_as_its_datasets_are_slow(deployment: Deployment) -> None:
+    # Given the same backlog twice; first of a dataset that nothing has measured, which is as fast as the settings say
+    deployment.configure(stream={"latency_goal_seconds": 4, "max_workers": 2})
+    deployment.queued("a.json", lane=Lane.STREAM)
+    assert not act(deployment, "watch")["spilling"]
+    # When its conversions turn out to be slow, Then it spills
+    measure(deployment, 5)
+    assert act(deployment, "watch")["spilling"]
+
+
+def measure(deployment: Deployment, bytes_per_second: int) -> None:
+    """A conversion of the dataset, which took a second of one core."""
+    deployment.ledger.datasets.add_measurement(
+        PARTITION.dataset, DatasetMeasurement(input_bytes=bytes_per_second, output_bytes=1, task_milliseconds=1000)
+    )
 
 
 def test_an_unknown_action_is_refused(deployment: Deployment) -> None:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.arrivals import ARRIVALS_WINDOW_SECONDS, MAX_ARRIVALS_PER_INVOCATION
+from infra.arrivals import MAX_ARRIVALS_PER_INVOCATION
 from lake.errors import InvalidInputError
-from simulate.arrivals import WINDOW_SECONDS, WINDOWS, divide
+from simulate.arrivals import divide, windows_of_day
 from simulate.routing import MAX_ARRIVALS
 from tests.unit.simulate.world import arrivals, profile, settings
 
@@ -19,12 +19,11 @@ def files_by_hour(*, time_zone: str = "UTC", **fields: object) -> Counter[int]:
     found = arrivals(profile(**fields), of)
     hours: Counter[int] = Counter()
     for number, groups in enumerate(found.windows()):
-        hours[(number * WINDOW_SECONDS // 3600 + 22) % 24] += sum(group.count for group in groups)
+        hours[(number * of.input.event_window_seconds // 3600 + 22) % 24] += sum(group.count for group in groups)
     return hours
 
 
-def test_the_windows_are_those_of_route() -> None:
-    assert WINDOW_SECONDS == ARRIVALS_WINDOW_SECONDS
+def test_the_batches_are_those_of_route() -> None:
     assert MAX_ARRIVALS == MAX_ARRIVALS_PER_INVOCATION
 
 
@@ -44,7 +43,7 @@ def test_every_file_arrives_once(files: int, datasets: int, urgent: float, gzip:
         settings(),
     )
     windows = list(found.windows())
-    assert len(windows) == WINDOWS
+    assert len(windows) == windows_of_day(settings())
     assert sum(group.count for groups in windows for group in groups) == files
     assert all(group.count > 0 for groups in windows for group in groups)
 

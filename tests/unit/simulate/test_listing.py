@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from lake.errors import InvalidInputError
-from simulate.arrivals import WINDOWS
+from simulate.arrivals import windows_of_day
 from simulate.listing import ListedArrivals
 from simulate.listing_files import read_csv
 from tests.unit.docs.pages import CHECKOUT
@@ -34,9 +34,13 @@ def listed(tmp_path: Path, text: str, day: date | None = None) -> ListedArrivals
 def test_every_file_of_the_day_is_in_its_window(tmp_path: Path) -> None:
     found = listed(tmp_path, LISTING)
     windows = list(found.windows())
-    assert len(windows) == WINDOWS
+    assert len(windows) == windows_of_day(settings()) == 4320
     nine = 11 * 180
-    assert {window: groups for window, groups in enumerate(windows) if groups}.keys() == {nine, nine + 1, WINDOWS - 1}
+    assert {window: groups for window, groups in enumerate(windows) if groups}.keys() == {
+        nine,
+        nine + 1,
+        len(windows) - 1,
+    }
     assert [(group.key, group.bytes, group.count) for group in windows[nine]] == [("orders/a.json", 100, 2)]
     assert [group.key for group in windows[nine + 1]] == ["orders/urgent/c.json"]
     assert [group.key for group in windows[-1]] == ["clicks/d, e.json.gz"]

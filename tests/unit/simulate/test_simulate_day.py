@@ -67,9 +67,10 @@ def test_batch_is_cheaper_and_stream_is_sooner() -> None:
     assert 0 < hybrid.stream.files < 5000
 
 
-def test_a_stream_above_its_high_mark_spills() -> None:
-    marks = {"high_mark_bytes": 5_000 * MB, "low_mark_bytes": 0, "max_workers": 2}
-    found = option(simulated(settings(stream=marks), files=10_000, curve=[0] * 9 + [1] * 3 + [0] * 12), "hybrid")
+def test_a_stream_that_misses_its_latency_goal_spills() -> None:
+    # Given 4 cores, which convert 40 MB a second each
+    stream = {"latency_goal_seconds": 32, "max_workers": 2}
+    found = option(simulated(settings(stream=stream), files=10_000, curve=[0] * 9 + [1] * 3 + [0] * 12), "hybrid")
     assert found.spilled_files > 0
     assert found.stream.peak_backlog_bytes > 5_000 * MB
     assert found.stream.files + found.batch.files == 10_000

@@ -1,5 +1,6 @@
 """The stream lane in virtual time: triggers, portions, workers and their bill."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ def manifest(queued: float, seconds: float = 10.0, tasks: int = 1, size: int = M
 
 
 def lane(window: tuple[float, float] | None = WINDOW, failing: float = 0.0, **stream: Any) -> StreamLane:
-    return StreamLane(settings(stream=stream), window, failing)
+    return StreamLane(settings(stream={"trigger_seconds": 30, **stream}), window, failing)
 
 
 def converted(found: StreamLane, *manifests: SimulatedManifest) -> StreamLane:
@@ -111,3 +112,29 @@ def test_manifests_that_fail_are_converted_twice() -> None:
 
 def test_times_that_overlap_are_counted_once() -> None:
     assert merged([(5, 8), (0, 3), (2, 4), (8, 9)]) == [(0, 4), (5, 9)]
+
+
+def urgent(queued: float) -> SimulatedManifest:
+    found = manifest(queued)
+    return replace(found, row=replace(found.row, urgent=True))
+
+
+def test_an_urgent_manifest_waits_for_no_trigger() -> None:
+    found = converted(lane(), urgent(601.0))
+    assert found.urgent_latencies.percentile(1) == 4 + PORTION_SECONDS + 10
+
+
+def test_an_urgent_manifest_does_not_wait_behind_a_backlog_of_many_triggers() -> None:
+    # Given 20 GB of peak files, which take many micro-batches, and urgent files in the middle of them
+    backlog = [manifest(600.0, seconds=250.0, tasks=7, size=1000 * MB) for _ in range(20 * MAX_POINTERS // 100)]
+    alone = converted(lane(), *backlog)
+    found = converted(lane(), *backlog, *[urgent(float(at)) for at in range(605, 900, 5)])
+    # Then they take their own time, and the others hardly longer
+    assert (alone.latencies.percentile(0.5) or 0) > 300
+    assert found.urgent_latencies.percentile(1) == PORTION_SECONDS + 10
+    assert (found.latencies.percentile(1) or 0) < 1.2 * (alone.latencies.percentile(1) or 0)
+
+
+def test_an_urgent_manifest_of_the_night_waits_for_the_start_of_a_run() -> None:
+    found = converted(lane(window=None), urgent(600.0), urgent(605.0))
+    assert found.urgent_latencies.percentile(1) == GLUE_START_SECONDS + PORTION_SECONDS + 10

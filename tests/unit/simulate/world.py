@@ -17,7 +17,8 @@ MB = 1_000_000
 
 
 def settings(**groups: Any) -> Settings:
-    return parse_settings({"stage": "t", **groups})
+    """With windows of 20 seconds: four times as fast as the default's."""
+    return parse_settings({"stage": "t", "input": {"event_window_seconds": 20}, **groups})
 
 
 def profile(**fields: Any) -> Profile:
@@ -30,7 +31,7 @@ def arrivals(found: Profile, of: Settings) -> ProfileArrivals:
 
 def routed(of: Settings, groups: list[FileGroup], at: datetime, *, spilling: bool = False) -> list[SimulatedManifest]:
     """The manifests of a window that begins at ``at``, in the day before ``NIGHT``."""
-    window = int((at - (NIGHT - timedelta(days=1))).total_seconds() // 20)
+    window = int((at - (NIGHT - timedelta(days=1))).total_seconds() // of.input.event_window_seconds)
     return Router(of, Speed.of(of, 8.0), NIGHT).route(window, groups, spilling=spilling)
 
 

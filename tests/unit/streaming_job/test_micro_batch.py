@@ -93,13 +93,17 @@ class Conversions:
         return [ConversionOutcome(manifest, State.DONE) for manifest in manifests]
 
 
+def row_of(manifest: str) -> Any:
+    return SimpleNamespace(id=manifest, bytes=GIB, files=1, urgent=False, created_at=manifest)
+
+
 def convert_gibibytes(
     monkeypatch: pytest.MonkeyPatch, conversions: Conversions, manifests: int, **stream: int
 ) -> list[ConversionOutcome]:
     """A micro-batch of manifests of 1 GiB each."""
     monkeypatch.setattr(micro_batch, "convert", conversions)
     settings = parse_settings({"stage": "test", "stream": stream})
-    ledger = SimpleNamespace(manifests=SimpleNamespace(get=lambda _: SimpleNamespace(bytes=GIB, files=1)))
+    ledger = SimpleNamespace(manifests=SimpleNamespace(get=row_of))
     context: Any = SimpleNamespace(services=SimpleNamespace(ledger=ledger, settings=settings), log=lambda _: None)
     return convert_pointers(context, [json.dumps({"manifest": f"{number:03d}"}) for number in range(manifests)])
 

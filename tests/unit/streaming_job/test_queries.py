@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +59,7 @@ class FakeLane:
 
     def put_pointer(self, manifest: str) -> None:
         body = json.dumps({"manifest": manifest}).encode()
-        self.world.raw_s3.put_object(Bucket="control", Key=pointer_key(manifest, "n"), Body=body)
+        self.world.raw_s3.put_object(Bucket="control", Key=pointer_key(manifest, "n", urgent=False), Body=body)
 
     def convert(self, _context: object, pointers: Iterable[str], *_: object, **__: object) -> list[Any]:
         while self.late:
@@ -75,14 +75,15 @@ class FakeLane:
     def run(self) -> None:
         """One run of the job, until it is idle."""
         context = context_of(self.world)
-        s3 = self.world.s3
-        context.services.s3 = SimpleNamespace(
-            delete_object=s3.delete_object, get_paginator=self.world.raw_s3.get_paginator
+        s3: Any = SimpleNamespace(
+            delete_object=self.world.s3.delete_object, get_paginator=self.world.raw_s3.get_paginator
         )
         limits = SimpleNamespace(trigger_seconds=0, idle_minutes=0, worker_type="G.1X")
-        context.services.settings = SimpleNamespace(stream=limits, price=context.services.settings.price)
-        context.log = self.lines.append
-        inbox = InboxStream(context)
+        settings: Any = SimpleNamespace(stream=limits, price=context.services.settings.price)
+        services = replace(context.services, s3=s3, settings=settings)
+        inbox = InboxStream(replace(context, services=services, log=self.lines.append))
+        # No pointer is urgent here.
+        inbox._urgent = NO_URGENT
 
         def start(_checkpoint: str) -> FakeQuery:
             assert len(self.queries) < MAX_QUERIES, "queries follow each other without end"
@@ -96,6 +97,11 @@ class FakeLane:
         assert {self.world.row(manifest).state for manifest in self.manifests} == {State.FAILED}
         assert set(self.converted.values()) <= {1}
         assert self.world.keys("control", INBOX) == []
+
+
+NO_URGENT: Any = SimpleNamespace(
+    start=lambda: None, stop=lambda: None, raise_error=lambda: None, close=lambda: True, reopen=lambda: None
+)
 
 
 class FakeQuery:

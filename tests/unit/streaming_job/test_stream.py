@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from lake.errors import TransientError
+from lake.layout import pointer_key
+from lake.manifest import Lane
 from lake.settings import parse_settings
 from streaming_job import main, stream
 from streaming_job.stream import InboxStream
 from tests.unit.lake.world import new_world
+from transform.context import ConversionContext, JobServices
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,21 +29,13 @@ def world() -> Iterator[World]:
         yield world
 
 
-def context_of(world: World, run: str = "jr_1") -> Any:
+def context_of(world: World, run: str = "jr_1") -> ConversionContext:
     workers = SimpleNamespace(size=lambda: 1)
     executors = SimpleNamespace(getExecutorMemoryStatus=lambda: workers)
-    return SimpleNamespace(
-        services=SimpleNamespace(
-            s3=world.s3,
-            ledger=world.ledger,
-            resources=world.resources,
-            settings=parse_settings({"stage": "test"}),
-        ),
-        spark=SimpleNamespace(sparkContext=SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: executors))),
-        run=run,
-        clock=world.clock,
-        log=lambda _: None,
-    )
+    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: executors)))
+    settings = parse_settings({"stage": "test"})
+    services = JobServices(world.raw_s3, world.ledger, world.resources, settings, "eu-central-1")
+    return ConversionContext(spark, services, run, world.clock, bool, lambda _: None)
 
 
 BATCH: Any = SimpleNamespace(collect=lambda: [('{"manifest":"m"}', "m-1.json")])
@@ -78,3 +74,30 @@ def test_the_micro_batch_of_a_run_that_failed_is_not_that_of_the_next_run(
     # Then
     row = world.ledger.stream.get()
     assert (row.run, row.micro_batch_since) == ("jr_2", None)
+
+
+def test_a_run_ends_only_while_no_urgent_manifest_is_converted(world: World) -> None:
+    # Given a run outside its window that was idle for long, but converts an urgent manifest
+    found = InboxStream(context_of(world))
+    world.wait(timedelta(hours=1))
+    found._urgent._portions = 1
+    # When, Then it goes on, and urgent manifests begin
+    assert not found._may_end()
+    assert not found._urgent._closed
+    # When it is told to stop, Then none begins, and it ends after this one
+    world.ledger.stream.request_stop(True)
+    assert not found._may_end()
+    assert found._urgent._closed
+    found._urgent._portions = 0
+    assert found._may_end()
+
+
+def test_an_urgent_pointer_that_came_at_the_last_moment_keeps_the_run_going(world: World) -> None:
+    # Given
+    found = InboxStream(context_of(world))
+    world.wait(timedelta(hours=1))
+    row = world.queued("a.json", lane=Lane.STREAM)
+    world.raw_s3.put_object(Bucket="control", Key=pointer_key(row.id, "n", urgent=True), Body=b"")
+    # When, Then
+    assert not found._may_end()
+    assert not found._urgent._closed

@@ -35,7 +35,8 @@ def applications(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             return self
 
         def config(self, key: str, value: str) -> Builder:
-            assert (key, value) == ("spark.hadoop.fs.s3a.endpoint.region", REGION)
+            expected = {"spark.hadoop.fs.s3a.endpoint.region": REGION, "spark.scheduler.mode": "FAIR"}
+            assert expected[key] == value
             return self
 
         def getOrCreate(self) -> str:  # noqa: N802

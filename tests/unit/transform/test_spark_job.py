@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from transform.spark_job import failure_reason
+from transform.spark_job import SparkJob, failure_reason
 
 CALL = "An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe."
 ABORTED = (
@@ -41,3 +44,33 @@ Driver stacktrace:
 )
 def test_the_cause_is_one_line(text: str, line: str) -> None:
     assert failure_reason(text) == line
+
+
+@pytest.mark.parametrize("pool", [None, "urgent"])
+def test_a_job_is_in_its_pool_and_the_thread_keeps_no_property(pool: str | None) -> None:
+    # Given a session that remembers in which pool its jobs were started
+    properties: dict[str, str | None] = {}
+    pools = []
+
+    class Partitions:
+        def mapPartitions(self, _: object) -> Partitions:  # noqa: N802
+            return self
+
+        def collect(self) -> list[Any]:
+            pools.append(properties["spark.scheduler.pool"])
+            return []
+
+    context = SimpleNamespace(
+        environment={},
+        setLocalProperty=properties.__setitem__,
+        addJobTag=lambda _: None,
+        removeJobTag=lambda _: None,
+        parallelize=lambda *_: Partitions(),
+    )
+    spark: Any = SimpleNamespace(sparkContext=context)
+    task: Any = None
+    # When
+    SparkJob(spark, pool).run([task])
+    # Then
+    assert pools == [pool]
+    assert properties == {"spark.scheduler.pool": None}

@@ -10,7 +10,10 @@ from lake.errors import TransientError
 from lake.layout import lake_key
 from lake.ledger import State
 from lake.manifest import Lane
+from router.ownership import RoutedArrival
+from router.ownership.intent import write_intent
 from router.sweep.handler import sweep
+from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.sweep.sweeping import NOTHING, changes, committed, published, unfinished, upload
 
@@ -64,6 +67,26 @@ def test_a_lost_pointer_is_written_again_under_new_names_at_growing_intervals(de
     keys = deployment.keys("control", f"inbox/{row.id}-")
     assert len(keys) == len(set(keys)) == len(minutes_of_new_pointers)
     assert deployment.glue.runs["stream-job"]
+
+
+def test_an_urgent_manifest_that_a_crashed_invocation_left_is_urgent_still(deployment: Deployment) -> None:
+    # Given an intent of an urgent file and of another one, and nothing else
+    routed = [
+        RoutedArrival(file_of(f"orders/{name}"), PARTITION, Lane.STREAM, "test", urgent=name == "urgent/a")
+        for name in ("urgent/a", "b")
+    ]
+    write_intent(deployment.services, routed, deployment.now)
+    deployment.wait(timedelta(minutes=15))
+    # When it is resumed, and its pointers are lost as well
+    sweep(deployment.services)
+    for key in deployment.keys("control", "inbox/"):
+        deployment.raw_s3.delete_object(Bucket="control", Key=key)
+    deployment.wait(timedelta(minutes=15))
+    assert sweep(deployment.services)["repointed"] == 2
+    # Then
+    [row] = [row for row in deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED) if row.urgent]
+    assert len(deployment.keys("control", f"inbox/urgent-{row.id}-")) == 1
+    assert len(deployment.keys("control", "inbox/")) == 2
 
 
 def test_the_stream_starts_with_the_first_sweep_after_the_quota_has_room(deployment: Deployment) -> None:

@@ -53,6 +53,7 @@ def test_a_stream_without_a_heartbeat_is_silent_inside_its_window(
     deployment: Deployment, window_minutes: int | None, heartbeat_minutes: int | None, silent: int
 ) -> None:
     # Given a heartbeat that is valid for 3 minutes, which are 6 intervals of 30 seconds
+    deployment.configure(stream={"trigger_seconds": 30})
     stream = deployment.ledger.stream
     if window_minutes is not None:
         stream.open_window(iso_utc(deployment.now + timedelta(minutes=window_minutes)))

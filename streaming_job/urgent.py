@@ -1,0 +1,169 @@
+"""Urgent manifests, converted beside the micro-batches: they wait neither for a trigger nor behind other pointers."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lake.layout import URGENT_INBOX, manifest_of_pointer
+from streaming_job.inbox import delete_pointers
+from streaming_job.micro_batch import (
+    PORTIONS,
+    convert_portion,
+    input_sizes,
+    portion_limit,
+    portions,
+    queued_manifests,
+    raise_unanswered,
+    side_by_side_limit,
+)
+from transform.outcome import ALARM
+from transform.preflight import BlockedRunError, check_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from transform.context import ConversionContext
+    from transform.outcome import ConversionOutcome
+
+POOL = "urgent"
+"""Spark's scheduler pool of urgent tasks: they get each core that becomes free, until they have as many as the tasks of
+the micro-batch."""
+MAX_LOOK_SECONDS = 5.0
+"""Maximum interval between two looks at the inbox. A day of them is 17,280 LIST requests: 0.09 dollars."""
+MAX_POINTERS = 1000
+"""Of one look, the oldest first: one LIST request."""
+
+
+class UrgentInbox:
+    """Converts what urgent pointers name, the oldest first, in portions side by side, in threads of its own.
+
+    No checkpoint is needed. A pointer is deleted once its manifest is terminal, unknown or waiting, for which the sweep
+    writes another one. Until then each look finds it again, that of the next run as well.
+
+    Parameters
+    ----------
+    wait
+        Pauses for a number of seconds, before a manifest that another run holds is tried again.
+    on_converted
+        Gets the outcomes of each portion; called from several threads.
+    """
+
+    def __init__(
+        self,
+        context: ConversionContext,
+        wait: Callable[[float], object],
+        on_converted: Callable[[list[ConversionOutcome]], None],
+    ) -> None:
+        self._context = replace(context, pool=POOL)
+        self._wait, self._on_converted = wait, on_converted
+        self._lock = threading.Lock()
+        self._converting: set[str] = set()
+        self._portions = 0
+        self._closed, self._unchecked = False, True
+        self._error: BaseException | None = None
+        self._due = threading.Event()
+        self._looks: threading.Thread | None = None
+        self._threads = ThreadPoolExecutor(PORTIONS, thread_name_prefix="urgent")
+
+    def start(self) -> None:
+        """Look at the inbox from now on, until ``stop``."""
+        self._looks = threading.Thread(target=self._look_until_closed, name="urgent-inbox", daemon=True)
+        self._looks.start()
+
+    def look(self) -> None:
+        """Begin portions of what is new in the inbox, as many as there is room for."""
+        with self._lock:
+            room = PORTIONS - self._portions
+            if self._closed or self._error is not None or room <= 0:
+                return
+            pointers = self._new_pointers()
+            for portion in self._divide(list(pointers))[:room]:
+                self._converting.update(portion)
+                self._portions += 1
+                self._threads.submit(self._convert, portion, [key for item in portion for key in pointers[item]])
+
+    def close(self) -> bool:
+        """Begin no other portion; whether none is being converted."""
+        with self._lock:
+            self._closed = True
+            return not self._portions
+
+    def reopen(self) -> None:
+        """Go on after ``close``."""
+        with self._lock:
+            self._closed = False
+
+    def raise_error(self) -> None:
+        """Raise what has ended a portion, or a look: nothing is begun after it."""
+        if self._error is not None:
+            raise self._error
+
+    def stop(self) -> None:
+        """Begin no other portion, and return when those that are being converted have ended."""
+        self.close()
+        self._threads.shutdown(wait=True)
+        if self._looks is not None:
+            looks, self._looks = self._looks, None
+            self._due.set()
+            looks.join()
+
+    def _look_until_closed(self) -> None:
+        interval = min(MAX_LOOK_SECONDS, self._context.services.settings.stream.trigger_seconds)
+        while True:
+            self._due.clear()
+            if self._looks is not threading.current_thread():
+                return
+            try:
+                self.look()
+            except BaseException as error:
+                self._fail(error)
+            self._due.wait(interval)
+
+    def _new_pointers(self) -> dict[str, list[str]]:
+        """Keys of pointers by manifest, the oldest manifest first, without those that are being converted."""
+        services = self._context.services
+        page = services.s3.list_objects_v2(
+            Bucket=services.resources.control_bucket, Prefix=URGENT_INBOX, MaxKeys=MAX_POINTERS
+        )
+        pointers: dict[str, list[str]] = {}
+        for item in page.get("Contents", []):
+            manifest = manifest_of_pointer(item["Key"])
+            if manifest is not None and manifest not in self._converting:
+                pointers.setdefault(manifest, []).append(item["Key"])
+        return pointers
+
+    def _divide(self, manifests: Sequence[str]) -> list[list[str]]:
+        if not manifests:
+            return []
+        context = self._context
+        if self._unchecked:
+            check_environment(context, manifests, queued_manifests(context))
+            self._unchecked = False
+        return portions(input_sizes(context, manifests), portion_limit(side_by_side_limit(context)))
+
+    def _convert(self, portion: list[str], keys: Sequence[str]) -> None:
+        undeleted: list[str] = []
+        try:
+            self._context.log(f"urgent: {len(portion)} manifests")
+            outcomes = convert_portion(self._context, portion, self._wait)
+            self._on_converted(outcomes)
+            raise_unanswered(outcomes)
+            undeleted = delete_pointers(self._context, keys)
+        except BaseException as error:
+            self._fail(error)
+        finally:
+            with self._lock:
+                self._converting.difference_update(portion)
+                self._portions -= 1
+            # There is room for others. What could not be deleted would only be read again.
+            if not undeleted:
+                self._due.set()
+
+    def _fail(self, error: BaseException) -> None:
+        if isinstance(error, BlockedRunError):
+            self._context.log(f"{ALARM} {error}")
+        self._error = self._error or error
+        self.close()

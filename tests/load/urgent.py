@@ -1,0 +1,69 @@
+"""Urgent files among a backlog of peak files: how long they take from put to published."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from lake.ledger import State
+from lake.settings import PeakSettings
+from lake.settings.routing import DAYS
+from tests.chaos.glue_world import OVER
+from tests.load.lanes import (
+    BODIES,
+    WINDOW_MESSAGES,
+    bodies,
+    load_test_settings,
+    new_world,
+    published_files,
+    put_at_rate,
+    route_while_put,
+)
+
+if TYPE_CHECKING:
+    from local.cloud import LocalCloud
+
+
+@dataclass(frozen=True, slots=True)
+class UrgentLatencies:
+    """Seconds from put to published of urgent files, and what they were among."""
+
+    files: int
+    p50: float
+    p95: float
+    backlog_bytes: int
+    after: int
+    """Files of the backlog that were published after the last urgent one."""
+
+
+def urgent_load(cloud: LocalCloud, backlog_files: int, size: int, urgent_files: int, rate: float) -> UrgentLatencies:
+    """Put ``rate`` urgent files a second, of a hundredth of ``size`` bytes, while the stream converts a backlog."""
+    settings = replace(load_test_settings(), peak=PeakSettings(hours=("00:00-24:00",), days=DAYS))
+    world = new_world(cloud, settings)
+    contents, small = bodies(size), bodies(size // 100)
+    for number in range(backlog_files):
+        _, name, event = world.put(f"orders/{number}.ndjson", contents[number % BODIES])
+        world.queue[name] = event
+    while world.queue:
+        world.route(list(world.queue)[:WINDOW_MESSAGES])
+    job = world.resources.stream_job
+    run = world.start(job, None)
+    world.wait("the begin of the backlog", lambda: any(row["state"] == State.RUNNING for row in world.open_rows()))
+    put_at: dict[str, float] = {}
+    putting = threading.Thread(target=put_at_rate, args=(world, small, urgent_files, rate, put_at))
+    putting.start()
+    route_while_put(world, putting, settings.input.event_window_seconds)
+    world.wait("the backlog to be empty", lambda: not world.open_rows())
+    published, _ = published_files(world)
+    world.wait("the end of the streaming run", lambda: world.state(job, run) in OVER)
+    waits = sorted(published[key] - put_at[key] for key in put_at)
+    last = max(published[key] for key in put_at)
+    return UrgentLatencies(
+        len(waits),
+        statistics.median(waits),
+        waits[int(len(waits) * 0.95) - 1],
+        sum(len(contents[number % BODIES].data) for number in range(backlog_files)),
+        sum(at > last for key, at in published.items() if key not in put_at),
+    )

@@ -1,0 +1,250 @@
+"""Urgent pointers: converted while a micro-batch works, before every peak file that has not begun, and deleted once."""
+
+from __future__ import annotations
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from lake.errors import TransientError
+from lake.layout import INBOX, OTHER_POINTERS, URGENT_INBOX, pointer_key
+from lake.ledger import State
+from lake.manifest import Lane, write_manifest
+from lake.settings import parse_settings
+from streaming_job import micro_batch, urgent
+from streaming_job.micro_batch import PORTIONS, convert_pointers
+from streaming_job.urgent import POOL, UrgentInbox
+from tests.unit.lake.world import RESOURCES, World, new_world
+from transform.context import ConversionContext, JobServices
+from transform.outcome import HELD, ConversionOutcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PATIENCE_SECONDS = 60
+BACKLOG = 6
+"""Triggers for which peak manifests wait."""
+
+
+@dataclass
+class Stream:
+    """A streaming run whose conversions only record what they are given; ``gate`` holds up those of peak manifests."""
+
+    world: World
+    gate: threading.Event = field(default_factory=threading.Event)
+    peak_begun: threading.Event = field(default_factory=threading.Event)
+    begun: list[tuple[str, str | None]] = field(default_factory=list)
+    outcomes: list[ConversionOutcome] = field(default_factory=list)
+    states: dict[str, list[str]] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
+    failing: bool = False
+    numbers: int = 0
+
+    def __post_init__(self) -> None:
+        unused: Any = None
+        # A portion holds one manifest of 100 bytes.
+        stream = {"manifest_bytes": 100, "batch_bytes": PORTIONS * 100}
+        settings = parse_settings({"stage": "test", "stream": stream})
+        services = JobServices(self.world.raw_s3, self.world.ledger, RESOURCES, settings, "eu-central-1")
+        self.context = ConversionContext(unused, services, "jr_1", self.world.clock, bool, self.lines.append)
+        self.urgent = UrgentInbox(self.context, lambda _: None, self.outcomes.extend)
+
+    def convert(self, manifests: list[str], context: ConversionContext) -> list[ConversionOutcome]:
+        self.begun += [(manifest, context.pool) for manifest in manifests]
+        if self.failing:
+            raise TransientError("no answer")
+        if context.pool != POOL:
+            self.peak_begun.set()
+            assert self.gate.wait(PATIENCE_SECONDS)
+        found = []
+        for manifest in manifests:
+            state = (self.states.get(manifest) or [State.DONE]).pop(0)
+            if state == State.DONE:
+                self.world.ledger.manifests.fail(self.world.row(manifest), "ended", self.world.now)
+            found.append(ConversionOutcome(manifest, state))
+        return found
+
+    def put(self, *, urgent: bool) -> str:
+        """A manifest with its pointer, each a second younger than the one before."""
+        self.numbers += 1
+        manifest = self.world.manifest(f"{self.numbers}.json", lane=Lane.STREAM)
+        name = f"20261120T{self.numbers:06d}{'0' * 20}"
+        manifest = type(manifest)(name, Lane.STREAM, manifest.partition, f"{self.numbers:06d}", manifest.files, urgent)
+        write_manifest(self.world.raw_s3, "control", manifest)
+        self.world.ledger.manifests.enqueue(manifest)
+        self.put_pointer(name, urgent=urgent)
+        return name
+
+    def put_pointer(self, manifest: str, *, urgent: bool) -> None:
+        key = pointer_key(manifest, f"{len(self.pointers()):04d}", urgent=urgent)
+        self.world.raw_s3.put_object(Bucket="control", Key=key, Body=json.dumps({"manifest": manifest}).encode())
+
+    def pointers(self) -> list[str]:
+        return self.world.keys("control", INBOX)
+
+    def look(self) -> None:
+        """One look, and the end of its portions."""
+        self.urgent.look()
+        self.urgent._threads.shutdown(wait=True)
+        self.urgent._threads = ThreadPoolExecutor(PORTIONS)
+
+
+@pytest.fixture
+def stream(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stream]:
+    with new_world() as world:
+        stream = Stream(world)
+        monkeypatch.setattr(micro_batch, "convert", stream.convert)
+        monkeypatch.setattr(urgent, "check_environment", lambda *_: None)
+        yield stream
+
+
+def test_an_urgent_file_does_not_wait_for_the_triggers_of_a_peak_backlog(stream: Stream) -> None:
+    # Given a micro-batch that does not end, and peak manifests for many more
+    peak = [stream.put(urgent=False) for _ in range(BACKLOG * PORTIONS)]
+    first = [json.dumps({"manifest": manifest}) for manifest in peak[:PORTIONS]]
+    batch = threading.Thread(target=convert_pointers, args=(stream.context, first))
+    batch.start()
+    assert stream.peak_begun.wait(PATIENCE_SECONDS)
+    # When an urgent file comes, the youngest of all
+    late = stream.put(urgent=True)
+    stream.look()
+    # Then it is converted, with a share of the cores of its own, and none of the others has ended
+    assert [(item.manifest, item.state) for item in stream.outcomes] == [(late, State.DONE)]
+    assert (late, POOL) in stream.begun
+    assert not stream.world.row(late).open
+    assert all(stream.world.row(manifest).open for manifest in peak)
+    # And its pointer is gone, while those of the others are there
+    assert [key for key in stream.pointers() if key.startswith(URGENT_INBOX)] == []
+    assert len(stream.pointers()) == len(peak)
+    stream.gate.set()
+    batch.join()
+
+
+def test_spark_lists_every_other_pointer_and_no_urgent_one(stream: Stream) -> None:
+    stream.put(urgent=True)
+    stream.put(urgent=False)
+    listed = [key for key in stream.pointers() if fnmatchcase(key.removeprefix(INBOX), OTHER_POINTERS)]
+    assert listed == [key for key in stream.pointers() if not key.startswith(URGENT_INBOX)]
+    assert len(listed) == 1
+
+
+def test_within_a_micro_batch_urgent_manifests_are_first_and_then_the_oldest(stream: Stream) -> None:
+    # Given pointers in any order; one of an urgent manifest, as an earlier version wrote it
+    stream.gate.set()
+    old, young, late = stream.put(urgent=False), stream.put(urgent=False), stream.put(urgent=True)
+    pointers = [json.dumps({"manifest": manifest}) for manifest in (young, "unknown", old, late)]
+    # When
+    sizes = micro_batch.input_sizes(stream.context, ["unknown", young, old, late])
+    outcomes = convert_pointers(stream.context, [pointers[0], pointers[2], pointers[3]])
+    # Then
+    assert list(sizes) == [late, old, young, "unknown"]
+    assert [outcome.manifest for outcome in outcomes] == [late, old, young]
+
+
+def test_more_urgent_manifests_than_there_is_room_for_are_converted_oldest_first(stream: Stream) -> None:
+    manifests = [stream.put(urgent=True) for _ in range(PORTIONS + 2)]
+    stream.look()
+    assert sorted(name for name, _ in stream.begun) == manifests[:PORTIONS]
+    stream.look()
+    assert sorted(name for name, _ in stream.begun) == manifests
+    assert stream.pointers() == []
+
+
+def test_a_manifest_that_is_being_converted_is_not_begun_again(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given
+    manifest = stream.put(urgent=True)
+    gate, begun = threading.Event(), threading.Event()
+    convert = stream.convert
+
+    def convert_slowly(manifests: list[str], context: ConversionContext) -> list[ConversionOutcome]:
+        begun.set()
+        assert gate.wait(PATIENCE_SECONDS)
+        return convert(manifests, context)
+
+    monkeypatch.setattr(micro_batch, "convert", convert_slowly)
+    stream.urgent.look()
+    assert begun.wait(PATIENCE_SECONDS)
+    # When another pointer to it comes, and the run looks again and would like to end
+    stream.put_pointer(manifest, urgent=True)
+    stream.urgent.look()
+    assert not stream.urgent.close()
+    # Then it waits for its end
+    gate.set()
+    stream.urgent.stop()
+    assert [name for name, _ in stream.begun] == [manifest]
+    assert stream.urgent.close()
+    # And the second pointer is left to the next run, which finds the manifest ended
+    assert len(stream.pointers()) == 1
+
+
+def test_after_close_nothing_is_begun_until_it_is_opened_again(stream: Stream) -> None:
+    stream.put(urgent=True)
+    assert stream.urgent.close()
+    stream.look()
+    assert stream.begun == []
+    stream.urgent.reopen()
+    stream.look()
+    assert len(stream.begun) == 1
+
+
+def test_the_pointer_of_a_manifest_that_another_run_holds_stays_until_it_has_ended(stream: Stream) -> None:
+    manifest = stream.put(urgent=True)
+    stream.states[manifest] = [HELD, State.DONE]
+    seen: list[int] = []
+    stream.urgent._wait = lambda _: seen.append(len(stream.pointers()))
+    stream.look()
+    assert seen == [1]
+    assert stream.pointers() == []
+
+
+def test_an_error_ends_the_run_and_leaves_the_pointer_to_the_next_one(stream: Stream) -> None:
+    # Given
+    stream.put(urgent=True)
+    stream.failing = True
+    # When
+    stream.look()
+    # Then nothing else begins, and the next run finds the pointer
+    stream.look()
+    assert len(stream.begun) == 1
+    with pytest.raises(TransientError, match="no answer"):
+        stream.urgent.raise_error()
+    assert len(stream.pointers()) == 1
+
+
+def test_a_pointer_that_could_not_be_deleted_is_deleted_by_a_later_look(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream.put(urgent=True)
+
+    def refuse(**_: object) -> None:
+        raise ClientError({"Error": {"Code": "SlowDown", "Message": ""}}, "DeleteObject")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stream.world.raw_s3, "delete_object", refuse)
+        stream.look()
+    assert "1 pointers that were read stay in the inbox" in stream.lines[-1]
+    assert len(stream.pointers()) == 1
+    # And it is not read again at once, but by the next look
+    assert not stream.urgent._due.is_set()
+    stream.look()
+    assert (stream.pointers(), stream.urgent._due.is_set()) == ([], True)
+
+
+def test_the_looks_of_a_run_go_on_until_it_stops(stream: Stream) -> None:
+    # Given a run, and then a pointer
+    done = threading.Event()
+    stream.urgent._on_converted = lambda _: done.set()
+    stream.urgent.start()
+    stream.put(urgent=True)
+    # When, Then
+    stream.urgent._due.set()
+    assert done.wait(PATIENCE_SECONDS)
+    stream.urgent.stop()
+    assert stream.pointers() == []
+    assert not any(thread.name == "urgent-inbox" for thread in threading.enumerate())
