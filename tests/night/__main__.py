@@ -38,12 +38,11 @@ def main(argv: list[str]) -> int:
         _play(folder, files)
     except Exception as error:
         print(f"FAILED: {error}", flush=True)
-        print(f"kept: {folder}: cloud/logs, ledger.jsonl, lake and quarantine once they were counted", flush=True)
+        print(f"kept in {folder}: objects in cloud/s3, cloud/logs, the ledger in ledger.jsonl", flush=True)
         if isinstance(error, AssertionError):
             return 1
         raise
     shutil.rmtree(folder / "cloud")
-    print(f"reports: {folder}/night-1.html, night-2.html, day.html")
     return 0
 
 
@@ -66,8 +65,11 @@ def _play(folder: Path, files: int) -> None:
     lanes = ", ".join(f"{number:,} by the {lane} lane" for lane, number in sorted(explained.lanes.items()))
     log(f"{files:,} files converted: {lanes}")
     log(f"{count.rows:,} rows, {count.rejected:,} records in the quarantine: 0 lost, 0 doubled")
-    for what, (median, most) in (("the command", explained.command), ("of which reading", explained.reading)):
-        log(f"every file explained; {what} takes {median:.2f} s (median), {most:.2f} s at most")
+    log("every file explained; seconds of hybrid-router explain, median and maximum of a sample:")
+    for what in ("command", "processor", "reading"):
+        median, most = getattr(explained, what)
+        log(f"  {what:10}{median:.2f} {most:.2f}")
+    log(f"reports: {folder}/night-1.html, night-2.html, day.html")
     print_nights(documents)
 
 

@@ -126,7 +126,7 @@ def night_settings(files: int) -> Settings:
         stream=StreamSettings(
             trigger_seconds=1,
             manifest_files=max(files // 100, 4),
-            high_mark_bytes=files * FILE_BYTES // 10,
+            high_mark_bytes=files * FILE_BYTES // 4,
             low_mark_bytes=files * FILE_BYTES // 50,
         ),
         batch=BatchSettings(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import statistics
 import time
 from collections import Counter
@@ -44,8 +45,10 @@ class Explained:
     """Files by the lane that has converted them."""
     command: tuple[float, float]
     """Seconds that the command takes from its start to its end: median and maximum of the sample."""
+    processor: tuple[float, float]
+    """Of these, seconds of processor time: how long it takes on a machine that does nothing else."""
     reading: tuple[float, float]
-    """The same, without the start of Python."""
+    """Seconds that it takes once Python has started."""
 
 
 def explain_all(night: Night, day: Day) -> Explained:
@@ -65,9 +68,10 @@ def explain_all(night: Night, day: Day) -> Explained:
     if wrong:
         raise NightFailedError("not explained by what became of it: " + "; ".join(wrong[:SAMPLE]))
     sample = day.files[:: max(len(day.files) // SAMPLE, 1)]
-    command = [_seconds(partial(night.command, "explain", f"s3://{BUCKET}/{file.key}")) for file in sample]
-    reading = [_seconds(partial(_explained, night.stack, file, now)) for file in sample]
-    return Explained(lanes, _median_and_max(command), _median_and_max(reading))
+    commands = [partial(night.command, "explain", f"s3://{BUCKET}/{file.key}") for file in sample]
+    command, processor = zip(*map(_seconds, commands), strict=True)
+    reading, _ = zip(*(_seconds(partial(_explained, night.stack, file, now)) for file in sample), strict=True)
+    return Explained(lanes, *map(_median_and_max, (command, processor, reading)))
 
 
 def _explained(stack: DeployedStack, file: DayFile, now: datetime) -> dict[str, Any] | None:
@@ -93,10 +97,12 @@ def _wrong(file: DayFile, version: dict[str, Any] | None) -> list[str]:
     return [f"its {name} is {found}, not {right}" for name, (found, right) in checks.items() if found != right]
 
 
-def _seconds(work: Callable[[], object]) -> float:
-    started = time.monotonic()
+def _seconds(work: Callable[[], object]) -> tuple[float, float]:
+    """Seconds that the work takes, and processor seconds of the processes that it starts."""
+    started, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
     work()
-    return time.monotonic() - started
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.monotonic() - started, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
 def _median_and_max(seconds: Sequence[float]) -> tuple[float, float]:
