@@ -137,7 +137,7 @@ load: setup ## thousands of files through both lanes and the control plane, abou
 predict: setup ## a night on the local cloud, predicted by the simulator and measured, about 10 minutes; Error 1: more than 20 % apart
 	@$(PY) -m tests.predict
 
-e2e-night: setup ## a day of 5,000 files in which everything goes wrong, its night, every line counted; FILES=n: with so many
+e2e-night: setup ## a day of 5,000 files in which much goes wrong, its night, every line counted; FILES=n: with so many
 	@$(PY) -m tests.night --files $(FILES)
 
 bench: setup ## the speed of the conversion, compared with other engines, about 14 minutes; writes docs/performance.md
