@@ -6,6 +6,7 @@ DATA ?=
 SECONDS ?= 60
 SEED ?= 0
 OUTPUT ?= demo-output
+FILES ?= 5000
 MEASURED = $(PY) -m pytest
 STAGE ?= dev
 ARCHITECTURE ?= x86_64
@@ -13,7 +14,7 @@ ARCHITECTURE ?= x86_64
 PROPERTIES = $(shell grep -rl "import given" tests/unit)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage test-modules test-stack unit integration e2e storms permissions fuzz chaos hostile mutants browser load predict bench bench-plan check hooks format
+.PHONY: help setup demo test coverage test-modules test-stack unit integration e2e storms permissions fuzz chaos hostile mutants browser load predict e2e-night bench bench-plan check hooks format
 .PHONY: check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-machines
 .PHONY: check-workflows check-rust-format check-rust
 .PHONY: wheels emr-libraries arm-tests install audit pins synth local-up clean
@@ -138,6 +139,9 @@ load: setup ## thousands of files through both lanes and the control plane, abou
 
 predict: setup ## a night on the local cloud, predicted by the simulator and measured, about 10 minutes; Error 1: more than 20 % apart
 	@$(PY) -m tests.predict
+
+e2e-night: setup ## a day of 5,000 files in which much goes wrong, its night, every line counted; FILES=n: with so many
+	@$(PY) -m tests.night --files $(FILES)
 
 bench: setup ## the speed of the conversion, compared with other engines, about 14 minutes; writes docs/performance.md
 	@$(PY) -m pytest --quiet tests/unit/bench -m "long or not long"

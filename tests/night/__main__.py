@@ -1,0 +1,77 @@
+"""``python -m tests.night``: 1, and everything is kept, if something is lost, doubled or not explained."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from tests.night.check import count_lines
+from tests.night.cloud import NightFailedError, running_night
+from tests.night.day import run_day
+from tests.night.explained import explain_all
+from tests.night.files import make_day
+from tests.night.nights import run_nights
+from tests.night.table import print_nights
+
+FOLDER = Path("build/e2e-night")
+FILES = 5000
+MIN_FILES = 100
+"""Fewer files than this are too few for each way in which a file can come."""
+
+
+def main(argv: list[str]) -> int:
+    """Run the day and the nights, and count; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.night")
+    parser.add_argument("--files", type=int, default=FILES, help=f"number of files, at least {MIN_FILES}")
+    files = parser.parse_args(argv).files
+    if files < MIN_FILES:
+        parser.error(f"--files is {files}: pass {MIN_FILES} or more")
+    folder = FOLDER.resolve()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    print(f"{files} files; load average {os.getloadavg()[0]:.1f}", flush=True)
+    try:
+        _play(folder, files)
+    except Exception as error:
+        print(f"FAILED: {error}", flush=True)
+        print(f"kept in {folder}: objects in cloud/s3, cloud/logs, the ledger in ledger.jsonl", flush=True)
+        if isinstance(error, AssertionError):
+            return 1
+        raise
+    shutil.rmtree(folder / "cloud")
+    return 0
+
+
+def _play(folder: Path, files: int) -> None:
+    started, day = time.monotonic(), make_day(files)
+
+    def log(text: str) -> None:
+        print(f"[{time.monotonic() - started:5.0f}s] {text}", flush=True)
+
+    log("starting the cloud on this machine")
+    with running_night(folder, files, log) as night:
+        run_day(night, day)
+        documents = run_nights(night, day)
+        log("counting every line")
+        count = count_lines(night, day)
+        if count.differences:
+            raise NightFailedError("\n".join(["lines differ from what was sent", *count.differences]))
+        log("explaining every file")
+        explained = explain_all(night, day)
+    lanes = ", ".join(f"{number:,} by the {lane} lane" for lane, number in sorted(explained.lanes.items()))
+    log(f"{files:,} files converted: {lanes}")
+    log(f"{count.rows:,} rows, {count.rejected:,} records in the quarantine: 0 lost, 0 doubled")
+    log("every file explained; seconds of hybrid-router explain, median and maximum of a sample:")
+    for what in ("command", "processor", "reading"):
+        median, most = getattr(explained, what)
+        log(f"  {what:10}{median:.2f} {most:.2f}")
+    log(f"reports: {folder}/night-1.html, night-2.html, day.html")
+    print_nights(documents)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,109 @@
+"""The independent count: every row of every file once in the lake, every rejected line once in the quarantine.
+
+The lake is read by DuckDB from the Parquet files, the quarantine as JSON: nothing of the product is asked.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tests.night.cloud import BUCKET
+from tests.night.files import DATASETS, Part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from tests.night.cloud import Night
+    from tests.night.files import Day
+
+MAX_NAMED = 20
+"""Of the differences that are printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Rows and rejected lines that were found, and every difference from what was sent."""
+
+    rows: int
+    rejected: int
+    lost: tuple[str, ...]
+    doubled: tuple[str, ...]
+    unknown: tuple[str, ...]
+    """What no file has: a changed value is lost and unknown."""
+
+    @property
+    def differences(self) -> list[str]:
+        """The first differences of each kind, as sentences."""
+        kinds = {"lost": self.lost, "doubled": self.doubled, "unknown": self.unknown}
+        return [f"{kind}: {item}" for kind, items in kinds.items() for item in items[:MAX_NAMED]]
+
+
+def count_lines(night: Night, day: Day) -> Count:
+    """Copy lake and quarantine to the folder of the night, and compare each line with what was sent."""
+    rows: Counter[str] = Counter()
+    for dataset in DATASETS:
+        rows += night.scenario.lake_rows(dataset, night.folder / "lake")
+    rejected = read_records(_quarantine(night, night.folder / "quarantine"))
+    return compare(expected_rows(day), rows, expected_rejected(day), rejected)
+
+
+def compare(expected: Counter[str], rows: Counter[str], expected_lines: Counter[str], rejected: Counter[str]) -> Count:
+    """What was found beside what should be there."""
+    lost, doubled, unknown = (
+        (*first, *second)
+        for first, second in zip(_differences(expected, rows), _differences(expected_lines, rejected), strict=True)
+    )
+    return Count(rows.total(), rejected.total(), lost, doubled, unknown)
+
+
+def expected_rows(day: Day) -> Counter[str]:
+    """The rows of all files, and those of the repaired lines."""
+    return Counter(row for file in day.files for row in (*file.rows, *file.repaired))
+
+
+def expected_rejected(day: Day) -> Counter[str]:
+    """The rejected lines, which stay after their repair, and the damaged version of a file."""
+    lines = [f"{file.key}: {line.decode()}" for file in day.files for line in file.rejected]
+    return Counter([*lines, *(f"{file.key}: the whole file" for file in day.of(Part.DAMAGED))])
+
+
+def read_records(records: Iterable[str]) -> Counter[str]:
+    """The records of the quarantine: file and line."""
+    found: Counter[str] = Counter()
+    for text in records:
+        record: dict[str, Any] = json.loads(text)
+        key = record["source"].removeprefix(f"s3://{BUCKET}/")
+        if record["kind"] == "file":
+            found[f"{key}: the whole file"] += 1
+        elif "line_base64" in record:
+            found[f"{key}: {base64.b64decode(record['line_base64'])!r}"] += 1
+        else:
+            found[f"{key}: {record.get('line', record)}"] += record.get("count", 1)
+    return found
+
+
+def _differences(expected: Counter[str], found: Counter[str]) -> tuple[list[str], list[str], list[str]]:
+    """What is lost, what is there too often, and what was never sent."""
+    surplus = found - expected
+    return (
+        sorted((expected - found).elements()),
+        sorted(item for item in surplus if item in expected),
+        sorted(item for item in surplus if item not in expected),
+    )
+
+
+def _quarantine(night: Night, folder: Path) -> list[str]:
+    s3, bucket = night.stack.s3, night.stack.resources.quarantine_bucket
+    lines = []
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket):
+        for item in page.get("Contents", []):
+            path = folder / item["Key"]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            s3.download_file(bucket, item["Key"], str(path))
+            lines += path.read_text(encoding="utf-8").splitlines()
+    return lines

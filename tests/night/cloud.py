@@ -1,0 +1,155 @@
+"""The local cloud of the night, with an input bucket of its user, and the command line that a person runs on it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+from cli.connect import LOCAL_STATE
+from cli.deployed_stack import DeployedStack
+from infra.synth import synth
+from lake.settings import (
+    BatchSettings,
+    DatasetRule,
+    InputSettings,
+    PeakSettings,
+    ScheduleSettings,
+    Settings,
+    StreamSettings,
+    SweepSettings,
+)
+from local import isolation
+from local.cloud import LocalCloud
+from local.isolation import BUCKET_PLACE
+from tests.e2e.scenario import Scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+STAGE, BUCKET, TIME_ZONE = "night", "landing-zone", "Europe/Berlin"
+FILE_BYTES = 2000
+"""Size of most files, roughly."""
+
+
+class NightFailedError(AssertionError):
+    """What the day or the night should have shown is not so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """The running cloud, its stack and its folder."""
+
+    scenario: Scenario
+    settings: Settings
+    folder: Path
+    """Commands run in it: exports and pages of reports are written there."""
+    log: Callable[[str], None]
+    """Prints how far it is."""
+
+    @property
+    def stack(self) -> DeployedStack:
+        """The deployed stack."""
+        return self.scenario.deployment
+
+    def command(self, *arguments: str, code: int = 0) -> str:
+        """Run ``hybrid-router`` as a person does; returns what it prints.
+
+        Raises
+        ------
+        NightFailedError
+            It ends with another exit code.
+        """
+        place = ("--local", "--stage", STAGE)
+        answer = subprocess.run(
+            [sys.executable, "-m", "cli", *arguments, *place],
+            cwd=self.folder,
+            env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if answer.returncode != code:
+            output = f"{answer.stdout}{answer.stderr}".strip()
+            raise NightFailedError(f"hybrid-router {' '.join(arguments)} ended with {answer.returncode}: {output}")
+        return answer.stdout
+
+    def document(self, *arguments: str, code: int = 0) -> Any:
+        """What the command prints with ``--json``; raises what ``command`` raises."""
+        return json.loads(self.command(*arguments, "--json", code=code))
+
+
+@contextmanager
+def running_night(folder: Path, files: int, log: Callable[[str], None]) -> Iterator[Night]:
+    """Start the cloud in an empty folder and deploy the stack; ``files`` is the number of files of the day."""
+    settings = night_settings(files)
+    with LocalCloud.start(folder / "cloud") as cloud:
+        cloud.client("s3").create_bucket(Bucket=BUCKET, CreateBucketConfiguration=BUCKET_PLACE)
+        outputs = cloud.deploy(synth(settings, folder / "cdk.out"))
+        session, config = isolation.session(cloud.access_key), isolation.client_config()
+        state = folder / LOCAL_STATE / f"{STAGE}.json"
+        state.parent.mkdir(parents=True)
+        state.touch(mode=0o600)
+        key = asdict(cloud.access_key)
+        found = {"endpoint": cloud.endpoint, "access_key": key, "outputs": outputs, "logs": str(cloud.logs_dir)}
+        state.write_text(json.dumps(found), encoding="utf-8")
+        stack = DeployedStack.connect(outputs, session, cloud.endpoint, config, str(cloud.logs_dir))
+        try:
+            yield Night(Scenario(cloud, stack), settings, folder, log)
+        except BaseException:
+            _keep_ledger(cloud, stack.resources.ledger_table, folder / "ledger.jsonl")
+            raise
+
+
+def night_settings(files: int) -> Settings:
+    """Peak hours all day for one dataset, short waits, and about four runs of the batch lane for the files of the day.
+
+    The input bucket has no versions: there the same file, put again with the same bytes, is the same arrival.
+    """
+    now = datetime.now(ZoneInfo(TIME_ZONE))
+    later, earlier = (f"{now + timedelta(hours=12):%H:%M}", f"cron({now - timedelta(hours=2):%-M %-H} * * ? *)")
+    manifest_files = max(files // 20, 4)
+    return Settings(
+        stage=STAGE,
+        time_zone=TIME_ZONE,
+        input=InputSettings(bucket=BUCKET),
+        datasets=(DatasetRule("clicks", "clicks/"), DatasetRule("{folder}", peak=False)),
+        peak=PeakSettings(hours=("00:00-24:00",), days=("mon", "tue", "wed", "thu", "fri", "sat", "sun")),
+        stream=StreamSettings(
+            trigger_seconds=1,
+            manifest_files=max(files // 100, 4),
+            high_mark_bytes=files * FILE_BYTES // 4,
+            low_mark_bytes=files * FILE_BYTES // 50,
+        ),
+        batch=BatchSettings(
+            # What may not be read ends its run after two rounds.
+            max_attempts=2,
+            lease_seconds=60,
+            held_wait_seconds=1,
+            manifest_files=manifest_files,
+            run_files=4 * manifest_files,
+            max_runs=2,
+            engines=("glue-flex", "glue"),
+        ),
+        # Only this program starts a night or a window.
+        schedule=ScheduleSettings(
+            overnight=earlier, deadline=later, stream_start="cron(0 0 1 1 ? *)", stream_end=later, watch_seconds=2
+        ),
+        sweep=SweepSettings(grace_minutes=0),
+    )
+
+
+def _keep_ledger(cloud: LocalCloud, table: str, path: Path) -> None:
+    """The cloud keeps its ledger in memory: after a failure a person needs it."""
+    pages = cloud.client("dynamodb").get_paginator("scan").paginate(TableName=table)
+    with path.open("w", encoding="utf-8") as file:
+        for page in pages:
+            file.writelines(f"{json.dumps(item, default=str)}\n" for item in page["Items"])

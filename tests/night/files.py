@@ -1,0 +1,145 @@
+"""The files of the day, and what has to become of each line. Nothing here knows how the product converts."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+
+LINES = 20
+"""Per file."""
+REJECTED_EACH, BLANK_EACH, GZIP_EACH = 40, 50, 10
+"""One of this number of files has a line that is not JSON, a blank line, is compressed."""
+REPAIR = b"}"
+"""What a person appends to a rejected line."""
+
+
+class Part(StrEnum):
+    """How a file comes, and what happens to it."""
+
+    PEAK = "peak"
+    """In peak hours, before the stream lane has too much."""
+    SPILLED = "spilled"
+    """In peak hours, while it has too much."""
+    URGENT = "urgent"
+    WAITING = "waiting"
+    """Outside peak hours: waits for the night."""
+    PROMOTED = "promoted"
+    """Waits for the night until a person makes it urgent."""
+    DENIED = "denied"
+    """The jobs may not read it until a person lets them."""
+    MISSED = "missed"
+    """S3 sends no event."""
+    GONE = "gone"
+    """It is deleted before it is read, and comes back."""
+    DAMAGED = "damaged"
+    """It is cut off, and a person repairs it."""
+
+
+FOLDERS = {
+    Part.PEAK: "clicks",
+    Part.SPILLED: "clicks/spilled",
+    Part.URGENT: "orders/urgent",
+    Part.WAITING: "orders",
+    Part.PROMOTED: "orders/promoted",
+    Part.DENIED: "invoices",
+    Part.MISSED: "returns",
+    Part.GONE: "orders/gone",
+    Part.DAMAGED: "orders/damaged",
+}
+"""The first folder of a key is its dataset."""
+SHARES = {
+    Part.PEAK: 0.3,
+    Part.SPILLED: 0.2,
+    Part.URGENT: 0.06,
+    Part.PROMOTED: 0.02,
+    Part.DENIED: 0.1,
+    Part.MISSED: 0.04,
+}
+"""Of all files; GONE and DAMAGED are one each, and the rest is WAITING."""
+DATASETS = sorted({folder.partition("/")[0] for folder in FOLDERS.values()})
+
+
+@dataclass(frozen=True, slots=True)
+class DayFile:
+    """A file of the day."""
+
+    key: str
+    part: Part
+    body: bytes
+    rows: tuple[str, ...]
+    """The rows of the lake that its lines become, as JSON with sorted keys."""
+    rejected: tuple[bytes, ...]
+    """The lines that become none, and stay in the quarantine."""
+    repaired: tuple[str, ...]
+    """The rows that they become once a person has repaired them."""
+
+    @property
+    def dataset(self) -> str:
+        """The dataset of its key."""
+        return self.key.partition("/")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """All files, each under its own key."""
+
+    files: tuple[DayFile, ...]
+
+    def of(self, *parts: Part) -> list[DayFile]:
+        """The files of these parts, in the order of their keys."""
+        return [file for file in self.files if file.part in parts]
+
+    def one(self, part: Part) -> DayFile:
+        """The only file of a part."""
+        (file,) = self.of(part)
+        return file
+
+
+def make_day(files: int) -> Day:
+    """A day of this number of files."""
+    counts = {part: round(files * share) for part, share in SHARES.items()} | {Part.GONE: 1, Part.DAMAGED: 1}
+    counts[Part.WAITING] = files - sum(counts.values())
+    parts = [part for part in Part for _ in range(counts[part])]
+    return Day(tuple(_make_file(number, part) for number, part in enumerate(parts)))
+
+
+def cut_off(file: DayFile) -> bytes:
+    """The body of a compressed file without its end."""
+    return file.body[: len(file.body) // 2]
+
+
+def _make_file(number: int, part: Part) -> DayFile:
+    compressed = part == Part.DAMAGED or number % GZIP_EACH == 0
+    key = f"{FOLDERS[part]}/{number:06}.ndjson{'.gz' if compressed else ''}"
+    lines = [_line(key, line) for line in range(LINES)]
+    rows = [_row(key, line) for line in range(LINES)]
+    rejected, repaired = [], []
+    # Only the night that follows the repair reads what is denied.
+    if number % REJECTED_EACH == 0 and part not in (Part.DENIED, Part.GONE, Part.DAMAGED):
+        broken = f'{{"id": "{key}#broken", "n": {number}'
+        lines.insert(number % LINES, broken)
+        rejected.append(broken.encode())
+        repaired.append(_as_row({"id": f"{key}#broken", "n": str(number)}))
+    if number % BLANK_EACH == 0:
+        lines.insert(1, "")
+    plain = "".join(f"{line}\n" for line in lines).encode()
+    body = gzip.compress(plain, mtime=0) if compressed else plain
+    return DayFile(key, part, body, tuple(rows), tuple(rejected), tuple(repaired))
+
+
+def _line(key: str, line: int) -> str:
+    return (
+        f'{{"id": "{key}#{line}", "n": {line}, "price": {line}.10, "who": "Größe Ω{line}", "tags": {{"a": [1,  2]}}}}'
+    )
+
+
+def _row(key: str, line: int) -> str:
+    """Numbers and objects are the characters that stand in the file."""
+    values = {"id": f"{key}#{line}", "n": str(line), "price": f"{line}.10", "who": f"Größe Ω{line}"}
+    return _as_row({**values, "tags": '{"a": [1,  2]}'})
+
+
+def _as_row(values: dict[str, str]) -> str:
+    return json.dumps(values, sort_keys=True)
