@@ -15,7 +15,7 @@ PROPERTIES = $(shell grep -rl "import given" tests/unit)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test coverage test-modules test-stack unit integration e2e storms permissions fuzz chaos hostile mutants browser load predict e2e-night bench bench-plan check hooks format
-.PHONY: check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-machines
+.PHONY: check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-docs check-machines
 .PHONY: check-workflows check-rust-format check-rust
 .PHONY: wheels emr-libraries arm-tests install audit pins synth local-up clean
 

@@ -19,8 +19,8 @@ from tests.night.table import print_nights
 
 FOLDER = Path("build/e2e-night")
 FILES = 5000
-MIN_FILES = 100
-"""Fewer files than this are too few for each way in which a file can come."""
+MIN_FILES = 1000
+"""The peak files of fewer do not make the stream spill."""
 
 
 def main(argv: list[str]) -> int:

@@ -21,6 +21,7 @@ from lake.settings import (
     DatasetRule,
     InputSettings,
     PeakSettings,
+    PriceSettings,
     ScheduleSettings,
     Settings,
     StreamSettings,
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 STAGE, BUCKET, TIME_ZONE = "night", "landing-zone", "Europe/Berlin"
-FILE_BYTES = 2000
-"""Size of most files, roughly."""
 
 
 class NightFailedError(AssertionError):
@@ -126,9 +125,12 @@ def night_settings(files: int) -> Settings:
         stream=StreamSettings(
             trigger_seconds=1,
             manifest_files=max(files // 100, 4),
-            high_mark_bytes=files * FILE_BYTES // 4,
-            low_mark_bytes=files * FILE_BYTES // 50,
+            # The peak files of a stalled run take longer.
+            latency_goal_seconds=1,
+            max_workers=2,
         ),
+        # Of small files: that of large ones is 400 times as much.
+        price=PriceSettings(mb_per_second_per_core=0.1, compressed_mb_per_second_per_core=0.1),
         batch=BatchSettings(
             # What may not be read ends its run after two rounds.
             max_attempts=2,
