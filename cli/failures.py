@@ -17,14 +17,14 @@ from cli.exit_codes import ExitCode
 from cli.failures_output import print_failures_document
 from cli.night_schedule import read_schedule
 from cli.progress import shown_when_slow
-from cli.unreadable import read_unreadable
-from lake.commands import reprocess_file_command
+from cli.unreadable import find_replacement, read_unreadable
+from lake.commands import explain_command, reprocess_file_command
 from lake.ledger import Failure, State
 from lake.ledger.batch_reads import batches_of
 from lake.manifest import Lane
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cli.deployed_stack import DeployedStack
     from lake.ledger import ManifestRow
@@ -34,6 +34,8 @@ MAX_SCANNED_ROWS = 20_000
 """Maximum number of rows of each list that are read: a backlog is looked through for blocked manifests."""
 WHEN_REMOVED = "remove the cause, then have the manifest converted again"
 UPLOAD_OR_READ_AGAIN = "upload a repaired file under the same key; if it can be read as it is now, have it read again"
+
+COMPARE = "manifest {manifest} has converted a later version of it: nothing, unless that lacks lines of this one"
 
 
 class Kind(StrEnum):
@@ -47,6 +49,8 @@ class Kind(StrEnum):
     """A manifest that waits for its next attempt, because the last one ended without a result."""
     DEAD_LETTERS = "DEAD_LETTERS"
     """Events and starts of schedules that were given up."""
+    REPLACED = "REPLACED"
+    """A file that could not be read, of which a later version was converted: it is named, and is no failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,8 @@ def print_failures(stack: DeployedStack, dataset: str | None, limit: int, *, as_
         typer.echo(json.dumps(document, indent=2))
     else:
         print_failures_document(document, zone, datetime.now(UTC))
-    return ExitCode.NOT_SO if document["failures"] else ExitCode.FINE
+    failed = any(trouble["kind"] != Kind.REPLACED for trouble in document["failures"])
+    return ExitCode.NOT_SO if failed else ExitCode.FINE
 
 
 def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> dict[str, Any]:
@@ -144,29 +149,31 @@ def _blocked(_stack: DeployedStack, rows: Sequence[ManifestRow]) -> list[Trouble
 
 
 def _unreadable(stack: DeployedStack, rows: Sequence[ManifestRow]) -> list[Trouble]:
+    def read(row: ManifestRow) -> list[tuple[dict[str, Any], str | None]]:
+        return [(file, find_replacement(stack, file)) for file in read_unreadable(stack, row)]
+
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
-        files = list(pool.map(lambda row: list(read_unreadable(stack, row)), rows))
-    return list(_unreadable_files(stack, zip(rows, files, strict=True)))
+        found = list(zip(rows, pool.map(read, rows), strict=True))
+    return [_unreadable_file(stack, row, *file) for row, files in found for file in files]
 
 
-def _unreadable_files(
-    stack: DeployedStack, found: Iterable[tuple[ManifestRow, list[dict[str, Any]]]]
-) -> Iterator[Trouble]:
-    for row, files in found:
-        for file in files:
-            yield Trouble(
-                Kind.UNREADABLE,
-                file["failed"],
-                UPLOAD_OR_READ_AGAIN,
-                f"{reprocess_file_command(file['uri'])}{stack.options}",
-                row.finished_at,
-                row.id,
-                row.lane.value,
-                row.partition.dataset,
-                str(row.partition),
-                file["uri"],
-                bytes=file["size"],
-            )
+def _unreadable_file(
+    stack: DeployedStack, row: ManifestRow, file: Mapping[str, Any], replacement: str | None
+) -> Trouble:
+    command = reprocess_file_command(file["uri"]) if replacement is None else explain_command(file["uri"])
+    return Trouble(
+        Kind.UNREADABLE if replacement is None else Kind.REPLACED,
+        file["failed"],
+        UPLOAD_OR_READ_AGAIN if replacement is None else COMPARE.format(manifest=replacement),
+        f"{command}{stack.options}",
+        row.finished_at,
+        row.id,
+        row.lane.value,
+        row.partition.dataset,
+        str(row.partition),
+        file["uri"],
+        bytes=file["size"],
+    )
 
 
 def _of_row(kind: Kind, row: ManifestRow, reason: str, advice: str, command: str | None) -> Trouble:

@@ -12,12 +12,13 @@ import pytest
 from cli.exit_codes import ExitCode
 from cli.failures import failures_document, print_failures
 from lake.layout import result_key
-from lake.manifest import Lane
+from lake.ledger import ArrivalRow
+from lake.manifest import Lane, ObjectVersion
 from lake.partition import Partition
 from tests.unit.cli.schemas import assert_valid
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.transitions import DOCUMENT, TOTALS
-from tests.unit.lake.world import new_world
+from tests.unit.lake.world import PARTITION, new_world
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,6 +74,42 @@ def test_each_unreadable_file_is_named_until_it_was_put_again(world: World) -> N
     assert world.ledger.manifests.relinquish(world.row(row.id), "exclusions/e.json")
     # Then
     assert [item["uri"] for item in listed(world)] == ["s3://input/orders/b c"]
+
+
+def record(world: World, manifest: str | None, version: str, arrived_at: str) -> None:
+    """An arrival row of one version of s3://input/orders/a."""
+    file = ObjectVersion("input", "orders/a", "e", 100, arrived_at, version)
+    world.ledger.arrivals.put(ArrivalRow(file, manifest, PARTITION, Lane.BATCH, "by default", arrived_at))
+
+
+def test_an_unreadable_file_is_no_failure_any_more_once_a_later_version_of_it_was_converted(world: World) -> None:
+    # Given a file that could not be read, and an earlier version of it that could
+    row, before, after = (world.queued("a") for _ in range(3))
+    unreadable(world, row, "orders/a")
+    converted(world, before, "v0")
+    record(world, before.id, "v0", "2026-11-20T08:00:00.000+00:00")
+    record(world, row.id, "v1", "2026-11-20T09:00:00.000+00:00")
+    assert [item["kind"] for item in listed(world)] == ["UNREADABLE"]
+    # When a repaired file is put under its key
+    record(world, after.id, "v2", "2026-11-20T10:00:00.000+00:00")
+    assert [item["kind"] for item in listed(world)] == ["UNREADABLE"]
+    converted(world, after, "v2")
+    # Then it is named still, because the two files can have different lines, and it is no failure
+    (found,) = listed(world)
+    assert (found["kind"], found["uri"], found["manifest"]) == ("REPLACED", "s3://input/orders/a", row.id)
+    assert after.id in found["advice"]
+    assert found["command"] == "hybrid-router explain s3://input/orders/a --stage dev"
+    stack = stack_of(world, FakeServices())
+    assert print_failures(stack, None, 10, as_json=True) == ExitCode.FINE
+
+
+def converted(world: World, row: ManifestRow, version: str) -> None:
+    """Publish the manifest with this version of s3://input/orders/a."""
+    world.ledger.manifests.commit(world.claimed(row), DOCUMENT, world.now)
+    world.ledger.manifests.finish(world.row(row.id), TOTALS, world.now)
+    source = {"uri": "s3://input/orders/a", "version": version, "size": 100, "failed": None}
+    body = json.dumps({"sources": [source]}).encode()
+    world.raw_s3.put_object(Bucket="control", Key=result_key(row.id, 1), Body=body)
 
 
 def test_a_blocked_manifest_is_tried_again_by_itself(world: World) -> None:
