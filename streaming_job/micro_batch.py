@@ -33,7 +33,7 @@ def convert_pointers(
     *,
     check_first: bool = False,
 ) -> list[ConversionOutcome]:
-    """Convert until every manifest is terminal, waiting or unknown; only then may the checkpoint advance.
+    """Convert until every manifest is terminal, waiting or unknown; only then may their pointers be deleted.
 
     A waiting manifest that is PUBLISHING is finished by the sweep, for a QUEUED one the sweep writes another pointer.
     So one denied object does not hold up the pointers behind it.
