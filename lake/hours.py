@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from lake.ledger import HourCounts, HourState, State
+from lake.ledger import HourCounts, HourState, ManifestCounts, State
 
 if TYPE_CHECKING:
     from lake.ledger import HourRow, ManifestRow
@@ -20,26 +19,18 @@ MAX_NAMED_MANIFESTS = 20
 """Maximum number of FAILED manifests that are named; all of them are counted."""
 
 
-@dataclass(slots=True)
-class HourContents:
-    """What the current rows of an hour's manifests say, one after the other."""
+@dataclass(slots=True, kw_only=True)
+class HourContents(ManifestCounts):
+    """What the current rows of an hour's manifests say, one after the other; those without a row yet are open."""
 
-    open: int = 0
-    """Manifests that are not terminal, or that have no row yet."""
-    failed: int = 0
     failed_manifests: list[str] = field(default_factory=list)
-    """Ids of the first ``MAX_NAMED_MANIFESTS`` of them."""
+    """Ids of the first ``MAX_NAMED_MANIFESTS`` of the FAILED ones."""
     waits_for: str | None = None
     """The first manifest that is open or FAILED."""
-    done: int = 0
     files: int = 0
     """Of all these manifests."""
     bytes: int = 0
     """As stored, of all these manifests."""
-    rows: int = 0
-    rejects: Counter[str] = field(default_factory=Counter)
-    """Quarantined lines by reason."""
-    unreadable_files: int = 0
     published_at: str = ""
     """ISO 8601, UTC: the last publication; empty: there was none."""
     generations: dict[str, int] = field(default_factory=dict)
@@ -48,39 +39,34 @@ class HourContents:
 
     def add(self, manifest: str, row: ManifestRow | None) -> None:
         """Add a manifest with its current row; one that is SUPERSEDED or ABANDONED counts nothing."""
-        if row is not None and row.state in (State.SUPERSEDED, State.ABANDONED):
-            return
-        if row is None or row.open:
+        if row is None:
             self.open += 1
-        elif row.state == State.FAILED:
-            self.failed += 1
-            if len(self.failed_manifests) < MAX_NAMED_MANIFESTS:
-                self.failed_manifests.append(manifest)
+        elif row.state in (State.SUPERSEDED, State.ABANDONED):
+            return
         else:
-            self._add_done(row)
-        if self.waits_for is None and (row is None or row.state != State.DONE):
-            self.waits_for = manifest
-        if row is not None:
+            self.count_state(row)
             self.files += row.files
             self.bytes += row.bytes
+        if row is not None and row.state == State.DONE:
+            self._add_done(row)
+            return
+        self.waits_for = self.waits_for or manifest
+        if row is not None and row.state == State.FAILED and len(self.failed_manifests) < MAX_NAMED_MANIFESTS:
+            self.failed_manifests.append(manifest)
 
     def counts(self) -> HourCounts:
         """What is told about an hour that waits for nothing."""
         quarantined = self.rejects.total()
         return HourCounts(
-            self.done, self.files, self.bytes, self.rows, quarantined, self.unreadable_files, self.published_at
+            self.done, self.files, self.bytes, self.rows, quarantined, self.failed_files, self.published_at
         )
 
     def _add_done(self, row: ManifestRow) -> None:
-        self.done += 1
         self.published_at = max(self.published_at, row.finished_at or "")
         if row.generation > 1:
             self.generations[row.id] = row.generation
-        totals = None if row.published is None else row.published.totals
-        if totals is not None:
-            self.rows += totals.rows
-            self.rejects.update({reason: lines for reason, lines in totals.rejects.items() if lines})
-            self.unreadable_files += totals.failed_files
+        if row.published is not None and row.published.totals is not None:
+            self.count_totals(row.published.totals)
 
 
 def may_be_complete(row: HourRow, now: datetime) -> bool:
