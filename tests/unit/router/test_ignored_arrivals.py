@@ -74,7 +74,7 @@ def test_a_sweep_takes_the_file(deployment: Deployment) -> None:
     assert_owned(deployment)
 
 
-@pytest.mark.parametrize("number", range(1, 8))
+@pytest.mark.parametrize("number", range(1, 9))
 def test_whichever_write_crashes_the_file_gets_one_owner(deployment: Deployment, number: int) -> None:
     # Given a redelivery that dies before one of its writes
     event = ignored_file(deployment)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.unit.router.conftest import Deployment
 
 SOURCE = "s3://input/orders/a"
-WRITES = ("intent", "row of the resubmission", "arrival", "document", "manifest", "partition", "end of the intent")
+WRITES = ("intent", "resubmission", "arrival", "document", "list of the hour", "hour", "manifest", "end of the intent")
 UNANSWERED = [("delay", number) for number in range(1, len(WRITES) + 1)] + [
     ("lose_answer_of", 1),
     ("lose_answer_of", 2),
@@ -143,6 +143,13 @@ def test_two_at_once_without_a_common_line_are_both_recorded(deployment: Deploym
     request(deployment, first)
     assert [row.name for row in recorded(deployment)] == [second, first]
     assert len(manifests_of_lines(deployment)) == 2
+
+
+def test_the_number_of_writes_without_faults(deployment: Deployment) -> None:
+    name = uploaded(deployment, lines_of(done(deployment, "a"), 0))
+    deployment.faults.reset()
+    request(deployment, name)
+    assert len(deployment.faults.writes) == len(WRITES), deployment.faults.writes
 
 
 @pytest.mark.parametrize("number", range(1, len(WRITES) + 1))

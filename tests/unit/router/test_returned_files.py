@@ -20,9 +20,9 @@ from tests.unit.router.events import batch, failures, message, s3_record
 from tests.unit.router.owning import delay, drop, lose_answer
 
 LOST, READ = "clicks/lost.json", "clicks/read.json"
-WRITES = 9
-"""Intent, refused row, list of relinquished files, DONE manifest, adopted row; document, row and partition of the new
-manifest; end of the intent."""
+WRITES = 10
+"""Intent, refused row, list of relinquished files, DONE manifest, adopted row; document, list and row of the hour, and
+row of the new manifest; end of the intent."""
 EVERY_WRITE = range(1, WRITES + 1)
 
 

@@ -88,7 +88,9 @@ def test_urgent_files_pass_the_limit_of_the_stream() -> None:
 def test_tags_are_asked_for_first_and_metadata_only_if_they_do_not_decide(
     attributes: dict[Attribute, Any], lane: Lane, reason: str, unread: Attribute | None
 ) -> None:
-    assert decided(BOTH, attributes) == LaneDecision(lane, "orders", reason, unread)
+    assert decided(BOTH, attributes) == LaneDecision(
+        lane, "orders", reason, unread, urgent=reason.startswith("urgent: ")
+    )
 
 
 @pytest.mark.parametrize(
