@@ -104,5 +104,4 @@ def container_services() -> Services:
         glue=session.client("glue", config=CLIENT_CONFIG),
         clock=lambda: datetime.now(UTC),
         emr=session.client("emr-serverless", config=CLIENT_CONFIG) if settings.batch.uses_emr else None,
-        events=session.client("events", config=CLIENT_CONFIG),
     )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
+from functools import cache
 from typing import TYPE_CHECKING, Any
+
+import boto3
 
 from lake.bills import MICRO
 from router.entry import with_product_errors
 from router.selection import parse_flag
-from router.services import Services, container_services
+from router.services import CLIENT_CONFIG, Services, container_services
 from router.sweep.hours import announce_hours
 from router.sweep.intents import resume_intents
 from router.sweep.late_bills import record_late_bills
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
+
+    from router.services import EventBridgeClient
 
 TIME_PER_REPAIR = timedelta(seconds=60)
 """A repair begins no further item after it; the next sweep continues."""
@@ -56,7 +62,15 @@ COUNTS = (
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
     """``{"dryRun"?}`` -> a count for each of ``COUNTS``; a dry run adds ``"items"``, the first to be repaired."""
-    return sweep(container_services(), dry_run=parse_flag(event or {}, "dryRun"))
+    services = replace(container_services(), events=_event_bridge())
+    return sweep(services, dry_run=parse_flag(event or {}, "dryRun"))
+
+
+@cache
+def _event_bridge() -> EventBridgeClient:
+    """Its client, which no other function needs."""
+    client: EventBridgeClient = boto3.client("events", config=CLIENT_CONFIG)
+    return client
 
 
 def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:

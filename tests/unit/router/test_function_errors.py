@@ -129,6 +129,8 @@ def invoke(function: str, event: dict[str, Any], deployment: Deployment, monkeyp
     monkeypatch.setattr(module, "container_services", lambda: deployment.services)
     # Without its client plan takes the quotas of the settings.
     monkeypatch.setattr(module, "_service_quotas", lambda: None, raising=False)
+    # No hour of these is complete.
+    monkeypatch.setattr(module, "_event_bridge", lambda: None, raising=False)
     return module.handler(event, CONTEXT)
 
 
