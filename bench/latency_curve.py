@@ -12,6 +12,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from bench.markdown_tables import END_MARKER, replace_between
 from cli.cost_estimate import Units, estimate_shares
 from lake.ledger import CostShare
 from lake.settings import DatasetRule, PeakSettings, Settings
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 PAGE = Path(__file__).parents[1] / "docs" / "deploy.md"
 BEGIN_MARKER = "<!-- figures: written by python -m bench.latency_curve --write -->"
-END_MARKER = "<!-- end of figures -->"
 MILLION = 1_000_000
 FILES = 200_000
 FILE_BYTES = 3_500_000
@@ -107,9 +107,8 @@ def main(arguments: list[str]) -> None:
     lines = list(table())
     print("\n".join(lines))
     if "--write" in arguments:
-        before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN_MARKER)
-        after = rest.partition(END_MARKER)[2]
-        PAGE.write_text("\n".join([before + BEGIN_MARKER, "", *lines, "", END_MARKER + after]), encoding="utf-8")
+        text = replace_between(PAGE.read_text(encoding="utf-8"), "\n".join(lines), BEGIN_MARKER, END_MARKER)
+        PAGE.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -38,11 +38,8 @@ class ShownHour:
     row: HourRow
     state: HourState
     counts: HourCounts
-    open: int = 0
-    """Manifests that are not terminal."""
-    failed: int = 0
-    failed_manifests: tuple[str, ...] = ()
-    """Ids of the first of them."""
+    contents: HourContents
+    """Of a complete hour they are not read."""
 
 
 def print_hours(stack: DeployedStack, dataset: str, first: str, last: str, *, as_json: bool) -> int:
@@ -67,7 +64,7 @@ def print_hours(stack: DeployedStack, dataset: str, first: str, last: str, *, as
     else:
         Console(highlight=False).print(_table(dataset, hours))
         for hour in hours:
-            if hour.failed_manifests:
+            if hour.contents.failed_manifests:
                 typer.echo(_format_failed(dataset, hour))
     return ExitCode.FINE if all(hour.state is HourState.COMPLETE for hour in hours) else ExitCode.NOT_SO
 
@@ -96,14 +93,13 @@ def read_hours(stack: DeployedStack, dataset: str, first: str, last: str, now: d
 
 def _show(stack: DeployedStack, row: HourRow, unlisted: Mapping[str, HourContents], now: datetime) -> ShownHour:
     if row.is_settled:
-        return ShownHour(row, HourState.COMPLETE, row.counts)
+        return ShownHour(row, HourState.COMPLETE, row.counts, HourContents())
     contents = unlisted.get(row.partition.stamp)
     if contents is None:
         contents = read_hour(stack.ledger, row.partition) if row.touched else HourContents()
     # Only a sweep finds out whether replaced objects are gone.
     state = state_of_hour(row, contents, now, shows_replaced=bool(contents.generations))
-    failed = tuple(contents.failed_manifests)
-    return ShownHour(row, state, contents.counts(), contents.open, contents.failed, failed)
+    return ShownHour(row, state, contents.counts(), contents)
 
 
 def _read_unlisted(stack: DeployedStack, dataset: str, rows: list[HourRow]) -> dict[str, HourContents]:
@@ -131,8 +127,8 @@ def _fields(stack: DeployedStack, hour: ShownHour) -> dict[str, Any]:
         "rows": counts.rows,
         "quarantinedLines": counts.quarantined_lines,
         "unreadableFiles": counts.unreadable_files,
-        "manifests": {"done": counts.manifests, "failed": hour.failed, "open": hour.open},
-        "failedManifests": list(hour.failed_manifests),
+        "manifests": {"done": counts.manifests, "failed": hour.contents.failed, "open": hour.contents.open},
+        "failedManifests": hour.contents.failed_manifests,
         "publishedAt": counts.published_at or None,
         "revision": row.revision,
         "marker": f"s3://{stack.resources.lake_bucket}/{complete_marker_key(row.partition)}" if has_marker else None,
@@ -158,8 +154,9 @@ def _table(dataset: str, hours: Iterable[ShownHour]) -> Table:
 
 
 def _format_failed(dataset: str, hour: ShownHour) -> str:
-    named = ", ".join(hour.failed_manifests)
-    more = f" and {hour.failed - len(hour.failed_manifests):,} more" if hour.failed > len(hour.failed_manifests) else ""
+    contents = hour.contents
+    left = contents.failed - len(contents.failed_manifests)
+    named, more = ", ".join(contents.failed_manifests), f" and {left:,} more" if left else ""
     return (
         f"{hour.row.partition.stamp} waits for manifests that are FAILED: {named}{more}; "
         f"hybrid-router failures --dataset {dataset} says why and what to do"

@@ -29,7 +29,7 @@ from report.texts import format_size
 from router.estimate.offer import offers
 from router.route.attributes import Attribute, NotRead
 from router.route.decide_lane import decide_lane
-from router.route.decide_lanes import GONE_CODES, read_attribute
+from router.route.decide_lanes import GONE_CODES, read_attribute, read_until_decided
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,10 +107,11 @@ def try_file(trial: Trial, *, as_json: bool) -> int:
     key, size = trial.key or (file.key if is_object else _key_of(trial.name)), file.size
     arrival = ObjectVersion.of(settings.input.bucket or "input", key, "tried", size, trial.now, None)
     attributes = dict(trial.attributes)
-    decision = decide_lane(arrival, settings, trial.now, StreamRow(), attributes)
-    while (unread := decision.unread) is not None:
-        attributes[unread] = read_attribute(_s3(trial), file, unread) if is_object else UNKNOWN[unread]
-        decision = decide_lane(arrival, settings, trial.now, StreamRow(), attributes)
+    decision = read_until_decided(
+        lambda: decide_lane(arrival, settings, trial.now, StreamRow(), attributes),
+        lambda unread: read_attribute(_s3(trial), file, unread) if is_object else UNKNOWN[unread],
+        attributes,
+    )
     partition = Partition.of(decision.dataset or ASIDE, trial.now)
     body: dict[str, Any] = {
         "key": key,

@@ -77,7 +77,7 @@ def _stream() -> Iterator[Assumption]:
     here = "simulate/stream_lane.py"
     looks = "streaming_job/urgent.py"
     yield Assumption("interval between looks for urgent files", stream_lane.LOOK_SECONDS, "s", Basis.LISTED, looks)
-    yield Assumption("cores for urgent files beside others", stream_lane.URGENT_SHARE, "", Basis.ASSUMED, here)
+    yield Assumption("cores for urgent files beside others", stream_lane.URGENT_CORE_SHARE, "", Basis.ASSUMED, here)
     yield Assumption("claim, commit and publish of a portion", stream_lane.PORTION_SECONDS, "s", Basis.ASSUMED, here)
     yield Assumption(
         "an executor is idle before it is given back",

@@ -22,7 +22,7 @@ MAX_POINTERS = 500
 """Pointers of a micro-batch (streaming_job/stream.py)."""
 LOOK_SECONDS = 5.0
 """Interval between two looks for urgent pointers (streaming_job/urgent.py)."""
-URGENT_SHARE = 0.5
+URGENT_CORE_SHARE = 0.5
 """Of the cores, for urgent manifests beside a micro-batch: Spark's pools share them (the same module)."""
 PORTION_SECONDS = 4.0
 """Assumed: claims, plan, commit and publish around the tasks of the manifests that are converted side by side."""
@@ -130,7 +130,7 @@ class StreamLane:
             # A micro-batch may begin meanwhile.
             self._free_at = start
         else:
-            cores = URGENT_SHARE * self._cores
+            cores = URGENT_CORE_SHARE * self._cores
             longest = max(manifest.work.longest_seconds for manifest in taken)
             end = start + PORTION_SECONDS + max(longest, work / cores)
             # The micro-batch takes longer by what it has lent.

@@ -60,20 +60,23 @@ def send_files(stack: DeployedStack, files: Sequence[DemoFile], console: DemoCon
 
 def send_duplicate_event(stack: DeployedStack, sent_file: SentFile) -> None:
     """Send the file's ``ObjectCreated`` event a second time: S3 delivers events at least once."""
-    item = sent_file.object
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
-    record = {
+    record = created_record(sent_file.object, stack.s3.meta.region_name)
+    stack.sqs.send_message(QueueUrl=stack.outputs.arrivals_queue, MessageBody=json.dumps({"Records": [record]}))
+
+
+def created_record(file: ObjectVersion, region: str) -> dict[str, Any]:
+    """The record of an ``ObjectCreated`` event of now, as S3 sends it for a file whose key needs no escapes."""
+    return {
         "eventVersion": "2.1",
         "eventSource": "aws:s3",
-        "awsRegion": stack.s3.meta.region_name,
-        "eventTime": now,
+        "awsRegion": region,
+        "eventTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z"),
         "eventName": "ObjectCreated:Put",
         "s3": {
-            "bucket": {"name": item.bucket, "arn": f"arn:aws:s3:::{item.bucket}"},
-            "object": {"key": item.key, "size": item.size, "eTag": item.etag, "versionId": item.version_id},
+            "bucket": {"name": file.bucket, "arn": f"arn:aws:s3:::{file.bucket}"},
+            "object": {"key": file.key, "size": file.size, "eTag": file.etag, "versionId": file.version_id},
         },
     }
-    stack.sqs.send_message(QueueUrl=stack.outputs.arrivals_queue, MessageBody=json.dumps({"Records": [record]}))
 
 
 def wait_recorded(stack: DeployedStack, sent_files: Sequence[SentFile], console: DemoConsole) -> None:

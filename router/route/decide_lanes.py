@@ -16,7 +16,7 @@ from router.services import PARALLEL_REQUESTS
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
 
     from mypy_boto3_s3 import S3Client
@@ -69,16 +69,26 @@ class _Read:
 
 def _read_and_decide(services: Services, arrival: ObjectVersion, now: datetime, stream_health: StreamRow) -> _Read:
     read = _Read()
-    while True:
-        decision = decide_lane(arrival, services.settings, now, stream_health, read.attributes)
-        if decision.unread is None:
-            read.decision = decision
-            return read
-        try:
-            read.attributes[decision.unread] = read_attribute(services.s3, arrival, decision.unread)
-        except (BotoCoreError, ClientError) as error:
-            read.error = error
-            return read
+    try:
+        read.decision = read_until_decided(
+            lambda: decide_lane(arrival, services.settings, now, stream_health, read.attributes),
+            lambda attribute: read_attribute(services.s3, arrival, attribute),
+            read.attributes,
+        )
+    except (BotoCoreError, ClientError) as error:
+        read.error = error
+    return read
+
+
+def read_until_decided(
+    decide: Callable[[], LaneDecision],
+    read: Callable[[Attribute], Mapping[str, str] | NotRead],
+    attributes: dict[Attribute, Mapping[str, str] | NotRead],
+) -> LaneDecision:
+    """Read what a decision depends on into ``attributes``, and decide again; raises what ``read`` raises."""
+    while (unread := (decision := decide()).unread) is not None:
+        attributes[unread] = read(unread)
+    return decision
 
 
 def read_attribute(s3: S3Client, file: ObjectVersion, attribute: Attribute) -> Mapping[str, str] | NotRead:
