@@ -16,6 +16,7 @@ from local import isolation
 from router.backfill.handler import backfill
 from router.services import Services
 from tests.e2e.conftest import e2e_settings
+from tests.e2e.schedules import changed_schedule
 from tests.unit.lake.faults import Crash, Faults
 
 if TYPE_CHECKING:
@@ -34,15 +35,8 @@ FILES = 2
 @pytest.fixture(autouse=True)
 def no_scheduled_sweep(scenario: Scenario) -> Iterator[None]:
     """The schedule of the sweep is off: only tests start one, and read from its answer what it has taken."""
-    scheduler = scenario.cloud.client("scheduler")
-    names = [item["Name"] for item in scheduler.list_schedules()["Schedules"]]
-    (name,) = (name for name in names if "Sweep" in name)
-    given = scheduler.get_schedule(Name=name)
-    fields = ("Name", "FlexibleTimeWindow", "Target", "ScheduleExpression", "ScheduleExpressionTimezone", "State")
-    before = {field: given[field] for field in fields}
-    scheduler.update_schedule(**{**before, "State": "DISABLED"})
-    yield
-    scheduler.update_schedule(**before)
+    with changed_schedule(scenario, lambda schedule: "Sweep" in schedule["Name"], State="DISABLED"):
+        yield
 
 
 def range_of(dataset: str) -> dict[str, Any]:

@@ -109,6 +109,17 @@ def stream_load(cloud: LocalCloud, files: int, size: int, rate: float) -> Latenc
     return _latencies(started, put_at, published, manifests)
 
 
+def put_and_route(world: GlueWorld, files: int, size: int) -> int:
+    """Put files that are not urgent, and route all of them; returns their bytes."""
+    contents = bodies(size)
+    for number in range(files):
+        _, name, event = world.put(f"orders/{number}.ndjson", contents[number % BODIES])
+        world.queue[name] = event
+    while world.queue:
+        world.route(list(world.queue)[:WINDOW_MESSAGES])
+    return sum(len(contents[number % BODIES].data) for number in range(files))
+
+
 def route_while_put(world: GlueWorld, putting: threading.Thread, window_seconds: float) -> None:
     """Route the events of each window until the last file is put and routed."""
     while putting.is_alive() or world.queue:
@@ -191,12 +202,7 @@ def batch_load(cloud: LocalCloud, files: int, size: int, *, manifest_files: int 
     """Convert many files with one batch run."""
     settings = load_test_settings()
     world = new_world(cloud, replace(settings, batch=replace(settings.batch, manifest_files=manifest_files)))
-    contents = bodies(size)
-    for number in range(files):
-        _, name, event = world.put(f"orders/{number}.ndjson", contents[number % BODIES])
-        world.queue[name] = event
-    while world.queue:
-        world.route(list(world.queue)[:WINDOW_MESSAGES])
+    total = put_and_route(world, files, size)
     job = world.resources.batch_job
     started = time.monotonic()
     for document in world.plan_runs():
@@ -208,5 +214,4 @@ def batch_load(cloud: LocalCloud, files: int, size: int, *, manifest_files: int 
     for item in world.clients.s3.list_objects_v2(Bucket=control, Prefix="results/")["Contents"]:
         result = json.loads(world.clients.s3.get_object(Bucket=control, Key=item["Key"])["Body"].read())
         milliseconds += result["task_milliseconds"]
-    total = sum(len(contents[number % BODIES].data) for number in range(files))
     return Throughput(files, total, milliseconds / 1000, seconds)

@@ -12,12 +12,11 @@ from lake.settings import PeakSettings
 from lake.settings.routing import DAYS
 from tests.chaos.glue_world import OVER
 from tests.load.lanes import (
-    BODIES,
-    WINDOW_MESSAGES,
     bodies,
     load_test_settings,
     new_world,
     published_files,
+    put_and_route,
     put_at_rate,
     route_while_put,
 )
@@ -42,12 +41,8 @@ def urgent_load(cloud: LocalCloud, backlog_files: int, size: int, urgent_files: 
     """Put ``rate`` urgent files a second, of a hundredth of ``size`` bytes, while the stream converts a backlog."""
     settings = replace(load_test_settings(), peak=PeakSettings(hours=("00:00-24:00",), days=DAYS))
     world = new_world(cloud, settings)
-    contents, small = bodies(size), bodies(size // 100)
-    for number in range(backlog_files):
-        _, name, event = world.put(f"orders/{number}.ndjson", contents[number % BODIES])
-        world.queue[name] = event
-    while world.queue:
-        world.route(list(world.queue)[:WINDOW_MESSAGES])
+    small = bodies(size // 100)
+    backlog_bytes = put_and_route(world, backlog_files, size)
     job = world.resources.stream_job
     run = world.start(job, None)
     world.wait("the begin of the backlog", lambda: any(row["state"] == State.RUNNING for row in world.open_rows()))
@@ -64,6 +59,6 @@ def urgent_load(cloud: LocalCloud, backlog_files: int, size: int, urgent_files: 
         len(waits),
         statistics.median(waits),
         waits[int(len(waits) * 0.95) - 1],
-        sum(len(contents[number % BODIES].data) for number in range(backlog_files)),
+        backlog_bytes,
         sum(at > last for key, at in published.items() if key not in put_at),
     )

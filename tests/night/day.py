@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from cli.demo.stages import NotificationsPaused
+from cli.demo.stages import NotificationsPaused, created_record
 from lake.ledger import State
 from lake.ledger.batch_reads import batches_of
 from lake.manifest import Lane, ObjectVersion
@@ -77,9 +77,11 @@ def put_body(night: Night, file: DayFile, body: bytes) -> None:
 
 def send_again(night: Night, files: Sequence[DayFile]) -> None:
     """Send the events of the files a second time: S3 delivers events at least once."""
-    queue = night.stack.outputs.arrivals_queue
+    queue, region = night.stack.outputs.arrivals_queue, night.stack.s3.meta.region_name
     for some in batches_of(files, EVENTS_PER_REQUEST):
-        entries = [{"Id": str(number), "MessageBody": json.dumps(_event(file))} for number, file in enumerate(some)]
+        entries = [
+            {"Id": str(number), "MessageBody": json.dumps(_event(file, region))} for number, file in enumerate(some)
+        ]
         night.stack.sqs.send_message_batch(QueueUrl=queue, Entries=entries)
 
 
@@ -155,12 +157,5 @@ def _version(file: DayFile) -> ObjectVersion:
     return ObjectVersion(BUCKET, file.key, digest, len(file.body), "")
 
 
-def _event(file: DayFile) -> dict[str, object]:
-    version = _version(file)
-    record = {
-        "eventSource": "aws:s3",
-        "eventName": "ObjectCreated:Put",
-        "eventTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z"),
-        "s3": {"bucket": {"name": BUCKET}, "object": {"key": file.key, "size": version.size, "eTag": version.etag}},
-    }
-    return {"Records": [record]}
+def _event(file: DayFile, region: str) -> dict[str, object]:
+    return {"Records": [created_record(_version(file), region)]}

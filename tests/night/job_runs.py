@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from lake.job_runs import LIVE_STATES
 from lake.ledger import State
 from local.processes import kill_followers
 from tests.e2e.waiting import wait_for
@@ -17,8 +18,6 @@ from tests.night.cloud import NightFailedError
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
     from lake.manifest import Lane
-
-ENDED = ("SUCCEEDED", "FAILED", "STOPPED", "TIMEOUT", "ERROR", "EXPIRED")
 
 
 def working_run(stack: DeployedStack, lane: Lane) -> str:
@@ -53,7 +52,7 @@ def wait_killed(stack: DeployedStack, job: str, run: str) -> None:
 
     def ended() -> dict | None:
         record = stack.glue.get_job_run(JobName=job, RunId=run)["JobRun"]
-        return record if record["JobRunState"] in ENDED else None
+        return None if record["JobRunState"] in LIVE_STATES else record
 
     record = wait_for(f"the end of {run}", ended)
     if record["JobRunState"] != "FAILED" or "SIGKILL" not in record["ErrorMessage"]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.e2e.removals.function_plays import find
 from tests.e2e.removals.stage import Stage
+from tests.e2e.schedules import changed_schedule
 
 
 def cause_of(stage: Stage, machine: str, request: dict[str, Any]) -> str:
@@ -67,20 +68,14 @@ def a_verification_that_fails(stage: Stage) -> str:
 
 def the_time_has_come(stage: Stage, kind: str) -> str:
     """A schedule is a service: on AWS its dead letters tell of it, and CloudTrail names the permission."""
-    scheduler = stage.scenario.cloud.client("scheduler")
-    names = [item["Name"] for item in scheduler.list_schedules()["Schedules"]]
-    found = (scheduler.get_schedule(Name=name) for name in names)
-    given = next(item for item in found if f":{kind}:" in item["Target"]["Arn"])
-    fields = ("Name", "FlexibleTimeWindow", "Target", "ScheduleExpression", "ScheduleExpressionTimezone", "State")
-    before = {field: given[field] for field in fields}
     soon = datetime.now(UTC) + timedelta(seconds=1)
     now = {"ScheduleExpression": f"at({soon:%Y-%m-%dT%H:%M:%S})", "ScheduleExpressionTimezone": "UTC"}
-    with stage.lacking():
-        scheduler.update_schedule(**{**before, **now, "State": "ENABLED"})
-        try:
-            return stage.wait_until_logged("emulator.log")
-        finally:
-            scheduler.update_schedule(**before)
+
+    def starts_one(schedule: dict[str, Any]) -> bool:
+        return f":{kind}:" in schedule["Target"]["Arn"]
+
+    with stage.lacking(), changed_schedule(stage.scenario, starts_one, **now, State="ENABLED"):
+        return stage.wait_until_logged("emulator.log")
 
 
 def the_time_of_a_machine(stage: Stage) -> str:
