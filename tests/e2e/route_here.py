@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lake.settings import PeakSettings
 from router.services import Services
-from tests.e2e.conftest import e2e_settings
+from tests.e2e.stack_settings import e2e_settings
 
 if TYPE_CHECKING:
     from lake.manifest import ObjectVersion

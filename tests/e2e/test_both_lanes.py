@@ -17,8 +17,8 @@ from lake.ledger import State
 from local.limits import Limits
 from router.route.handler import route
 from router.settle.handler import settle
-from tests.e2e.conftest import URGENT_BY_TAG
 from tests.e2e.route_here import peak_services, s3_event
+from tests.e2e.stack_settings import URGENT_BY_TAG
 from tests.e2e.waiting import wait_for
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from infra.node import node_binary
 from infra.synth import CHECKOUT, synth
-from tests.e2e.conftest import e2e_settings
+from tests.e2e.stack_settings import e2e_settings
 from tests.unit.infra.npm_packages import install
 
 if TYPE_CHECKING:

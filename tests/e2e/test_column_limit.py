@@ -15,7 +15,7 @@ import pytest
 
 from lake.layout import lake_prefix
 from lake.ledger import State
-from tests.e2e.conftest import e2e_settings
+from tests.e2e.stack_settings import e2e_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -19,8 +19,8 @@ from lake.settings import EncryptionSettings, VerifySettings
 from local import isolation
 from local.cloud import LocalCloud
 from local.errors import LocalCloudError
-from tests.e2e.conftest import e2e_settings
 from tests.e2e.scenario import Scenario
+from tests.e2e.stack_settings import e2e_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,8 +15,8 @@ from lake.ledger import Ledger
 from local import isolation
 from router.backfill.handler import backfill
 from router.services import Services
-from tests.e2e.conftest import e2e_settings
 from tests.e2e.schedules import changed_schedule
+from tests.e2e.stack_settings import e2e_settings
 from tests.unit.lake.faults import Crash, Faults
 
 if TYPE_CHECKING:

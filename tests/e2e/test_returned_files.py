@@ -17,8 +17,8 @@ from lake.manifest import Lane
 from lake.settings import InputSettings
 from local import isolation
 from local.isolation import BUCKET_PLACE
-from tests.e2e.conftest import e2e_settings
 from tests.e2e.scenario import Scenario
+from tests.e2e.stack_settings import e2e_settings
 from tests.e2e.waiting import wait_for
 
 if TYPE_CHECKING:

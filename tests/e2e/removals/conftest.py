@@ -11,8 +11,8 @@ from infra.synth import synth
 from local import isolation
 from local.cloud import LocalCloud
 from tests.e2e import other_clouds
-from tests.e2e.conftest import e2e_settings
 from tests.e2e.scenario import Scenario
+from tests.e2e.stack_settings import e2e_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from tests.e2e.conftest import URGENT_BY_TAG
+from tests.e2e.stack_settings import URGENT_BY_TAG
 
 if TYPE_CHECKING:
     from lake.manifest import ObjectVersion

@@ -11,8 +11,8 @@ from lake.partition import Partition
 from router.ownership.draft import RoutedArrival
 from router.ownership.intent import write_intent
 from router.services import Services
-from tests.e2e.conftest import e2e_settings
 from tests.e2e.removals.stage import LONG_AGO
+from tests.e2e.stack_settings import e2e_settings
 
 if TYPE_CHECKING:
     from tests.e2e.removals.stage import Stage

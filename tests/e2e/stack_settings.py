@@ -1,0 +1,55 @@
+"""The settings of the stack that the end-to-end tests share.
+
+Not in conftest.py, which pytest and the tests that import it load twice: the times of day could differ by a minute.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from lake.settings import (
+    BatchSettings,
+    ConvertSettings,
+    DatasetRule,
+    DatasetUrgentSettings,
+    PeakSettings,
+    ScheduleSettings,
+    Settings,
+    StreamSettings,
+    VerifySettings,
+)
+
+TIME_ZONE = "Europe/Berlin"
+URGENT_BY_TAG = "tagged"
+"""Dataset and prefix of files whose tags or metadata ``priority=high`` make them urgent."""
+NOW = datetime.now(ZoneInfo(TIME_ZONE))
+DEADLINE = f"{NOW + timedelta(hours=12):%H:%M}"
+"""Half a day after the start of the tests: a plan has time for Flex."""
+NIGHT_START = f"cron({NOW - timedelta(hours=2):%-M %-H} * * ? *)"
+"""Two hours before the start of the tests: only tests start a night, and it is not the deadline."""
+
+
+def e2e_settings() -> Settings:
+    """Short waits and no peak hours: the time of day must not matter. A test of peak hours sets the clock itself."""
+    by_tag = DatasetUrgentSettings(tags=("priority=high",), metadata=("priority=high",))
+    return Settings(
+        stage="e2e",
+        time_zone=TIME_ZONE,
+        datasets=(DatasetRule(URGENT_BY_TAG, f"{URGENT_BY_TAG}/", urgent=by_tag), DatasetRule("{folder}")),
+        peak=PeakSettings(hours=()),
+        # So small that eight files of 30 KB are eight tasks.
+        convert=ConvertSettings(target_file_bytes=20_000, column_limit=200),
+        stream=StreamSettings(trigger_seconds=1, idle_minutes=0.2),
+        batch=BatchSettings(
+            lease_seconds=60, held_wait_seconds=1, max_runs=2, engines=("glue", "glue-flex", "emr-serverless")
+        ),
+        schedule=ScheduleSettings(
+            overnight=NIGHT_START,
+            deadline=DEADLINE,
+            watch_seconds=1,
+            stop_grace_minutes=1,
+        ),
+        # Its schedule does not start during the tests, except in the first hour of a year.
+        verify=VerifySettings(share=1.0, start="cron(0 0 1 1 ? *)"),
+    )
