@@ -42,7 +42,7 @@ class OpenFile:
     def __init__(self, path: Path, settings: ConvertSettings, sample: ChunkSample) -> None:
         self._sample = sample
         self._row_group_bytes = settings.row_group_bytes
-        self._file = ParquetFile(path, compression=settings.compression)
+        self._file = ParquetFile(path, compression=settings.compression, encoding=settings.encoding)
         self._columns: tuple[list[str], list[str]] = ([], [])
         self._row_groups = 1
         self._row_group_rows = 0
@@ -102,7 +102,7 @@ class ParquetFiles:
     folder
         Where the files are written.
     settings
-        Target size, size of row groups, compression.
+        Target size, size of row groups, compression, encoding.
     on_finished
         Called with the path of a whole file and the rows of its footer; it removes the file.
     sampling

@@ -1,15 +1,18 @@
-//! A column chunk of a Parquet file: PLAIN data pages of optional strings, each compressed as soon as it is full.
+//! A column chunk of a Parquet file: data pages of optional strings, each compressed as soon as it is full.
 //!
 //! The `parquet` crate writes the page headers. This module writes what is inside a page (definition levels and values)
 //! and finds the minimum and maximum.
 
 use crate::bounds::Prefix;
 use crate::column_values::{ColumnValues, split_first_value};
-use crate::page_compressor::PageCompressor;
+use crate::delta_lengths;
+use crate::page_format::{PageFormat, ValueEncoding};
+use crate::varint::push_varint;
 use parquet::basic::Encoding;
 use parquet::column::page::{CompressedPage, Page, PageWriter};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
+use std::borrow::Cow;
 
 /// A page is full when its values take this many bytes: the default of parquet-mr and Arrow.
 const PAGE_BYTES: usize = 1 << 20;
@@ -35,6 +38,8 @@ pub struct ChunkSummary {
     pub nulls: usize,
     pub compressed_bytes: usize,
     pub uncompressed_bytes: usize,
+    /// Of its pages, each once.
+    pub encodings: Vec<ValueEncoding>,
     /// The first bytes of the minimum and of the maximum value; None if there is no value.
     pub bounds: Option<(Prefix, Prefix)>,
 }
@@ -63,7 +68,7 @@ impl ColumnChunk {
     }
 
     /// Appends `rows` rows of the column. Rows that the column does not have are NULL.
-    pub fn write(&mut self, column: &ColumnValues, rows: usize, compressor: &mut PageCompressor) -> Result<()> {
+    pub fn write(&mut self, column: &ColumnValues, rows: usize, format: &mut PageFormat) -> Result<()> {
         let mut bounds = None;
         // The values that are not copied to the page yet, and those of them that are not scanned yet.
         let (mut uncopied, mut unscanned) = (&*column.plain, &*column.plain);
@@ -80,7 +85,7 @@ impl ColumnChunk {
             if self.page.plain.len() + scanned_bytes >= LEVELS_SPACE + PAGE_BYTES || self.page.rows >= PAGE_ROWS {
                 self.page.push_values(&uncopied[..scanned_bytes]);
                 uncopied = unscanned;
-                self.end_page(compressor)?;
+                self.end_page(format)?;
             }
         }
         if !unscanned.is_empty() {
@@ -94,9 +99,9 @@ impl ColumnChunk {
     }
 
     /// Ends the chunk: its pages with their headers, and its metadata. The next chunk can begin.
-    pub fn take(&mut self, compressor: &mut PageCompressor) -> Result<(Vec<u8>, ChunkSummary)> {
+    pub fn take(&mut self, format: &mut PageFormat) -> Result<(Vec<u8>, ChunkSummary)> {
         if self.page.rows > 0 {
-            self.end_page(compressor)?;
+            self.end_page(format)?;
         }
         let pages = std::mem::take(&mut self.pages);
         let mut summary = std::mem::take(&mut self.summary);
@@ -106,13 +111,16 @@ impl ColumnChunk {
         Ok((pages, summary))
     }
 
-    fn end_page(&mut self, compressor: &mut PageCompressor) -> Result<()> {
+    fn end_page(&mut self, format: &mut PageFormat) -> Result<()> {
         let rows = u32::try_from(self.page.rows).expect("a page has at most PAGE_ROWS rows and one word");
-        let encoded = self.page.encode();
+        // Some readers fail at delta-encoded lengths of no values, as Iceberg's did: docs/adr/0006-plain-encoding.md.
+        let has_values = self.page.nulls < self.page.rows;
+        let encoding = if has_values { format.encoding } else { ValueEncoding::Plain };
+        let encoded = self.page.encode(encoding);
         let page = Page::DataPage {
-            buf: compressor.compress(encoded)?.into(),
+            buf: format.compressor.compress(&encoded)?.into(),
             num_values: rows,
-            encoding: Encoding::PLAIN,
+            encoding: encoding.in_parquet(),
             def_level_encoding: Encoding::RLE,
             rep_level_encoding: Encoding::RLE,
             statistics: None,
@@ -121,6 +129,9 @@ impl ColumnChunk {
         let mut sink = TrackedWrite::new(&mut self.pages);
         let written = SerializedPageWriter::new(&mut sink).write_page(page)?;
         sink.into_inner()?;
+        if !self.summary.encodings.contains(&encoding) {
+            self.summary.encodings.push(encoding);
+        }
         self.summary.rows += self.page.rows;
         self.summary.nulls += self.page.nulls;
         self.summary.uncompressed_bytes += written.uncompressed_size;
@@ -186,7 +197,7 @@ impl OpenPage {
     /// The page before compression: the length of the definition levels, the levels, the values.
     ///
     /// Levels are in Parquet's RLE/bit-packing hybrid: a single run if all rows or none have a value, else bit-packed.
-    fn encode(&mut self) -> &[u8] {
+    fn encode(&mut self, encoding: ValueEncoding) -> Cow<'_, [u8]> {
         let mut levels = vec![0; size_of::<u32>()];
         if self.nulls == 0 || self.nulls == self.rows {
             push_varint(&mut levels, self.rows << 1);
@@ -200,10 +211,14 @@ impl OpenPage {
         }
         let length = u32::try_from(levels.len() - size_of::<u32>()).expect("one bit for each of a page's rows");
         levels[..size_of::<u32>()].copy_from_slice(&length.to_le_bytes());
+        if encoding == ValueEncoding::DeltaLength {
+            delta_lengths::encode(&self.plain[LEVELS_SPACE..], &mut levels);
+            return Cow::Owned(levels);
+        }
         // A single run fits into the space before the values. Longer levels move the values.
         let start = LEVELS_SPACE.saturating_sub(levels.len());
         self.plain.splice(start..LEVELS_SPACE, levels);
-        &self.plain[start..]
+        Cow::Borrowed(&self.plain[start..])
     }
 
     fn clear(&mut self) {
@@ -212,13 +227,4 @@ impl OpenPage {
         self.validity.clear();
         self.plain.clear();
     }
-}
-
-/// An unsigned LEB128: seven bits in each byte, the lowest first.
-fn push_varint(bytes: &mut Vec<u8>, mut value: usize) {
-    while value >= 0x80 {
-        bytes.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
 }

@@ -1,9 +1,9 @@
 //! The values of one string column, in the layout of Parquet's PLAIN encoding, with a bitmap of the rows that have one.
 
 /// Values up to this length are copied with a copy of this fixed size.
-const SHORT_VALUE_BYTES: usize = 16;
+pub const SHORT_VALUE_BYTES: usize = 16;
 /// Bytes of the length that precedes each value.
-const LENGTH_BYTES: usize = size_of::<u32>();
+pub const LENGTH_BYTES: usize = size_of::<u32>();
 
 /// Rows are written in order. A row that is left out becomes NULL as soon as a later row is written or padded.
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 //! What the footer of a Parquet file says about columns and chunks.
 
 use crate::column_chunk::ChunkSummary;
-use crate::page_compressor::PageCompressor;
+use crate::page_format::PageFormat;
 use parquet::basic::{Encoding, LogicalType, Repetition, Type as PhysicalType};
 use parquet::data_type::ByteArray;
 use parquet::errors::Result;
@@ -43,7 +43,7 @@ pub fn schema<'a>(names: impl Iterator<Item = &'a String>) -> Result<Type> {
 pub fn chunk_metadata(
     column: &ColumnDescPtr,
     chunk: &WrittenChunk,
-    compressor: &PageCompressor,
+    format: &PageFormat,
 ) -> Result<ColumnChunkMetaData> {
     let WrittenChunk { offset, summary, .. } = chunk;
     let (min, max) = summary.bounds.as_ref().map(|(min, max)| (min.lower_bound(), max.upper_bound())).unzip();
@@ -53,9 +53,10 @@ pub fn chunk_metadata(
     let statistics = ValueStatistics::new(min, max, None, Some(summary.nulls as u64), false)
         .with_min_is_exact(min_is_exact)
         .with_max_is_exact(max_is_exact);
+    let encodings = summary.encodings.iter().map(|encoding| encoding.in_parquet());
     ColumnChunkMetaData::builder(Arc::clone(column))
-        .set_encodings(vec![Encoding::PLAIN, Encoding::RLE])
-        .set_compression_codec(compressor.codec())
+        .set_encodings(encodings.chain([Encoding::RLE]).collect())
+        .set_compression_codec(format.compressor.codec())
         .set_num_values(summary.rows as i64)
         .set_data_page_offset(*offset as i64)
         .set_total_compressed_size(summary.compressed_bytes as i64)

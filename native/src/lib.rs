@@ -8,12 +8,13 @@ mod column_chunk;
 mod column_values;
 mod columns;
 mod decompressor;
+mod delta_lengths;
 mod digest;
 mod footer;
 pub mod inflate;
 mod input;
 mod names;
-mod page_compressor;
+mod page_format;
 mod panic_guard;
 mod parquet_file;
 mod py_parquet_file;
@@ -28,6 +29,7 @@ mod split;
 mod strict;
 mod table;
 mod unescape;
+mod varint;
 
 #[pyo3::pymodule]
 mod _native {

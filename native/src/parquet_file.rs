@@ -8,7 +8,7 @@ use crate::column_chunk::ColumnChunk;
 use crate::column_values::ColumnValues;
 use crate::footer::{WrittenChunk, chunk_metadata, footer_bytes, schema};
 use crate::names;
-use crate::page_compressor::PageCompressor;
+use crate::page_format::PageFormat;
 use crate::table::Batch;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{FileMetaData, KeyValue, ParquetMetaData, ParquetMetaDataWriter, RowGroupMetaData};
@@ -25,7 +25,7 @@ const CREATED_BY: &str = concat!("ndjson-arrow version ", env!("CARGO_PKG_VERSIO
 
 pub struct ParquetFile {
     file: File,
-    compressor: PageCompressor,
+    format: PageFormat,
     /// The columns of the batches.
     names: Vec<String>,
     /// The open row group: for each column its chunk, or None as long as the file has no value of it; rows, and bytes
@@ -47,12 +47,12 @@ struct WrittenRowGroup {
 
 impl ParquetFile {
     /// Creates the file, or empties the one that exists.
-    pub fn create(path: &Path, compressor: PageCompressor) -> Result<Self> {
+    pub fn create(path: &Path, format: PageFormat) -> Result<Self> {
         let mut file = File::create(path)?;
         file.write_all(MAGIC)?;
         Ok(Self {
             file,
-            compressor,
+            format,
             names: Vec::new(),
             open_chunks: Vec::new(),
             open_rows: 0,
@@ -96,8 +96,8 @@ impl ParquetFile {
             }
             let chunk = chunk.get_or_insert_default();
             let missing_rows = self.open_rows - chunk.rows();
-            chunk.write(&ColumnValues::default(), missing_rows, &mut self.compressor)?;
-            chunk.write(&column, batch.rows, &mut self.compressor)?;
+            chunk.write(&ColumnValues::default(), missing_rows, &mut self.format)?;
+            chunk.write(&column, batch.rows, &mut self.format)?;
             self.open_bytes += column.plain.len() + (missing_rows + batch.rows).div_ceil(8);
         }
         self.open_rows += batch.rows;
@@ -112,7 +112,7 @@ impl ParquetFile {
         let mut group = WrittenRowGroup { rows: self.open_rows, offset: self.size, chunks: Vec::new() };
         for (column, chunk) in self.open_chunks.iter_mut().enumerate() {
             let Some(chunk) = chunk else { continue };
-            let (pages, summary) = chunk.take(&mut self.compressor)?;
+            let (pages, summary) = chunk.take(&mut self.format)?;
             if summary.rows != group.rows {
                 let message = format!("a column has {} rows in a row group of {}", summary.rows, group.rows);
                 return Err(ParquetError::General(message));
@@ -145,7 +145,7 @@ impl ParquetFile {
             group.chunks.sort_unstable_by_key(|chunk| chunk.column);
             for (column, chunk) in schema.columns().iter().zip(&group.chunks) {
                 uncompressed_bytes += chunk.summary.uncompressed_bytes as i64;
-                row_group = row_group.add_column_metadata(chunk_metadata(column, chunk, &self.compressor)?);
+                row_group = row_group.add_column_metadata(chunk_metadata(column, chunk, &self.format)?);
             }
             row_groups.push(row_group.set_total_byte_size(uncompressed_bytes).build()?);
         }
@@ -161,8 +161,8 @@ impl ParquetFile {
             let written: HashSet<usize> = group.chunks.iter().map(|chunk| chunk.column).collect();
             for &column in columns.iter().filter(|column| !written.contains(column)) {
                 let mut chunk = ColumnChunk::default();
-                chunk.write(&ColumnValues::default(), group.rows, &mut self.compressor)?;
-                let (pages, summary) = chunk.take(&mut self.compressor)?;
+                chunk.write(&ColumnValues::default(), group.rows, &mut self.format)?;
+                let (pages, summary) = chunk.take(&mut self.format)?;
                 self.file.write_all(&pages)?;
                 group.chunks.push(WrittenChunk { column, offset: self.size, summary });
                 self.size += pages.len() as u64;
@@ -175,10 +175,18 @@ impl ParquetFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page_format::{PageCompressor, ValueEncoding};
     use parquet::column::reader::ColumnReader;
     use parquet::file::reader::{FileReader, SerializedFileReader};
 
     type Rows = Vec<Option<Vec<u8>>>;
+
+    fn format(compression: &str, encoding: &str) -> PageFormat {
+        PageFormat {
+            encoding: ValueEncoding::named(encoding).unwrap(),
+            compressor: PageCompressor::named(compression).unwrap().unwrap(),
+        }
+    }
 
     fn batch(columns: &[Rows]) -> Batch {
         let rows = columns.iter().map(Vec::len).max().unwrap();
@@ -225,9 +233,14 @@ mod tests {
     #[test]
     fn every_value_is_read_back_while_columns_are_added() {
         let path = std::env::temp_dir().join(format!("parquet-file-{}.parquet", std::process::id()));
-        for compression in ["zstd", "snappy", "none"] {
-            let compressor = PageCompressor::named(compression).unwrap().unwrap();
-            let mut file = ParquetFile::create(&path, compressor).unwrap();
+        for (compression, encoding) in [
+            ("zstd", "plain"),
+            ("snappy", "plain"),
+            ("none", "plain"),
+            ("zstd", "delta_length"),
+            ("none", "delta_length"),
+        ] {
+            let mut file = ParquetFile::create(&path, format(compression, encoding)).unwrap();
             let mut expected: Vec<Rows> = Vec::new();
             let mut total = 0;
             for (step, count) in [1, 63, 64, 65, 30_000, 1, 200, 7].into_iter().enumerate() {
@@ -246,14 +259,14 @@ mod tests {
             }
             file.close(Vec::new()).unwrap();
             expected.retain(|rows| rows.iter().any(Option::is_some));
-            assert!(read_back(&path) == expected, "{compression}");
+            assert!(read_back(&path) == expected, "{compression}, {encoding}");
         }
         std::fs::remove_file(path).unwrap();
     }
 
     #[test]
     fn a_batch_must_start_with_the_previous_columns() {
-        let mut file = ParquetFile::create(Path::new("/dev/null"), PageCompressor::None).unwrap();
+        let mut file = ParquetFile::create(Path::new("/dev/null"), format("none", "plain")).unwrap();
         file.write(&mut batch(&[rows(0, 3), rows(1, 3)])).unwrap();
         assert!(file.write(&mut batch(&[rows(0, 3)])).is_err());
     }

@@ -1,6 +1,6 @@
 //! The Python class `ParquetFile`: it checks arguments and the order of calls, and turns errors into exceptions.
 
-use crate::page_compressor::PageCompressor;
+use crate::page_format::{PageCompressor, PageFormat, ValueEncoding};
 use crate::panic_guard::guarded;
 use crate::parquet_file::ParquetFile;
 use crate::py_results::PyBatch;
@@ -20,13 +20,17 @@ pub struct PyParquetFile {
 #[pymethods]
 impl PyParquetFile {
     #[new]
-    #[pyo3(signature = (path, *, compression = "zstd"))]
-    fn new(path: PathBuf, compression: &str) -> PyResult<Self> {
+    #[pyo3(signature = (path, *, compression = "zstd", encoding = "plain"))]
+    fn new(path: PathBuf, compression: &str, encoding: &str) -> PyResult<Self> {
         let compressor = PageCompressor::named(compression)?.ok_or_else(|| {
             let message = format!("compression is {compression:?}: it must be \"none\", \"snappy\" or \"zstd\"");
             PyValueError::new_err(message)
         })?;
-        Ok(Self { file: Some(guarded(|| ParquetFile::create(&path, compressor))?.map_err(to_exception)?) })
+        let encoding = ValueEncoding::named(encoding).ok_or_else(|| {
+            PyValueError::new_err(format!("encoding is {encoding:?}: it must be \"plain\" or \"delta_length\""))
+        })?;
+        let format = PageFormat { encoding, compressor };
+        Ok(Self { file: Some(guarded(|| ParquetFile::create(&path, format))?.map_err(to_exception)?) })
     }
 
     #[getter]

@@ -23,6 +23,7 @@ from tests.fuzz.rounds import main
 
 MAX_BOUND_BYTES = 64
 COMPRESSIONS: tuple[Literal["zstd", "snappy", "none"], ...] = ("zstd", "snappy", "none")
+ENCODINGS: tuple[Literal["plain", "delta_length"], ...] = ("plain", "delta_length")
 TEXTS = ["", "a", "ä", "\0", "\x7f", "ÿ", "😀", "x" * 15, "y" * 16, "z" * 17, "long " * 800]
 
 
@@ -62,7 +63,7 @@ def compare(data: bytes, rng: random.Random) -> None:
     with tempfile.TemporaryDirectory() as folder:
         native, reference = Path(folder) / "native.parquet", Path(folder) / "reference.parquet"
         expected = _arrow_table(list(_batches(data, flush_bytes)))
-        file = ParquetFile(native, compression=compression)
+        file = ParquetFile(native, compression=compression, encoding=rng.choice(ENCODINGS))
         for batch in _batches(data, flush_bytes):
             file.write(batch)
             if rng.random() < 0.3:

@@ -12,7 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from bench.conversion_steps import columns
+from lake.settings import ConvertSettings
 from tests.oracle import ndjson_oracle
+from transform.parquet_writer import ParquetFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -107,6 +110,22 @@ def test_every_reader_sees_the_same_rows(
 ) -> None:
     rows = [row for body in (FIRST, SECOND, THIRD) for _, row in ndjson_oracle.read(body).rows]
     assert read(lake, spark) == sorted(tuple(sorted(row.items())) for row in rows)
+
+
+@pytest.mark.parametrize("read", [by_pyarrow, by_duckdb, by_polars, by_spark])
+@pytest.mark.parametrize("body", [FIRST, THIRD], ids=["few", "drifting"])
+def test_every_reader_sees_the_same_rows_with_delta_lengths(
+    body: bytes, spark: SparkSession, tmp_path: Path, read: Callable[[list[str], SparkSession], Rows]
+) -> None:
+    # Given files as the conversion writes them, with pages without a value among the others
+    paths: list[str] = []
+    settings = ConvertSettings(encoding="delta_length", row_group_bytes=1 << 19)
+    files = ParquetFiles(tmp_path, settings, lambda path, _: paths.append(str(path)))
+    for batch in columns([body]):
+        files.write(batch)
+    files.close()
+    # Then
+    assert read(paths, spark) == sorted(tuple(sorted(row.items())) for _, row in ndjson_oracle.read(body).rows)
 
 
 def test_spark_reads_them_row_by_row_too(lake: list[str], spark: SparkSession) -> None:

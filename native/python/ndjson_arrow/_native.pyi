@@ -263,18 +263,23 @@ class ParquetFile:
         The file to create. A file that exists is overwritten.
     compression
         "zstd" (level 1), "snappy" or "none".
+    encoding
+        Of the values: "plain", or "delta_length" for Parquet's DELTA_LENGTH_BYTE_ARRAY, which Spark before 4.1 may read
+        wrongly without an error.
 
     Raises
     ------
     ValueError
-        `compression` is unknown.
+        `compression` or `encoding` is unknown.
     OSError
         From any method: the operating system reports an error. Neither the file nor this object can be used.
     RuntimeError
         From any method: it was called after `close` or an error; or there is a bug in the writer.
     """
 
-    def __new__(cls, path: PathLike[str] | str, *, compression: str = "zstd") -> ParquetFile: ...
+    def __new__(
+        cls, path: PathLike[str] | str, *, compression: str = "zstd", encoding: str = "plain"
+    ) -> ParquetFile: ...
     @property
     def size(self) -> int:
         """Bytes of the finished row groups and about those of their part of the footer."""

@@ -99,6 +99,7 @@ def test_only_the_stage_has_no_default() -> None:
         ({"emr": {"max_vcpus": 3}}, "emr.max_vcpus", 3),
         ({"emr": {"architecture": "aarch64"}}, "emr.architecture", "aarch64"),
         ({"convert": {"compression": "lzo"}}, "convert.compression", "lzo"),
+        ({"convert": {"encoding": "rle"}}, "convert.encoding", "rle"),
         ({"schedule": {"overnight": "22:00"}}, "schedule.overnight", "22:00"),
         ({"verify": {"share": 1.5}}, "verify.share", 1.5),
         ({"verify": {"share": -0.1}}, "verify.share", -0.1),

@@ -141,6 +141,11 @@ def test_unknown_compression_is_refused(tmp_path: Path) -> None:
         ParquetFile(tmp_path / "file.parquet", compression="lzo")
 
 
+def test_unknown_encoding_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match='encoding is "rle": it must be "plain" or "delta_length"'):
+        ParquetFile(tmp_path / "file.parquet", encoding="rle")
+
+
 def test_an_error_of_the_operating_system_is_an_os_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         ParquetFile(tmp_path / "missing" / "file.parquet")

@@ -66,16 +66,25 @@ def test_a_new_column_is_null_in_earlier_rows(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("compression", ["zstd", "snappy"])
-def test_settings_reach_the_file(tmp_path: Path, compression: str) -> None:
+@pytest.mark.parametrize(
+    ("compression", "encoding", "written"),
+    [
+        ("zstd", "plain", "PLAIN"),
+        ("snappy", "plain", "PLAIN"),
+        ("zstd", "delta_length", "DELTA_LENGTH_BYTE_ARRAY"),
+    ],
+)
+def test_settings_reach_the_file(tmp_path: Path, compression: str, encoding: str, written: str) -> None:
     finished = Finished()
-    files = ParquetFiles(tmp_path, ConvertSettings(compression=compression), finished)
+    files = ParquetFiles(tmp_path, ConvertSettings(compression=compression, encoding=encoding), finished)
     files.write(next_batch(Reader(), [{"a": f"x{row}"} for row in range(3)]))
     files.close()
     chunk = pq.read_metadata(finished.paths[0]).row_group(0).column(1)
     assert chunk.compression == compression.upper()
-    assert set(chunk.encodings) == {"PLAIN", "RLE"}
+    assert set(chunk.encodings) == {written, "RLE"}
     assert not chunk.has_dictionary_page
+    # The first column has no value, so its page has no lengths
+    assert set(pq.read_metadata(finished.paths[0]).row_group(0).column(0).encodings) == {"PLAIN", "RLE"}
     statistics = chunk.statistics
     assert statistics
     assert (statistics.min, statistics.max, statistics.null_count) == ("x0", "x2", 0)

@@ -1,16 +1,48 @@
-//! The compression of Parquet pages.
+//! The encoding of values and the compression of Parquet pages.
 
-use parquet::basic::CompressionCodec;
+use parquet::basic::{CompressionCodec, Encoding};
 use std::io;
 
 /// zstd's fastest level but the negative ones, which give up too much of the ratio (docs/performance.md).
 const ZSTD_LEVEL: i32 = 1;
+
+/// How the pages of a file are written.
+pub struct PageFormat {
+    pub encoding: ValueEncoding,
+    pub compressor: PageCompressor,
+}
+
+/// How the values of a page are written, before compression.
+#[derive(Clone, Copy, PartialEq)]
+pub enum ValueEncoding {
+    Plain,
+    DeltaLength,
+}
 
 /// One compression context, which is reused for all pages of a file.
 pub enum PageCompressor {
     None,
     Snappy(Box<snap::raw::Encoder>),
     Zstd(zstd::bulk::Compressor<'static>),
+}
+
+impl ValueEncoding {
+    /// By the name that the settings use; None for an unknown name.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "plain" => Some(Self::Plain),
+            "delta_length" => Some(Self::DeltaLength),
+            _ => None,
+        }
+    }
+
+    /// As page headers and footer have it.
+    pub fn in_parquet(self) -> Encoding {
+        match self {
+            Self::Plain => Encoding::PLAIN,
+            Self::DeltaLength => Encoding::DELTA_LENGTH_BYTE_ARRAY,
+        }
+    }
 }
 
 impl PageCompressor {
