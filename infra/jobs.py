@@ -87,7 +87,9 @@ class Jobs(Construct):
             continuous_logging=glue.ContinuousLoggingProps(enabled=False),
             enable_metrics=METRICS,
             enable_observability_metrics=METRICS,
-            default_arguments=arguments,
+            # More workers as soon as tasks wait for 30 s. AWS's pages disagree about the default
+            # (aws-glue-programming-etl-glue-arguments.html: true; auto-scaling.html: not within a micro-batch).
+            default_arguments={**arguments, "--auto-scale-within-microbatch": "true"},
         )
         # Each run of a plan names its execution class; a verification has that of the job.
         kind = glue.PySparkFlexEtlJob if Engine.GLUE_FLEX in self._settings.batch.engines else glue.PySparkEtlJob

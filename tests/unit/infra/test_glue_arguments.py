@@ -24,6 +24,7 @@ SCALING = "https://docs.aws.amazon.com/glue/latest/dg/auto-scaling.html"
 LAST = 6.0
 """The latest version of Glue that the sources speak of."""
 KNOWN = {
+    "--auto-scale-within-microbatch": (3.0, LAST, PARAMETERS),
     "--additional-python-modules": (2.0, LAST, LIBRARIES),
     "--conf": (0.9, LAST, PARAMETERS),
     "--continuous-log-logGroup": (0.9, 4.0, LOGGING),
@@ -60,6 +61,12 @@ def test_the_jobs_pass_only_arguments_of_their_version(assembly: Assembly, part:
     assert refused(set(job["DefaultArguments"]), float(job["GlueVersion"])) == set()
 
 
+def test_only_the_streaming_job_scales_within_a_micro_batch(assembly: Assembly) -> None:
+    arguments = {part: assembly.one("AWS::Glue::Job", part)["DefaultArguments"] for part in ("JobsStream", "JobsBatch")}
+    assert arguments["JobsStream"]["--auto-scale-within-microbatch"] == "true"
+    assert "--auto-scale-within-microbatch" not in arguments["JobsBatch"]
+
+
 def test_an_argument_of_another_version_is_refused() -> None:
     assert refused({"--enable-continuous-cloudwatch-log", "--conf", "--lake_bucket"}, 6.0) == {
         "--enable-continuous-cloudwatch-log"
@@ -72,7 +79,8 @@ def test_an_argument_of_another_version_is_refused() -> None:
 
 def test_the_page_has_the_arguments_of_the_jobs(assembly: Assembly) -> None:
     page = (CHECKOUT / "docs" / "deploy.md").read_text()
-    arguments = {*assembly.one("AWS::Glue::Job", "JobsBatch")["DefaultArguments"]} - OWN
+    jobs = [assembly.one("AWS::Glue::Job", part) for part in ("JobsStream", "JobsBatch")]
+    arguments = {name for job in jobs for name in job["DefaultArguments"]} - OWN
     for name in (*arguments, "--additional-python-modules", "--python-modules-installer-option"):
         first, _, source = KNOWN[name]
         assert f"| `{name}` | {first:.1f} | {source} |" in page
