@@ -73,12 +73,16 @@ def show(
     stack: DeployedStack,
     selection: QuarantineSelection,
     limit: Limit = 20,
+    context: Annotated[
+        int | None,
+        typer.Option(min=0, max=10, help="Number each line, with so many lines before and after it; reads the files."),
+    ] = None,
     as_json: Json = False,
 ) -> int:
     """Show rejected lines and unreadable files, each with its file, offset and reason: 1 if there is none."""
-    from cli.quarantine.listing import print_records
+    from cli.quarantine.show import print_records
 
-    return print_records(stack, selection, limit, as_json=as_json)
+    return print_records(stack, selection, limit, context, as_json=as_json)
 
 
 @app.command()

@@ -10,8 +10,9 @@ import pytest
 from cli.exit_codes import ExitCode
 from cli.quarantine.export import export_lines, line_digest, origins_file, read_origins
 from cli.quarantine.group_by import GroupBy
-from cli.quarantine.listing import print_quarantine, print_records
+from cli.quarantine.listing import print_quarantine
 from cli.quarantine.records import parse_quarantine_selection
+from cli.quarantine.show import print_records
 from lake.errors import InvalidInputError
 from lake.partition import Partition
 from tests.unit.cli.quarantined import converted, line_of, published
@@ -88,7 +89,7 @@ def test_an_unknown_dataset_is_told_with_the_known_ones(world: World) -> None:
 
 
 def test_show_prints_place_reason_and_line(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    assert print_records(world, selection(world), 20, as_json=False) == ExitCode.FINE  # type: ignore[arg-type]
+    assert print_records(world, selection(world), 20, None, as_json=False) == ExitCode.FINE  # type: ignore[arg-type]
     told = capsys.readouterr().out.splitlines()
     assert told[:3] == [
         "s3://input/orders/a  version v1  hour 2026-11-20T09",
@@ -100,10 +101,10 @@ def test_show_prints_place_reason_and_line(world: World, capsys: pytest.CaptureF
 
 
 def test_show_says_that_there_is_more_or_nothing(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    print_records(world, selection(world), 1, as_json=False)  # type: ignore[arg-type]
+    print_records(world, selection(world), 1, None, as_json=False)  # type: ignore[arg-type]
     assert "there is more" in capsys.readouterr().out
     nothing = selection(world, reason="none of these")
-    assert print_records(world, nothing, 1, as_json=False) == ExitCode.NOT_SO  # type: ignore[arg-type]
+    assert print_records(world, nothing, 1, None, as_json=False) == ExitCode.NOT_SO  # type: ignore[arg-type]
 
 
 def test_a_narrow_selection_ends_as_well(
@@ -123,7 +124,7 @@ def test_a_narrow_selection_ends_as_well(
 
 def test_a_line_of_others_cannot_command_the_terminal(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     converted(world, [line_of("\x1b[2J", 0, "e")], "e")
-    print_records(world, selection(world, file="s3://input/orders/e"), 1, as_json=False)  # type: ignore[arg-type]
+    print_records(world, selection(world, file="s3://input/orders/e"), 1, None, as_json=False)  # type: ignore[arg-type]
     assert "  \\x1b[2J\n" in capsys.readouterr().out
 
 

@@ -1,0 +1,122 @@
+"""``hybrid-router quarantine show``: what is in the quarantine, line by line."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from cli.exit_codes import ExitCode
+from cli.quarantine.context import LineContext, read_contexts
+from cli.quarantine.listing import say_if_cut, values_of
+from cli.quarantine.records import COUNTED_LINES, WHOLE_FILE, RecordScan
+from cli.quarantine.resubmitted import ResubmittedLines
+from lake.printable import printable
+
+if TYPE_CHECKING:
+    from cli.deployed_stack import DeployedStack
+    from cli.quarantine.records import QuarantineRecord, QuarantineSelection
+    from verify.objects import Line
+
+SHOWN_CHARACTERS = 300
+"""Of a line on the terminal; ``--json`` and ``export`` have all of it."""
+
+
+def print_records(
+    stack: DeployedStack, selection: QuarantineSelection, limit: int, context: int | None, *, as_json: bool
+) -> int:
+    """Print the selected records, each with its place and reason; the exit code: 1 if there is none.
+
+    Parameters
+    ----------
+    context
+        Lines of the input file to print before and after each rejected line, which is then numbered; None reads no
+        input file.
+    """
+    scan, resubmitted = RecordScan(stack, selection, limit), ResubmittedLines(stack)
+    shown = list(scan)
+    contexts = {} if context is None else read_contexts(stack.s3, shown, context)
+    if as_json:
+        bodies = [
+            _as_json(record, contexts.get(record.identity), resubmitted=resubmitted.include(record)) for record in shown
+        ]
+        typer.echo(json.dumps({"records": bodies, "complete": scan.is_complete}, indent=1))
+    else:
+        for record in shown:
+            _print_record(record, contexts.get(record.identity), resubmitted=resubmitted.include(record))
+        if not shown:
+            typer.echo("the quarantine has nothing of this selection")
+        say_if_cut(scan)
+    return ExitCode.FINE if shown else ExitCode.NOT_SO
+
+
+def _as_json(record: QuarantineRecord, context: LineContext | str | None, *, resubmitted: bool) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        **values_of(record),
+        "kind": record.kind,
+        "version": record.version,
+        "manifest": record.manifest,
+        "offset": record.offset,
+        "length": record.length,
+        "lines": record.count,
+        "resubmitted": resubmitted,
+        **_text_as_json(record.line),
+    }
+    if isinstance(context, LineContext):
+        body["line_number"] = context.number
+        body["before"] = [_neighbour_as_json(line) for line in context.before]
+        body["after"] = [_neighbour_as_json(line) for line in context.after]
+    elif context is not None:
+        body["no_context"] = context
+    return body
+
+
+def _neighbour_as_json(line: Line) -> dict[str, Any]:
+    return {"line_number": line.number, "length": line.length, **_text_as_json(line.body)}
+
+
+def _text_as_json(line: bytes | None) -> dict[str, str]:
+    if line is None:
+        return {}
+    try:
+        return {"line": line.decode()}
+    except UnicodeDecodeError:
+        return {"line_base64": base64.b64encode(line).decode()}
+
+
+def _print_record(record: QuarantineRecord, context: LineContext | str | None, *, resubmitted: bool) -> None:
+    place = f"{printable(record.source)}  version {record.version}  hour {record.partition.stamp}"
+    reason = printable(record.reason)
+    if record.kind == WHOLE_FILE:
+        typer.echo(f"{place}\n  the whole file: {reason}")
+    elif record.kind == COUNTED_LINES:
+        end = record.offset + record.length
+        typer.echo(f"{place}\n  {record.count:,} lines from byte {record.offset:,} to {end:,}: {reason}; only counted")
+    else:
+        note = "; given back, repaired" if resubmitted else ""
+        typer.echo(f"{place}\n  byte {record.offset:,}, {record.length:,} bytes: {reason}{note}")
+        _print_line(record.line, context)
+
+
+def _print_line(line: bytes | None, context: LineContext | str | None) -> None:
+    """The rejected line; with its context as ``grep -n -C`` prints it."""
+    if not isinstance(context, LineContext):
+        typer.echo(f"  {_shown(line)}")
+        if context is not None:
+            typer.echo(f"  (no line number: {printable(context)})")
+        return
+    for neighbour in context.before:
+        typer.echo(f"  {neighbour.number}- {_shown(neighbour.body)}")
+    typer.echo(f"  {context.number}: {_shown(line)}")
+    for neighbour in context.after:
+        typer.echo(f"  {neighbour.number}- {_shown(neighbour.body)}")
+
+
+def _shown(line: bytes | None) -> str:
+    if line is None:
+        return "(too long to keep: it is in the input file only)"
+    text = line.decode(errors="backslashreplace")
+    rest = len(text) - SHOWN_CHARACTERS
+    return printable(text) if rest <= 0 else f"{printable(text[:SHOWN_CHARACTERS])}... and {rest:,} more characters"
