@@ -26,6 +26,7 @@ LABELS = {
     "stalled": "manifests without progress: 'hybrid-router status' shows their lane",
     "completed": "hours announced as complete",
     "reopened": "hours announced as reopened",
+    "aboveShare": "complete hours much of which is in the quarantine",
 }
 
 

@@ -123,6 +123,12 @@ class Alarms(Construct):
             "More than alarms.max_quarantined_share of a dataset is in the quarantine: run 'hybrid-router night'.",
         )
         self._add_alarm(
+            "QuarantinedHour",
+            own.metric("sweep", "HoursAboveQuarantinedShare"),
+            1,
+            "The stream lane has put too much of an hour into the quarantine: the log of sweep names the hour.",
+        )
+        self._add_alarm(
             "DatasetLimit",
             own.metric("route", "FilesBeyondDatasetLimit"),
             1,

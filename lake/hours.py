@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from lake.ledger import HourCounts, HourState, ManifestCounts, State
+from lake.ledger import ConvertedCounts, HourCounts, HourState, ManifestCounts, State
+from lake.manifest import Lane
 
 if TYPE_CHECKING:
     from lake.ledger import HourRow, ManifestRow
@@ -33,6 +34,8 @@ class HourContents(ManifestCounts):
     """As stored, of all these manifests."""
     published_at: str = ""
     """ISO 8601, UTC: the last publication; empty: there was none."""
+    stream_lane: ConvertedCounts = field(default_factory=ConvertedCounts)
+    """What the stream lane has converted; the batch lane's executions are judged by ``settle``."""
     generations: dict[str, int] = field(default_factory=dict)
     """Manifest -> generation that is published, of those that were converted again: objects of an earlier generation
     stay visible for a while."""
@@ -67,6 +70,8 @@ class HourContents(ManifestCounts):
             self.generations[row.id] = row.generation
         if row.published is not None and row.published.totals is not None:
             self.count_totals(row.published.totals)
+            if row.lane == Lane.STREAM:
+                self.stream_lane.count_converted(row, row.published.totals)
 
 
 def may_be_complete(row: HourRow, now: datetime) -> bool:

@@ -50,6 +50,8 @@ class Metric(StrEnum):
     """Lines of an execution that could not become a row."""
     DATASETS_ABOVE_QUARANTINED_SHARE = "DatasetsAboveQuarantinedShare"
     """Datasets of an execution of which more is in the quarantine than ``alarms.max_quarantined_share``."""
+    HOURS_ABOVE_QUARANTINED_SHARE = "HoursAboveQuarantinedShare"
+    """Complete hours of which more from the stream lane is in the quarantine than ``alarms.max_quarantined_share``."""
     SWEEP_VANISHED = "SweepVanished"
     """Manifests whose publish the sweep could not finish."""
     SWEEP_STALLED = "SweepStalled"

@@ -13,7 +13,7 @@ from lake.ledger.executions import Executions
 from lake.ledger.failures import Failure, Failures
 from lake.ledger.fence import Claim
 from lake.ledger.hour_row import HourCounts, HourRow, HourState
-from lake.ledger.manifest_counts import ManifestCounts
+from lake.ledger.manifest_counts import ConvertedCounts, ManifestCounts
 from lake.ledger.manifest_row import CommitReference, ManifestRow, Published, State
 from lake.ledger.manifests import Manifests
 from lake.ledger.partitions import Partitions
@@ -69,6 +69,7 @@ __all__ = [
     "ArrivalRow",
     "Claim",
     "CommitReference",
+    "ConvertedCounts",
     "CostRow",
     "CostShare",
     "DatasetMeasurement",

@@ -37,3 +37,23 @@ class ManifestCounts:
         self.rows += totals.rows
         self.rejects.update({reason: lines for reason, lines in totals.rejects.items() if lines})
         self.failed_files += totals.failed_files
+
+
+@dataclass(slots=True, kw_only=True)
+class ConvertedCounts(ManifestCounts):
+    """With what a share of the quarantine is a share of."""
+
+    files: int = 0
+    """Of the DONE manifests."""
+
+    @property
+    def quarantined_share(self) -> float:
+        """Quarantined lines of all lines, or unreadable files of all files: the larger share, from 0 to 1."""
+        lines = self.rows + self.rejects.total()
+        by_lines = self.rejects.total() / lines if lines else 0.0
+        return max(by_lines, self.failed_files / self.files if self.files else 0.0)
+
+    def count_converted(self, row: ManifestRow, totals: PublishedTotals) -> None:
+        """Add a DONE manifest with what it has published."""
+        self.files += row.files
+        self.count_totals(totals)

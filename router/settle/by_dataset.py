@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from lake.ledger import ManifestCounts
+from lake.ledger import ConvertedCounts
 
 if TYPE_CHECKING:
     from lake.ledger import ManifestRow, PublishedTotals
@@ -15,20 +15,12 @@ MAX_NAMED_DATASETS = 200
 
 
 @dataclass(slots=True, kw_only=True)
-class DatasetTally(ManifestCounts):
+class DatasetTally(ConvertedCounts):
     """The manifests of one dataset; files, bytes and lines are those of its DONE ones."""
 
     dataset: str
-    files: int = 0
     bytes: int = 0
     """Of the files, as stored."""
-
-    @property
-    def quarantined_share(self) -> float:
-        """Quarantined lines of all lines, or unreadable files of all files: the larger share, from 0 to 1."""
-        lines = self.rows + self.rejects.total()
-        by_lines = self.rejects.total() / lines if lines else 0.0
-        return max(by_lines, self.failed_files / self.files if self.files else 0.0)
 
 
 class DatasetTallies:
@@ -44,9 +36,8 @@ class DatasetTallies:
     def add_totals(self, row: ManifestRow, totals: PublishedTotals) -> None:
         """Add what a DONE manifest has published."""
         tally = self._of(row)
-        tally.files += row.files
         tally.bytes += row.bytes
-        tally.count_totals(totals)
+        tally.count_converted(row, totals)
 
     def above(self, share: float) -> list[DatasetTally]:
         """Datasets of which more than ``share`` is in the quarantine, the largest share first."""

@@ -54,6 +54,7 @@ COUNTS = (
     "stalled",
     "completed",
     "reopened",
+    "aboveShare",
 )
 
 
@@ -116,6 +117,7 @@ def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:
     if not dry_run:
         count(Metric.SWEEP_VANISHED, done["vanished"])
         count(Metric.SWEEP_STALLED, done["stalled"])
+        count(Metric.HOURS_ABOVE_QUARANTINED_SHARE, done["aboveShare"])
     logger.info("swept", errors=len(errors), counts=done, dry_run=dry_run)
     if errors:
         raise errors[0]

@@ -14,6 +14,7 @@ from lake.layout import parse_generation, partition_prefix
 from lake.ledger import HourState, State
 from lake.ledger.batch_reads import batches_of
 from router.sweep.hour_marker import announce
+from router.telemetry import logger
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,9 +66,17 @@ def _look(repair: Repair, listed: HourRow) -> None:
             shows_replaced = _shows_replaced(services, row.partition, contents.generations)
             state = state_of_hour(row, contents, services.clock(), shows_replaced=shows_replaced)
             if row.lists_all_manifests and state == HourState.COMPLETE:
+                _count_share(repair, row.partition, contents.stream_lane.quarantined_share)
                 _announce(repair, row, HourState.COMPLETE, contents.counts())
         elif contents.waits_for != row.waits_for and not repair.dry_run:
             partitions.wait_for(row, contents.waits_for)
+
+
+def _count_share(repair: Repair, partition: Partition, share: float) -> None:
+    """Count an hour of which the stream lane has put too much into the quarantine; the log names it."""
+    if share > repair.services.settings.alarms.max_quarantined_share and not repair.dry_run:
+        logger.warning("much of an hour is in the quarantine", partition=str(partition), share=round(share, 4))
+        repair.counts["aboveShare"] += 1
 
 
 def _shows_replaced(services: Services, partition: Partition, generations: Mapping[str, int]) -> bool:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from lake.layout import complete_marker_key
+from lake.manifest import Lane
 from router.sweep.handler import sweep
 from router.sweep.repair import Repair
 from tests.unit.lake.world import PARTITION
@@ -29,9 +30,11 @@ def with_events(deployment: Deployment) -> FakeEventBridge:
     return bridge
 
 
-def listed(deployment: Deployment, *names: str, partition: Partition = PARTITION) -> ManifestRow:
+def listed(
+    deployment: Deployment, *names: str, partition: Partition = PARTITION, lane: Lane = Lane.BATCH
+) -> ManifestRow:
     """A QUEUED manifest that the ledger lists for its hour, as ``enqueue_manifest`` makes it."""
-    row = deployment.queued(*names, partition=partition)
+    row = deployment.queued(*names, partition=partition, lane=lane)
     deployment.ledger.partitions.list_manifest(partition, row.id, row.files, row.bytes, deployment.now)
     return row
 

@@ -20,6 +20,7 @@ NOTHING = {
     "stalled": 0,
     "completed": 0,
     "reopened": 0,
+    "aboveShare": 0,
 }
 
 

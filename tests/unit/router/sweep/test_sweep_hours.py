@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lake.hours import GRACE
+from lake.manifest import Lane
 from router.reprocess.handler import reprocess
 from router.sweep.handler import sweep
 from router.sweep.hours import announce_hours
@@ -167,3 +168,22 @@ def test_a_look_at_hours_that_wait_is_one_read(deployment: Deployment, bridge: F
         announce_hours(repair(deployment))
     # Then
     assert (requests["Query"], requests["BatchGetItem"], requests["GetItem"], requests["write units"]) == (1, 1, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("lane", "rejects", "counted"),
+    [(Lane.STREAM, 2, {"aboveShare": 1}), (Lane.STREAM, 1, {}), (Lane.BATCH, 2, {})],
+    ids=["above", "at the limit", "settle judges it"],
+)
+def test_an_hour_much_of_which_the_stream_lane_has_quarantined_is_counted(
+    deployment: Deployment, bridge: FakeEventBridge, lane: Lane, rejects: int, counted: dict[str, int]
+) -> None:
+    # Given an hour of 20 lines, and the default limit of a twentieth
+    assert deployment.services.settings.alarms.max_quarantined_share == 0.05
+    done(deployment, listed(deployment, "a.json", lane=lane), 20 - rejects, rejects)
+    deployment.wait(HOUR)
+    # Then
+    assert swept(deployment) == {"completed": 1, **counted}
+    # When the hour is not looked at again
+    assert swept(deployment) == {}
+    assert len(bridge.sent) == 1
