@@ -23,6 +23,7 @@ from lake.settings import (
 )
 from local import isolation
 from local.cloud import LocalCloud
+from tests.records import RECORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,6 +55,7 @@ def e2e_settings() -> Settings:
         batch=BatchSettings(
             lease_seconds=60, held_wait_seconds=1, max_runs=2, engines=("glue", "glue-flex", "emr-serverless")
         ),
+        records=RECORDS,
         schedule=ScheduleSettings(
             overnight=NIGHT_START,
             deadline=DEADLINE,
