@@ -14,6 +14,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra.allow import acknowledge_finding, allow
+from infra.encryption import READ_KINESIS, WRITE_OBJECTS, allow_key
 from infra.own_metrics import METRIC_PERIOD, OwnMetrics
 from lake.settings.records import FAILED_RECORDS, GZIP
 
@@ -138,18 +139,11 @@ class Records(Construct):
         allow(role, ("logs:PutLogEvents",), [log.log_group_arn], "Firehose writes to one stream of its log group.")
         if record.kinesis_stream:
             allow(role, KINESIS_ACTIONS, [record.kinesis_stream])
-        self._grant_keys(role, record)
+        if self._settings.input_kms_key:
+            allow_key(role, self._settings.input_kms_key, WRITE_OBJECTS)
+        if record.kinesis_kms_key:
+            allow_key(role, record.kinesis_kms_key, READ_KINESIS)
         return role
-
-    def _grant_keys(self, role: iam.Role, record: RecordsRule) -> None:
-        stack = Stack.of(self)
-        for key, service, actions in (
-            (self._settings.input_kms_key, "s3", ("kms:Decrypt", "kms:GenerateDataKey")),
-            (record.kinesis_kms_key, "kinesis", ("kms:Decrypt",)),
-        ):
-            if key:
-                via = {"StringEquals": {"kms:ViaService": [f"{service}.{stack.region}.{stack.url_suffix}"]}}
-                allow(role, actions, [key], conditions=via)
 
     def _destination(
         self, record: RecordsRule, folder: str, role: iam.Role, log: logs.LogGroup

@@ -159,7 +159,7 @@ def _record(ownership: Ownership, failed: int) -> None:
 
 
 def _record_failed_records(ownership: Ownership) -> None:
-    """Count files of Firehose's errors once each; CloudWatch bills the metric only to stages that have any."""
+    """Count files of Firehose's errors, if there are any: CloudWatch bills the metric to no other stage."""
     keys = [
         identity.key
         for identity, outcome in ownership.outcomes.items()
