@@ -53,6 +53,12 @@ PATCH_POINTS = [
         "extract_resource_arn",
         ["service", "method", "path", "headers", "body", "query_params", "region", "account_id"],
     ),
+    ("services.firehose", "ingest_from_kinesis_source", ["stream_arn", "records"]),
+    ("services.firehose", "_put_s3_object", ["bucket", "key", "body"]),
+    ("services.firehose", "_arrival_time", ["cfg"]),
+    ("services.firehose", "_java_time", ["pattern", "t"]),
+    ("services.firehose", "_evaluate_prefix", ["template", "t", "query_keys", "lambda_keys", "error_type"]),
+    ("services.firehose", "_s3_bucket_from_arn", ["bucket_arn"]),
     ("services.sqs", "queue_policy_allows", ["queue_arn", "service", "source_arn", "source_account"]),
     ("services.sns", "topic_policy_allows", ["topic_arn", "service", "source_arn", "source_account"]),
 ]

@@ -14,7 +14,8 @@ import pytest
 from moto import mock_aws
 
 from lake.settings import parse_settings
-from router.route.handler import FAILED_RECORDS
+from lake.settings.records import FAILED_RECORDS
+from local.isolation import BUCKET_PLACE
 
 PAGE = (Path(__file__).parents[3] / "docs" / "records.md").read_text(encoding="utf-8")
 REGION = "eu-central-1"
@@ -59,7 +60,7 @@ def test_the_producer_puts_each_event_as_a_record(region: str) -> None:
 def test_records_that_were_not_delivered_become_lines_of_the_dataset(region: str) -> None:
     _, repair = blocks("python")
     s3 = boto3.client("s3", region)
-    s3.create_bucket(Bucket="landing-zone-1", CreateBucketConfiguration={"LocationConstraint": region})
+    s3.create_bucket(Bucket="landing-zone-1", CreateBucketConfiguration=BUCKET_PLACE)
     records = [b'{"n": 1}', b'{"n": 2}']
     documents = [{"errorCode": "E", "rawData": base64.b64encode(record).decode()} for record in records]
     body = "".join(f"{json.dumps(document)}\n" for document in documents).encode()
