@@ -112,10 +112,8 @@ def _urgent(rule: DatasetUrgentSettings) -> str:
 
 def _records(record: RecordsRule, settings: Settings) -> str:
     source = f"topic {record.msk_topic} of {record.msk_cluster}" if record.msk_cluster else record.kinesis_stream
-    times = f"every {record.buffer_seconds} s or {record.buffer_mib} MiB"
-    return (
-        f"{record.name}: {source} to {record.folder(settings.datasets)}..., {times}, compression {record.compression}"
-    )
+    times = f"every {record.buffer_seconds} s or {record.buffer_mib} MiB, compression {record.compression}"
+    return f"{record.name}: {source} becomes files under {record.folder(settings.datasets)}, {times}"
 
 
 def _stream(settings: Settings) -> str:

@@ -178,7 +178,7 @@ def _source(scope: Construct, record: RecordsRule, role: iam.Role) -> dict[str, 
         )
         return {"delivery_stream_type": "KinesisStreamAsSource", "kinesis_stream_source_configuration": kinesis}
     # Firehose asks for a role of its own to read a topic, and assumes it without the external id.
-    reader = iam.Role(scope, "SourceRole", assumed_by=iam.ServicePrincipal(SERVICE))
+    reader = iam.Role(scope, "ReadRole", assumed_by=iam.ServicePrincipal(SERVICE))
     topic, group = (record.msk_cluster.replace(":cluster/", f":{kind}/", 1) for kind in ("topic", "group"))
     allow(reader, CLUSTER_ACTIONS, [record.msk_cluster])
     allow(reader, TOPIC_ACTIONS, [f"{topic}/{record.msk_topic}"])

@@ -95,13 +95,11 @@ class RecordsRule:
     def _check_dependent(self) -> None:
         if self.msk_cluster and not self.msk_topic:
             raise InvalidSettingsError("records.msk_topic", "", "expected the topic of records.msk_cluster")
-        for key, owner in (("msk_topic", "msk_cluster"), ("msk_read_from", "msk_cluster")):
+        owners = {"msk_topic": "msk_cluster", "msk_read_from": "msk_cluster", "kinesis_kms_key": "kinesis_stream"}
+        for key, owner in owners.items():
             if getattr(self, key) and not getattr(self, owner):
                 expected = f"expected it only with records.{owner}"
                 raise InvalidSettingsError(f"records.{key}", getattr(self, key), expected)
-        if self.kinesis_kms_key and not self.kinesis_stream:
-            expected = "expected it only with records.kinesis_stream"
-            raise InvalidSettingsError("records.kinesis_kms_key", self.kinesis_kms_key, expected)
         if self.msk_read_from:
             try:
                 datetime.fromisoformat(self.msk_read_from)
