@@ -153,7 +153,8 @@ class Alarms(Construct):
         for machine in machines.all:
             self._add_machine_alarms(machine)
         for wanted in records.alarms(own) if records else ():
-            self._add_alarm(wanted.name, wanted.metric, wanted.threshold, wanted.description)
+            datapoints = (wanted.periods, wanted.periods)
+            self._add_alarm(wanted.name, wanted.metric, wanted.threshold, wanted.description, datapoints)
         add_dashboard(self, title, own, self._alarms, arrivals, functions, machines)
 
     def _add_stream_alarms(self, own: OwnMetrics, settings: AlarmSettings) -> None:

@@ -59,9 +59,11 @@ class RecordsAlarm:
     """What raises an alarm."""
 
     name: str
-    metric: cloudwatch.Metric
+    metric: cloudwatch.IMetric
     threshold: float
     description: str
+    periods: int = 1
+    """Bad periods one after the other that raise it."""
 
 
 class Records(Construct):
@@ -78,26 +80,46 @@ class Records(Construct):
     def alarms(self, own: OwnMetrics) -> Iterator[RecordsAlarm]:
         """What has to be an alarm of the stack."""
         for record in self._settings.records:
-            stream = self._names.delivery_stream(record.name)
             yield RecordsAlarm(
                 f"RecordsLate-{record.name}",
-                _metric(stream, "DeliveryToS3.DataFreshness"),
+                self._metric(record, "DeliveryToS3.DataFreshness"),
                 LATE.to_seconds() + record.buffer_seconds,
                 f"Firehose does not deliver records of {record.name} in time: read its log group.",
             )
             if record.kinesis_stream:
-                yield RecordsAlarm(
-                    f"RecordsBehind-{record.name}",
-                    _metric(stream, "KinesisMillisBehindLatest"),
-                    LATE.to_milliseconds(),
-                    f"Firehose reads the Kinesis stream of {record.name} too slowly: see its throttles.",
-                )
+                yield from self._alarms_on_reading(record)
         yield RecordsAlarm(
             "FailedRecords",
             own.metric("route", "FailedRecordFiles"),
             1,
             f"Firehose has written records that it could not deliver: list {FAILED_RECORDS} in the input bucket.",
         )
+
+    def _alarms_on_reading(self, record: RecordsRule) -> Iterator[RecordsAlarm]:
+        yield RecordsAlarm(
+            f"RecordsBehind-{record.name}",
+            self._metric(record, "KinesisMillisBehindLatest"),
+            LATE.to_milliseconds(),
+            f"Firehose reads the Kinesis stream of {record.name} too slowly: see its throttles.",
+        )
+        put = _metric("AWS/Kinesis", "IncomingRecords", "StreamName", record.kinesis_stream.rpartition("/")[2], "Sum")
+        # A delivery stream that may not read its source writes none of its metrics.
+        unread = cloudwatch.MathExpression(
+            expression="IF(FILL(put, 0) > 0 AND FILL(taken, 0) == 0, 1, 0)",
+            using_metrics={"put": put, "taken": self._metric(record, "DataReadFromKinesisStream.Records", "Sum")},
+            period=METRIC_PERIOD,
+        )
+        yield RecordsAlarm(
+            f"RecordsUnread-{record.name}",
+            unread,
+            1,
+            f"Records are put into the Kinesis stream of {record.name}, and Firehose reads none: read its log group.",
+            periods=round(LATE.to_seconds() / METRIC_PERIOD.to_seconds()),
+        )
+
+    def _metric(self, record: RecordsRule, name: str, statistic: str = "Maximum") -> cloudwatch.Metric:
+        stream = self._names.delivery_stream(record.name)
+        return _metric("AWS/Firehose", name, "DeliveryStreamName", stream, statistic)
 
     def _add(self, record: RecordsRule) -> None:
         scope = Construct(self, record.name)
@@ -198,11 +220,11 @@ def _failed_folder(record: RecordsRule) -> str:
     return f"{FAILED_RECORDS}{record.name}/"
 
 
-def _metric(stream: str, name: str) -> cloudwatch.Metric:
+def _metric(namespace: str, name: str, dimension: str, value: str, statistic: str) -> cloudwatch.Metric:
     return cloudwatch.Metric(
-        namespace="AWS/Firehose",
+        namespace=namespace,
         metric_name=name,
-        dimensions_map={"DeliveryStreamName": stream},
-        statistic="Maximum",
+        dimensions_map={dimension: value},
+        statistic=statistic,
         period=METRIC_PERIOD,
     )

@@ -10,10 +10,10 @@ from lake.settings.parse import parse_settings
 
 _PLACEHOLDER = "placeholder"
 """A valid value of the keys that have no default."""
-_REQUIRED = ("name", "dataset")
-"""Those of a list's tables."""
 _LISTS: dict[str, list[dict[str, Any]]] = {"datasets": [{"name": "{folder}"}], "records": []}
 """Tables of which a file may have several -> what replaces them if they are wrong."""
+_REQUIRED = {"datasets": ("name",), "records": ("name", "dataset")}
+"""Their keys that have no default."""
 
 
 def find_errors(body: dict[str, Any]) -> list[InvalidSettingsError]:
@@ -99,7 +99,7 @@ def _remove_from_rules(rules: list[Any], table: str, name: str, *, again: bool) 
     outer, _, inner = name.rpartition(".")
     for rule in rules:
         owner = rule.get(outer) if outer else rule
-        if name in _REQUIRED:
+        if name in _REQUIRED[table]:
             rule[name] = _PLACEHOLDER
         elif isinstance(owner, dict):
             owner.pop(inner, None)

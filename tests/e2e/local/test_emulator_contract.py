@@ -23,6 +23,7 @@ PATCH_POINTS = [
     ("services.glue", "_start_job_run", ["data"]),
     ("services.glue", "_batch_stop_job_run", ["data"]),
     ("services.cloudformation.provisioners", "_glue_job_fields", ["props"]),
+    ("services.cloudformation.provisioners", "_cw_metric_alarm_record", ["name", "props"]),
     ("services.stepfunctions", "_execute_task", ["state_def", "raw_input", "execution", "ctx"]),
     ("services.stepfunctions", "_invoke_resource_with_timeout", ["resource", "input_data", "timeout"]),
     (

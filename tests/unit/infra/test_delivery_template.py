@@ -107,5 +107,14 @@ def test_alarms_tell_of_records_that_are_late_unread_or_given_up(other_assembly:
     assert late["Threshold"] == 960
     behind = other_assembly.one(ALARM, "RecordsBehind")
     assert (behind["MetricName"], behind["Threshold"]) == ("KinesisMillisBehindLatest", 900_000)
+    # 3 periods in which records are put and none is read
+    unread = other_assembly.one(ALARM, "RecordsUnread")
+    assert (unread["Threshold"], unread["EvaluationPeriods"], unread["DatapointsToAlarm"]) == (1, 3, 3)
+    sources = {item["Id"]: item["MetricStat"] for item in unread["Metrics"] if "MetricStat" in item}
+    assert {name: (item["Metric"]["MetricName"], item["Stat"], item["Period"]) for name, item in sources.items()} == {
+        "put": ("IncomingRecords", "Sum", 300),
+        "taken": ("DataReadFromKinesisStream.Records", "Sum", 300),
+    }
+    assert sources["put"]["Metric"]["Dimensions"] == [{"Name": "StreamName", "Value": "clicks"}]
     assert other_assembly.one(ALARM, "RecordsLatepayments")["Threshold"] == 960
     assert other_assembly.one(ALARM, "FailedRecords")["MetricName"] == "FailedRecordFiles"
