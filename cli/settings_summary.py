@@ -16,7 +16,7 @@ from report.texts import format_size
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lake.settings import DatasetRule, DatasetUrgentSettings, Settings
+    from lake.settings import DatasetRule, DatasetUrgentSettings, RecordsRule, Settings
 
 NOTIFIED = {
     NotifyQuarantine.NEVER: "nothing in the quarantine is notified",
@@ -35,6 +35,8 @@ def summary(settings: Settings) -> Iterator[tuple[str, str]]:
     yield "input", f"{owner}; keys that end in {', '.join(settings.input.suffixes)}"
     for rule in settings.datasets:
         yield "dataset", _rule(rule)
+    for record in settings.records:
+        yield "records", _records(record, settings)
     yield "stream lane", _stream(settings)
     if _has_peak(settings):
         yield "", f"its window is {describe_schedule(settings.schedule.stream_start)} to {settings.schedule.stream_end}"
@@ -106,6 +108,12 @@ def _urgent(rule: DatasetUrgentSettings) -> str:
     requests = " and one ".join(name for name, patterns in reads.items() if patterns)
     cost = f" (each file costs one {requests} request, unless cheaper rules decide)" if requests else ""
     return f"; urgent at any hour: {', '.join(parts)}{cost}"
+
+
+def _records(record: RecordsRule, settings: Settings) -> str:
+    source = f"topic {record.msk_topic} of {record.msk_cluster}" if record.msk_cluster else record.kinesis_stream
+    times = f"every {record.buffer_seconds} s or {record.buffer_mib} MiB, compression {record.compression}"
+    return f"{record.name}: {source} becomes files under {record.folder(settings.datasets)}, {times}"
 
 
 def _stream(settings: Settings) -> str:

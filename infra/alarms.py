@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from infra.functions import RouterFunction
     from infra.machine import Machine
     from infra.machines import Machines
+    from infra.records import Records
     from lake.settings import AlarmSettings
 
 RUNBOOK = "docs/runbook.md"
@@ -75,6 +76,7 @@ class Alarms(Construct):
         alarm_lines: cloudwatch.IMetric,
         metrics_namespace: str,
         settings: AlarmSettings,
+        records: Records | None,
     ) -> None:
         super().__init__(scope, name)
         self._action = cloudwatch_actions.SnsAction(topic)
@@ -156,6 +158,9 @@ class Alarms(Construct):
             )
         for machine in machines.all:
             self._add_machine_alarms(machine)
+        for wanted in records.alarms(own) if records else ():
+            datapoints = (wanted.periods, wanted.periods)
+            self._add_alarm(wanted.name, wanted.metric, wanted.threshold, wanted.description, datapoints)
         add_dashboard(self, title, own, self._alarms, arrivals, functions, machines)
 
     def _add_stream_alarms(self, own: OwnMetrics, settings: AlarmSettings) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from infra.schedules import Schedules
     from lake.settings import Settings
 
-S3, DYNAMODB, SQS, SNS = "s3", "dynamodb", "sqs", "sns"
+S3, DYNAMODB, SQS, SNS, KINESIS = "s3", "dynamodb", "sqs", "sns", "kinesis"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,8 @@ PUBLISH_TO_TOPIC = KeyUse((SNS,), (SNS,))
 """SNS, SQS and S3's multipart uploads need both actions of who sends (Amazon SNS Developer Guide, "Managing Amazon SNS
 encryption keys and costs"; Amazon S3 User Guide, "Uploading and copying objects using multipart upload")."""
 SEND_TO_QUEUE = KeyUse((SQS,), (SQS,))
+WRITE_OBJECTS = KeyUse((S3,), (S3,))
+READ_KINESIS = KeyUse((KINESIS,))
 
 
 def encrypt(stack: Stack, key_arn: str) -> None:
@@ -103,21 +105,22 @@ def grant_key(
     key_arn, input_key_arn = settings.encryption.kms_key, settings.input.kms_key
     if input_key_arn:
         for role in job_roles:
-            _allow_key(role, input_key_arn, KeyUse((S3,)))
+            allow_key(role, input_key_arn, KeyUse((S3,)))
     if not key_arn:
         return
     for name, function in functions.items():
-        _allow_key(function.role, key_arn, USES_OF_FUNCTIONS[name])
+        allow_key(function.role, key_arn, USES_OF_FUNCTIONS[name])
     for role in job_roles:
-        _allow_key(role, key_arn, WRITE_DOCUMENTS)
-    _allow_key(schedules.role, key_arn, SEND_TO_QUEUE)
+        allow_key(role, key_arn, WRITE_DOCUMENTS)
+    allow_key(schedules.role, key_arn, SEND_TO_QUEUE)
     for machine in machines.all:
-        _allow_key(machine.role, key_arn, PUBLISH_TO_TOPIC)
+        allow_key(machine.role, key_arn, PUBLISH_TO_TOPIC)
     # Its Map reads the index of the plan.
-    _allow_key(machines.overnight.role, key_arn, KeyUse((S3,)))
+    allow_key(machines.overnight.role, key_arn, KeyUse((S3,)))
 
 
-def _allow_key(role: iam.Role, key_arn: str, use: KeyUse) -> None:
+def allow_key(role: iam.Role, key_arn: str, use: KeyUse) -> None:
+    """Let ``role`` use the key through the services of ``use``, and in no other way."""
     stack = Stack.of(role)
     for action, services in (("kms:Decrypt", use.reads), ("kms:GenerateDataKey", use.writes)):
         if services:

@@ -54,3 +54,7 @@ class StackNames:
             verify_machine=f"{stack}-verify",
             catalog_database=stack.replace("-", "_"),
         )
+
+    def delivery_stream(self, name: str) -> str:
+        """The name of the delivery stream of Firehose for ``records.name``."""
+        return f"{self.stack}-{name}"

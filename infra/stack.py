@@ -21,6 +21,7 @@ from infra.machines import Machines
 from infra.names import StackNames
 from infra.outputs import StackOutputs
 from infra.permissions import grant_conversion, grant_functions, grant_jobs, grant_urgency, grant_verification
+from infra.records import Records
 from infra.schedules import Schedules
 from infra.storage import Storage
 from lake.resource_names import ResourceNames
@@ -80,6 +81,7 @@ class HybridRouterStack(Stack):
             alarm_lines=count_alarm_lines(self, "LogAlarms", jobs.output_log, names.metrics_namespace),
             metrics_namespace=names.metrics_namespace,
             settings=settings.alarms,
+            records=Records(self, "Records", settings, names, storage.input) if settings.records else None,
         )
         outputs = StackOutputs(
             resources=resources,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lake.settings.records import FAILED_RECORDS
 from lake.settings.routing import FOLDER
 
 if TYPE_CHECKING:
@@ -15,16 +16,15 @@ if TYPE_CHECKING:
 def matching_rule(key: str, rules: Sequence[DatasetRule]) -> tuple[DatasetRule | None, str]:
     """The first rule that matches ``key``, and the dataset it names; (None, "") when none does.
 
-    A ``{folder}`` rule matches only where a folder follows its prefix; that name is not validated here.
+    A ``{folder}`` rule matches only where a folder follows its prefix; that name is not validated here. No rule matches
+    what Firehose writes about records that it could not deliver.
     """
+    if key.startswith(FAILED_RECORDS):
+        return None, ""
     for rule in rules:
-        if not key.startswith(rule.prefix):
-            continue
-        if rule.name != FOLDER:
-            return rule, rule.name
-        folder, slash, _ = key.removeprefix(rule.prefix).partition("/")
-        if slash:
-            return rule, folder
+        dataset = rule.dataset_of(key)
+        if dataset is not None:
+            return rule, dataset
     return None, ""
 
 

@@ -24,6 +24,8 @@ class Metric(StrEnum):
     """Bytes of the arrivals that ``route`` has put into the batch lane."""
     FILES_BEYOND_DATASET_LIMIT = "FilesBeyondDatasetLimit"
     """Arrivals that ``route`` has recorded as IGNORED because ``max_datasets`` has no room for their dataset."""
+    FAILED_RECORD_FILES = "FailedRecordFiles"
+    """Files in which ``route`` has found records that Firehose could not deliver; written when there are any."""
     STREAM_RUNNING = "StreamRunning"
     """1 while ``stream_control`` finds a run of the streaming job, else 0."""
     STREAM_BACKLOG_BYTES = "StreamBacklogBytes"

@@ -14,6 +14,7 @@ from lake.settings.parse import dump_settings, load_settings, parse_settings
 from lake.settings.price import PriceSettings
 from lake.settings.protection import ProtectionSettings
 from lake.settings.quota import QuotaSettings
+from lake.settings.records import RecordsRule
 from lake.settings.routing import DatasetRule, DatasetUrgentSettings, InputSettings, PeakSettings, UrgentSettings
 from lake.settings.schedule import ScheduleSettings
 from lake.settings.sweep import SweepSettings
@@ -34,6 +35,7 @@ __all__ = [
     "PriceSettings",
     "ProtectionSettings",
     "QuotaSettings",
+    "RecordsRule",
     "ScheduleSettings",
     "Settings",
     "StreamSettings",

@@ -10,6 +10,10 @@ from lake.settings.parse import parse_settings
 
 _PLACEHOLDER = "placeholder"
 """A valid value of the keys that have no default."""
+_LISTS: dict[str, list[dict[str, Any]]] = {"datasets": [{"name": "{folder}"}], "records": []}
+"""Tables of which a file may have several -> what replaces them if they are wrong."""
+_REQUIRED = {"datasets": ("name",), "records": ("name", "dataset")}
+"""Their keys that have no default."""
 
 
 def find_errors(body: dict[str, Any]) -> list[InvalidSettingsError]:
@@ -21,12 +25,14 @@ def find_errors(body: dict[str, Any]) -> list[InvalidSettingsError]:
     if not isinstance(body, dict):
         return _first_error(body)
     body, errors = deepcopy(body), []
-    body.setdefault("datasets", [{"name": "{folder}"}])
-    rules = body["datasets"]
-    if isinstance(rules, list) and len(rules) > 1:
-        errors += [error for rule in rules for error in find_errors({"stage": _PLACEHOLDER, "datasets": [rule]})]
-        if errors:
-            del body["datasets"]
+    body.setdefault("datasets", [dict(rule) for rule in _LISTS["datasets"]])
+    for table in _LISTS:
+        rules = body.get(table)
+        if isinstance(rules, list) and len(rules) > 1:
+            alone = [error for rule in rules for error in find_errors({"stage": _PLACEHOLDER, table: [rule]})]
+            if alone:
+                del body[table]
+            errors += alone
     reported: set[str] = set()
     while found := _first_error(body):
         key = found[0].key
@@ -78,23 +84,23 @@ def _remove(body: dict[str, Any], key: str, *, again: bool) -> bool:
         body["stage"] = _PLACEHOLDER
         return changed
     if isinstance(inner, list):
-        return _remove_from_rules(inner, name, again=again)
+        return _remove_from_rules(inner, table, name, again=again)
     if isinstance(inner, dict) and name in inner and not again:
         del inner[name]
         return True
     return body.pop(table or name, None) is not None
 
 
-def _remove_from_rules(rules: list[Any], name: str, *, again: bool) -> bool:
+def _remove_from_rules(rules: list[Any], table: str, name: str, *, again: bool) -> bool:
     if again or not all(isinstance(rule, dict) for rule in rules):
-        changed = rules != [{"name": "{folder}"}]
-        rules[:] = [{"name": "{folder}"}]
+        changed = rules != _LISTS[table]
+        rules[:] = deepcopy(_LISTS[table])
         return changed
     outer, _, inner = name.rpartition(".")
     for rule in rules:
-        table = rule.get(outer) if outer else rule
-        if name == "name":
+        owner = rule.get(outer) if outer else rule
+        if name in _REQUIRED[table]:
             rule[name] = _PLACEHOLDER
-        elif isinstance(table, dict):
-            table.pop(inner, None)
+        elif isinstance(owner, dict):
+            owner.pop(inner, None)
     return True

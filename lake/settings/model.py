@@ -15,6 +15,7 @@ from lake.settings.ledger import LedgerSettings
 from lake.settings.price import PriceSettings
 from lake.settings.protection import ProtectionSettings
 from lake.settings.quota import QuotaSettings
+from lake.settings.records import RecordsRule, check_records
 from lake.settings.routing import FOLDER, DatasetRule, InputSettings, PeakSettings, UrgentSettings, check_order
 from lake.settings.schedule import ScheduleSettings
 from lake.settings.sweep import SweepSettings
@@ -36,6 +37,8 @@ class Settings:
     input: InputSettings = field(default_factory=InputSettings)
     datasets: tuple[DatasetRule, ...] = (DatasetRule(FOLDER),)
     """Rules in order of priority."""
+    records: tuple[RecordsRule, ...] = ()
+    """Streams and topics whose records become files of the input bucket."""
     urgent: UrgentSettings = field(default_factory=UrgentSettings)
     peak: PeakSettings = field(default_factory=PeakSettings)
     stream: StreamSettings = field(default_factory=StreamSettings)
@@ -66,6 +69,7 @@ class Settings:
         if not self.datasets:
             raise InvalidSettingsError("datasets", [], "expected at least one [[datasets]] with a name")
         check_order(self.datasets)
+        check_records(self.records, self.stage, self.datasets, self.urgent, self.input)
         if self.max_overnight_runs < 1:
             raise InvalidSettingsError(
                 "quota.dpus",

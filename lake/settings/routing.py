@@ -121,6 +121,19 @@ class DatasetRule:
                 "datasets.name", self.name, DATASET_NAME, "lower case letters, digits and underscore, or {folder}"
             )
 
+    def dataset_of(self, key: str) -> str | None:
+        """The dataset that this rule gives to a key, whose name may not be valid; None: the rule does not match."""
+        if not key.startswith(self.prefix):
+            return None
+        if self.name != FOLDER:
+            return self.name
+        folder, slash, _ = key.removeprefix(self.prefix).partition("/")
+        return folder if slash else None
+
+    def prefix_of(self, dataset: str) -> str:
+        """What the keys begin with that this rule gives to ``dataset``."""
+        return f"{self.prefix}{dataset}/" if self.name == FOLDER else self.prefix
+
     def takes_all_keys_of(self, later: DatasetRule) -> bool:
         """Whether no key is left for a rule after this one."""
         if not later.prefix.startswith(self.prefix):

@@ -52,6 +52,7 @@ def install(runs: GlueRuns, emr_runs: EmrRuns, *, logs: Path, runtime_dir: Path,
     from local.emulator_patches import (  # noqa: PLC0415
         bucket_policies,
         checksums,
+        delivery_streams,
         emr_serverless,
         encryption,
         execution_history,
@@ -60,6 +61,7 @@ def install(runs: GlueRuns, emr_runs: EmrRuns, *, logs: Path, runtime_dir: Path,
         index_lag,
         lambda_functions,
         lambda_limits,
+        metric_math,
         object_limits,
         objects,
         queue_limits,
@@ -86,6 +88,8 @@ def install(runs: GlueRuns, emr_runs: EmrRuns, *, logs: Path, runtime_dir: Path,
     table_limits.patch()
     bucket_policies.patch()
     service_quotas.patch(limits)
+    delivery_streams.patch()
+    metric_math.patch()
     index_lag.patch(lambda: limits().index_lag_seconds)
     # Last: it wraps what the others replace.
     identities.patch(logs / "permissions.jsonl")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from lake.dataset_rules import matching_rule
 from lake.manifest import Lane
 from lake.settings.checks import DATASET_NAME
+from lake.settings.records import FAILED_RECORDS
 from router.route.attributes import NotRead, asked_attributes, first_match
 from router.route.peak import peak_window
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from router.route.attributes import Attribute, Attributes
 
 WAITS = "waits for the overnight run"
+NOT_DELIVERED = "records that Firehose could not deliver, with its error: see docs/records.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,8 @@ def decide_lane(
 def _reason_to_ignore(key: str, settings: Settings) -> str | None:
     if key.endswith("/"):
         return "a folder marker, not a file"
+    if key.startswith(FAILED_RECORDS):
+        return NOT_DELIVERED
     if settings.input.suffix_of(key) is None:
         return f"the name ends in none of {', '.join(settings.input.suffixes)} (input.suffixes)"
     return None

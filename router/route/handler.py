@@ -13,6 +13,7 @@ from lake.errors import InvalidInputError, TransientError
 from lake.faults import Fault, can_pass, judge
 from lake.manifest import Identity, Lane
 from lake.partition import Partition
+from lake.settings.records import FAILED_RECORDS
 from router.entry import with_product_errors
 from router.ownership import ArrivalOutcome, Ownership, RoutedArrival, take_ownership
 from router.route.decide_lanes import decide_lanes
@@ -152,5 +153,18 @@ def _record(ownership: Ownership, failed: int) -> None:
         "routed", arrivals=len(ownership.outcomes), outcomes=counts, manifests=manifests, not_acknowledged=failed
     )
     count(Metric.FILES_BEYOND_DATASET_LIMIT, ownership.beyond_dataset_limit)
+    _record_failed_records(ownership)
     for lane, metric in ((Lane.STREAM, Metric.STREAM_BYTES), (Lane.BATCH, Metric.BATCH_BYTES)):
         count_bytes(metric, sum(manifest.bytes for manifest in ownership.manifests if manifest.lane == lane))
+
+
+def _record_failed_records(ownership: Ownership) -> None:
+    """Count files of Firehose's errors, if there are any: CloudWatch bills the metric to no other stage."""
+    keys = [
+        identity.key
+        for identity, outcome in ownership.outcomes.items()
+        if outcome == ArrivalOutcome.IGNORED and identity.key.startswith(FAILED_RECORDS)
+    ]
+    if keys:
+        logger.warning("records that Firehose could not deliver", keys=keys)
+        count(Metric.FAILED_RECORD_FILES, len(keys))

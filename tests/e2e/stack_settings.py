@@ -19,6 +19,7 @@ from lake.settings import (
     StreamSettings,
     VerifySettings,
 )
+from tests.records import RECORDS
 
 TIME_ZONE = "Europe/Berlin"
 URGENT_BY_TAG = "tagged"
@@ -44,6 +45,7 @@ def e2e_settings() -> Settings:
         batch=BatchSettings(
             lease_seconds=60, held_wait_seconds=1, max_runs=2, engines=("glue", "glue-flex", "emr-serverless")
         ),
+        records=RECORDS,
         schedule=ScheduleSettings(
             overnight=NIGHT_START,
             deadline=DEADLINE,

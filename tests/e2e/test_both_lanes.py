@@ -17,6 +17,7 @@ from lake.ledger import State
 from local.limits import Limits
 from router.route.handler import route
 from router.settle.handler import settle
+from tests.e2e.kinesis_records import check_rows, put_records
 from tests.e2e.route_here import peak_services, s3_event
 from tests.e2e.stack_settings import URGENT_BY_TAG
 from tests.e2e.waiting import wait_for
@@ -65,7 +66,13 @@ def marked(scenario: Scenario) -> dict[str, ObjectVersion]:
 
 
 @pytest.fixture(scope="module")
-def urgent(scenario: Scenario, marked: dict[str, ObjectVersion]) -> ObjectVersion:
+def recorded(scenario: Scenario) -> ObjectVersion:
+    """The object of records of a Kinesis stream, which are urgent."""
+    return put_records(scenario)
+
+
+@pytest.fixture(scope="module")
+def urgent(scenario: Scenario, marked: dict[str, ObjectVersion], recorded: ObjectVersion) -> ObjectVersion:
     """An urgent file outside the stream window, so that ``route`` has to start the streaming job."""
     return scenario.put(f"{DATASET}/urgent/first.ndjson", lines_of("urgent"))
 
@@ -86,6 +93,10 @@ def test_an_urgent_tag_or_metadata_is_enough(
     arrival = scenario.deployment.ledger.arrivals.get(marked[attribute])
     assert arrival is not None
     assert arrival.reason == f"urgent: priority=high is in its {attribute}"
+
+
+def test_records_of_a_kinesis_stream_are_rows(scenario: Scenario, recorded: ObjectVersion, tmp_path: Path) -> None:
+    check_rows(scenario, recorded, tmp_path)
 
 
 def test_a_file_in_peak_hours_goes_through_the_stream(scenario: Scenario, urgent: ObjectVersion) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 E2E = Path(__file__).parent
 PAGE = E2E.parents[1] / "docs/security.md"
 STACK = "hybrid-router-e2e"
-ROW = re.compile(r"^\| ([A-Za-z, ]+) \| ((?:`[a-z0-9]+:[A-Za-z*]+`(?:, )?)+) \| \S.* \|$", re.MULTILINE)
+ROW = re.compile(r"^\| ([A-Za-z, ]+) \| ((?:`[a-z0-9-]+:[A-Za-z0-9*]+`(?:, )?)+) \| \S.* \|$", re.MULTILINE)
 ALL_LONG = re.compile(r"^pytestmark = pytest.mark.long$", re.MULTILINE)
 
 

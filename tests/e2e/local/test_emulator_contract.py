@@ -23,6 +23,7 @@ PATCH_POINTS = [
     ("services.glue", "_start_job_run", ["data"]),
     ("services.glue", "_batch_stop_job_run", ["data"]),
     ("services.cloudformation.provisioners", "_glue_job_fields", ["props"]),
+    ("services.cloudformation.provisioners", "_cw_metric_alarm_record", ["name", "props"]),
     ("services.stepfunctions", "_execute_task", ["state_def", "raw_input", "execution", "ctx"]),
     ("services.stepfunctions", "_invoke_resource_with_timeout", ["resource", "input_data", "timeout"]),
     (
@@ -53,6 +54,12 @@ PATCH_POINTS = [
         "extract_resource_arn",
         ["service", "method", "path", "headers", "body", "query_params", "region", "account_id"],
     ),
+    ("services.firehose", "ingest_from_kinesis_source", ["stream_arn", "records"]),
+    ("services.firehose", "_put_s3_object", ["bucket", "key", "body"]),
+    ("services.firehose", "_arrival_time", ["cfg"]),
+    ("services.firehose", "_java_time", ["pattern", "t"]),
+    ("services.firehose", "_evaluate_prefix", ["template", "t", "query_keys", "lambda_keys", "error_type"]),
+    ("services.firehose", "_s3_bucket_from_arn", ["bucket_arn"]),
     ("services.sqs", "queue_policy_allows", ["queue_arn", "service", "source_arn", "source_account"]),
     ("services.sns", "topic_policy_allows", ["topic_arn", "service", "source_arn", "source_account"]),
 ]

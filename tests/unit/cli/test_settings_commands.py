@@ -23,6 +23,7 @@ from lake.settings import (
     Settings,
     load_settings,
 )
+from tests.records import RECORDS
 from tests.unit.docs.test_docs import setting_keys
 
 DEV = Path(__file__).parents[3] / "settings" / "dev.toml"
@@ -97,6 +98,16 @@ def test_what_makes_files_of_a_dataset_urgent_is_said_with_its_cost(urgent: dict
     assert dict(summary(replace(WEEKDAYS, datasets=(rule,))))["dataset"].endswith(words)
 
 
+def test_where_records_become_files_is_said() -> None:
+    lines = [text for topic, text in summary(replace(WEEKDAYS, records=RECORDS)) if topic == "records"]
+    assert lines == [
+        f"clicks: {RECORDS[0].kinesis_stream} becomes files under clicks/records/clicks/urgent/, "
+        "every 60 s or 64 MiB, compression gzip",
+        f"payments: topic payments.v1 of {RECORDS[1].msk_cluster} becomes files under payments/records/payments/, "
+        "every 60 s or 64 MiB, compression none",
+    ]
+
+
 @pytest.mark.parametrize(
     ("schedule", "peak", "doubt"),
     [
@@ -129,6 +140,9 @@ def test_every_key_is_explained() -> None:
     assert found["batch.engines"].allowed == "a list; of each item: one of glue-flex, glue, emr-serverless"
     assert found["datasets.urgent.tags"].allowed == "a list; of each item: name=value, such as priority=high"
     assert found["datasets.urgent.max_bytes"].unit == "bytes"
+    assert found["records.dataset"].required
+    assert found["records.msk_topic"].allowed == "the name of a Kafka topic, or an empty string"
+    assert found["records.buffer_mib"].unit == "MiB"
     assert "costs one request (GetObjectTagging)" in found["datasets.urgent.tags"].meaning
     assert found["stage"].required
     assert found["convert.split_bytes"].unit == "bytes"

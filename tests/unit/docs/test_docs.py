@@ -11,7 +11,7 @@ import pytest
 import typer.main
 
 from cli.main import app
-from lake.settings import DatasetRule, Settings
+from lake.settings import DatasetRule, RecordsRule, Settings
 from tests.unit.docs.pages import CHECKOUT, PAGES, Page, files
 
 SOURCES = re.compile(r"(?:[\w.{},*-]+/)*[\w.{},*-]+\.(?:py|pyi|rs|toml|md|json|ya?ml|sh|lock|cfg)|Makefile|LICENSE")
@@ -22,7 +22,7 @@ EXAMPLES = {"settings/prod.toml", "day.toml"}
 TARGET = re.compile(r"(?<![\w-])make ([a-z][a-z0-9-]*)")
 COMMAND = re.compile(r"(?<![\w-])hybrid-router ([a-z]+)(?: ([a-z]+))?")
 MODULE = re.compile(r"python -m ([a-z_][\w.]*)")
-TABLES = "input|urgent|peak|stream|batch|convert|schedule|price|sweep|datasets"
+TABLES = "input|urgent|peak|stream|batch|convert|schedule|price|sweep|datasets|records"
 SETTING = re.compile(rf"(?:{TABLES})\.[a-z_]+(?:\.[a-z_]+)?")
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -84,7 +84,7 @@ def setting_keys(settings: Any = Settings, where: str = "") -> set[str]:
     keys = set()
     for item in fields(settings):
         kind = get_type_hints(settings)[item.name]
-        inner = DatasetRule if item.name == "datasets" else kind
+        inner = {"datasets": DatasetRule, "records": RecordsRule}.get(item.name, kind)
         keys |= setting_keys(inner, f"{where}{item.name}.") if is_dataclass(inner) else {where + item.name}
     return keys
 

@@ -22,6 +22,7 @@ from lake.settings import (
     Settings,
     VerifySettings,
 )
+from tests.records import RECORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,14 +95,15 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
 
 @pytest.fixture(scope="session")
 def other_assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """A stage with an existing input bucket, EMR Serverless, a scheduled verification and a budget; without Flex and
-    peak."""
+    """A stage with an existing input bucket, EMR Serverless, a scheduled verification, a budget, records of Kinesis and
+    Kafka; without Flex and peak."""
     settings = Settings(
         stage="other",
         input=InputSettings(bucket="landing-zone-1"),
         peak=PeakSettings(hours=()),
         batch=BatchSettings(engines=("glue", "emr-serverless"), worker_type="G.2X", workers=5),
         verify=VerifySettings(share=0.01),
+        records=RECORDS,
         alarms=AlarmSettings(daily_dollars=250, stream_oldest_minutes=12.5, micro_batch_minutes=2),
         protection=ProtectionSettings(versions=True, version_days=7, deletion=True),
     )

@@ -17,6 +17,7 @@ KEY_ACTIONS = {
     "sqs:ReceiveMessage": ("kms:Decrypt",),
     "sns:Publish": ("kms:GenerateDataKey", "kms:Decrypt"),
     "s3:GetObject": ("kms:Decrypt",),
+    "s3:PutObject": ("kms:GenerateDataKey", "kms:Decrypt"),
 }
 """Action on an encrypted resource -> actions on its key."""
 LOG_ACTIONS = ("kms:Encrypt", "kms:Decrypt", "kms:ReEncryptFrom", "kms:GenerateDataKey", "kms:DescribeKey")
@@ -32,7 +33,7 @@ def key_edges(template: ResolvedTemplate, key: str) -> Iterator[Edge]:
     }
     for edge in edges(template):
         if edge.resource.partition("/")[0] in encrypted:
-            via = {"kms:viaservice": f"{edge.action.partition(':')[0]}.{REGION}.amazonaws.com"}
+            via = {**edge.keys, "kms:viaservice": f"{edge.action.partition(':')[0]}.{REGION}.amazonaws.com"}
             for action in KEY_ACTIONS.get(edge.action, ()):
                 yield Edge(edge.source, edge.source_arn, edge.service, action, key, edge.role, via)
     for name in template.of_kind("AWS::Logs::LogGroup"):

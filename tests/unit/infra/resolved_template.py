@@ -15,6 +15,7 @@ REGION = "eu-central-1"
 PSEUDO = {"AWS::AccountId": ACCOUNT, "AWS::Region": REGION, "AWS::Partition": "aws", "AWS::URLSuffix": "amazonaws.com"}
 OWN_NAMES = {
     "AWS::Glue::Job": "Name",
+    "AWS::KinesisFirehose::DeliveryStream": "DeliveryStreamName",
     "AWS::Logs::LogGroup": "LogGroupName",
     "AWS::StepFunctions::StateMachine": "StateMachineName",
 }
@@ -24,6 +25,7 @@ ARNS = {
     "AWS::EMRServerless::Application": "emr-serverless:{place}:/applications/{name}",
     "AWS::Glue::Job": "glue:{place}:job/{name}",
     "AWS::IAM::Role": "iam::{account}:role/{name}",
+    "AWS::KinesisFirehose::DeliveryStream": "firehose:{place}:deliverystream/{name}",
     "AWS::Lambda::Function": "lambda:{place}:function:{name}",
     "AWS::Logs::LogGroup": "logs:{place}:log-group:{name}:*",
     "AWS::S3::Bucket": "s3:::{name}",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ministack.core import iam_evaluator  # type: ignore[import-untyped]
 
-from tests.unit.infra import emr_edges
+from tests.unit.infra import delivery_edges, emr_edges
 from tests.unit.infra.resolved_template import ACCOUNT, REGION
 
 if TYPE_CHECKING:
@@ -238,6 +238,7 @@ INTEGRATIONS = {
 EDGES = {
     "AWS::CloudWatch::Alarm": _alarm,
     "AWS::Glue::Job": _job,
+    delivery_edges.KIND: lambda _, name, body: (Edge(*edge) for edge in delivery_edges.requests(name, body)),
     "AWS::Lambda::EventSourceMapping": _event_source,
     "AWS::Lambda::Function": _function,
     "AWS::Scheduler::Schedule": _schedule,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cli.cost_estimate import S3_READ
-from lake.settings import DatasetRule, Settings
+from lake.settings import DatasetRule, RecordsRule, Settings
 from lake.settings.workers import GIB, MIB
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 PAGE = Path(__file__).parents[3] / "docs" / "deploy.md"
 ROW = re.compile(r"^\| `([a-z_.]+)` \| (.+?) \| (.+) \|$", re.MULTILINE)
+LISTS = {"datasets": DatasetRule, "records": RecordsRule}
 COUNTED = {
     "S3 buckets": "AWS::S3::Bucket",
     "DynamoDB table": "AWS::DynamoDB::GlobalTable",
@@ -33,8 +34,8 @@ COUNTED = {
 def defaults(settings: Any = Settings, where: str = "") -> Iterator[tuple[str, Any]]:
     """(key, default) of every key, nested ones with dots."""
     for item in fields(settings):
-        if item.name == "datasets":
-            yield from defaults(DatasetRule, "datasets.")
+        if item.name in LISTS:
+            yield from defaults(LISTS[item.name], f"{item.name}.")
         elif item.default_factory is not MISSING:
             yield from defaults(item.default_factory, f"{where}{item.name}.")
         else:

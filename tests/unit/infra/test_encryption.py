@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from infra.encryption import USES_OF_FUNCTIONS
 from infra.functions import SPECS
 from infra.synth import synth
 from lake.settings import BatchSettings, EncryptionSettings, InputSettings, Settings, VerifySettings
+from tests.records import RECORDS
 from tests.unit.infra.conftest import Assembly, listed
 from tests.unit.infra.key_edges import key_edges
 from tests.unit.infra.resolved_template import ResolvedTemplate
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).parents[3] / "docs" / "deploy.md"
 KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 INPUT_KEY = KEY.replace("1234abcd", "9876fedc")
+SOURCE_KEY = KEY.replace("1234abcd", "5555aaaa")
 SERVICE_STATEMENTS = {"EventsOfTheInputBucket", "Alarms", "LogGroups"}
 
 
@@ -35,6 +38,7 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
         batch=BatchSettings(engines=("glue-flex", "emr-serverless")),
         verify=VerifySettings(share=0.01),
         encryption=EncryptionSettings(kms_key=KEY),
+        records=RECORDS,
     )
     return Assembly(synth(settings, tmp_path_factory.mktemp("encrypted"), checked=True), settings)
 
@@ -76,8 +80,9 @@ def test_every_resource_that_stores_something_is_encrypted_by_the_key(assembly: 
     assert table["SSESpecification"] == {"SSEEnabled": True, "SSEType": "KMS"}
     keys["table"] = table["Replicas"][0]["SSESpecification"]["KMSMasterKeyId"]
     assert not any("SqsManagedSseEnabled" in body for body in assembly.resources("AWS::SQS::Queue").values())
-    # Four buckets, two queues, a topic, a table; log groups of functions, of the notifier, of machines, jobs and EMR.
-    assert len(keys) == 8 + len(SPECS) + 1 + 4 + 2 + 1
+    # Four buckets, two queues, a topic, a table; log groups of functions, of the notifier, of machines, jobs and EMR,
+    # and of delivery streams.
+    assert len(keys) == 8 + len(SPECS) + 1 + 4 + 2 + 1 + len(RECORDS)
     assert set(keys.values()) == {KEY}
 
 
@@ -134,6 +139,7 @@ def test_every_edge_to_an_encrypted_resource_may_use_the_key(template: ResolvedT
     services = {edge.service for edge in walked if not edge.role}
     assert services == {"s3.amazonaws.com", "cloudwatch.amazonaws.com", "logs.eu-central-1.amazonaws.com"}
     assert {edge.service for edge in walked if edge.role} == {
+        "firehose.amazonaws.com",
         "lambda.amazonaws.com",
         "scheduler.amazonaws.com",
         "states.amazonaws.com",
@@ -154,16 +160,28 @@ def test_every_function_has_its_use_of_the_key() -> None:
     assert {spec.name for spec in SPECS} == USES_OF_FUNCTIONS.keys()
 
 
-def test_the_key_of_an_own_input_bucket_is_for_the_jobs_to_read_only(
+def test_the_key_of_an_own_input_bucket_is_for_the_jobs_to_read_and_for_firehose_to_write(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    settings = Settings(stage="landed", input=InputSettings(bucket="landing-zone-1", kms_key=INPUT_KEY))
+    clicks = replace(RECORDS[0], kinesis_kms_key=SOURCE_KEY)
+    settings = Settings(
+        stage="landed", input=InputSettings(bucket="landing-zone-1", kms_key=INPUT_KEY), records=(clicks,)
+    )
     assembly = Assembly(synth(settings, tmp_path_factory.mktemp("landed")), settings)
-    uses = [
-        (name, statement["Action"], statement["Resource"])
+    uses = {
+        (name.partition("DefaultPolicy")[0], statement["Resource"], statement["Action"], service_of(statement))
         for name, statement in assembly.statements()
         if any(action.startswith("kms:") for action in listed(statement["Action"]))
-    ]
-    assert [(name.startswith("JobsRole"), action, resource) for name, action, resource in uses] == [
-        (True, "kms:Decrypt", INPUT_KEY)
-    ]
+    }
+    assert uses == {
+        ("JobsRole", INPUT_KEY, "kms:Decrypt", "s3"),
+        ("RecordsclicksRole", INPUT_KEY, "kms:Decrypt", "s3"),
+        ("RecordsclicksRole", INPUT_KEY, "kms:GenerateDataKey", "s3"),
+        ("RecordsclicksRole", SOURCE_KEY, "kms:Decrypt", "kinesis"),
+    }
+
+
+def service_of(statement: dict[str, Any]) -> str:
+    """The one service through which a statement allows a key."""
+    (via,) = listed(statement["Condition"]["StringEquals"]["kms:ViaService"])
+    return str(via["Fn::Join"][1][0]).rstrip(".")

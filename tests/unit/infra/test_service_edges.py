@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.unit.infra import delivery_edges
 from tests.unit.infra.resolved_template import ResolvedTemplate
 from tests.unit.infra.service_edges import EDGES, Policies, edges
 
@@ -24,6 +25,7 @@ NO_REQUESTS = {
     "AWS::IAM::Policy",
     "AWS::IAM::Role",
     "AWS::Logs::LogGroup",
+    "AWS::Logs::LogStream",
     "AWS::Logs::MetricFilter",
     "AWS::S3::Bucket",
     "AWS::S3::BucketPolicy",
@@ -46,7 +48,7 @@ def template(request: pytest.FixtureRequest) -> ResolvedTemplate:
 
 def test_every_type_of_resource_has_its_edges_or_has_none(template: ResolvedTemplate) -> None:
     kinds = {template.kind(name) for name in template.resources}
-    assert kinds - NO_REQUESTS == EDGES.keys()
+    assert (kinds | {delivery_edges.KIND}) - NO_REQUESTS == EDGES.keys()
 
 
 def test_every_edge_is_allowed(template: ResolvedTemplate) -> None:
@@ -55,7 +57,8 @@ def test_every_edge_is_allowed(template: ResolvedTemplate) -> None:
     # Given alarms to the topic, the bucket to its queue, schedules, the queue to route, machines, and the jobs' code.
     services = {edge.service.partition(".")[0] for edge in walked}
     emr = {"emr-serverless"} if template.of_kind("AWS::EMRServerless::Application") else set()
-    assert services == {"cloudwatch", "s3", "scheduler", "lambda", "states", "glue"} | emr
+    firehose = {"firehose"} if template.of_kind(delivery_edges.KIND) else set()
+    assert services == {"cloudwatch", "s3", "scheduler", "lambda", "states", "glue"} | emr | firehose
     # Then the policies of the template allow each of them.
     refused = [f"{edge.source}: {edge.action} on {edge.resource}" for edge in walked if not policies.allow(edge)]
     assert not refused
@@ -90,7 +93,7 @@ def _without_one_statement(policies: Policies) -> Iterator[tuple[str, Policies]]
     Functions and jobs are left out: most of their statements serve their own code, which other tests compare.
     """
     for arn, statements in policies.identity.items():
-        if "Machines" in arn or "Schedules" in arn:
+        if any(part in arn for part in ("Machines", "Schedules", "Records")):
             for number, statement in _allowing(statements):
                 left = [item for index, item in enumerate(statements) if index != number]
                 yield f"{arn} {statement}", replace(policies, identity={**policies.identity, arn: left})

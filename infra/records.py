@@ -1,0 +1,230 @@
+"""Delivery streams of Amazon Data Firehose: from Kinesis streams and Kafka topics into the input bucket."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kinesisfirehose as firehose
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from infra.allow import acknowledge_finding, allow
+from infra.encryption import READ_KINESIS, WRITE_OBJECTS, allow_key
+from infra.own_metrics import METRIC_PERIOD, OwnMetrics
+from lake.settings.records import FAILED_RECORDS, GZIP
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from aws_cdk import aws_s3 as s3
+
+    from infra.names import StackNames
+    from lake.settings import RecordsRule, Settings
+
+LATE = Duration.minutes(15)
+"""A record that waits in Firehose for so much longer than the buffer's time, or in its Kinesis stream, raises an
+alarm; AWS recommends one above the largest buffer
+(https://docs.aws.amazon.com/firehose/latest/dev/firehose-cloudwatch-metrics-best-practices.html)."""
+LOG_STREAM = "DestinationDelivery"
+SERVICE = "firehose.amazonaws.com"
+BUCKET_ACTIONS = ("s3:GetBucketLocation", "s3:ListBucket", "s3:ListBucketMultipartUploads")
+OBJECT_ACTIONS = ("s3:AbortMultipartUpload", "s3:GetObject", "s3:PutObject")
+KINESIS_ACTIONS = ("kinesis:DescribeStream", "kinesis:GetShardIterator", "kinesis:GetRecords", "kinesis:ListShards")
+CLUSTER_ACTIONS = (
+    "kafka:GetBootstrapBrokers",
+    "kafka:DescribeCluster",
+    "kafka:DescribeClusterV2",
+    "kafka-cluster:Connect",
+)
+TOPIC_ACTIONS = (
+    "kafka-cluster:DescribeTopic",
+    "kafka-cluster:DescribeTopicDynamicConfiguration",
+    "kafka-cluster:ReadData",
+)
+GROUP_ACTIONS = ("kafka-cluster:DescribeGroup",)
+"""All of these: Amazon Data Firehose Developer Guide, "Controlling access with Amazon Data Firehose"."""
+NO_OWN_ENCRYPTION = (
+    "Firehose keeps the records of a source in the source, under its encryption; only records that are put directly "
+    "can be encrypted by the delivery stream."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsAlarm:
+    """What raises an alarm."""
+
+    name: str
+    metric: cloudwatch.IMetric
+    threshold: float
+    description: str
+    periods: int = 1
+    """Bad periods one after the other that raise it."""
+
+
+class Records(Construct):
+    """One delivery stream, with a role and a log of its own, for each ``[[records]]``."""
+
+    def __init__(self, scope: Construct, name: str, settings: Settings, names: StackNames, bucket: s3.IBucket) -> None:
+        super().__init__(scope, name)
+        self._settings = settings
+        self._names = names
+        self._bucket = bucket
+        for record in settings.records:
+            self._add(record)
+
+    def alarms(self, own: OwnMetrics) -> Iterator[RecordsAlarm]:
+        """What has to be an alarm of the stack."""
+        for record in self._settings.records:
+            yield RecordsAlarm(
+                f"RecordsLate-{record.name}",
+                self._metric(record, "DeliveryToS3.DataFreshness"),
+                LATE.to_seconds() + record.buffer_seconds,
+                f"Firehose does not deliver records of {record.name} in time: read its log group.",
+            )
+            if record.kinesis_stream:
+                yield from self._alarms_on_reading(record)
+        yield RecordsAlarm(
+            "FailedRecords",
+            own.metric("route", "FailedRecordFiles"),
+            1,
+            f"Firehose has written records that it could not deliver: list {FAILED_RECORDS} in the input bucket.",
+        )
+
+    def _alarms_on_reading(self, record: RecordsRule) -> Iterator[RecordsAlarm]:
+        yield RecordsAlarm(
+            f"RecordsBehind-{record.name}",
+            self._metric(record, "KinesisMillisBehindLatest"),
+            LATE.to_milliseconds(),
+            f"Firehose reads the Kinesis stream of {record.name} too slowly: see its throttles.",
+        )
+        put = _metric("AWS/Kinesis", "IncomingRecords", "StreamName", record.kinesis_stream.rpartition("/")[2], "Sum")
+        # A delivery stream that may not read its source writes none of its metrics.
+        unread = cloudwatch.MathExpression(
+            expression="IF(FILL(put, 0) > 0 AND FILL(taken, 0) == 0, 1, 0)",
+            using_metrics={"put": put, "taken": self._metric(record, "DataReadFromKinesisStream.Records", "Sum")},
+            period=METRIC_PERIOD,
+        )
+        yield RecordsAlarm(
+            f"RecordsUnread-{record.name}",
+            unread,
+            1,
+            f"Records are put into the Kinesis stream of {record.name}, and Firehose reads none: read its log group.",
+            periods=round(LATE.to_seconds() / METRIC_PERIOD.to_seconds()),
+        )
+
+    def _metric(self, record: RecordsRule, name: str, statistic: str = "Maximum") -> cloudwatch.Metric:
+        stream = self._names.delivery_stream(record.name)
+        return _metric("AWS/Firehose", name, "DeliveryStreamName", stream, statistic)
+
+    def _add(self, record: RecordsRule) -> None:
+        scope = Construct(self, record.name)
+        stream = self._names.delivery_stream(record.name)
+        log = logs.LogGroup(
+            scope,
+            "Log",
+            log_group_name=f"/aws/kinesisfirehose/{stream}",
+            retention=logs.RetentionDays.ONE_MONTH,
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        errors = logs.LogStream(
+            scope, "Errors", log_group=log, log_stream_name=LOG_STREAM, removal_policy=RemovalPolicy.DESTROY
+        )
+        folder = record.folder(self._settings.datasets)
+        assert folder is not None, "the settings are checked"
+        role = self._role(scope, record, folder, log)
+        delivery = firehose.CfnDeliveryStream(
+            scope,
+            "Stream",
+            delivery_stream_name=stream,
+            extended_s3_destination_configuration=self._destination(record, folder, role, log),
+            **_source(scope, record, role),
+        )
+        # Firehose tries out the roles when the delivery stream is made: their policies have to be there before.
+        roles = [item for item in scope.node.children if isinstance(item, iam.Role)]
+        delivery.node.add_dependency(errors, *roles)
+        acknowledge_finding(delivery, "AwsSolutions-KDF1", NO_OWN_ENCRYPTION)
+
+    def _role(self, scope: Construct, record: RecordsRule, folder: str, log: logs.LogGroup) -> iam.Role:
+        """The role that writes to the bucket, and reads a Kinesis stream."""
+        conditions = {"StringEquals": {"sts:ExternalId": Stack.of(self).account}}
+        role = iam.Role(scope, "Role", assumed_by=iam.ServicePrincipal(SERVICE, conditions=conditions))
+        allow(role, BUCKET_ACTIONS, [self._bucket.bucket_arn])
+        # A policy takes * and $ of a key for wildcards and variables.
+        folders = [re.sub(r"[*$]", "?", prefix) for prefix in (folder, _failed_folder(record))]
+        objects = [self._bucket.arn_for_objects(f"{prefix}*") for prefix in folders]
+        allow(role, OBJECT_ACTIONS, objects, "Firehose names an object when it writes it.")
+        allow(role, ("logs:PutLogEvents",), [log.log_group_arn], "Firehose writes to one stream of its log group.")
+        if record.kinesis_stream:
+            allow(role, KINESIS_ACTIONS, [record.kinesis_stream])
+        if self._settings.input_kms_key:
+            allow_key(role, self._settings.input_kms_key, WRITE_OBJECTS)
+        if record.kinesis_kms_key:
+            allow_key(role, record.kinesis_kms_key, READ_KINESIS)
+        return role
+
+    def _destination(
+        self, record: RecordsRule, folder: str, role: iam.Role, log: logs.LogGroup
+    ) -> firehose.CfnDeliveryStream.ExtendedS3DestinationConfigurationProperty:
+        of_stream = firehose.CfnDeliveryStream
+        # A newline behind each record; without it, Firehose joins records to one line.
+        delimiter = of_stream.ProcessorProperty(type="AppendDelimiterToRecord")
+        return of_stream.ExtendedS3DestinationConfigurationProperty(
+            bucket_arn=self._bucket.bucket_arn,
+            role_arn=role.role_arn,
+            prefix=f"{folder}!{{timestamp:yyyy/MM/dd/HH}}/",
+            error_output_prefix=(
+                f"{_failed_folder(record)}!{{firehose:error-output-type}}/!{{timestamp:yyyy/MM/dd/HH}}/"
+            ),
+            file_extension=record.extension,
+            compression_format="GZIP" if record.compression == GZIP else "UNCOMPRESSED",
+            buffering_hints=of_stream.BufferingHintsProperty(
+                interval_in_seconds=record.buffer_seconds, size_in_m_bs=record.buffer_mib
+            ),
+            processing_configuration=of_stream.ProcessingConfigurationProperty(enabled=True, processors=[delimiter]),
+            cloud_watch_logging_options=of_stream.CloudWatchLoggingOptionsProperty(
+                enabled=True, log_group_name=log.log_group_name, log_stream_name=LOG_STREAM
+            ),
+        )
+
+
+def _source(scope: Construct, record: RecordsRule, role: iam.Role) -> dict[str, Any]:
+    of_stream = firehose.CfnDeliveryStream
+    if record.kinesis_stream:
+        kinesis = of_stream.KinesisStreamSourceConfigurationProperty(
+            kinesis_stream_arn=record.kinesis_stream, role_arn=role.role_arn
+        )
+        return {"delivery_stream_type": "KinesisStreamAsSource", "kinesis_stream_source_configuration": kinesis}
+    # Firehose asks for a role of its own to read a topic, and assumes it without the external id.
+    reader = iam.Role(scope, "ReadRole", assumed_by=iam.ServicePrincipal(SERVICE))
+    topic, group = (record.msk_cluster.replace(":cluster/", f":{kind}/", 1) for kind in ("topic", "group"))
+    allow(reader, CLUSTER_ACTIONS, [record.msk_cluster])
+    allow(reader, TOPIC_ACTIONS, [f"{topic}/{record.msk_topic}"])
+    allow(reader, GROUP_ACTIONS, [f"{group}/*"], "Firehose chooses the name of its consumer group.")
+    msk = of_stream.MSKSourceConfigurationProperty(
+        msk_cluster_arn=record.msk_cluster,
+        topic_name=record.msk_topic,
+        read_from_timestamp=record.msk_read_from or None,
+        authentication_configuration=of_stream.AuthenticationConfigurationProperty(
+            connectivity=record.msk_connectivity.upper(), role_arn=reader.role_arn
+        ),
+    )
+    return {"delivery_stream_type": "MSKAsSource", "msk_source_configuration": msk}
+
+
+def _failed_folder(record: RecordsRule) -> str:
+    return f"{FAILED_RECORDS}{record.name}/"
+
+
+def _metric(namespace: str, name: str, dimension: str, value: str, statistic: str) -> cloudwatch.Metric:
+    return cloudwatch.Metric(
+        namespace=namespace,
+        metric_name=name,
+        dimensions_map={dimension: value},
+        statistic=statistic,
+        period=METRIC_PERIOD,
+    )

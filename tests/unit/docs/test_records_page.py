@@ -1,0 +1,72 @@
+"""docs/records.md: its settings are valid, and its programs do what the page says."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from lake.settings import parse_settings
+from lake.settings.records import FAILED_RECORDS
+from local.isolation import BUCKET_PLACE
+
+PAGE = (Path(__file__).parents[3] / "docs" / "records.md").read_text(encoding="utf-8")
+REGION = "eu-central-1"
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.fixture
+def region(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
+    return REGION
+
+
+def test_the_settings_are_valid_and_the_key_of_the_page_is_under_their_folder() -> None:
+    (text,) = blocks("toml")
+    settings = parse_settings({"stage": "prod", **tomllib.loads(text)})
+    (key,) = blocks("text")
+    assert key.startswith(f"{settings.records[0].folder(settings.datasets)}2026/11/23/10/hybrid-router-prod-clicks-1-")
+    assert key.strip().endswith(settings.records[0].extension)
+
+
+@mock_aws
+def test_the_producer_puts_each_event_as_a_record(region: str) -> None:
+    producer, _ = blocks("python")
+    kinesis = boto3.client("kinesis", region)
+    kinesis.create_stream(StreamName="clicks", ShardCount=1)
+    # When
+    names: dict[str, Any] = {}
+    exec(producer, names)
+    # Then
+    (shard,) = kinesis.list_shards(StreamName="clicks")["Shards"]
+    start = kinesis.get_shard_iterator(StreamName="clicks", ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON")[
+        "ShardIterator"
+    ]
+    found = [json.loads(record["Data"]) for record in kinesis.get_records(ShardIterator=start)["Records"]]
+    assert found == names["events"]
+
+
+@mock_aws
+def test_records_that_were_not_delivered_become_lines_of_the_dataset(region: str) -> None:
+    _, repair = blocks("python")
+    s3 = boto3.client("s3", region)
+    s3.create_bucket(Bucket="landing-zone-1", CreateBucketConfiguration=BUCKET_PLACE)
+    records = [b'{"n": 1}', b'{"n": 2}']
+    documents = [{"errorCode": "E", "rawData": base64.b64encode(record).decode()} for record in records]
+    body = "".join(f"{json.dumps(document)}\n" for document in documents).encode()
+    s3.put_object(Bucket="landing-zone-1", Key=f"{FAILED_RECORDS}payments/processing-failed/2026/a-1", Body=body)
+    # When
+    exec(repair, {})
+    # Then
+    written = s3.get_object(Bucket="landing-zone-1", Key="payments/failed-records/a-1.ndjson")["Body"].read()
+    assert written == b'{"n": 1}\n{"n": 2}\n'

@@ -1,0 +1,120 @@
+"""Delivery streams in the template: only where a setting names them, with the keys that the rules take, and alarms."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from lake.ledger import StreamRow
+from lake.manifest import Lane, ObjectVersion
+from lake.settings.records import FAILED_RECORDS
+from router.route.decide_lane import decide_lane
+from tests.records import RECORDS
+from tests.unit.infra.delivery_edges import KIND
+from tests.unit.infra.resolved_template import ResolvedTemplate
+
+if TYPE_CHECKING:
+    from tests.unit.infra.conftest import Assembly
+
+ALARM = "AWS::CloudWatch::Alarm"
+CLICKS, PAYMENTS = RECORDS
+
+
+def delivery(assembly: Assembly, name: str) -> dict[str, Any]:
+    streams = ResolvedTemplate(assembly.template).of_kind(KIND).values()
+    (found,) = [body for body in streams if body["DeliveryStreamName"] == f"hybrid-router-other-{name}"]
+    return found
+
+
+def test_a_stage_without_records_has_nothing_of_it(assembly: Assembly) -> None:
+    assert assembly.resources(KIND) == {}
+    assert not [name for name in assembly.template["Resources"] if "Record" in name]
+
+
+def test_a_kinesis_stream_becomes_compressed_lines_under_an_urgent_key(other_assembly: Assembly) -> None:
+    found = delivery(other_assembly, "clicks")
+    assert found["DeliveryStreamType"] == "KinesisStreamAsSource"
+    target = found["ExtendedS3DestinationConfiguration"]
+    assert found["KinesisStreamSourceConfiguration"] == {
+        "KinesisStreamARN": CLICKS.kinesis_stream,
+        "RoleARN": target["RoleARN"],
+    }
+    assert target["BucketARN"] == "arn:aws:s3:::landing-zone-1"
+    assert target["Prefix"] == "clicks/records/clicks/urgent/!{timestamp:yyyy/MM/dd/HH}/"
+    assert (target["FileExtension"], target["CompressionFormat"]) == (".ndjson.gz", "GZIP")
+    assert target["BufferingHints"] == {"IntervalInSeconds": 60, "SizeInMBs": 64}
+    assert target["ProcessingConfiguration"] == {"Enabled": True, "Processors": [{"Type": "AppendDelimiterToRecord"}]}
+
+
+def test_a_topic_is_read_with_a_role_of_its_own(other_assembly: Assembly) -> None:
+    found = delivery(other_assembly, "payments")
+    source, target = found["MSKSourceConfiguration"], found["ExtendedS3DestinationConfiguration"]
+    assert found["DeliveryStreamType"] == "MSKAsSource"
+    assert (source["MSKClusterARN"], source["TopicName"]) == (PAYMENTS.msk_cluster, PAYMENTS.msk_topic)
+    assert source["AuthenticationConfiguration"]["Connectivity"] == "PRIVATE"
+    assert source["AuthenticationConfiguration"]["RoleARN"] != target["RoleARN"]
+    assert "ReadFromTimestamp" not in source
+    assert (target["FileExtension"], target["CompressionFormat"]) == (".ndjson", "UNCOMPRESSED")
+
+
+def test_the_rules_take_the_keys_and_not_those_of_errors(other_assembly: Assembly) -> None:
+    now = datetime(2026, 11, 23, 12, tzinfo=UTC)
+    for record, lane in ((CLICKS, Lane.STREAM), (PAYMENTS, Lane.BATCH)):
+        target = delivery(other_assembly, record.name)["ExtendedS3DestinationConfiguration"]
+        for field, expected in (("Prefix", (lane, record.dataset)), ("ErrorOutputPrefix", (None, None))):
+            key = re.sub(r"!\{[^}]*\}", "any", target[field]) + f"x-1-2026{target['FileExtension']}"
+            file = ObjectVersion("landing-zone-1", key, "e", 1, "", None)
+            decision = decide_lane(file, other_assembly.settings, now, StreamRow())
+            assert (decision.lane, decision.dataset) == expected
+        assert target["ErrorOutputPrefix"].startswith(f"{FAILED_RECORDS}{record.name}/")
+        # Amazon Data Firehose Developer Guide, "Understand custom prefixes": required in an expression for errors
+        assert "!{firehose:error-output-type}" in target["ErrorOutputPrefix"]
+
+
+def test_errors_are_kept_in_a_log_for_a_month(other_assembly: Assembly) -> None:
+    template = ResolvedTemplate(other_assembly.template)
+    logs = {body.get("LogGroupName"): body for body in template.of_kind("AWS::Logs::LogGroup").values()}
+    for record in RECORDS:
+        options = delivery(other_assembly, record.name)["ExtendedS3DestinationConfiguration"][
+            "CloudWatchLoggingOptions"
+        ]
+        assert options["Enabled"]
+        assert logs[options["LogGroupName"]]["RetentionInDays"] == 30
+        streams = template.of_kind("AWS::Logs::LogStream").values()
+        assert (options["LogGroupName"], options["LogStreamName"]) in {
+            (body["LogGroupName"], body["LogStreamName"]) for body in streams
+        }
+
+
+def test_a_delivery_stream_is_made_after_the_policies_of_its_roles(other_assembly: Assembly) -> None:
+    resources = other_assembly.template["Resources"]
+    for name in other_assembly.resources(KIND):
+        policies = {item for item in resources[name]["DependsOn"] if resources[item]["Type"] == "AWS::IAM::Policy"}
+        own = {
+            item
+            for item in other_assembly.resources("AWS::IAM::Policy")
+            if item.startswith(name.partition("Stream")[0])
+        }
+        assert policies == own != set()
+
+
+def test_alarms_tell_of_records_that_are_late_unread_or_given_up(other_assembly: Assembly) -> None:
+    late = other_assembly.one(ALARM, "RecordsLateclicks")
+    assert (late["MetricName"], late["Statistic"]) == ("DeliveryToS3.DataFreshness", "Maximum")
+    assert late["Dimensions"] == [{"Name": "DeliveryStreamName", "Value": "hybrid-router-other-clicks"}]
+    # 15 minutes longer than the buffer of a minute
+    assert late["Threshold"] == 960
+    behind = other_assembly.one(ALARM, "RecordsBehind")
+    assert (behind["MetricName"], behind["Threshold"]) == ("KinesisMillisBehindLatest", 900_000)
+    # 3 periods in which records are put and none is read
+    unread = other_assembly.one(ALARM, "RecordsUnread")
+    assert (unread["Threshold"], unread["EvaluationPeriods"], unread["DatapointsToAlarm"]) == (1, 3, 3)
+    sources = {item["Id"]: item["MetricStat"] for item in unread["Metrics"] if "MetricStat" in item}
+    assert {name: (item["Metric"]["MetricName"], item["Stat"], item["Period"]) for name, item in sources.items()} == {
+        "put": ("IncomingRecords", "Sum", 300),
+        "taken": ("DataReadFromKinesisStream.Records", "Sum", 300),
+    }
+    assert sources["put"]["Metric"]["Dimensions"] == [{"Name": "StreamName", "Value": "clicks"}]
+    assert other_assembly.one(ALARM, "RecordsLatepayments")["Threshold"] == 960
+    assert other_assembly.one(ALARM, "FailedRecords")["MetricName"] == "FailedRecordFiles"

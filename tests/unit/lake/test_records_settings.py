@@ -1,0 +1,132 @@
+"""``[[records]]``: one source each, a name of its own, and keys that the rules of the datasets take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from infra.names import StackNames
+from lake.dataset_rules import matching_rule
+from lake.errors import InvalidSettingsError
+from lake.settings import DatasetRule, RecordsRule, parse_settings
+from lake.settings.find_errors import find_errors
+from lake.settings.records import FAILED_RECORDS, MAX_NAMES
+
+STREAM = "arn:aws:kinesis:eu-central-1:111122223333:stream/clicks"
+CLUSTER = "arn:aws:kafka:eu-central-1:111122223333:cluster/shop/1234abcd-12ab-34cd-56ef-1234567890ab-s1"
+KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+CLICKS = {"name": "clicks", "dataset": "clicks", "kinesis_stream": STREAM}
+TOPIC = {"name": "clicks", "dataset": "clicks", "msk_cluster": CLUSTER, "msk_topic": "clicks.v1"}
+
+
+def settings(*records: dict[str, Any], **others: Any) -> Any:
+    return parse_settings({"stage": "prod", "records": list(records), **others})
+
+
+def test_a_stage_has_no_records_by_default() -> None:
+    assert parse_settings({"stage": "prod"}).records == ()
+
+
+def test_a_stream_and_a_topic_are_sources() -> None:
+    assert settings(CLICKS, {**TOPIC, "name": "topic", "msk_read_from": "1970-01-01T00:00:00Z"}).records == (
+        RecordsRule("clicks", "clicks", STREAM),
+        RecordsRule(
+            "topic", "clicks", msk_cluster=CLUSTER, msk_topic="clicks.v1", msk_read_from="1970-01-01T00:00:00Z"
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("record", "key"),
+    [
+        ({**CLICKS, "name": "Clicks"}, "records.name"),
+        ({**CLICKS, "dataset": "{folder}"}, "records.dataset"),
+        ({**CLICKS, "kinesis_stream": "clicks"}, "records.kinesis_stream"),
+        ({**CLICKS, "kinesis_stream": ""}, "records.kinesis_stream"),
+        ({**CLICKS, "msk_cluster": CLUSTER, "msk_topic": "a"}, "records.kinesis_stream"),
+        ({**CLICKS, "msk_topic": "a"}, "records.msk_topic"),
+        ({**CLICKS, "msk_read_from": "2026-11-23T00:00:00Z"}, "records.msk_read_from"),
+        ({**CLICKS, "kinesis_kms_key": "alias/a"}, "records.kinesis_kms_key"),
+        ({**TOPIC, "kinesis_kms_key": KEY}, "records.kinesis_kms_key"),
+        ({**TOPIC, "msk_cluster": "arn:aws:kafka:eu-central-1:1:cluster/shop"}, "records.msk_cluster"),
+        ({**TOPIC, "msk_topic": ""}, "records.msk_topic"),
+        ({**TOPIC, "msk_topic": "a b"}, "records.msk_topic"),
+        ({**TOPIC, "msk_connectivity": "vpc"}, "records.msk_connectivity"),
+        ({**TOPIC, "msk_read_from": "2026-11-23"}, "records.msk_read_from"),
+        ({**TOPIC, "msk_read_from": "2026-11-31T00:00:00Z"}, "records.msk_read_from"),
+        ({**CLICKS, "buffer_seconds": 901}, "records.buffer_seconds"),
+        ({**CLICKS, "buffer_mib": 0}, "records.buffer_mib"),
+        ({**CLICKS, "compression": "zstd"}, "records.compression"),
+        ({**CLICKS, "shards": 1}, "records.shards"),
+    ],
+)
+def test_a_wrong_value_is_reported_with_its_key(record: dict[str, Any], key: str) -> None:
+    with pytest.raises(InvalidSettingsError) as caught:
+        settings(record)
+    assert caught.value.key == key
+    assert next(error.key for error in find_errors({"stage": "prod", "records": [record]})) == key
+
+
+@pytest.mark.parametrize(
+    ("others", "key"),
+    [
+        ({"datasets": [{"name": "orders", "prefix": "orders/"}]}, "records.dataset"),
+        ({"datasets": [{"name": "orders"}]}, "records.dataset"),
+        # Firehose takes !{ for an expression of its own.
+        ({"datasets": [{"name": "clicks", "prefix": "a!{b/"}]}, "records.dataset"),
+        ({"datasets": [{"name": "clicks", "prefix": FAILED_RECORDS}]}, "records.dataset"),
+        ({"input": {"suffixes": [".ndjson", ".gz.ndjson"]}}, "records.compression"),
+        ({"urgent": {"keys": ["urgent/*"]}}, "records.urgent"),
+        ({"stage": "x" * (MAX_NAMES - 5)}, "records.name"),
+    ],
+)
+def test_keys_that_the_rules_would_not_take_are_refused(others: dict[str, Any], key: str) -> None:
+    body = {"stage": "prod", "records": [{**CLICKS, "urgent": True}], **others}
+    with pytest.raises(InvalidSettingsError) as caught:
+        parse_settings(body)
+    assert caught.value.key == key
+    assert [error.key for error in find_errors(body)] == [key]
+
+
+def test_two_delivery_streams_cannot_have_one_name() -> None:
+    with pytest.raises(InvalidSettingsError, match="no other"):
+        settings(CLICKS, TOPIC)
+
+
+def test_every_wrong_value_of_several_records_is_found_at_once() -> None:
+    # Given wrong values in two of three, and elsewhere
+    records = [{**CLICKS, "name": "A", "buffer_mib": 0}, CLICKS, {**TOPIC, "msk_topic": "?"}]
+    found = find_errors({"stage": "X", "records": records, "datasets": [{"name": "B"}, {"name": "c"}]})
+    # Then
+    expected = ["datasets.name", "records.buffer_mib", "records.msk_topic", "records.name", "stage"]
+    assert sorted(error.key for error in found) == expected
+
+
+def test_the_longest_name_fits_firehose() -> None:
+    stage, name = "s" * 30, "n" * (MAX_NAMES - 30)
+    longest = settings({**CLICKS, "name": name}, stage=stage)
+    # CreateDeliveryStream, DeliveryStreamName
+    assert len(StackNames.of(longest).delivery_stream(name)) == 64
+
+
+@pytest.mark.parametrize(
+    ("rules", "folder"),
+    [
+        ([("{folder}", "")], "clicks/records/web/"),
+        ([("{folder}", "landing/")], "landing/clicks/records/web/"),
+        ([("clicks", "web-")], "web-records/web/"),
+        ([("clicks", "")], "records/web/"),
+        # An earlier rule takes what the first one that names the dataset would get.
+        ([("orders", "a/records/"), ("clicks", "a/"), ("clicks", "b/")], "b/records/web/"),
+        ([("orders", "clicks/r"), ("{folder}", "")], None),
+    ],
+)
+def test_the_folder_is_one_that_the_rules_give_to_the_dataset(rules: list[tuple[str, str]], folder: str | None) -> None:
+    record = RecordsRule("web", "clicks", STREAM)
+    assert record.folder([DatasetRule(*rule) for rule in rules]) == folder
+
+
+def test_what_was_not_delivered_belongs_to_no_dataset() -> None:
+    for rule in (DatasetRule("rest"), DatasetRule("rest", FAILED_RECORDS[:4]), DatasetRule("{folder}")):
+        assert matching_rule(f"{FAILED_RECORDS}web/processing-failed/a.ndjson", [rule]) == (None, "")

@@ -1,0 +1,100 @@
+"""Objects of Firehose: their keys take the lane of the rules, and what it could not deliver is nobody's file."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lake.ledger import StreamRow
+from lake.manifest import Lane
+from lake.settings import Settings, parse_settings
+from lake.settings.records import FAILED_RECORDS
+from local.emulator_patches.delivery_streams import object_key
+from router.backfill.handler import backfill
+from router.route.decide_lane import NOT_DELIVERED, LaneDecision, decide_lane
+from router.route.handler import route
+from router.telemetry import metrics
+from tests.unit.lake.world import file_of
+from tests.unit.router.events import batch, failures, message, s3_record
+
+if TYPE_CHECKING:
+    from tests.unit.router.conftest import Deployment
+
+STREAM = "arn:aws:kinesis:eu-central-1:111122223333:stream/clicks"
+PEAK, NIGHT = (datetime(2026, 11, 23, hour, tzinfo=UTC) for hour in (10, 23))
+FAILED = f"{FAILED_RECORDS}web/processing-failed/2026/11/23/10/hybrid-router-prod-web-1-2026-11-23-10-15-00-0f9c"
+
+
+def with_records(**record: Any) -> Settings:
+    rules = [{"name": "clicks", "prefix": "landing/c"}, {"name": "{folder}"}]
+    records = [{"name": "web", "dataset": "clicks", "kinesis_stream": STREAM, **record}]
+    return parse_settings({"stage": "prod", "datasets": rules, "records": records})
+
+
+def key_of_firehose(settings: Settings) -> str:
+    """As the stand-in makes it, which is held to AWS's documentation by tests of its own."""
+    (record,) = settings.records
+    config = {
+        "Prefix": f"{record.folder(settings.datasets)}!{{timestamp:yyyy/MM/dd/HH}}/",
+        "FileExtension": record.extension,
+    }
+    return object_key("hybrid-router-prod-web", 1, config)
+
+
+def decided(settings: Settings, now: datetime) -> LaneDecision:
+    return decide_lane(file_of(key_of_firehose(settings), 100), settings, now, StreamRow())
+
+
+@pytest.mark.parametrize("compression", ["gzip", "none"])
+def test_records_take_the_lane_of_their_dataset(compression: str) -> None:
+    settings = with_records(compression=compression)
+    for now, lane in ((PEAK, Lane.STREAM), (NIGHT, Lane.BATCH)):
+        decision = decided(settings, now)
+        assert (decision.dataset, decision.lane, decision.urgent) == ("clicks", lane, False)
+
+
+def test_urgent_records_are_urgent_at_any_hour() -> None:
+    decision = decided(with_records(urgent=True), NIGHT)
+    assert (decision.dataset, decision.lane, decision.urgent) == ("clicks", Lane.STREAM, True)
+    assert decision.reason == "urgent: the key matches */urgent/*"
+
+
+@pytest.mark.parametrize("extension", ["", ".ndjson", ".ndjson.gz"])
+def test_what_was_not_delivered_is_ignored_by_every_rule(extension: str) -> None:
+    settings = parse_settings({"stage": "prod", "datasets": [{"name": "rest"}], "urgent": {"keys": ["*"]}})
+    decision = decide_lane(file_of(f"{FAILED}{extension}"), settings, PEAK, StreamRow())
+    assert (decision.lane, decision.dataset, decision.reason) == (None, None, NOT_DELIVERED)
+
+
+def test_what_was_not_delivered_is_counted_and_named_in_the_log(
+    deployment: Deployment, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Given events of such an object and of another ignored file, then of that file alone
+    both, other = [s3_record(FAILED), s3_record("orders/a.csv")], [s3_record("orders/b.csv")]
+    for records, expected in ((both, [1]), (other, None)):
+        # When
+        assert failures(route(batch(message("m1", *records)), deployment.services)) == []
+        # Then only the first is counted, and a stage that has none writes no such metric
+        written = json.loads(json.dumps(metrics.serialize_metric_set()))
+        metrics.clear_metrics()
+        assert written.get("FailedRecordFiles") == expected
+    assert [line.__dict__["keys"] for line in caplog.records if "could not deliver" in line.message] == [[FAILED]]
+    (row,) = deployment.ledger.arrivals.versions("input", FAILED)
+    assert (row.manifest, row.reason) == (None, NOT_DELIVERED)
+
+
+def test_a_backfill_of_a_dataset_that_takes_all_keys_leaves_it(deployment: Deployment) -> None:
+    # Given a dataset of all keys, and two objects
+    deployment.configure(datasets=[{"name": "rest"}], peak={"hours": []})
+    for key in ("a.ndjson", f"{FAILED}.ndjson"):
+        deployment.raw_s3.put_object(Bucket="input", Key=key, Body=b"{}\n")
+    deployment.now = datetime.now(UTC) + timedelta(minutes=1)
+    # When
+    request = {"dataset": "rest", "from": "2000-01-01", "to": "2100-01-01"}
+    backfill({"action": "find", "request": request}, deployment.services)
+    # Then
+    assert len(deployment.ledger.arrivals.versions("input", "a.ndjson")) == 1
+    assert deployment.ledger.arrivals.versions("input", f"{FAILED}.ndjson") == []
