@@ -16,6 +16,7 @@ from lake.settings.protection import ProtectionSettings
 from lake.settings.quota import QuotaSettings
 from lake.settings.routing import DatasetRule, DatasetUrgentSettings, InputSettings, PeakSettings, UrgentSettings
 from lake.settings.schedule import ScheduleSettings
+from lake.settings.spark import SparkSettings
 from lake.settings.sweep import SweepSettings
 from lake.settings.verify import VerifySettings
 
@@ -36,6 +37,7 @@ __all__ = [
     "QuotaSettings",
     "ScheduleSettings",
     "Settings",
+    "SparkSettings",
     "StreamSettings",
     "SweepSettings",
     "UrgentSettings",

@@ -18,6 +18,7 @@ from lake.settings import (
     PeakSettings,
     ScheduleSettings,
     Settings,
+    SparkSettings,
     StreamSettings,
     VerifySettings,
 )
@@ -60,6 +61,7 @@ def e2e_settings() -> Settings:
             watch_seconds=1,
             stop_grace_minutes=1,
         ),
+        spark=SparkSettings(ui_logs=True),
         # Its schedule does not start during the tests, except in the first hour of a year.
         verify=VerifySettings(share=1.0, start="cron(0 0 1 1 ? *)"),
     )

@@ -143,6 +143,7 @@ def deployed_machines(cloud: LocalCloud) -> StubbedMachines:
         "EmrArguments": f"--stubs {BUCKET} --region {REGION}",
         "EmrSparkSubmitParameters": "--conf spark.dynamicAllocation.maxExecutors=1",
         "EmrLogGroup": "/aws/emr-serverless/stub",
+        "EmrLogUri": "none",
         "EmrKeepsEventLogs": "yes",
     }
     values = {

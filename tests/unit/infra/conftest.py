@@ -20,6 +20,7 @@ from lake.settings import (
     ProtectionSettings,
     ScheduleSettings,
     Settings,
+    SparkSettings,
     VerifySettings,
 )
 
@@ -94,8 +95,8 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
 
 @pytest.fixture(scope="session")
 def other_assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """A stage with an existing input bucket, EMR Serverless, a scheduled verification and a budget; without Flex and
-    peak."""
+    """A stage with an existing input bucket, EMR Serverless, a scheduled verification, a budget and event logs; without
+    Flex and peak."""
     settings = Settings(
         stage="other",
         input=InputSettings(bucket="landing-zone-1"),
@@ -104,5 +105,6 @@ def other_assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
         verify=VerifySettings(share=0.01),
         alarms=AlarmSettings(daily_dollars=250, stream_oldest_minutes=12.5, micro_batch_minutes=2),
         protection=ProtectionSettings(versions=True, version_days=7, deletion=True),
+        spark=SparkSettings(ui_logs=True),
     )
     return Assembly(synth(settings, tmp_path_factory.mktemp("other"), checked=True), settings)

@@ -160,14 +160,10 @@ def _job(template: ResolvedTemplate, name: str, body: Mapping[str, Any]) -> Iter
     arguments = body["DefaultArguments"]
     files = [body["Command"]["ScriptLocation"], *(value for value in arguments.values() if value.startswith("s3://"))]
     for uri in files:
-        yield Edge(
-            name,
-            template.arn(name),
-            "glue.amazonaws.com",
-            "s3:GetObject",
-            f"arn:aws:s3:::{uri.removeprefix('s3://')}",
-            body["Role"],
-        )
+        arn, action = f"arn:aws:s3:::{uri.removeprefix('s3://')}", "s3:GetObject"
+        if uri == arguments.get("--spark-event-logs-path"):
+            arn, action = f"{arn}any", "s3:PutObject"
+        yield Edge(name, template.arn(name), "glue.amazonaws.com", action, arn, body["Role"])
     for stream in ("output", "error"):
         group = f"{arguments['--custom-logGroup-prefix']}/{stream}"
         log = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{group}:log-stream:any"
