@@ -111,6 +111,8 @@ def grant_key(
     for role in job_roles:
         _allow_key(role, key_arn, WRITE_DOCUMENTS)
     _allow_key(schedules.role, key_arn, SEND_TO_QUEUE)
+    if settings.alarms.self_test:
+        _allow_key(schedules.role, key_arn, PUBLISH_TO_TOPIC)
     for machine in machines.all:
         _allow_key(machine.role, key_arn, PUBLISH_TO_TOPIC)
     # Its Map reads the index of the plan.

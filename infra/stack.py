@@ -78,7 +78,7 @@ class HybridRouterStack(Stack):
         arrivals.deliver_to(functions["route"], settings.input.event_window_seconds)
         topic = AlarmTopic(self, "AlarmTopic").topic
         machines = Machines(self, "Machines", settings, names, functions, jobs, storage.control, topic, emr)
-        schedules = Schedules(self, "Schedules", settings, machines, functions, arrivals.dead_letters)
+        schedules = Schedules(self, "Schedules", settings, machines, functions, arrivals.dead_letters, topic)
         grant_key(settings, functions, job_roles, machines, schedules)
         Alarms(
             self,

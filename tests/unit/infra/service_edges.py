@@ -22,7 +22,12 @@ RUN_JOB = ("glue:StartJobRun", "glue:GetJobRun", "glue:GetJobRuns", "glue:BatchS
 """AWS Step Functions Developer Guide, "Start an AWS Glue job with Step Functions", for ``.sync``."""
 NESTED_RULE = f"arn:aws:events:{REGION}:{ACCOUNT}:rule/StepFunctionsGetEventsForStepFunctionsExecutionRule"
 RULE_ACTIONS = ("events:PutTargets", "events:PutRule", "events:DescribeRule")
-TARGET_ACTIONS = {"lambda": "lambda:InvokeFunction", "sqs": "sqs:SendMessage", "states": "states:StartExecution"}
+TARGET_ACTIONS = {
+    "lambda": "lambda:InvokeFunction",
+    "sns": "sns:Publish",
+    "sqs": "sqs:SendMessage",
+    "states": "states:StartExecution",
+}
 WRITE_LOG = ("logs:CreateLogStream", "logs:PutLogEvents")
 DELIVER_LOGS = (
     "logs:CreateLogDelivery",
