@@ -165,7 +165,7 @@ class EmrRuns:
             self._processes.kill(run["jobRunId"])
         minutes = request.get("executionTimeoutMinutes", _DEFAULT_MINUTES) or _MAX_MINUTES
         code = self._processes.wait(run["jobRunId"], minutes * self._settings.minute_seconds)
-        store_event_logs(launch, folder, key, self._store, log_file)
+        store_event_logs(launch, folder, key, self._store)
         if code is None:
             return "CANCELLED", f"The job run was cancelled after its execution timeout of {minutes} minutes"
         if code == 0:

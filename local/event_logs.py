@@ -7,10 +7,11 @@ EMR Serverless does is not documented.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,15 +29,14 @@ def event_log_properties(launch: JobLaunch, folder: Path) -> dict[str, str]:
     return {"spark.eventLog.enabled": "true", "spark.eventLog.dir": logs.as_uri()}
 
 
-def store_event_logs(launch: JobLaunch, folder: Path, key: AccessKey, store: Store, log_file: Path) -> None:
-    """Store what Spark has written; a refusal is a line of the run's log, and the run does not fail of it."""
+def store_event_logs(launch: JobLaunch, folder: Path, key: AccessKey, store: Store) -> None:
+    """Store what Spark has written. A refusal is a line of the emulator's log: the run itself does not ask for it."""
     place, logs = urlsplit(launch.event_logs), _folder_of_logs(folder)
     try:
         for file in sorted(path for path in logs.rglob("*") if path.is_file() and path.suffix != ".crc"):
             store(key, file, place.netloc, f"{place.path.lstrip('/')}{file.relative_to(logs).as_posix()}")
-    except ClientError as error:
-        with log_file.open("a", encoding="utf-8") as log:
-            log.write(f"Spark's event logs were not stored: {error}\n")
+    except (BotoCoreError, ClientError) as error:
+        logging.getLogger(__name__).warning("Spark's event logs of run %s were not stored: %s", folder.name, error)
 
 
 def _folder_of_logs(folder: Path) -> Path:

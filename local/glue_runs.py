@@ -119,7 +119,7 @@ class GlueRuns:
             launch_file = prepare(self._settings, folder, launch, key, self._fetch)
             self._processes.start(run["Id"], launch_file, log_file)
             state, message = self._watch(run, log_file)
-            store_event_logs(launch, folder, key, self._store, log_file)
+            store_event_logs(launch, folder, key, self._store)
         except Exception as error:  # a state machine polls the run: it must reach a final state after any error
             state, message = "FAILED", f"LAUNCH ERROR | {type(error).__name__}: {error}"
         self._finish(job, run, state, message, began)
