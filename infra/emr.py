@@ -69,8 +69,8 @@ class EmrServerless(Construct):
             "EmrArguments": self._arguments(resources),
             "EmrSparkSubmitParameters": self._spark_submit_parameters(),
             "EmrLogGroup": self.log.log_group_name,
-            # EMR keeps event logs for its Spark UI in a place of its own, under a key of its own.
             "EmrLogUri": event_logs_uri(resources.control_bucket) if settings.spark.ui_logs else NO_LOG_URI,
+            # EMR keeps event logs for its Spark UI in a place of its own, under a key of its own.
             "EmrKeepsEventLogs": "no" if settings.encryption.kms_key else "yes",
         }
         """Placeholder of the state machine -> value."""

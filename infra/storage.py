@@ -28,10 +28,8 @@ UNFINISHED_UPLOAD_DAYS = 14
 
 AWS allows to redrive an execution for 14 days; its runs complete uploads that earlier runs began.
 """
-
-
 EVENT_LOG_DAYS = 30
-"""Age at which S3 removes Spark's event logs: that of the jobs' other logs."""
+"""Age at which S3 removes Spark's event logs: that of the jobs' other logs. Also after the setting was switched off."""
 KEPT = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
 """CloudFormation retains what holds data, also when the stack is deleted. Only what a failed deployment has itself
 created is deleted with it: it would be left over, empty, at each further try.
@@ -48,8 +46,7 @@ class Storage(Construct):
         rules = [_old_versions(protection.version_days)] if protection.versions else []
         self.lake = self._bucket("Lake", versioned=protection.versions, rules=rules)
         self.quarantine = self._bucket("Quarantine", versioned=protection.versions, rules=rules)
-        event_logs = [_event_logs()] if settings.spark.ui_logs else []
-        self.control = self._bucket("Control", versioned=protection.versions, rules=[*rules, *event_logs])
+        self.control = self._bucket("Control", versioned=protection.versions, rules=[*rules, _event_logs()])
         self.ledger = dynamodb.TableV2(
             self,
             "Ledger",
