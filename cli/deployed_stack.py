@@ -11,7 +11,7 @@ from botocore.config import Config
 
 from infra.names import stack_name
 from infra.outputs import StackOutputs
-from lake.errors import HybridRouterError, InvalidInputError
+from lake.errors import REFUSED, HybridRouterError, InvalidInputError
 from lake.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -199,4 +199,6 @@ class DeployedStack:
             if refused:
                 raise InvalidInputError(str(message))
             raise FunctionFailedError(f"{name} failed: {message}; see its log")
+        if REFUSED in body:
+            raise InvalidInputError(body[REFUSED])
         return body

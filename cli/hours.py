@@ -12,13 +12,13 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.exit_codes import ExitCode
+from cli.known_dataset import check_dataset_is_known
 from lake.errors import InvalidInputError
 from lake.hour_contents import read_hour
 from lake.hours import HourContents, stamps_between, state_of_hour
 from lake.layout import complete_marker_key
 from lake.ledger import HourCounts, HourRow, HourState
 from lake.partition import Partition
-from lake.printable import printable
 from report.collect import current_rows, manifests_since
 from report.texts import format_size
 from router.selection import parse_hours
@@ -45,18 +45,16 @@ class ShownHour:
 def print_hours(stack: DeployedStack, dataset: str, first: str, last: str, *, as_json: bool) -> int:
     """Print state and counts of each hour from ``first`` to ``last`` (UTC day or hour, inclusive).
 
-    Returns the exit code: 1 unless all of them are complete, or if the ledger does not know the dataset.
+    Returns the exit code: 1 unless all of them are complete.
 
     Raises
     ------
+    UnknownDatasetError
+        The ledger does not know the dataset.
     InvalidInputError
         A time is not valid, or there are too many hours.
     """
-    if not stack.ledger.datasets.is_known(dataset):
-        names = ", ".join(stack.ledger.datasets.names())
-        known = f"pass one of {names}" if names else "no file has arrived yet"
-        typer.echo(f"the ledger has no dataset {printable(dataset)!r}: {known}", err=True)
-        return ExitCode.NOT_SO
+    check_dataset_is_known(stack, dataset)
     hours = read_hours(stack, dataset, first, last, datetime.now(UTC))
     if as_json:
         body = {"dataset": dataset, "hours": [_fields(stack, hour) for hour in hours]}

@@ -5,27 +5,22 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
-from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from cli.connect import LOCAL_STATE
+from cli.end_signals import ended_by_signal
 from cli.local_clouds import KEPT, LocalStage
 from infra.synth import synth
 from lake.settings import load_settings
 from local.cloud import LocalCloud
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from lake.settings import Settings
-
-END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Ctrl-C, ``local down`` and the end of a session, a terminal that is closed."""
 
 
 def local_up(settings_file: Path, *, keep: bool = False) -> None:
@@ -45,7 +40,7 @@ def local_up(settings_file: Path, *, keep: bool = False) -> None:
     settings = load_settings(settings_file)
     stage = LocalStage(LOCAL_STATE, settings.stage)
     folder = stage.cloud_folder(os.getpid())
-    with _ends_by_signal(), stage.claimed():
+    with ended_by_signal(), stage.claimed():
         try:
             _run(settings, stage, folder, keep=keep)
         finally:
@@ -75,20 +70,3 @@ def _run(settings: Settings, stage: LocalStage, folder: Path, *, keep: bool) -> 
         kept = f"; buckets and logs are kept in {folder}{KEPT}" if keep else f" and deletes {folder}: buckets and logs"
         typer.echo(f"Ctrl-C ends everything{kept}.")
         cloud.wait()
-
-
-@contextmanager
-def _ends_by_signal() -> Iterator[None]:
-    """The first signal ends the block as Ctrl-C does; further ones do not disturb its end."""
-
-    def end(_number: int, _frame: Any) -> None:  # noqa: ANN401
-        for number in END_SIGNALS:
-            signal.signal(number, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, end) for number in END_SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -30,6 +30,7 @@ from router.estimate.offer import offers
 from router.route.attributes import Attribute, NotRead
 from router.route.decide_lane import decide_lane
 from router.route.decide_lanes import GONE_CODES, read_attribute, read_until_decided
+from router.s3_uri import parse_s3_uri
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -144,17 +145,15 @@ def _key_of(name: str) -> str:
 
 
 def _find_object(trial: Trial) -> ObjectVersion:
-    bucket, _, key = trial.name.removeprefix(SCHEME).partition("/")
-    if not bucket or not key:
-        raise InvalidInputError(f"{trial.name!r} names no object: pass s3://bucket/key")
+    name = parse_s3_uri(trial.name)
     try:
-        head = _s3(trial).head_object(Bucket=bucket, Key=key)
+        head = _s3(trial).head_object(Bucket=name.bucket, Key=name.key)
     except ClientError as error:
         if error_code(error) not in GONE_CODES:
             raise
         raise InvalidInputError(f"{trial.name} does not exist: pass s3://bucket/key of one NDJSON file") from error
     size, changed = head["ContentLength"], head["LastModified"]
-    return ObjectVersion.of(bucket, key, head["ETag"], size, changed, head.get("VersionId"))
+    return ObjectVersion.of(name.bucket, name.key, head["ETag"], size, changed, head.get("VersionId"))
 
 
 def _s3(trial: Trial) -> S3Client:

@@ -11,7 +11,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra.allow import allow
-from infra.jobs import SPARK_SETTINGS
+from infra.jobs import SPARK_SETTINGS, event_logs_uri
 from lake.settings.workers import MEMORY_GIB, WORKERS
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ HEAP_SIXTEENTHS = 10
 """Share of a worker's memory that the JVM gets, in sixteenths: as on Glue (``lake.settings.workers``)."""
 LIBRARIES = "libraries"
 """The folder into which Spark unpacks the archive, beside the driver and beside each executor."""
+NO_LOG_URI = "none"
+"""In the state machine of a stage whose settings keep no event logs."""
 NOT_DEPLOYED = "not-deployed"
 """In the state machine of a stage whose settings do not allow this engine: no run of a plan names it."""
 
@@ -67,6 +69,7 @@ class EmrServerless(Construct):
             "EmrArguments": self._arguments(resources),
             "EmrSparkSubmitParameters": self._spark_submit_parameters(),
             "EmrLogGroup": self.log.log_group_name,
+            "EmrLogUri": event_logs_uri(resources.control_bucket) if settings.spark.ui_logs else NO_LOG_URI,
             # EMR keeps event logs for its Spark UI in a place of its own, under a key of its own.
             "EmrKeepsEventLogs": "no" if settings.encryption.kms_key else "yes",
         }

@@ -113,6 +113,8 @@ def grant_key(
     for role in job_roles:
         allow_key(role, key_arn, WRITE_DOCUMENTS)
     allow_key(schedules.role, key_arn, SEND_TO_QUEUE)
+    if settings.alarms.self_test:
+        allow_key(schedules.role, key_arn, PUBLISH_TO_TOPIC)
     for machine in machines.all:
         allow_key(machine.role, key_arn, PUBLISH_TO_TOPIC)
     # Its Map reads the index of the plan.

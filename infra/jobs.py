@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from aws_cdk import Duration, RemovalPolicy, Stack
 from aws_cdk import aws_glue as glue
@@ -12,9 +12,14 @@ from constructs import Construct
 
 from infra.allow import acknowledge_finding, allow
 from infra.assets import glue_code
+from lake import layout
 from lake.engines import Engine
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from aws_cdk import CfnResource
+
     from infra.assets import Assets
     from infra.names import StackNames
     from lake.resource_names import ResourceNames
@@ -66,9 +71,11 @@ class Jobs(Construct):
         self.stream_arn = stack.format_arn(service="glue", resource="job", resource_name=names.stream_job)
         self.batch_arn = stack.format_arn(service="glue", resource="job", resource_name=names.batch_job)
         self.role = self._create_role()
-        self._create_jobs(self._arguments(resources))
+        jobs = self._create_jobs(self._arguments(resources))
+        if settings.spark.ui_logs:
+            _keep_event_logs(jobs, event_logs_uri(resources.control_bucket))
 
-    def _create_jobs(self, arguments: dict[str, str]) -> None:
+    def _create_jobs(self, arguments: dict[str, str]) -> tuple[glue.Job, glue.Job]:
         # CDK would add its own grants, whose actions have wildcards.
         role = self.role.without_policy_updates()
         streaming = glue.PySparkStreamingJob(
@@ -116,6 +123,7 @@ class Jobs(Construct):
         for job in (streaming, batch):
             acknowledge_finding(job, "AwsSolutions-GL1", NO_SECURITY_CONFIGURATION)
             acknowledge_finding(job, "AwsSolutions-GL3", NO_SECURITY_CONFIGURATION)
+        return streaming, batch
 
     def _arguments(self, resources: ResourceNames) -> dict[str, str]:
         wheels = self._assets.wheels
@@ -167,6 +175,19 @@ class Jobs(Construct):
             "Glue names the streams of a log group after the run and its executors.",
         )
         return role
+
+
+def event_logs_uri(control_bucket: str) -> str:
+    """Where every engine stores Spark's event logs; ends with a slash."""
+    return f"s3://{control_bucket}/{layout.SPARK_LOGS}"
+
+
+def _keep_event_logs(jobs: Sequence[glue.Job], path: str) -> None:
+    """For a history server: CDK's own property adds --enable-spark-ui, another form, for Glue's console alone."""
+    for job in jobs:
+        resource = cast("CfnResource", job.node.default_child)
+        for name, value in (("--enable-spark-ui-legacy-path", "true"), ("--spark-event-logs-path", path)):
+            resource.add_property_override(f"DefaultArguments.{name}", value)
 
 
 def _workers(worker_type: str, number: int) -> glue.WorkerConfiguration:

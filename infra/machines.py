@@ -49,6 +49,7 @@ EMR_PLACEHOLDERS = (
     "EmrArguments",
     "EmrSparkSubmitParameters",
     "EmrLogGroup",
+    "EmrLogUri",
     "EmrKeepsEventLogs",
 )
 

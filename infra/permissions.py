@@ -46,6 +46,11 @@ def grant_conversion(grants: Grants, role: iam.Role) -> None:
     grants.watch_runs(role)
 
 
+def grant_event_logs(grants: Grants, role: iam.Role) -> None:
+    """Let the engine of the role's runs store Spark's event logs."""
+    grants.write_control(role, layout.SPARK_LOGS)
+
+
 def grant_verification(grants: Grants) -> None:
     """Let the jobs' role verify: list the datasets and the versions of the input, and write what was found."""
     grants.list_rows(grants.jobs.role)

@@ -17,6 +17,7 @@ from lake.layout import PLAN_AHEAD_EXECUTION
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from aws_cdk import aws_sns as sns
     from aws_cdk import aws_sqs as sqs
 
     from infra.functions import RouterFunction
@@ -29,13 +30,19 @@ SWEEP_RATE = "rate(15 minutes)"
 PLAN_AHEAD_RATE = "rate(1 hour)"
 PLAN_AHEAD = MappingProxyType({"execution": PLAN_AHEAD_EXECUTION, "dryRun": True})
 """A dry run for the next night: its metric raises the alarm before that night. Its summary replaces the last one."""
+SELF_TEST = (
+    "Self-test: alarms of the stage {stage} reach you. No action is needed. This message comes at the times of the "
+    "setting alarms.self_test. If it stays out, run 'hybrid-router doctor --stage {stage}'."
+)
 MAX_START_RETRIES = 10
 MAX_START_AGE_SECONDS = 3600
 """A start goes to the dead-letter queue after the last retry, or when it is this old."""
 
 
 class Schedules(Construct):
-    """Starts ``overnight``, ``stream_window``, ``verify``, and the functions ``catalog``, ``sweep`` and ``plan``."""
+    """Starts ``overnight``, ``stream_window``, ``verify``, and the functions ``catalog``, ``sweep`` and ``plan``; sends
+    the self-test of the alarms.
+    """
 
     def __init__(
         self,
@@ -45,6 +52,7 @@ class Schedules(Construct):
         machines: Machines,
         functions: Mapping[str, RouterFunction],
         dead_letters: sqs.IQueue,
+        topic: sns.ITopic,
     ) -> None:
         super().__init__(scope, name)
         self._time_zone = settings.time_zone
@@ -67,6 +75,10 @@ class Schedules(Construct):
         self._invoke_function("Catalog", CATALOG_RATE, functions["catalog"])
         self._invoke_function("Sweep", SWEEP_RATE, functions["sweep"])
         self._invoke_function("PlanAhead", PLAN_AHEAD_RATE, functions["plan"], PLAN_AHEAD)
+        if settings.alarms.self_test:
+            allow(self.role, ("sns:Publish",), [topic.topic_arn])
+            text = SELF_TEST.format(stage=settings.stage)
+            self._schedule("SelfTest", settings.alarms.self_test, topic.topic_arn, text=text)
 
     def _start_machine(
         self, name: str, expression: str, machine: Machine, state: str = "ENABLED"
@@ -78,7 +90,7 @@ class Schedules(Construct):
         self, name: str, expression: str, function: RouterFunction, event: Mapping[str, Any] = MappingProxyType({})
     ) -> scheduler.CfnSchedule:
         allow(self.role, ("lambda:InvokeFunction",), [function.function.function_arn])
-        return self._schedule(name, expression, function.function.function_arn, event=event)
+        return self._schedule(name, expression, function.function.function_arn, text=json.dumps(dict(event)))
 
     def _schedule(
         self,
@@ -86,8 +98,9 @@ class Schedules(Construct):
         expression: str,
         target: str,
         state: str = "ENABLED",
-        event: Mapping[str, Any] = MappingProxyType({}),
+        text: str = "{}",
     ) -> scheduler.CfnSchedule:
+        """``text``: the event of a function, the input of a state machine or the message of a topic."""
         schedule = scheduler.CfnSchedule(
             self,
             name,
@@ -98,7 +111,7 @@ class Schedules(Construct):
             target=scheduler.CfnSchedule.TargetProperty(
                 arn=target,
                 role_arn=self.role.role_arn,
-                input=json.dumps(dict(event)),
+                input=text,
                 retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
                     maximum_retry_attempts=MAX_START_RETRIES, maximum_event_age_in_seconds=MAX_START_AGE_SECONDS
                 ),

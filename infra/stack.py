@@ -20,7 +20,14 @@ from infra.log_alarms import count_alarm_lines
 from infra.machines import Machines
 from infra.names import StackNames
 from infra.outputs import StackOutputs
-from infra.permissions import grant_conversion, grant_functions, grant_jobs, grant_urgency, grant_verification
+from infra.permissions import (
+    grant_conversion,
+    grant_event_logs,
+    grant_functions,
+    grant_jobs,
+    grant_urgency,
+    grant_verification,
+)
 from infra.records import Records
 from infra.schedules import Schedules
 from infra.storage import Storage
@@ -60,16 +67,20 @@ class HybridRouterStack(Stack):
         grant_functions(grants, functions)
         grant_jobs(grants)
         grant_urgency(grants, functions["route"].role, settings.datasets)
+        job_roles = [jobs.role, *([emr.role] if emr else [])]
         if emr is not None:
             grant_conversion(grants, emr.role)
             count_alarm_lines(self, "EmrLogAlarms", emr.log, names.metrics_namespace)
         if settings.verify.share:
             grant_verification(grants)
+        if settings.spark.ui_logs:
+            for role in job_roles:
+                grant_event_logs(grants, role)
         arrivals.deliver_to(functions["route"], settings.input.event_window_seconds)
         topic = AlarmTopic(self, "AlarmTopic").topic
         machines = Machines(self, "Machines", settings, names, functions, jobs, storage.control, topic, emr)
-        schedules = Schedules(self, "Schedules", settings, machines, functions, arrivals.dead_letters)
-        grant_key(settings, functions, [jobs.role, *([emr.role] if emr else [])], machines, schedules)
+        schedules = Schedules(self, "Schedules", settings, machines, functions, arrivals.dead_letters, topic)
+        grant_key(settings, functions, job_roles, machines, schedules)
         Alarms(
             self,
             "Alarms",

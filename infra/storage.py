@@ -10,6 +10,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.allow import acknowledge_finding
+from lake import layout
 from lake.ledger.arrivals import EXPIRY
 from lake.ledger.table import OPEN_INDEX
 
@@ -27,8 +28,8 @@ UNFINISHED_UPLOAD_DAYS = 14
 
 AWS allows to redrive an execution for 14 days; its runs complete uploads that earlier runs began.
 """
-
-
+EVENT_LOG_DAYS = 30
+"""Age at which S3 removes Spark's event logs: that of the jobs' other logs. Also after the setting was switched off."""
 KEPT = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
 """CloudFormation retains what holds data, also when the stack is deleted. Only what a failed deployment has itself
 created is deleted with it: it would be left over, empty, at each further try.
@@ -45,7 +46,7 @@ class Storage(Construct):
         rules = [_old_versions(protection.version_days)] if protection.versions else []
         self.lake = self._bucket("Lake", versioned=protection.versions, rules=rules)
         self.quarantine = self._bucket("Quarantine", versioned=protection.versions, rules=rules)
-        self.control = self._bucket("Control", versioned=protection.versions, rules=rules)
+        self.control = self._bucket("Control", versioned=protection.versions, rules=[*rules, _event_logs()])
         self.ledger = dynamodb.TableV2(
             self,
             "Ledger",
@@ -95,6 +96,10 @@ class Storage(Construct):
         )
         acknowledge_finding(bucket, "AwsSolutions-S1", NO_ACCESS_LOGS)
         return bucket
+
+
+def _event_logs() -> s3.LifecycleRule:
+    return s3.LifecycleRule(id="event-logs", prefix=layout.SPARK_LOGS, expiration=Duration.days(EVENT_LOG_DAYS))
 
 
 def _old_versions(days: int) -> s3.LifecycleRule:

@@ -5,6 +5,9 @@ The state machines' Retry and Catch lists name these classes: a class name is pa
 
 from __future__ import annotations
 
+REFUSED = "refused"
+"""The only member of a function's answer to a wrong request of a person: what is wrong with it, and what to pass."""
+
 
 class HybridRouterError(Exception):
     """Root of the product's errors. A message says what happened, to which thing, and what to do next."""

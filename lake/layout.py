@@ -23,6 +23,8 @@ INTENTS = "intents/"
 SWEEP = "sweep/"
 VERIFICATIONS = "verify/"
 RESUBMISSIONS = "resubmissions/"
+SPARK_LOGS = "spark-logs/"
+"""Spark's event logs; on EMR Serverless the logs of drivers and executors as well."""
 PLAN_AHEAD_EXECUTION = "plan-ahead"
 """Name of the hourly dry run of ``plan`` for the next night, in the place of an execution's: its summary replaces the
 last one."""

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 EXECUTORS = "spark.dynamicAllocation.maxExecutors"
 MODULES = "spark.submit.pyFiles"
+APPLICATION, JOB_RUN = "SERVERLESS_EMR_VIRTUAL_CLUSTER_ID", "SERVERLESS_EMR_JOB_ID"
+"""Variables by which a driver knows them (``transform.job_main``)."""
 NOT_ALLOWED = ("spark.master",)
 """Seen in reports of users: the service answers "Option 'spark.master' is not supported"."""
 OF_THE_CLUSTER = (
@@ -82,7 +84,16 @@ def emr_launch(request: Mapping[str, Any], environment: Mapping[str, str]) -> Jo
         spark={key: value for key, value in properties.items() if not key.startswith(OF_THE_CLUSTER)},
         arguments=tuple(_spark_submit(request).get("entryPointArguments", ())),
         environment=environment,
+        event_logs=_event_logs(request, environment),
     )
+
+
+def _event_logs(request: Mapping[str, Any], environment: Mapping[str, str]) -> str:
+    """Below the URI of the request, as https://github.com/aws-samples/emr-serverless-samples (utilities/spark-ui)."""
+    monitoring = (request.get("configurationOverrides") or {}).get("monitoringConfiguration") or {}
+    uri = (monitoring.get("s3MonitoringConfiguration") or {}).get("logUri", "")
+    run = f"applications/{environment[APPLICATION]}/jobs/{environment[JOB_RUN]}"
+    return f"{uri.rstrip('/')}/{run}/sparklogs/" if uri else ""
 
 
 def _spark_submit(request: Mapping[str, Any]) -> Mapping[str, Any]:

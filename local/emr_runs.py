@@ -8,8 +8,9 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from lake.job_runs import TERMINAL_EMR_STATES
-from local.emr_launch import emr_launch, needed_capacity, spark_properties
+from local.emr_launch import APPLICATION, JOB_RUN, emr_launch, needed_capacity, spark_properties
 from local.errors import ServiceError
+from local.event_logs import store_event_logs
 from local.job_launch import prepare
 from local.run_log import last_error
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from local.emr_launch import Capacity
-    from local.job_launch import AssumeRole, Fetch, JobSettings
+    from local.job_launch import AssumeRole, Fetch, JobSettings, Store
     from local.job_processes import JobProcesses
 
 SUCCESS = "SUCCESS"
@@ -38,10 +39,13 @@ class EmrRuns:
     A run's record is a dict like the service's ``JobRun``, which is updated in place until the run has ended.
     """
 
-    def __init__(self, settings: JobSettings, assume_role: AssumeRole, fetch: Fetch, processes: JobProcesses) -> None:
+    def __init__(
+        self, settings: JobSettings, assume_role: AssumeRole, fetch: Fetch, store: Store, processes: JobProcesses
+    ) -> None:
         self._settings = settings
         self._assume_role = assume_role
         self._fetch = fetch
+        self._store = store
         self._processes = processes
         self._changed = threading.Condition()
         self._runs: dict[str, dict[str, Any]] = {}
@@ -143,13 +147,14 @@ class EmrRuns:
     def _execute(
         self, application: Mapping[str, Any], request: Mapping[str, Any], run: dict[str, Any]
     ) -> tuple[str, str]:
-        own = {"SERVERLESS_EMR_JOB_ID": run["jobRunId"], "SERVERLESS_EMR_VIRTUAL_CLUSTER_ID": run["applicationId"]}
+        own = {JOB_RUN: run["jobRunId"], APPLICATION: run["applicationId"]}
         log_file: Path = self._settings.logs / str(application["name"]) / f"{run['jobRunId']}.log"
         log_file.parent.mkdir(parents=True, exist_ok=True)
         folder = self._settings.runs / str(run["jobRunId"])
         folder.mkdir(parents=True)
         key = self._assume_role(str(request["executionRoleArn"]), "emr-serverless.amazonaws.com", run["jobRunId"])
-        launch_file = prepare(self._settings, folder, emr_launch(request, own), key, self._fetch)
+        launch = emr_launch(request, own)
+        launch_file = prepare(self._settings, folder, launch, key, self._fetch)
         self._processes.start(run["jobRunId"], launch_file, log_file)
         run["startedAt"] = time.time()
         with self._changed:
@@ -160,6 +165,7 @@ class EmrRuns:
             self._processes.kill(run["jobRunId"])
         minutes = request.get("executionTimeoutMinutes", _DEFAULT_MINUTES) or _MAX_MINUTES
         code = self._processes.wait(run["jobRunId"], minutes * self._settings.minute_seconds)
+        store_event_logs(launch, folder, key, self._store)
         if code is None:
             return "CANCELLED", f"The job run was cancelled after its execution timeout of {minutes} minutes"
         if code == 0:

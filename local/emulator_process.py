@@ -84,6 +84,9 @@ def main(settings_file: Path) -> None:
     def fetch(access_key: isolation.AccessKey, bucket: str, key: str, target: Path) -> None:
         isolation.client("s3", settings.endpoint, access_key).download_file(bucket, key, str(target))
 
+    def store(access_key: isolation.AccessKey, file: Path, bucket: str, key: str) -> None:
+        isolation.client("s3", settings.endpoint, access_key).put_object(Bucket=bucket, Key=key, Body=file.read_bytes())
+
     job_settings = JobSettings(
         endpoint=settings.endpoint,
         runs=state / "runs",
@@ -94,8 +97,8 @@ def main(settings_file: Path) -> None:
         minute_seconds=settings.glue_minute_seconds,
     )
     processes = JobProcesses()
-    runs = GlueRuns(job_settings, _assume_role, fetch, processes)
-    emr_runs = EmrRuns(job_settings, _assume_role, fetch, processes)
+    runs = GlueRuns(job_settings, _assume_role, fetch, store, processes)
+    emr_runs = EmrRuns(job_settings, _assume_role, fetch, store, processes)
     threading.Thread(target=_end_with_owner, args=(processes,), daemon=True).start()
 
     from local import emulator_patches  # noqa: PLC0415  (the emulator reads the environment when it is imported)

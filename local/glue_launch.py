@@ -29,4 +29,11 @@ def glue_launch(job: Mapping[str, Any], run: Mapping[str, Any]) -> JobLaunch:
         spark={key: value for key, _, value in properties},
         arguments=tuple(words),
         environment={},
+        event_logs=_event_logs(arguments),
     )
+
+
+def _event_logs(arguments: Mapping[str, str]) -> str:
+    """Where a history server finds them; without the "legacy" path Glue stores them for its own console only."""
+    kept = arguments.get("--enable-spark-ui-legacy-path") == "true"
+    return arguments.get("--spark-event-logs-path", "") if kept else ""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from lake.job_runs import LIVE_STATES
 from lake.settings.workers import DPUS
 from local.errors import ConcurrentRunsExceededError, ResourceNumberLimitExceededError
+from local.event_logs import store_event_logs
 from local.glue_launch import glue_launch, merged_arguments
 from local.job_launch import prepare
 from local.run_log import last_error
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from local.job_launch import AssumeRole, Fetch, JobSettings
+    from local.job_launch import AssumeRole, Fetch, JobSettings, Store
     from local.job_processes import JobProcesses
 
 SUCCEEDED = "SUCCEEDED"
@@ -48,6 +49,7 @@ class GlueRuns:
         settings: JobSettings,
         assume_role: AssumeRole,
         fetch: Fetch,
+        store: Store,
         processes: JobProcesses,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -55,6 +57,7 @@ class GlueRuns:
         self._clock = clock
         self._assume_role = assume_role
         self._fetch = fetch
+        self._store = store
         self._lock = threading.Lock()
         self._processes = processes
         self._live: dict[str, dict[str, Any]] = {}
@@ -112,9 +115,11 @@ class GlueRuns:
             folder = self._settings.runs / str(run["Id"])
             folder.mkdir(parents=True)
             key = self._assume_role(str(job["Role"]), "glue.amazonaws.com", f"GlueJobRunnerSession-{run['Id'][:16]}")
-            launch_file = prepare(self._settings, folder, glue_launch(job, run), key, self._fetch)
+            launch = glue_launch(job, run)
+            launch_file = prepare(self._settings, folder, launch, key, self._fetch)
             self._processes.start(run["Id"], launch_file, log_file)
             state, message = self._watch(run, log_file)
+            store_event_logs(launch, folder, key, self._store)
         except Exception as error:  # a state machine polls the run: it must reach a final state after any error
             state, message = "FAILED", f"LAUNCH ERROR | {type(error).__name__}: {error}"
         self._finish(job, run, state, message, began)

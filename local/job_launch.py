@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from local.class_archive import java_options, spark_environment
+from local.event_logs import event_log_properties
 from local.isolation import AccessKey, environment_without_region
 from local.limits import Limits
 
@@ -38,6 +39,8 @@ AssumeRole = Callable[[str, str, str], AccessKey]
 """``assume_role(role_arn, service, session)`` gives temporary credentials of a role."""
 Fetch = Callable[[AccessKey, str, str, Path], None]
 """``fetch(access_key, bucket, key, target)`` downloads one object to a file as the identity of the access key."""
+Store = Callable[[AccessKey, Path, str, str], None]
+"""``store(access_key, file, bucket, key)`` uploads a file as the identity of the access key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,8 @@ class JobLaunch:
     """Of the script."""
     environment: Mapping[str, str]
     """What the service sets besides."""
+    event_logs: str = ""
+    """S3 URI below which the service stores Spark's event logs; empty: it stores none."""
 
 
 def prepare(settings: JobSettings, folder: Path, launch: JobLaunch, key: AccessKey, fetch: Fetch) -> Path:
@@ -95,7 +100,7 @@ def prepare(settings: JobSettings, folder: Path, launch: JobLaunch, key: AccessK
     start_module = folder / "start" / "sitecustomize.py"
     start_module.parent.mkdir(parents=True)
     start_module.write_text(_HIDE_CHECKOUT_SCRIPT.format(checkout=str(_CHECKOUT)))
-    spark = _write_spark_conf(settings, folder, launch.spark, key)
+    spark = _write_spark_conf(settings, folder, {**event_log_properties(launch, folder), **launch.spark}, key)
     python_path = [start_module.parent, *(module.parent if module.suffix == ".py" else module for module in modules)]
     environment = environment_without_region(settings.endpoint, key) | {
         **launch.environment,

@@ -149,10 +149,19 @@ def _java_home_bin() -> list[str]:
     return [str(Path(home) / "bin")] if home else []
 
 
-def _ivy_jar() -> Path:
-    import pyspark  # noqa: PLC0415  (a slow import that only a download needs)
+def spark_class() -> Path:
+    """The script of the installed pyspark that starts a class of Spark."""
+    return _pyspark_folder() / "bin" / "spark-class"
 
-    return next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
+
+def _ivy_jar() -> Path:
+    return next((_pyspark_folder() / "jars").glob("ivy-*.jar"))
+
+
+def _pyspark_folder() -> Path:
+    import pyspark  # noqa: PLC0415  (a slow import that few callers need)
+
+    return Path(pyspark.__file__).parent
 
 
 if __name__ == "__main__":

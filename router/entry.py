@@ -8,11 +8,11 @@ of its errors cannot be listed there. Here they become the product's.
 from __future__ import annotations
 
 from functools import wraps
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.errors import TerminalError, TransientError
+from lake.errors import REFUSED, InvalidInputError, TerminalError, TransientError
 from lake.faults import can_pass
 from lake.ledger.table import RefusedError
 from router.telemetry import logger
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+C = TypeVar("C")
+RAISE_REFUSAL = "raiseRefusal"
+"""The field of an event by which a state machine asks for the error instead, which it can catch."""
 
 
 def with_product_errors(handler: Callable[P, T]) -> Callable[P, T]:
@@ -42,6 +45,34 @@ def with_product_errors(handler: Callable[P, T]) -> Callable[P, T]:
             raise to_product_error(error) from error
 
     return guarded
+
+
+def with_refusals(
+    handler: Callable[[dict[str, Any], C], dict[str, Any]],
+) -> Callable[[dict[str, Any], C], dict[str, Any]]:
+    """Decorate the handler of a function that people invoke: a wrong request gets an answer, ``{"refused": message}``.
+
+    Lambda counts each exception as an error of the function, and an alarm tells people of it.
+
+    Raises
+    ------
+    InvalidInputError
+        The request is wrong, and the event has ``"raiseRefusal": true``.
+    """
+
+    @wraps(handler)
+    def answering(event: dict[str, Any], context: C) -> dict[str, Any]:
+        raises = isinstance(event, dict) and event.get(RAISE_REFUSAL) is True
+        given = {name: value for name, value in event.items() if name != RAISE_REFUSAL} if raises else event
+        try:
+            return handler(given, context)
+        except InvalidInputError as error:
+            if raises:
+                raise
+            logger.warning("refused", reason=str(error))
+            return {REFUSED: str(error)}
+
+    return answering
 
 
 def to_product_error(error: Exception) -> TransientError | TerminalError:

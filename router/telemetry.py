@@ -31,7 +31,7 @@ class Metric(StrEnum):
     STREAM_BACKLOG_BYTES = "StreamBacklogBytes"
     """Bytes of the open manifests of the stream lane."""
     STREAM_SPILLING = "StreamSpilling"
-    """1 while peak files go to the batch lane because the backlog of the stream lane is above its high mark, else 0."""
+    """1 while peak files go to the batch lane because the stream's backlog exceeds its latency goal, else 0."""
     MICRO_BATCH_MINUTES = "MicroBatchMinutes"
     """How long the current micro-batch of the stream lane has taken until now, in minutes; 0: there is none."""
     STREAM_OLDEST_MINUTES = "StreamOldestMinutes"

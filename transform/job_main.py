@@ -101,12 +101,14 @@ def _open_context(arguments: Mapping[str, str], app_name: str, log: RunLog) -> C
     glue = glue_client(services.region)
     emr = emr_client(services.region) if services.settings.batch.uses_emr else None
     jobs = (services.resources.batch_job, services.resources.stream_job)
-    builder = SparkSession.builder.appName(app_name).config(S3A_REGION, services.region)
+    run = run_id(arguments, os.environ)
+    # By this name a person finds the run in Spark's history server.
+    builder = SparkSession.builder.appName(f"{app_name} {run}").config(S3A_REGION, services.region)
     session = builder.config(*SCHEDULER_MODE).getOrCreate()
     return ConversionContext(
         spark=session,
         services=services,
-        run=run_id(arguments, os.environ),
+        run=run,
         clock=lambda: datetime.now(UTC),
         run_is_terminal=lambda run: run_is_terminal(glue, jobs, run, emr),
         log=log,

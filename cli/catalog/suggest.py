@@ -13,6 +13,7 @@ from cli.catalog.column_types import FORMATS, propose
 from cli.catalog.sample import read_sample
 from cli.catalog.view_sql import Dialect, athena_view, duckdb_view, spark_view
 from cli.exit_codes import ExitCode
+from cli.known_dataset import unknown_dataset
 from cli.tables import print_table
 from lake.printable import printable
 
@@ -39,13 +40,15 @@ def print_suggestion(
         Maximum number of Parquet objects that are read.
     dialect
         Print only this SQL, for a pipe.
+
+    Raises
+    ------
+    UnknownDatasetError
+        The ledger does not know the dataset.
     """
     row = stack.ledger.datasets.get(dataset)
     if row is None:
-        names = ", ".join(stack.ledger.datasets.names())
-        known = f"pass one of {names}" if names else "no file has arrived yet"
-        typer.echo(f"the ledger has no dataset {printable(dataset)!r}: {known}", err=True)
-        return ExitCode.NOT_SO
+        raise unknown_dataset(stack, dataset)
     with Console(stderr=True).status("reading a sample of the lake"):
         sample = read_sample(stack, dataset, max_objects)
     if not sample.objects:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from botocore.exceptions import ClientError
 
-from lake.errors import InvalidInputError
+from cli.known_dataset import check_dataset_is_known
 from lake.faults import error_code
 from lake.layout import is_own_key, parse_generation, partition_prefix
 from lake.partition import Partition
@@ -100,13 +100,14 @@ def parse_quarantine_selection(stack: DeployedStack, options: Mapping[str, str |
 
     Raises
     ------
+    UnknownDatasetError
+        The ledger does not know the dataset.
     InvalidInputError
-        Unknown dataset, invalid time or URI; says what to pass.
+        Invalid time or URI; says what to pass.
     """
     dataset, file = options["dataset"], options["file"]
-    if dataset is not None and not stack.ledger.datasets.is_known(dataset):
-        known = ", ".join(stack.ledger.datasets.names()) or "none: no file has arrived yet"
-        raise InvalidInputError(f"dataset = {dataset!r} is unknown: the ledger has {known}")
+    if dataset is not None:
+        check_dataset_is_known(stack, dataset)
     if file is not None:
         parse_s3_uri(file)
     first, last = parse_hours(options)

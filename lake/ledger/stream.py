@@ -25,7 +25,7 @@ class StreamRow:
     stop_requested: bool = False
     """The run is to end between two micro-batches."""
     spilling: bool = False
-    """Peak files that are not urgent go to the batch lane, because the backlog is above its high mark."""
+    """Peak files that are not urgent go to the batch lane, because the backlog takes longer than the latency goal."""
     window_until: str | None = None
     """ISO 8601, UTC: end of the last stream window that was opened."""
     micro_batch_since: str | None = None

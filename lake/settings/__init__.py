@@ -17,6 +17,7 @@ from lake.settings.quota import QuotaSettings
 from lake.settings.records import RecordsRule
 from lake.settings.routing import DatasetRule, DatasetUrgentSettings, InputSettings, PeakSettings, UrgentSettings
 from lake.settings.schedule import ScheduleSettings
+from lake.settings.spark import SparkSettings
 from lake.settings.sweep import SweepSettings
 from lake.settings.verify import VerifySettings
 
@@ -38,6 +39,7 @@ __all__ = [
     "RecordsRule",
     "ScheduleSettings",
     "Settings",
+    "SparkSettings",
     "StreamSettings",
     "SweepSettings",
     "UrgentSettings",

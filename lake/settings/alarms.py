@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lake.settings.checks import check_choice, check_range
+from lake.settings.schedule_expression import check_schedule
 
 
 class NotifyQuarantine(StrEnum):
@@ -35,9 +36,15 @@ class AlarmSettings:
     """Share of a dataset's lines, or of its files, that may be in the quarantine after an execution before an alarm is
     raised, from 0 to 1; 1: there is no alarm for any share."""
 
+    self_test: str = "cron(0 9 1 * ? *)"
+    """When a message without a cause is sent to the topic of the alarms: an EventBridge Scheduler expression, in
+    ``time_zone``. Who gets none knows that alarms do not arrive either. Empty: none is sent."""
+
     def __post_init__(self) -> None:
         check_choice("alarms.notify_quarantine", self.notify_quarantine, [choice.value for choice in NotifyQuarantine])
         check_range("alarms.daily_dollars", self.daily_dollars, 0, 10_000_000)
         check_range("alarms.stream_oldest_minutes", self.stream_oldest_minutes, 1, 10_080)
         check_range("alarms.micro_batch_minutes", self.micro_batch_minutes, 1, 10_080)
         check_range("alarms.max_quarantined_share", self.max_quarantined_share, 0, 1)
+        if self.self_test:
+            check_schedule("alarms.self_test", self.self_test)

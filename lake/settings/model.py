@@ -18,6 +18,7 @@ from lake.settings.quota import QuotaSettings
 from lake.settings.records import RecordsRule, check_records
 from lake.settings.routing import FOLDER, DatasetRule, InputSettings, PeakSettings, UrgentSettings, check_order
 from lake.settings.schedule import ScheduleSettings
+from lake.settings.spark import SparkSettings
 from lake.settings.sweep import SweepSettings
 from lake.settings.verify import VerifySettings
 from lake.settings.workers import DPUS, WORKERS, check_worker
@@ -46,6 +47,7 @@ class Settings:
     emr: EmrSettings = field(default_factory=EmrSettings)
     convert: ConvertSettings = field(default_factory=ConvertSettings)
     schedule: ScheduleSettings = field(default_factory=ScheduleSettings)
+    spark: SparkSettings = field(default_factory=SparkSettings)
     price: PriceSettings = field(default_factory=PriceSettings)
     quota: QuotaSettings = field(default_factory=QuotaSettings)
     sweep: SweepSettings = field(default_factory=SweepSettings)

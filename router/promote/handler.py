@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from router.entry import with_product_errors
+from router.entry import with_product_errors, with_refusals
 from router.promote.find import find_by_selection, find_by_uri
 from router.promote.move import Promotion
 from router.promote.report import PromotionReport
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 @with_product_errors
+@with_refusals
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
     """``{"files": ["s3://...", ...]}`` or ``{"dataset"?, "from"?, "to"?}``, ``"dryRun"?`` -> counts and messages."""

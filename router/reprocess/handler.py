@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from router.entry import with_product_errors
+from router.entry import with_product_errors, with_refusals
 from router.reprocess.find import find_by_file, find_by_selection
 from router.reprocess.report import ReprocessReport
 from router.reprocess.request import parse_reprocess
@@ -24,6 +24,7 @@ TIME_PER_CALL = timedelta(minutes=5)
 
 
 @with_product_errors
+@with_refusals
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """``{"manifests": [...]}``, ``{"files": [...]}`` or ``{"dataset"?, "from"?, "to"?}``; ``"only"?``, ``"dryRun"?``,

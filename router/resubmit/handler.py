@@ -13,7 +13,7 @@ from lake.ledger import ResubmissionRow
 from lake.manifest import Identity, Lane, ObjectVersion
 from lake.resubmission import decode_resubmission
 from lake.time import iso_utc
-from router.entry import with_product_errors
+from router.entry import with_product_errors, with_refusals
 from router.ownership import ArrivalOutcome, RoutedArrival, delete_intent, take_ownership, write_intent
 from router.resubmit.check import check_resubmission
 from router.selection import parse_fields
@@ -36,6 +36,7 @@ REASON = "repaired lines of the quarantine wait for the overnight run"
 
 
 @with_product_errors
+@with_refusals
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
     """``{"resubmission": name}`` -> ``{"resubmission", "partition", "lines", "manifest"}``."""

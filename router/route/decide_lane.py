@@ -124,5 +124,8 @@ def _lane_of_files_not_urgent(
         return Lane.BATCH, WAITS
     peak_hours = f"peak hours {window} {settings.time_zone}"
     if stream_health.spilling:
-        return Lane.BATCH, f"{WAITS}: {peak_hours}, but the stream's backlog is above its high mark"
+        return (
+            Lane.BATCH,
+            f"{WAITS}: {peak_hours}, but the stream's backlog takes longer than stream.latency_goal_seconds",
+        )
     return Lane.STREAM, peak_hours

@@ -16,6 +16,7 @@ from lake.settings import (
     PeakSettings,
     ScheduleSettings,
     Settings,
+    SparkSettings,
     StreamSettings,
     VerifySettings,
 )
@@ -46,6 +47,7 @@ def e2e_settings() -> Settings:
             lease_seconds=60, held_wait_seconds=1, max_runs=2, engines=("glue", "glue-flex", "emr-serverless")
         ),
         records=RECORDS,
+        spark=SparkSettings(ui_logs=True),
         schedule=ScheduleSettings(
             overnight=NIGHT_START,
             deadline=DEADLINE,

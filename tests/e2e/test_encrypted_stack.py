@@ -21,6 +21,7 @@ from local.cloud import LocalCloud
 from local.errors import LocalCloudError
 from tests.e2e.scenario import Scenario
 from tests.e2e.stack_settings import e2e_settings
+from tests.e2e.subscription import subscribe_queue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,18 +123,7 @@ def test_without_the_right_to_encrypt_the_night_fails_and_the_next_one_converts(
 
 def test_an_alarm_reaches_the_topic_only_with_its_statement(sealed: Scenario, cloud: LocalCloud, key: str) -> None:
     # Given who listens to the topic
-    sqs = cloud.client("sqs")
-    queue = sqs.create_queue(QueueName="people")["QueueUrl"]
-    arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-    topic = sealed.deployment.outputs.alarm_topic
-    allowed = {
-        "Effect": "Allow",
-        "Principal": {"Service": "sns.amazonaws.com"},
-        "Action": "sqs:SendMessage",
-        "Resource": arn,
-    }
-    sqs.set_queue_attributes(QueueUrl=queue, Attributes={"Policy": json.dumps({"Statement": [allowed]})})
-    cloud.client("sns").subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)
+    sqs, queue = cloud.client("sqs"), subscribe_queue(cloud, sealed.deployment.outputs.alarm_topic, "people")
     cloudwatch = cloud.client("cloudwatch")
     alarm = cloudwatch.describe_alarms()["MetricAlarms"][0]["AlarmName"]
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SAMPLE = 50
 """Files that are explained by the command as well."""
 LANES = {
-    Part.SPILLED: ("batch", "high mark"),
+    Part.SPILLED: ("batch", "stream.latency_goal_seconds"),
     Part.URGENT: ("stream", "urgent"),
     Part.WAITING: ("batch", "waits for the overnight run"),
     Part.DENIED: ("batch", "waits for the overnight run"),

@@ -22,7 +22,12 @@ from local.isolation import ACCOUNT, REGION
 if TYPE_CHECKING:
     from local.emulator_patches import EmulatorValue
 
-_TARGET_ACTIONS = {"states": "states:StartExecution", "lambda": "lambda:InvokeFunction", "sqs": "sqs:SendMessage"}
+_TARGET_ACTIONS = {
+    "states": "states:StartExecution",
+    "lambda": "lambda:InvokeFunction",
+    "sns": "sns:Publish",
+    "sqs": "sqs:SendMessage",
+}
 _POLL_ACTIONS = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
 """What a function's role needs for its queue: AWS Lambda Developer Guide, "Using Lambda with Amazon SQS"."""
 _REFUSED_POLL_SECONDS = 1

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from local.isolation import BUCKET_PLACE, REGION
+from tests.e2e.subscription import subscribe_queue
 from tests.e2e.waiting import wait_for
 from tests.roles import create_unlimited_role
 
@@ -143,6 +144,7 @@ def deployed_machines(cloud: LocalCloud) -> StubbedMachines:
         "EmrArguments": f"--stubs {BUCKET} --region {REGION}",
         "EmrSparkSubmitParameters": "--conf spark.dynamicAllocation.maxExecutors=1",
         "EmrLogGroup": "/aws/emr-serverless/stub",
+        "EmrLogUri": "none",
         "EmrKeepsEventLogs": "yes",
     }
     values = {
@@ -214,18 +216,5 @@ def _create(cloud: LocalCloud, name: str, machine: Any, values: dict[str, str], 
 
 
 def _topic(cloud: LocalCloud) -> tuple[str, str]:
-    sns, sqs = cloud.client("sns"), cloud.client("sqs")
-    topic = sns.create_topic(Name="stub-notifications")["TopicArn"]
-    queue = sqs.create_queue(QueueName="stub-notifications")["QueueUrl"]
-    arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-    statement = {
-        "Effect": "Allow",
-        "Principal": {"Service": "sns.amazonaws.com"},
-        "Action": "sqs:SendMessage",
-        "Resource": arn,
-        "Condition": {"ArnEquals": {"aws:SourceArn": topic}},
-    }
-    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-    sqs.set_queue_attributes(QueueUrl=queue, Attributes={"Policy": policy})
-    sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)
-    return topic, queue
+    topic = str(cloud.client("sns").create_topic(Name="stub-notifications")["TopicArn"])
+    return topic, subscribe_queue(cloud, topic, "stub-notifications")

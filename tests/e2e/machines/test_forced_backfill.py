@@ -27,7 +27,7 @@ def test_a_forced_backfill_reprocesses_its_range_before_overnight(stubbed: Stubb
     # When
     name, result = force(stubbed, dry_run=False)
     # Then: one request of two calls, under the name of the execution
-    request = {**HOURS, "dryRun": False, "only": "all", "request": name}
+    request = {**HOURS, "dryRun": False, "only": "all", "request": name, "raiseRefusal": True}
     assert stubbed.calls("stub-reprocess") == [{**request, "token": None}, {**request, "token": "next"}]
     # And: overnight gets the range and nothing else
     (plan,) = stubbed.calls("stub-plan")

@@ -133,6 +133,7 @@ OF_JOBS_AND_SERVICES = (
     ),
     Removal("SchedulesRole", "states:StartExecution", "no execution starts", CLOUD, machines.the_time_of_a_machine),
     Removal("SchedulesRole", "lambda:InvokeFunction", "no sweep starts", CLOUD, machines.the_time_of_a_function),
+    Removal("SchedulesRole", "sns:Publish", "no self-test message comes", CLOUD, machines.the_time_of_a_message),
 )
 OF_LOGS = tuple(
     Removal(

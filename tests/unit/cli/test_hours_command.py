@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cli.exit_codes import ExitCode, exit_code_of
 from cli.hours import print_hours
+from cli.known_dataset import UnknownDatasetError
 from lake.errors import InvalidInputError
 from lake.manifest import write_manifest
 from router.sweep.handler import sweep
@@ -116,9 +118,10 @@ def test_the_table(deployment: Deployment, stack: DeployedStack, capsys: pytest.
         assert words in text
 
 
-def test_an_unknown_dataset_is_not_complete(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:
-    assert print_hours(stack, "orderz", "2026-11-20", "2026-11-20", as_json=False) == 1
-    assert "the ledger has no dataset 'orderz': pass one of orders" in capsys.readouterr().err
+def test_an_unknown_dataset_is_not_complete(stack: DeployedStack) -> None:
+    with pytest.raises(UnknownDatasetError, match="the ledger has no dataset 'orderz': pass one of orders") as caught:
+        print_hours(stack, "orderz", "2026-11-20", "2026-11-20", as_json=False)
+    assert exit_code_of(caught.value) == ExitCode.NOT_SO
 
 
 @pytest.mark.parametrize(

@@ -82,14 +82,19 @@ def test_only_the_given_options_are_sent_and_every_message_is_printed(capsys: py
 
 
 @pytest.mark.parametrize(
-    ("kind", "error", "sentence"),
+    ("functions", "error", "sentence"),
     [
-        ("InvalidInputError", InvalidInputError, "set this"),
-        ("ClientError", FunctionFailedError, "promote failed: set this; see its log"),
+        (FakeLambda({"refused": "set this"}), InvalidInputError, "set this"),
+        (
+            FakeLambda({"errorType": "ClientError", "errorMessage": "set this"}, error=True),
+            FunctionFailedError,
+            "promote failed: set this; see its log",
+        ),
     ],
 )
-def test_a_refusal_of_the_function_is_passed_on_verbatim(kind: str, error: type[Exception], sentence: str) -> None:
-    functions = FakeLambda({"errorType": kind, "errorMessage": "set this"}, error=True)
+def test_a_refusal_of_the_function_is_passed_on_verbatim(
+    functions: FakeLambda, error: type[Exception], sentence: str
+) -> None:
     with pytest.raises(error) as caught:
         promote_files(stack_with(functions), {"files": ["s3://b/k"]}, dry_run=False)
     assert str(caught.value) == sentence

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cli.exit_codes import ExitCode
+from cli.known_dataset import UnknownDatasetError
 from cli.quarantine.export import export_lines, line_digest, origins_file, read_origins
 from cli.quarantine.group_by import GroupBy
 from cli.quarantine.listing import print_quarantine
@@ -84,7 +85,7 @@ def test_only_the_published_generation_counts(world: World, capsys: pytest.Captu
 
 
 def test_an_unknown_dataset_is_told_with_the_known_ones(world: World) -> None:
-    with pytest.raises(InvalidInputError, match="dataset = 'clicks' is unknown: the ledger has orders"):
+    with pytest.raises(UnknownDatasetError, match="the ledger has no dataset 'clicks': pass one of orders"):
         selection(world, dataset="clicks")
 
 

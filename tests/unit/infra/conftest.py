@@ -20,6 +20,7 @@ from lake.settings import (
     ProtectionSettings,
     ScheduleSettings,
     Settings,
+    SparkSettings,
     VerifySettings,
 )
 from tests.records import RECORDS
@@ -96,7 +97,7 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
 @pytest.fixture(scope="session")
 def other_assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     """A stage with an existing input bucket, EMR Serverless, a scheduled verification, a budget, records of Kinesis and
-    Kafka; without Flex and peak."""
+    Kafka, event logs; without Flex and peak."""
     settings = Settings(
         stage="other",
         input=InputSettings(bucket="landing-zone-1"),
@@ -106,5 +107,6 @@ def other_assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
         records=RECORDS,
         alarms=AlarmSettings(daily_dollars=250, stream_oldest_minutes=12.5, micro_batch_minutes=2),
         protection=ProtectionSettings(versions=True, version_days=7, deletion=True),
+        spark=SparkSettings(ui_logs=True),
     )
     return Assembly(synth(settings, tmp_path_factory.mktemp("other"), checked=True), settings)

@@ -16,6 +16,7 @@ RUN_RULE = f"arn:aws:events:{REGION}:{ACCOUNT}:rule/StepFunctionsGetEventsForEMR
 PASSED_TO = {"iam:passedtoservice": "emr-serverless.amazonaws.com"}
 WRITE_LOG = ("logs:DescribeLogStreams", "logs:CreateLogStream", "logs:PutLogEvents")
 """Amazon EMR Serverless User Guide, "Logging and monitoring", for CloudWatch; and ``logs:DescribeLogGroups``."""
+NO_LOG_URI = "none"
 URI = re.compile(r"s3://\S+")
 
 
@@ -55,7 +56,9 @@ def _requests_of_run(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         for uri in URI.findall(text.replace("'", " ").replace("=", " ").replace("#", " ")):
             yield "s3:GetObject", f"arn:aws:s3:::{uri.removeprefix('s3://')}"
     monitoring = arguments["ConfigurationOverrides"]["MonitoringConfiguration"]
-    group = monitoring["CloudWatchLoggingConfiguration"]["LogGroupName"]
+    group, uri = (re.findall(rf"'{name}': '([^']*)'", monitoring)[0] for name in ("LogGroupName", "LogUri"))
+    if uri != NO_LOG_URI:
+        yield "s3:PutObject", f"arn:aws:s3:::{uri.removeprefix('s3://')}any"
     yield "logs:DescribeLogGroups", "*"
     for action in WRITE_LOG:
         yield action, f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{group}:log-stream:any"

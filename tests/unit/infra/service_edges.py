@@ -22,7 +22,12 @@ RUN_JOB = ("glue:StartJobRun", "glue:GetJobRun", "glue:GetJobRuns", "glue:BatchS
 """AWS Step Functions Developer Guide, "Start an AWS Glue job with Step Functions", for ``.sync``."""
 NESTED_RULE = f"arn:aws:events:{REGION}:{ACCOUNT}:rule/StepFunctionsGetEventsForStepFunctionsExecutionRule"
 RULE_ACTIONS = ("events:PutTargets", "events:PutRule", "events:DescribeRule")
-TARGET_ACTIONS = {"lambda": "lambda:InvokeFunction", "sqs": "sqs:SendMessage", "states": "states:StartExecution"}
+TARGET_ACTIONS = {
+    "lambda": "lambda:InvokeFunction",
+    "sns": "sns:Publish",
+    "sqs": "sqs:SendMessage",
+    "states": "states:StartExecution",
+}
 WRITE_LOG = ("logs:CreateLogStream", "logs:PutLogEvents")
 DELIVER_LOGS = (
     "logs:CreateLogDelivery",
@@ -160,14 +165,10 @@ def _job(template: ResolvedTemplate, name: str, body: Mapping[str, Any]) -> Iter
     arguments = body["DefaultArguments"]
     files = [body["Command"]["ScriptLocation"], *(value for value in arguments.values() if value.startswith("s3://"))]
     for uri in files:
-        yield Edge(
-            name,
-            template.arn(name),
-            "glue.amazonaws.com",
-            "s3:GetObject",
-            f"arn:aws:s3:::{uri.removeprefix('s3://')}",
-            body["Role"],
-        )
+        arn, action = f"arn:aws:s3:::{uri.removeprefix('s3://')}", "s3:GetObject"
+        if uri == arguments.get("--spark-event-logs-path"):
+            arn, action = f"{arn}any", "s3:PutObject"
+        yield Edge(name, template.arn(name), "glue.amazonaws.com", action, arn, body["Role"])
     for stream in ("output", "error"):
         group = f"{arguments['--custom-logGroup-prefix']}/{stream}"
         log = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{group}:log-stream:any"

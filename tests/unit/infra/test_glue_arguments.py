@@ -21,6 +21,7 @@ LIBRARIES = "https://docs.aws.amazon.com/glue/latest/dg/aws-glue-programming-pyt
 ENVIRONMENTS = "https://docs.aws.amazon.com/glue/latest/dg/aws-glue-programming-python-virtual-environments.html"
 LOGGING = "https://docs.aws.amazon.com/glue/latest/dg/monitor-continuous-logging.html"
 SCALING = "https://docs.aws.amazon.com/glue/latest/dg/auto-scaling.html"
+SPARK_UI = "https://docs.aws.amazon.com/glue/latest/dg/monitor-spark-ui-jobs.html"
 LAST = 6.0
 """The latest version of Glue that the sources speak of."""
 KNOWN = {
@@ -32,15 +33,18 @@ KNOWN = {
     "--enable-auto-scaling": (3.0, LAST, SCALING),
     "--enable-continuous-cloudwatch-log": (0.9, 4.0, LOGGING),
     "--enable-job-insights": (2.0, 3.0, PARAMETERS),
+    "--enable-spark-ui-legacy-path": (0.9, LAST, SPARK_UI),
     "--extra-py-files": (0.9, LAST, PARAMETERS),
     "--job-language": (0.9, LAST, PARAMETERS),
     "--python-modules-installer-option": (2.0, LAST, LIBRARIES),
     "--python-virtual-env": (5.0, LAST, ENVIRONMENTS),
     "--python-virtual-env-storage-prefix": (6.0, LAST, ENVIRONMENTS),
+    "--spark-event-logs-path": (0.9, LAST, SPARK_UI),
 }
 """Argument -> first and last version of Glue that documents it, and where.
 
-Looked up were the pages on libraries, virtual environments and logging; what the other two pages say is assumed.
+Looked up were the pages on libraries, virtual environments, logging and Spark's own pages; what the other two pages say
+is assumed.
 """
 
 
@@ -55,7 +59,9 @@ def _documented(name: str, version: float) -> bool:
 
 
 @pytest.mark.parametrize("part", ["JobsStream", "JobsBatch"])
-def test_the_jobs_pass_only_arguments_of_their_version(assembly: Assembly, part: str) -> None:
+@pytest.mark.parametrize("stage", ["assembly", "other_assembly"])
+def test_the_jobs_pass_only_arguments_of_their_version(request: pytest.FixtureRequest, stage: str, part: str) -> None:
+    assembly: Assembly = request.getfixturevalue(stage)
     job = assembly.one("AWS::Glue::Job", part)
     assert f"Glue {job['GlueVersion']}" == JobRuntime.load().release
     assert refused(set(job["DefaultArguments"]), float(job["GlueVersion"])) == set()
@@ -77,9 +83,9 @@ def test_an_argument_of_another_version_is_refused() -> None:
     }
 
 
-def test_the_page_has_the_arguments_of_the_jobs(assembly: Assembly) -> None:
+def test_the_page_has_the_arguments_of_the_jobs(other_assembly: Assembly) -> None:
     page = (CHECKOUT / "docs" / "deploy.md").read_text()
-    jobs = [assembly.one("AWS::Glue::Job", part) for part in ("JobsStream", "JobsBatch")]
+    jobs = [other_assembly.one("AWS::Glue::Job", part) for part in ("JobsStream", "JobsBatch")]
     arguments = {name for job in jobs for name in job["DefaultArguments"]} - OWN
     for name in (*arguments, "--additional-python-modules", "--python-modules-installer-option"):
         first, _, source = KNOWN[name]

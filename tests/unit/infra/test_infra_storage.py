@@ -45,13 +45,21 @@ def test_protected_buckets_keep_old_versions_for_a_time(other_assembly: Assembly
     # Given a stage with protection; its input bucket is not the stack's.
     buckets = other_assembly.resources("AWS::S3::Bucket")
     assert len(buckets) == 3
-    for bucket in buckets.values():
+    for name, bucket in buckets.items():
         assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
-        (_, old) = bucket["LifecycleConfiguration"]["Rules"]
+        (_, old, *more) = bucket["LifecycleConfiguration"]["Rules"]
         # Then old versions expire, and so do the markers that hide none any more.
         assert old["NoncurrentVersionExpiration"] == {"NoncurrentDays": 7}
         assert old["ExpiredObjectDeleteMarker"] is True
         assert old["Status"] == "Enabled"
+        assert bool(more) == name.startswith("StorageControl")
+
+
+def test_event_logs_expire_also_after_they_were_switched_off(assembly: Assembly, other_assembly: Assembly) -> None:
+    # Given a stage without event logs, which may have had some, and one with them
+    for stage in (assembly, other_assembly):
+        *_, rule = stage.one("AWS::S3::Bucket", "StorageControl")["LifecycleConfiguration"]["Rules"]
+        assert rule == {"ExpirationInDays": 30, "Id": "event-logs", "Prefix": "spark-logs/", "Status": "Enabled"}
 
 
 def test_a_protected_ledger_cannot_be_deleted(other_assembly: Assembly) -> None:

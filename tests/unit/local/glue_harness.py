@@ -42,10 +42,14 @@ class GlueHarness:
         )
         self.processes = JobProcesses()
         key = AccessKey("ASIAJOB", "secret", "token")
-        self.runs = GlueRuns(self.settings, lambda *_: key, self._fetch, self.processes, clock)
+        self.runs = GlueRuns(self.settings, lambda *_: key, self._fetch, self._store, self.processes, clock)
 
     def _fetch(self, _access_key: AccessKey, bucket: str, key: str, target: Path) -> None:
         shutil.copy(self.folder / bucket / key, target)
+
+    def _store(self, _access_key: AccessKey, file: Path, bucket: str, key: str) -> None:
+        (self.folder / bucket / key).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, self.folder / bucket / key)
 
     def job(self, script: str, **properties) -> dict:
         (self.folder / "code").mkdir(exist_ok=True)

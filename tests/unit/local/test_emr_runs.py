@@ -37,7 +37,7 @@ class EmrHarness:
         settings = JobSettings(
             "http://127.0.0.1:9", folder / "runs", folder / "logs", (), folder / "classes.jsa", minute_seconds=0.5
         )
-        self.runs = EmrRuns(settings, self._assume_role, self._fetch, self.processes)
+        self.runs = EmrRuns(settings, self._assume_role, self._fetch, self._store, self.processes)
         self.application: dict[str, Any] = {
             "applicationId": "00app",
             "arn": "arn:aws:emr-serverless:eu-central-1:111122223333:/applications/00app",
@@ -51,6 +51,10 @@ class EmrHarness:
 
     def _fetch(self, _key: AccessKey, bucket: str, key: str, target: Path) -> None:
         shutil.copy(self.folder / bucket / key, target)
+
+    def _store(self, _key: AccessKey, file: Path, bucket: str, key: str) -> None:
+        (self.folder / bucket / key).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, self.folder / bucket / key)
 
     def request(self, script: str, parameters: str = SMALL, **fields: Any) -> dict[str, Any]:
         (self.folder / "code").mkdir(exist_ok=True)
@@ -107,6 +111,17 @@ def test_a_run_that_has_ended_has_its_bill(emr: EmrHarness) -> None:
         assert billed["vCPUHour"] == pytest.approx(2 * (run["endedAt"] - run["startedAt"]) / 3600)
         assert billed["memoryGBHour"] == pytest.approx(2 * billed["vCPUHour"])
     assert "billedResourceUtilization" not in without
+
+
+def test_the_event_logs_of_a_run_are_stored_below_its_place(emr: EmrHarness) -> None:
+    # Given a request that stores logs in S3, and a run that writes an event log as Spark does
+    monitoring = {"s3MonitoringConfiguration": {"logUri": "s3://control/spark-logs/"}}
+    script = "open('event-logs/one', 'w').write('x')"
+    # When
+    run = emr.reach(emr.start(script, configurationOverrides={"monitoringConfiguration": monitoring}), "SUCCESS")
+    # Then
+    place = f"spark-logs/applications/00app/jobs/{run['jobRunId']}/sparklogs/one"
+    assert (emr.folder / "control" / place).read_text() == "x"
 
 
 def test_a_failed_run_tells_its_exception(emr: EmrHarness) -> None:

@@ -147,3 +147,6 @@ def test_an_object_of_s3_is_tried_with_its_own_tags(tmp_path: Path, monkeypatch:
     # And one that is missing is told
     missing = CliRunner().invoke(app, ["try", "s3://landing/b.ndjson", *place])
     assert "s3://landing/b.ndjson does not exist" in str(missing.exception)
+    # And an address without a key
+    incomplete = CliRunner().invoke(app, ["try", "s3://landing", *place])
+    assert str(incomplete.exception) == "'s3://landing' is not a valid S3 URI: pass s3://bucket/key"

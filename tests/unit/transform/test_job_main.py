@@ -64,7 +64,7 @@ def test_a_job_gets_its_context_and_arguments(applications: list[str], capsys: p
 
     # Then
     ((context, arguments),) = calls
-    assert (failure, applications) == (None, ["app"])
+    assert (failure, applications) == (None, ["app jr_1"])
     assert (context.spark, context.run, context.services.resources) == ("session", "jr_1", RESOURCES)
     assert context.clock().utcoffset() == timedelta(0)
     assert arguments == {"JOB_RUN_ID": "jr_1", "x": "y"}

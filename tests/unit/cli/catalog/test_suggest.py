@@ -16,6 +16,7 @@ from cli.catalog.sample import read_sample
 from cli.catalog.suggest import print_suggestion
 from cli.catalog.view_sql import Dialect, athena_view, spark_view, text_names
 from cli.exit_codes import ExitCode
+from cli.known_dataset import UnknownDatasetError
 from lake.layout import lake_key
 from lake.partition import Partition
 from tests.unit.cli.schemas import assert_valid
@@ -163,8 +164,8 @@ def test_a_value_of_others_cannot_command_the_terminal(
 def test_a_dataset_without_data_is_told(stack: DeployedStack, capsys: pytest.CaptureFixture[str]) -> None:
     assert print_suggestion(stack, "orders", 5, None, as_json=True) == ExitCode.NOT_SO
     assert "s3://lake/orders/ has no Parquet object yet: run 'hybrid-router status" in capsys.readouterr().err
-    assert print_suggestion(stack, "clicks", 5, None, as_json=True) == ExitCode.NOT_SO
-    assert "no dataset 'clicks': pass one of orders" in capsys.readouterr().err
+    with pytest.raises(UnknownDatasetError, match="no dataset 'clicks': pass one of orders"):
+        print_suggestion(stack, "clicks", 5, None, as_json=True)
 
 
 def test_the_column_of_the_text_gets_a_name_that_no_column_has() -> None:
