@@ -102,3 +102,10 @@ def imports_of(source: str) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module
+
+
+def test_no_table_tells_the_same_twice() -> None:
+    # A row that two branches have changed is there twice after their merge
+    for table in re.split(r"\n(?!\|)", ARCHITECTURE.read_text(encoding="utf-8")):
+        subjects = [row.split("|")[1].strip() for row in table.splitlines() if row.startswith("|")]
+        assert len(subjects) == len(set(subjects)), [name for name in subjects if subjects.count(name) > 1]
