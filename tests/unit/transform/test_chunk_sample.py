@@ -75,8 +75,8 @@ def test_a_faithful_writer_passes(tmp_path: Path) -> None:
 def test_a_writer_that_changes_values_is_found(fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given a writer whose file has the right number of rows, and wrong ones
     class FaultyFile:
-        def __init__(self, path: Path, compression: str) -> None:
-            self._path, self._file = path, ndjson_arrow.ParquetFile(path, compression=compression)
+        def __init__(self, path: Path, **options: str) -> None:
+            self._path, self._file = path, ndjson_arrow.ParquetFile(path, **options)
 
         def __getattr__(self, name: str) -> Any:
             return getattr(self._file, name)
