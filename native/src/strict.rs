@@ -25,7 +25,7 @@ pub struct Member {
 /// The members of the row, if the line is exactly one object; else the first reason to reject it, in the order of `Reason`.
 /// The line is not blank.
 pub fn parse_members(line: &str) -> Result<Vec<Member>, Reason> {
-    let mut scanner = Scanner { bytes: line.as_bytes(), position: 0, control_characters: true, max_depth: MAX_DEPTH };
+    let mut scanner = Scanner::<true> { bytes: line.as_bytes(), position: 0, max_depth: MAX_DEPTH };
     scanner.skip_white_space();
     let mut spans = Vec::new();
     let is_object = scanner.peek() == Some(b'{');
@@ -53,17 +53,16 @@ pub fn parse_members(line: &str) -> Result<Vec<Member>, Reason> {
 /// deep. The line has no control characters.
 #[inline]
 pub fn value_length(bytes: &[u8]) -> Option<usize> {
-    let mut scanner = Scanner { bytes, position: 0, control_characters: false, max_depth: MAX_DEPTH - 1 };
+    let mut scanner = Scanner::<false> { bytes, position: 0, max_depth: MAX_DEPTH - 1 };
     scanner.skip_value(None).ok().map(|()| scanner.position)
 }
 
 type Spans = Vec<(Range<usize>, Range<usize>)>;
 
-struct Scanner<'a> {
+/// `CONTROL`: whether the line can have control characters, which are not valid in strings.
+struct Scanner<'a, const CONTROL: bool> {
     bytes: &'a [u8],
     position: usize,
-    /// Whether there can be control characters, which are not valid in strings.
-    control_characters: bool,
     /// Maximum number of open brackets, not more than `MAX_DEPTH`.
     max_depth: usize,
 }
@@ -91,7 +90,7 @@ impl OpenBrackets {
     }
 }
 
-impl Scanner<'_> {
+impl<const CONTROL: bool> Scanner<'_, CONTROL> {
     /// Skips one value of any type. With `members`, adds the spans of the outermost object's members to it.
     ///
     /// It does not recurse: the input must not decide how much of the stack is used.
@@ -157,6 +156,7 @@ impl Scanner<'_> {
     }
 
     /// Skips a key and its colon; the span is the key's.
+    #[inline(always)]
     fn skip_key(&mut self) -> Result<Range<usize>, Reason> {
         let start = self.position;
         self.skip_string()?;
@@ -171,7 +171,7 @@ impl Scanner<'_> {
             return Err(Reason::NotJson);
         }
         loop {
-            if !self.control_characters {
+            if !CONTROL {
                 self.position += scan::find_quote_or_backslash(&self.bytes[self.position..]).ok_or(Reason::NotJson)?;
             }
             match self.next() {
@@ -206,8 +206,13 @@ impl Scanner<'_> {
         Ok(())
     }
 
+    #[inline(always)]
     fn skip_white_space(&mut self) {
-        while matches!(self.peek(), Some(b' ' | b'\t' | b'\r' | b'\n')) {
+        // Most often there is none, and one comparison tells it.
+        while let Some(byte) = self.peek()
+            && byte <= b' '
+            && matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
+        {
             self.position += 1;
         }
     }
