@@ -80,6 +80,7 @@ class HybridRouterStack(Stack):
             alarm_lines=count_alarm_lines(self, "LogAlarms", jobs.output_log, names.metrics_namespace),
             metrics_namespace=names.metrics_namespace,
             settings=settings.alarms,
+            shards=settings.shards.names,
         )
         outputs = StackOutputs(
             resources=resources,
@@ -96,6 +97,7 @@ class HybridRouterStack(Stack):
             alarm_topic=topic.topic_arn,
             arrivals_queue=arrivals.queue.queue_url,
             dead_letters=arrivals.dead_letters.queue_url,
+            shards=settings.shards,
         )
         if settings.encryption.kms_key:
             encrypt(self, settings.encryption.kms_key)

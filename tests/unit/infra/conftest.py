@@ -20,6 +20,7 @@ from lake.settings import (
     ProtectionSettings,
     ScheduleSettings,
     Settings,
+    StreamSettings,
     VerifySettings,
 )
 
@@ -94,11 +95,13 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
 
 @pytest.fixture(scope="session")
 def other_assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """A stage with an existing input bucket, EMR Serverless, a scheduled verification and a budget; without Flex and
-    peak."""
+    """A stage with an existing input bucket, EMR Serverless, a scheduled verification, a budget and three streaming
+    jobs; without Flex and peak."""
     settings = Settings(
         stage="other",
         input=InputSettings(bucket="landing-zone-1"),
+        datasets=(DatasetRule("orders", "orders/", stream_job="orders"), DatasetRule("{folder}")),
+        stream=StreamSettings(jobs=2),
         peak=PeakSettings(hours=()),
         batch=BatchSettings(engines=("glue", "emr-serverless"), worker_type="G.2X", workers=5),
         verify=VerifySettings(share=0.01),
