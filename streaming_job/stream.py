@@ -57,7 +57,7 @@ class InboxStream:
         """Pointers that the current query has read."""
         self._full = False
         """The current query begins no other micro-batch, and another query follows."""
-        self._inboxes = (inbox(context.services.ledger.stream.shard),)
+        self._inboxes: tuple[str, ...] = (inbox(context.services.ledger.stream.shard),)
         """Those that the current query reads; looked for when it begins."""
         self._undeleted: list[str] = []
         self._unchecked = True

@@ -44,11 +44,12 @@ class StreamSettings:
     """Outside the stream window, the run ends after this time without work."""
     latency_goal_seconds: int = 300
     """Time in which a peak file that is not urgent is to be published. Such files spill to the batch lane while the
-    backlog is more than all workers convert in this time, and until it is a quarter of that."""
+    backlog of their streaming job is more than all its workers convert in this time, and until it is a quarter of
+    that."""
     worker_type: str = "G.1X"
     """Glue worker type of the streaming job: G.1X, G.2X, G.4X or G.8X."""
     max_workers: int = 10
-    """Upper limit of auto scaling, the driver's worker included."""
+    """Upper limit of auto scaling of each streaming job, the driver's worker included."""
     jobs: int = 1
     """Number of streaming jobs that divide the stream lane among themselves, each with its own inbox, workers and
     alarms. Those that datasets have for themselves (``datasets.stream_job``) come on top."""

@@ -141,7 +141,7 @@ def _each(shards: Sequence[str], act: Callable[[str], ShardStatus]) -> Found:
 def _join_window(services: Services, shards: Sequence[str]) -> None:
     """Open the current window for shards that did not exist when it began."""
     windows = {shard: services.ledger.stream.of(shard).get().window_until or "" for shard in shards}
-    until = max(windows.values())
+    until = max(windows.values(), default="")
     if until and datetime.fromisoformat(until) > services.clock():
         for shard in (shard for shard, window in windows.items() if window < until):
             services.ledger.stream.of(shard).open_window(until)

@@ -124,7 +124,9 @@ def controller(world: World, actor: Actor | None) -> None:
     """A stream window from its start to its end; the run that does not stop in time is killed."""
     services = world.router(actor)
     for action in (start, watch, stop, kill):
-        action(services)
+        for outcome in action(services, services.settings.shards.names).values():
+            if isinstance(outcome, Exception):
+                raise outcome
 
 
 def forcer(world: World, actor: Actor | None) -> None:
