@@ -67,7 +67,7 @@ class StackOutputs:
         Raises
         ------
         InvalidInputError
-            An output is missing: the stack was deployed from another version.
+            An output is missing or cannot be read: the stack was deployed from another version.
         """
 
         def read(name: str) -> str:
@@ -77,8 +77,17 @@ class StackOutputs:
 
         resources = ResourceNames(**{item.name: read(item.name) for item in fields(ResourceNames)})
         others = {item.name: read(item.name) for item in fields(cls) if item.name not in NOT_TEXT}
-        text = outputs.get(output_key("shards"))
-        return cls(resources, **others, shards=Shards() if text is None else Shards.from_text(text))
+        return cls(resources, **others, shards=_read_shards(outputs.get(output_key("shards"))))
+
+
+def _read_shards(text: str | None) -> Shards:
+    if text is None:
+        return Shards()
+    try:
+        return Shards.from_text(text)
+    except (TypeError, ValueError) as error:
+        what = f"the output {output_key('shards')} of the stack cannot be read ({error})"
+        raise InvalidInputError(f"{what}: deploy this version of the stack") from error
 
 
 def output_key(field: str) -> str:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from lake.errors import TransientError
 from lake.job_runs import live_glue_runs
 from lake.shards import FIRST_SHARD
 from router.telemetry import logger
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from lake.ledger.stream import StreamRow
     from router.services import Services
 
@@ -39,6 +43,19 @@ def ensure_running(services: Services, shard: str = FIRST_SHARD) -> bool:
         return False
     logger.info("streaming run started", shard=shard)
     return True
+
+
+def ensure_all_running(services: Services, shards: Iterable[str]) -> None:
+    """``ensure_running`` for each shard; raises the first error after all of them."""
+    errors: list[Exception] = []
+    for shard in shards:
+        try:
+            ensure_running(services, shard)
+        except (BotoCoreError, ClientError, TransientError) as error:
+            logger.warning("streaming run not started", shard=shard, error=str(error))
+            errors.append(error)
+    if errors:
+        raise errors[0]
 
 
 def read_spilling(services: Services) -> frozenset[str]:

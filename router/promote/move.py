@@ -12,7 +12,7 @@ from lake.time import iso_utc
 from router.ownership import RoutedArrival, cut_drafts, write_pointer
 from router.promote.next_step import PromoteStep, next_promote_step
 from router.promote.report import format_files
-from router.streaming import ensure_running
+from router.streaming import ensure_all_running
 from router.telemetry import logger
 
 if TYPE_CHECKING:
@@ -53,8 +53,7 @@ class Promotion:
             manifest = next(iter(remaining))
             for following, part in self._isolated_step(manifest, remaining.pop(manifest)).items():
                 remaining[following] = remaining.get(following, set()) | part
-        for shard in sorted(self._waiting):
-            ensure_running(self._services, shard)
+        ensure_all_running(self._services, sorted(self._waiting))
 
     def _isolated_step(self, manifest: str, files: set[ObjectVersion]) -> dict[str, set[ObjectVersion]]:
         try:

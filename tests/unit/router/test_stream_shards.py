@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -10,47 +9,31 @@ import pytest
 
 from lake.errors import TransientError
 from lake.ledger.datasets import DatasetMeasurement
-from lake.manifest import Lane
-from lake.partition import Partition
 from router.ownership import write_pointer
 from router.route.decide_lane import decide_lane
 from router.stream_control.handler import stream_control
 from router.streaming import read_spilling
 from router.sweep.stream_health import StreamHealth, measure_stream
-from tests.unit.lake.world import PARTITION, file_of
+from tests.unit.lake.world import file_of
+from tests.unit.router.sharding import CLICKS, JOBS, TRACKS, divide, running, waits
 
 if TYPE_CHECKING:
-    from lake.ledger import ManifestRow
+    from lake.partition import Partition
     from tests.unit.router.conftest import Deployment
-
-RULES = [{"name": "clicks", "prefix": "clicks/", "stream_job": "clicks"}, {"name": "{folder}"}]
-JOBS = {"1": "stream-job", "2": "stream-job-2", "clicks": "stream-job-clicks"}
-"""Glue jobs by shard: ``tracks`` goes to the second one."""
-CLICKS = Partition("clicks", PARTITION.date, PARTITION.hour)
-TRACKS = Partition("tracks", PARTITION.date, PARTITION.hour)
 
 
 @pytest.fixture(autouse=True)
 def _shards(deployment: Deployment) -> None:
-    deployment.configure(datasets=RULES, stream={"jobs": 2, "latency_goal_seconds": 4, "max_workers": 2})
+    divide(deployment)
 
 
 def act(deployment: Deployment, action: str, shards: str = "") -> dict[str, Any]:
     return stream_control({"action": action, "shards": shards}, deployment.services)
 
 
-def running(deployment: Deployment) -> set[str]:
-    """Shards with a run."""
-    return {shard for shard, job in JOBS.items() if "RUNNING" in deployment.glue.runs.get(job, {}).values()}
-
-
 def end_runs(deployment: Deployment, *shards: str) -> None:
     for shard in shards:
         deployment.glue.runs[JOBS[shard]] = dict.fromkeys(deployment.glue.runs[JOBS[shard]], "SUCCEEDED")
-
-
-def waits(deployment: Deployment, partition: Partition) -> ManifestRow:
-    return deployment.queued("a.json", lane=Lane.STREAM, partition=partition)
 
 
 def slow(deployment: Deployment, partition: Partition) -> None:
@@ -200,14 +183,3 @@ def test_what_a_run_of_another_shard_has_taken_is_released_when_that_run_has_end
     deployment.glue.runs["stream-job"] = {"jr_1": "FAILED"}
     # When, Then
     assert release_unheld(deployment.services, [row]) == [row]
-
-
-def test_route_asks_each_job_once_and_leaves_what_its_job_cannot_take(deployment: Deployment) -> None:
-    # Given
-    services = replace(deployment.services, clock=lambda: deployment.now)
-    from router.route.handler import route_arrivals
-
-    # When files of both shards arrive in peak hours
-    ownership = route_arrivals(services, [file_of("clicks/a.json"), file_of("tracks/a.json")])
-    # Then
-    assert {shard: len(files) for shard, files in ownership.waiting_in_stream.items()} == {"clicks": 1, "2": 1}
