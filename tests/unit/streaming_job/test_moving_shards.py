@@ -188,7 +188,7 @@ def test_a_thousand_waiting_manifests_move_from_one_job_to_three_to_two(lane: Mo
 
 @pytest.mark.parametrize("after", [1, 2])
 def test_the_first_job_reads_what_a_removed_one_has_left(lane: MovingLane, after: int) -> None:
-    # Given an urgent pointer and another one, each in the inbox of a shard that is no more
+    # Given an urgent pointer and another one, each in the inbox of a shard that no longer exists
     lane.configure(3)
     left = [lane.world.queued(name, lane=Lane.STREAM) for name in ("a", "b")]
     lane.world.s3.buckets["control"].clear()
