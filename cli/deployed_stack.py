@@ -119,15 +119,15 @@ class DeployedStack:
             local_logs=local_logs,
         )
 
-    def control_stream(self, action: str) -> dict[str, Any]:
-        """Invoke ``stream_control``: start, watch, stop or kill.
+    def control_stream(self, action: str, shards: str = "") -> dict[str, Any]:
+        """Invoke ``stream_control``: start, watch, stop or kill; empty ``shards``: all of them.
 
         Raises
         ------
         FunctionFailedError
             The message is the function's.
         """
-        return self._invoke("stream_control", self.outputs.stream_control, {"action": action})
+        return self._invoke("stream_control", self.outputs.stream_control, {"action": action, "shards": shards})
 
     def dry_run_of_plan(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Invoke ``plan`` for a dry run: it changes nothing but the summary of that name.

@@ -16,6 +16,7 @@ from cli.first_reject import read_first_reject
 from cli.progress import shown_when_slow
 from cli.run_logs import log_of_run
 from cli.trace import trace_arrival
+from lake.manifest import Lane
 from lake.printable import printable
 from router.s3_uri import format_unknown_file, parse_s3_uri
 
@@ -125,6 +126,7 @@ def _manifest(stack: DeployedStack, row: ManifestRow) -> dict[str, Any]:
         "manifest": row.id,
         "state": row.state.value,
         "lane": row.lane.value,
+        "shard": _shard(stack, row),
         "partition": str(row.partition),
         "generation": row.generation,
         "attempt": row.attempt,
@@ -132,6 +134,13 @@ def _manifest(stack: DeployedStack, row: ManifestRow) -> dict[str, Any]:
         "reason": row.reason,
         "jobRuns": [{"jobRun": run, "log": log_of_run(stack, run, row.lane)} for run in runs],
     }
+
+
+def _shard(stack: DeployedStack, row: ManifestRow) -> str | None:
+    """The shard to which a manifest of the stream lane goes; None: there is one only."""
+    shards = stack.outputs.shards
+    is_divided = row.lane == Lane.STREAM and len(shards.names) > 1
+    return shards.of(row.partition.dataset, row.id) if is_divided else None
 
 
 def _result(stack: DeployedStack, trace: Trace, limit: int) -> dict[str, Any] | None:

@@ -92,9 +92,10 @@ def _outcome(version: Mapping[str, Any], night: Mapping[str, Any], clock: Any) -
 
 
 def _print_manifest(manifest: Mapping[str, Any]) -> None:
+    shard = f", shard {manifest['shard']}" if manifest["shard"] else ""
     _line(
         "manifest",
-        f"{manifest['manifest']}  {manifest['state']}  {manifest['lane']} lane  {manifest['partition']}  "
+        f"{manifest['manifest']}  {manifest['state']}  {manifest['lane']} lane{shard}  {manifest['partition']}  "
         f"generation {manifest['generation']}, attempt {manifest['attempt']}",
     )
     if manifest["reason"]:

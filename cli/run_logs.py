@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lake.job_runs import EMR_PREFIX
@@ -25,11 +26,18 @@ def log_of_run(stack: DeployedStack, job_run: str, lane: str) -> str | None:
     emr = job_run.startswith(EMR_PREFIX)
     application, _, service_id = job_run.removeprefix(EMR_PREFIX).partition(":")
     if stack.local:
-        job = stack.resources.stream_job if lane == Lane.STREAM else stack.resources.batch_job
-        return f"{stack.local_logs}/{job}/{service_id or application}.log" if stack.local_logs else None
+        return _local_log(stack, lane, f"{service_id or application}.log") if stack.local_logs else None
     group, stream = f"/aws-glue/{stack.name}/output", job_run
     if emr:
         # Amazon EMR Serverless User Guide, "Logging for EMR Serverless with CloudWatch".
         group = f"/aws/emr-serverless/{stack.name}"
         stream = f"/applications/{application}/jobs/{service_id}/SPARK_DRIVER/stdout"
     return f"aws logs tail {group} --log-stream-names {stream} --since {KEPT}"
+
+
+def _local_log(stack: DeployedStack, lane: str, name: str) -> str:
+    """The file of the job that has it: a run of any shard can have taken a manifest."""
+    resources, shards = stack.resources, stack.outputs.shards.names
+    jobs = list(map(resources.stream_job_of, shards)) if lane == Lane.STREAM else [resources.batch_job]
+    paths = [Path(f"{stack.local_logs}/{job}/{name}") for job in jobs]
+    return str(next((path for path in paths if path.exists()), paths[0]))

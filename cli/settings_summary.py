@@ -92,7 +92,8 @@ def _rule(rule: DatasetRule) -> str:
         where = f"keys below {rule.prefix}" if rule.prefix else "keys in a folder"
         name = "the name of the folder that follows" if rule.prefix else "the name of the first folder"
     peak = "" if rule.peak else "; peak hours do not count, only urgent files take the stream lane"
-    return f"{where}: {name}{peak}{_urgent(rule.urgent)}"
+    own = f"; its streaming job is {rule.stream_job}" if rule.stream_job else ""
+    return f"{where}: {name}{peak}{_urgent(rule.urgent)}{own}"
 
 
 def _urgent(rule: DatasetUrgentSettings) -> str:
@@ -128,7 +129,8 @@ def _stream(settings: Settings) -> str:
             parts.append(f"unless they are larger than {format_size(stream.max_file_bytes)}")
         parts.append(f"unless more wait than {stream.cores} cores convert in {stream.latency_goal_seconds} s")
     files = ", ".join(parts) or "no files, except promoted ones"
-    return f"{files}; every {stream.trigger_seconds} s, {stream.max_workers} workers {stream.worker_type} at most"
+    jobs = "" if settings.stream_runs == 1 else f" in each of {settings.stream_runs} streaming jobs"
+    return f"{files}; every {stream.trigger_seconds} s, {stream.max_workers} workers {stream.worker_type} at most{jobs}"
 
 
 def _batch(settings: Settings) -> str:

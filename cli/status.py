@@ -18,16 +18,16 @@ from cli.night_schedule import planned_night, read_forecast, read_schedule
 from cli.open_alarms import read_open_alarms
 from cli.progress import shown_when_slow
 from cli.status_output import print_status_document
-from lake.job_runs import live_glue_runs
+from cli.stream_shards import read_shards
 from lake.ledger import State
 from lake.manifest import Lane
 from lake.time import iso_utc
-from router.streaming import MAX_LISTED_RUNS
 
 if TYPE_CHECKING:
     from cli.backlog import Open
     from cli.deployed_stack import DeployedStack
     from cli.night_schedule import NightSchedule
+    from cli.stream_shards import ShardState
 
 MAX_EXECUTIONS = 20
 """Executions that are looked at to find the last night: dry runs and running ones are passed over."""
@@ -83,15 +83,26 @@ def status_document(stack: DeployedStack, schedule: NightSchedule, limit: int, n
 
 
 def _stream(stack: DeployedStack) -> dict[str, Any]:
-    row = stack.ledger.stream.get()
-    live = live_glue_runs(stack.glue, stack.resources.stream_job, MAX_LISTED_RUNS)
+    """All shards together; run, heartbeat and window are those of the first one."""
+    shards = [_shard(state) for state in read_shards(stack)]
+    first = {name: value for name, value in shards[0].items() if name != "shard"}
+    together = {
+        "running": all(shard["running"] for shard in shards),
+        "stopRequested": any(shard["stopRequested"] for shard in shards),
+        "spilling": any(shard["spilling"] for shard in shards),
+    }
+    return {**first, **together, "shards": shards}
+
+
+def _shard(state: ShardState) -> dict[str, Any]:
     return {
-        "running": bool(live),
-        "run": live[0] if live else None,
-        "heartbeatAt": row.heartbeat_at,
-        "windowUntil": row.window_until,
-        "stopRequested": row.stop_requested,
-        "spilling": row.spilling,
+        "shard": state.shard,
+        "running": bool(state.runs),
+        "run": state.runs[0] if state.runs else None,
+        "heartbeatAt": state.row.heartbeat_at,
+        "windowUntil": state.row.window_until,
+        "stopRequested": state.row.stop_requested,
+        "spilling": state.row.spilling,
     }
 
 

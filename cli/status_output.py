@@ -18,7 +18,7 @@ from lake.printable import printable
 from report.texts import format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from datetime import datetime
     from zoneinfo import ZoneInfo
 
@@ -38,7 +38,7 @@ def print_status_document(document: Mapping[str, Any], zone: ZoneInfo, now: date
         typer.echo("           only the first manifests of a long list are counted: pass a larger --limit")
     for name, text in (
         ("failures", _failures(document)),
-        ("stream", _stream(document["stream"], now, clock)),
+        *_stream_lines(document["stream"], now, clock),
         ("next night", _tonight(document["night"], clock)),
         ("last night", _last_night(document["night"], clock)),
     ):
@@ -81,6 +81,17 @@ def _failures(document: Mapping[str, Any]) -> str:
     if document["deadLetters"]:
         parts.append(f"{format_count(document['deadLetters'], 'dead letter')}")
     return f"{', '.join(parts)}: 'hybrid-router failures' says why" if parts else "none"
+
+
+def _stream_lines(stream: Mapping[str, Any], now: datetime, clock: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401
+    if len(stream["shards"]) == 1:
+        yield "stream", _stream(stream, now, clock)
+        return
+    alive = sum(shard["running"] for shard in stream["shards"])
+    oldest = "" if stream["lagSeconds"] is None else f", oldest manifest {format_duration(stream['lagSeconds'])} old"
+    yield "stream", f"{alive} of {len(stream['shards'])} shards are running{oldest}"
+    for shard in stream["shards"]:
+        yield "", f"shard {shard['shard']}: {_stream({'lagSeconds': None, **shard}, now, clock)}"
 
 
 def _stream(stream: Mapping[str, Any], now: datetime, clock: Any) -> str:  # noqa: ANN401

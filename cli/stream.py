@@ -1,4 +1,4 @@
-"""``hybrid-router stream start``, ``stop`` and ``status``: the streaming job, and whether it runs."""
+"""``hybrid-router stream start``, ``stop`` and ``status``: the streaming jobs, and whether they run."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from cli.exit_codes import ExitCode
-from lake.job_runs import live_glue_runs
+from cli.stream_shards import read_shards
 from lake.ledger import State
 from lake.manifest import Lane
-from router.streaming import MAX_LISTED_RUNS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from cli.deployed_stack import DeployedStack
+    from lake.ledger import ManifestRow
 
 POLL_SECONDS = 5.0
 
 
 def print_stream(stack: DeployedStack, *, as_json: bool) -> int:
-    """Print the streaming job's run, its window and its backlog; only reads. The exit code: 1 if no run is alive."""
+    """Print the streaming jobs' runs, windows and backlogs; only reads. The exit code: 1 if a shard has no run."""
     status = _read(stack)
     typer.echo(json.dumps(status, indent=1) if as_json else _format(status))
     return ExitCode.FINE if status["running"] else ExitCode.NOT_SO
 
 
 def start_stream(stack: DeployedStack, *, dry_run: bool, as_json: bool) -> int:
-    """Open a window until ``schedule.stream_end`` and start a run; the exit code: 1 if quotas have no room for it.
+    """Open a window until ``schedule.stream_end`` and start each run; the exit code: 1 if quotas have no room for one.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def start_stream(stack: DeployedStack, *, dry_run: bool, as_json: bool) -> int:
 def stop_stream(
     stack: DeployedStack, *, dry_run: bool, as_json: bool, wait: Callable[[float], object] = time.sleep
 ) -> int:
-    """Have the run end between two micro-batches, and wait until it has; the exit code: 1 if another one begins.
+    """Have the runs end between two micro-batches, and wait until they have; the exit code: 1 if another one begins.
 
     Raises
     ------
@@ -63,9 +63,10 @@ def stop_stream(
         action = "its run is asked to end" if status["running"] else "no run is alive"
         return _say(status, f"dry run, nothing was done: {action}", as_json=as_json)
     answer = stack.control_stream("stop")
-    while answer["running"] and not answer["stopped"]:
+    while not answer["stopped"]:
         wait(POLL_SECONDS)
-        answer = stack.control_stream("stop")
+        # A shard that has stopped may have a new run, for what is still queued.
+        answer = stack.control_stream("stop", answer["stopping"])
     text = "a new run converts what is still queued, and ends when it is idle" if answer["running"] else "stopped"
     if not answer["windowOver"]:
         text += "; its window is open, so the state machine stream_window starts a run again: stop its execution first"
@@ -74,10 +75,33 @@ def stop_stream(
 
 
 def _read(stack: DeployedStack) -> dict[str, Any]:
-    alive = live_glue_runs(stack.glue, stack.resources.stream_job, MAX_LISTED_RUNS)
-    rows = [row for state in (State.QUEUED, State.RUNNING) for row in stack.ledger.manifests.open(Lane.STREAM, state)]
-    backlog = {"manifests": len(rows), "files": sum(row.files for row in rows), "bytes": sum(row.bytes for row in rows)}
-    return {"running": bool(alive), "runs": alive, **asdict(stack.ledger.stream.get()), "backlog": backlog}
+    """All shards together; what the row has is that of the first one."""
+    waiting: dict[str, list[ManifestRow]] = {}
+    for state in (State.QUEUED, State.RUNNING):
+        for row in stack.ledger.manifests.open(Lane.STREAM, state):
+            waiting.setdefault(stack.outputs.shards.of(row.partition.dataset, row.id), []).append(row)
+    shards = [
+        {
+            "shard": state.shard,
+            "running": bool(state.runs),
+            "runs": list(state.runs),
+            **asdict(state.row),
+            "backlog": _backlog(waiting.get(state.shard, [])),
+        }
+        for state in read_shards(stack)
+    ]
+    first = {name: value for name, value in shards[0].items() if name != "shard"}
+    return {
+        **first,
+        "running": all(shard["running"] for shard in shards),
+        "runs": [run for shard in shards for run in shard["runs"]],
+        "backlog": _backlog([row for rows in waiting.values() for row in rows]),
+        "shards": shards,
+    }
+
+
+def _backlog(rows: Sequence[ManifestRow]) -> dict[str, int]:
+    return {"manifests": len(rows), "files": sum(row.files for row in rows), "bytes": sum(row.bytes for row in rows)}
 
 
 def _say(status: Mapping[str, Any], text: str, *, as_json: bool) -> int:
@@ -86,15 +110,23 @@ def _say(status: Mapping[str, Any], text: str, *, as_json: bool) -> int:
 
 
 def _format(status: Mapping[str, Any]) -> str:
-    backlog = status["backlog"]
-    run = f"run {', '.join(status['runs'])}" if status["running"] else "no run is alive"
-    heartbeat = f", last heartbeat {status['heartbeat_at']}" if status["heartbeat_at"] else ""
-    flags = [name for name in ("stop_requested", "spilling") if status[name]]
-    window = f"window until {status['window_until']}" if status["window_until"] else "no window was opened"
-    return "\n".join(
-        [
-            "".join([run, heartbeat, *(f", {name.replace('_', ' ')}" for name in flags)]),
-            window,
-            f"backlog: {backlog['manifests']:,} manifests, {backlog['files']:,} files, {backlog['bytes']:,} bytes",
-        ]
-    )
+    shards = status["shards"]
+    if len(shards) == 1:
+        return "\n".join(_lines(shards[0]))
+    lines = []
+    for shard in shards:
+        lines += [f"shard {shard['shard']}", *(f"  {line}" for line in _lines(shard))]
+    return "\n".join(lines)
+
+
+def _lines(shard: Mapping[str, Any]) -> list[str]:
+    backlog = shard["backlog"]
+    run = f"run {', '.join(shard['runs'])}" if shard["running"] else "no run is alive"
+    heartbeat = f", last heartbeat {shard['heartbeat_at']}" if shard["heartbeat_at"] else ""
+    flags = [name for name in ("stop_requested", "spilling") if shard[name]]
+    window = f"window until {shard['window_until']}" if shard["window_until"] else "no window was opened"
+    return [
+        "".join([run, heartbeat, *(f", {name.replace('_', ' ')}" for name in flags)]),
+        window,
+        f"backlog: {backlog['manifests']:,} manifests, {backlog['files']:,} files, {backlog['bytes']:,} bytes",
+    ]

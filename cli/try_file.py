@@ -16,7 +16,6 @@ from botocore.exceptions import ClientError
 from cli.exit_codes import ExitCode
 from lake.errors import InvalidInputError
 from lake.faults import error_code
-from lake.ledger import StreamRow
 from lake.manifest import ObjectVersion
 from lake.partition import Partition
 from lake.printable import printable
@@ -109,7 +108,7 @@ def try_file(trial: Trial, *, as_json: bool) -> int:
     arrival = ObjectVersion.of(settings.input.bucket or "input", key, "tried", size, trial.now, None)
     attributes = dict(trial.attributes)
     decision = read_until_decided(
-        lambda: decide_lane(arrival, settings, trial.now, StreamRow(), attributes),
+        lambda: decide_lane(arrival, settings, trial.now, (), attributes),
         lambda unread: read_attribute(_s3(trial), file, unread) if is_object else UNKNOWN[unread],
         attributes,
     )

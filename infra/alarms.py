@@ -13,9 +13,10 @@ from constructs import Construct
 
 from infra.dashboard import add_dashboard
 from infra.own_metrics import METRIC_PERIOD, OwnMetrics
+from lake.shards import FIRST_SHARD
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from infra.arrivals import Arrivals
     from infra.functions import RouterFunction
@@ -60,7 +61,7 @@ class Alarms(Construct):
     """Every alarm of the stack, each with an action to the topic, and a dashboard of the stack's metrics.
 
     An alarm is raised after one period of its metric at or above its threshold, unless it has a reason to wait for more
-    of them; missing data counts as good.
+    of them; missing data counts as good. Each shard of the stream lane has its own alarms.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class Alarms(Construct):
         metrics_namespace: str,
         settings: AlarmSettings,
         records: Records | None,
+        shards: Sequence[str],
     ) -> None:
         super().__init__(scope, name)
         self._action = cloudwatch_actions.SnsAction(topic)
@@ -148,7 +150,8 @@ class Alarms(Construct):
             1,
             "A night is expected to end after schedule.deadline: run 'hybrid-router status' to see what is left.",
         )
-        self._add_stream_alarms(own, settings)
+        for shard in shards:
+            self._add_stream_alarms(own, settings, shard)
         if settings.daily_dollars:
             self._add_alarm(
                 "DailyDollars",
@@ -161,35 +164,41 @@ class Alarms(Construct):
         for wanted in records.alarms(own) if records else ():
             datapoints = (wanted.periods, wanted.periods)
             self._add_alarm(wanted.name, wanted.metric, wanted.threshold, wanted.description, datapoints)
-        add_dashboard(self, title, own, self._alarms, arrivals, functions, machines)
+        add_dashboard(self, title, own, self._alarms, arrivals, functions, machines, shards)
 
-    def _add_stream_alarms(self, own: OwnMetrics, settings: AlarmSettings) -> None:
+    def _add_stream_alarms(self, own: OwnMetrics, settings: AlarmSettings, shard: str) -> None:
+        def metric(function: str, name: str, period: Duration = LASTING_PERIOD) -> cloudwatch.IMetric:
+            return own.metric(function, name, "Maximum", period, shard)
+
+        suffix, subject = ("", "") if shard == FIRST_SHARD else (f"-{shard}", f"Shard {shard}: ")
         self._add_alarm(
-            "StreamOldest",
-            own.metric("sweep", "StreamOldestMinutes", "Maximum", period=LASTING_PERIOD),
+            f"StreamOldest{suffix}",
+            metric("sweep", "StreamOldestMinutes"),
             settings.stream_oldest_minutes,
-            "A stream manifest is open for alarms.stream_oldest_minutes or longer: run 'hybrid-router stream status'.",
+            f"{subject}A stream manifest is open for alarms.stream_oldest_minutes or longer: run 'hybrid-router stream "
+            "status'.",
         )
         self._add_alarm(
-            "SlowMicroBatch",
-            own.metric("stream_control", "MicroBatchMinutes", "Maximum", period=LASTING_PERIOD),
+            f"SlowMicroBatch{suffix}",
+            metric("stream_control", "MicroBatchMinutes"),
             settings.micro_batch_minutes,
-            "A micro-batch takes alarms.micro_batch_minutes or longer: run 'hybrid-router stream status'.",
+            f"{subject}A micro-batch takes alarms.micro_batch_minutes or longer: run 'hybrid-router stream status'.",
         )
         self._add_alarm(
-            "StreamSilent",
-            own.metric("sweep", "StreamSilent", "Maximum", period=SWEEP_PERIOD),
+            f"StreamSilent{suffix}",
+            metric("sweep", "StreamSilent", SWEEP_PERIOD),
             1,
-            "The streaming job does not work inside its window: run 'hybrid-router stream status'.",
+            f"{subject}The streaming job does not work inside its window: run 'hybrid-router stream status'.",
             # While one run replaces another, one sweep can find no heartbeat. Two values of three, because sweeps
             # differ in length: a period can be without a value.
             datapoints=(2, 3),
         )
         self._add_alarm(
-            "StreamSpilling",
-            own.metric("stream_control", "StreamSpilling", "Maximum", period=LASTING_PERIOD),
+            f"StreamSpilling{suffix}",
+            metric("stream_control", "StreamSpilling"),
             1,
-            "Peak files go to the batch lane: the backlog of the stream takes longer than stream.latency_goal_seconds.",
+            f"{subject}Peak files go to the batch lane: the backlog of the stream takes longer than "
+            "stream.latency_goal_seconds.",
         )
 
     def _add_machine_alarms(self, machine: Machine) -> None:

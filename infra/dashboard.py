@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from aws_cdk import aws_cloudwatch as cloudwatch
 
 from infra.own_metrics import METRIC_PERIOD
+from lake.shards import FIRST_SHARD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,16 +31,17 @@ def add_dashboard(
     arrivals: Arrivals,
     functions: Mapping[str, RouterFunction],
     machines: Machines,
+    shards: Sequence[str],
 ) -> None:
     """Add a dashboard of this name: the alarms, the numbers of the promises, then graphs of lanes, nights and cost."""
     dashboard = cloudwatch.Dashboard(scope, "Dashboard", dashboard_name=title)
     dashboard.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", alarms=list(alarms), width=24, height=4))
-    dashboard.add_widgets(_promises(own, arrivals))
-    for row in (_control_plane(arrivals, functions, machines), _lanes(own), _results(own)):
+    dashboard.add_widgets(_promises(own, arrivals, shards))
+    for row in (_control_plane(arrivals, functions, machines), _lanes(own, shards), _results(own)):
         dashboard.add_widgets(*row)
 
 
-def _promises(own: OwnMetrics, arrivals: Arrivals) -> cloudwatch.IWidget:
+def _promises(own: OwnMetrics, arrivals: Arrivals, shards: Sequence[str]) -> cloudwatch.IWidget:
     """In numbers: how late each lane is, what nobody has converted, what is wrong with the data, what it costs."""
     oldest_arrival = arrivals.queue.metric_approximate_age_of_oldest_message(
         period=METRIC_PERIOD, statistic="Maximum", label="Oldest event (s)"
@@ -56,6 +58,11 @@ def _promises(own: OwnMetrics, arrivals: Arrivals) -> cloudwatch.IWidget:
         ("sweep", "DayDollars", "Dollars of today (UTC)"),
     )
     metrics = [own.metric(function, name, "Maximum").with_(label=label) for function, name, label in numbers]
+    metrics[1:1] = [
+        own.metric("sweep", "StreamOldestMinutes", "Maximum", shard=shard).with_(label=f"Oldest of shard {shard} (min)")
+        for shard in shards
+        if shard != FIRST_SHARD
+    ]
     return cloudwatch.SingleValueWidget(
         title="Promises", metrics=[oldest_arrival, *metrics, dead_letters], width=24, height=3
     )
@@ -84,18 +91,21 @@ def _control_plane(
     ]
 
 
-def _lanes(own: OwnMetrics) -> list[cloudwatch.IWidget]:
+def _lanes(own: OwnMetrics, shards: Sequence[str]) -> list[cloudwatch.IWidget]:
+    def of_shards(name: str, statistic: str) -> list[cloudwatch.IMetric]:
+        return [own.metric("stream_control", name, statistic, shard=shard) for shard in shards]
+
     return [
         _graph("Bytes by lane", [own.metric("route", "StreamBytes"), own.metric("route", "BatchBytes")]),
         _graph(
             "Stream lane",
-            [own.metric("stream_control", "StreamBacklogBytes", "Maximum")],
-            [own.metric("stream_control", "StreamRunning", "Minimum")],
+            of_shards("StreamBacklogBytes", "Maximum"),
+            of_shards("StreamRunning", "Minimum"),
         ),
         _graph(
             "Micro-batch, and spilling to the batch lane",
-            [own.metric("stream_control", "MicroBatchMinutes", "Maximum")],
-            [own.metric("stream_control", "StreamSpilling", "Maximum")],
+            of_shards("MicroBatchMinutes", "Maximum"),
+            of_shards("StreamSpilling", "Maximum"),
         ),
     ]
 

@@ -80,14 +80,20 @@ class Grants:
         The commit document of an earlier manifest says whether it has read a file that was put again, and a list of
         files that it leaves to others is added.
         """
-        self.write_control(role, layout.MANIFESTS, layout.INBOX, layout.INTENTS, layout.EXCLUSIONS)
+        self.write_control(role, layout.MANIFESTS, *self.inboxes, layout.INTENTS, layout.EXCLUSIONS)
         self._allow_in_control(role, ("s3:DeleteObject",), layout.INTENTS)
         self.read_control(role, layout.MANIFESTS, layout.COMMITS, layout.EXCLUSIONS)
 
-    def use_stream_files(self, role: iam.Role) -> None:
-        """Read the pointers of the inbox and delete them.
+    @property
+    def inboxes(self) -> list[str]:
+        """Prefixes of the inboxes of all shards."""
+        return [layout.inbox(shard) for shard in self.jobs.shards]
 
-        The prefix has no slash at its end: Hadoop's file system looks for an object with the name of the folder.
+    def use_stream_files(self, role: iam.Role) -> None:
+        """Read the pointers of every inbox and delete them.
+
+        The prefix has no slash at its end: Hadoop's file system looks for an object with the name of the folder. It
+        begins those of all shards, also of those that the settings no longer have.
         """
         self._allow_in_control(role, ("s3:GetObject", "s3:DeleteObject"), layout.INBOX.rstrip("/"))
 
@@ -142,12 +148,12 @@ class Grants:
         allow(role, ("s3:ListBucket",), [self.storage.input.bucket_arn])
 
     def start_stream(self, role: iam.Role) -> None:
-        """Start a run of the streaming job, and learn after a refusal whether one exists."""
-        allow(role, ("glue:StartJobRun", "glue:GetJobRuns"), [self.jobs.stream_arn])
+        """Start a run of a streaming job, and learn after a refusal whether one exists."""
+        allow(role, ("glue:StartJobRun", "glue:GetJobRuns"), self.jobs.stream_arns)
 
     def watch_runs(self, role: iam.Role) -> None:
-        """Read the state of a run of either job, on every engine."""
-        allow(role, ("glue:GetJobRun",), [self.jobs.stream_arn, self.jobs.batch_arn])
+        """Read the state of a run of any job, on every engine."""
+        allow(role, ("glue:GetJobRun",), [*self.jobs.stream_arns, self.jobs.batch_arn])
         if self.emr is not None:
             reason = "A job run gets its id when it starts."
             allow(role, ("emr-serverless:GetJobRun",), [self.emr.job_runs_arn], reason)
@@ -158,12 +164,12 @@ class Grants:
         allow(role, ("servicequotas:GetServiceQuota", "servicequotas:GetAWSDefaultServiceQuota"), ["*"], ANY_QUOTA)
 
     def list_stream_runs(self, role: iam.Role) -> None:
-        """List the runs of the streaming job."""
-        allow(role, ("glue:GetJobRuns",), [self.jobs.stream_arn])
+        """List the runs of the streaming jobs."""
+        allow(role, ("glue:GetJobRuns",), self.jobs.stream_arns)
 
     def stop_stream(self, role: iam.Role) -> None:
-        """Stop runs of the streaming job."""
-        allow(role, ("glue:BatchStopJobRun",), [self.jobs.stream_arn])
+        """Stop runs of the streaming jobs."""
+        allow(role, ("glue:BatchStopJobRun",), self.jobs.stream_arns)
 
     def announce_hours(self, role: iam.Role) -> None:
         """Send events to the account's default bus."""

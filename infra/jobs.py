@@ -1,4 +1,4 @@
-"""The two Glue jobs: a streaming job with at most one run at a time, and a batch job with many concurrent runs."""
+"""The Glue jobs: a streaming job for each shard with at most one run at a time, and a batch job with many runs."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from infra.allow import acknowledge_finding, allow
 from infra.assets import glue_code
 from lake import layout
 from lake.engines import Engine
+from lake.shards import FIRST_SHARD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +50,7 @@ NO_SECURITY_CONFIGURATION = (
 
 
 class Jobs(Construct):
-    """Both jobs share their code, their arguments, their role and their log groups."""
+    """All jobs share their code, their arguments, their role and their log groups."""
 
     def __init__(
         self,
@@ -68,22 +69,37 @@ class Jobs(Construct):
         self.output_log = self._log_group("OutputLog", "output")
         """What the drivers print."""
         self._error_log = self._log_group("ErrorLog", "error")
-        self.stream_arn = stack.format_arn(service="glue", resource="job", resource_name=names.stream_job)
+        self.shards = settings.shards.names
+        self.stream_arns = [
+            stack.format_arn(service="glue", resource="job", resource_name=resources.stream_job_of(shard))
+            for shard in self.shards
+        ]
         self.batch_arn = stack.format_arn(service="glue", resource="job", resource_name=names.batch_job)
         self.role = self._create_role()
-        jobs = self._create_jobs(self._arguments(resources))
+        arguments = self._arguments(resources)
+        streaming = [self._create_stream_job(shard, resources, arguments) for shard in self.shards]
+        jobs = (*streaming, self._create_batch_job(arguments))
+        for job in jobs:
+            acknowledge_finding(job, "AwsSolutions-GL1", NO_SECURITY_CONFIGURATION)
+            acknowledge_finding(job, "AwsSolutions-GL3", NO_SECURITY_CONFIGURATION)
         if settings.spark.ui_logs:
             _keep_event_logs(jobs, event_logs_uri(resources.control_bucket))
 
-    def _create_jobs(self, arguments: dict[str, str]) -> tuple[glue.Job, glue.Job]:
-        # CDK would add its own grants, whose actions have wildcards.
-        role = self.role.without_policy_updates()
-        streaming = glue.PySparkStreamingJob(
+    def _create_stream_job(
+        self, shard: str, resources: ResourceNames, arguments: dict[str, str]
+    ) -> glue.PySparkStreamingJob:
+        first = shard == FIRST_SHARD
+        # More workers as soon as tasks wait for 30 s. AWS's pages disagree about the default
+        # (aws-glue-programming-etl-glue-arguments.html: true; auto-scaling.html: not within a micro-batch).
+        arguments = {**arguments, "--auto-scale-within-microbatch": "true"}
+        return glue.PySparkStreamingJob(
             self,
-            "Stream",
-            job_name=self._names.stream_job,
-            description="hybrid-router: converts urgent and peak-hour files within minutes",
-            role=role,
+            "Stream" if first else f"Stream-{shard}",
+            job_name=resources.stream_job_of(shard),
+            description="hybrid-router: converts urgent and peak-hour files within minutes"
+            + ("" if first else f", shard {shard}"),
+            # CDK would add its own grants, whose actions have wildcards.
+            role=self.role.without_policy_updates(),
             script=glue_code(self._assets.stream_script),
             extra_python_files=[glue_code(self._assets.job_code)],
             glue_version=glue.GlueVersion.V6_0,
@@ -94,18 +110,18 @@ class Jobs(Construct):
             continuous_logging=glue.ContinuousLoggingProps(enabled=False),
             enable_metrics=METRICS,
             enable_observability_metrics=METRICS,
-            # More workers as soon as tasks wait for 30 s. AWS's pages disagree about the default
-            # (aws-glue-programming-etl-glue-arguments.html: true; auto-scaling.html: not within a micro-batch).
-            default_arguments={**arguments, "--auto-scale-within-microbatch": "true"},
+            default_arguments=arguments if first else {**arguments, "--stream_shard": shard},
         )
+
+    def _create_batch_job(self, arguments: dict[str, str]) -> glue.PySparkEtlJob | glue.PySparkFlexEtlJob:
         # Each run of a plan names its execution class; a verification has that of the job.
         kind = glue.PySparkFlexEtlJob if Engine.GLUE_FLEX in self._settings.batch.engines else glue.PySparkEtlJob
-        batch = kind(
+        return kind(
             self,
             "Batch",
             job_name=self._names.batch_job,
             description="hybrid-router: converts the manifests of one run of an overnight execution",
-            role=role,
+            role=self.role.without_policy_updates(),
             script=glue_code(self._assets.batch_script),
             extra_python_files=[glue_code(self._assets.job_code)],
             glue_version=glue.GlueVersion.V6_0,
@@ -120,10 +136,6 @@ class Jobs(Construct):
             enable_observability_metrics=METRICS,
             default_arguments=arguments,
         )
-        for job in (streaming, batch):
-            acknowledge_finding(job, "AwsSolutions-GL1", NO_SECURITY_CONFIGURATION)
-            acknowledge_finding(job, "AwsSolutions-GL3", NO_SECURITY_CONFIGURATION)
-        return streaming, batch
 
     def _arguments(self, resources: ResourceNames) -> dict[str, str]:
         wheels = self._assets.wheels

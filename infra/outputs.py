@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
 from lake.errors import InvalidInputError
 from lake.resource_names import ResourceNames
+from lake.shards import Shards
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+NOT_TEXT = ("resources", "shards")
+"""Fields that are not one text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +47,16 @@ class StackOutputs:
     """URL of the queue between the input bucket and ``route``."""
     dead_letters: str
     """URL of the dead-letter queue."""
+    shards: Shards = field(default_factory=Shards)
+    """The shards of the stream lane; without an output of their own while there is only the first one."""
 
     def to_outputs(self) -> dict[str, str]:
-        """Output key -> value, one for each field of this class and of ``ResourceNames``."""
-        others = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "resources"}
+        """Output key -> value, one for each field of this class and of ``ResourceNames``; ``shards`` only if there are
+        others than the first one.
+        """
+        others = {item.name: getattr(self, item.name) for item in fields(self) if item.name not in NOT_TEXT}
+        if self.shards != Shards():
+            others["shards"] = self.shards.to_text()
         resources = {item.name: getattr(self.resources, item.name) for item in fields(ResourceNames)}
         return {output_key(name): value for name, value in {**resources, **others}.items()}
 
@@ -57,7 +67,7 @@ class StackOutputs:
         Raises
         ------
         InvalidInputError
-            An output is missing: the stack was deployed from another version.
+            An output is missing or cannot be read: the stack was deployed from another version.
         """
 
         def read(name: str) -> str:
@@ -66,7 +76,18 @@ class StackOutputs:
             return outputs[output_key(name)]
 
         resources = ResourceNames(**{item.name: read(item.name) for item in fields(ResourceNames)})
-        return cls(resources, **{item.name: read(item.name) for item in fields(cls) if item.name != "resources"})
+        others = {item.name: read(item.name) for item in fields(cls) if item.name not in NOT_TEXT}
+        return cls(resources, **others, shards=_read_shards(outputs.get(output_key("shards"))))
+
+
+def _read_shards(text: str | None) -> Shards:
+    if text is None:
+        return Shards()
+    try:
+        return Shards.from_text(text)
+    except (TypeError, ValueError) as error:
+        what = f"the output {output_key('shards')} of the stack cannot be read ({error})"
+        raise InvalidInputError(f"{what}: deploy this version of the stack") from error
 
 
 def output_key(field: str) -> str:

@@ -158,7 +158,7 @@ def _promote(grants: Grants, role: iam.Role) -> None:
     grants.create_rows(role)
     grants.find_dataset(role)
     grants.read_control(role, layout.MANIFESTS)
-    grants.write_control(role, layout.MANIFESTS, layout.INBOX)
+    grants.write_control(role, layout.MANIFESTS, *grants.inboxes)
     grants.start_stream(role)
 
 

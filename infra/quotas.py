@@ -32,6 +32,7 @@ class NeededQuota:
 def needed_quotas(settings: Settings) -> tuple[NeededQuota, ...]:
     """What this stage alone needs, when everything that its settings allow runs at the same time."""
     batch_runs = settings.max_batch_runs
+    streams = "the streaming job" if settings.stream_runs == 1 else f"the {settings.stream_runs} streaming jobs"
     dpus = settings.stream_dpus + batch_runs * settings.run_dpus
     emr = (
         NeededQuota(
@@ -56,8 +57,8 @@ def needed_quotas(settings: Settings) -> tuple[NeededQuota, ...]:
             "glue",
             "L-5E4153CA",
             "Max concurrent job runs per account",
-            batch_runs + 1,
-            "batch.max_runs within quota.*, a verification (verify.share above 0), and the streaming job",
+            batch_runs + settings.stream_runs,
+            f"batch.max_runs within quota.*, a verification (verify.share above 0), and {streams}",
             "runs wait for a retry, and the streaming job starts later",
         ),
         NeededQuota(

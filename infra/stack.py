@@ -93,6 +93,7 @@ class HybridRouterStack(Stack):
             metrics_namespace=names.metrics_namespace,
             settings=settings.alarms,
             records=Records(self, "Records", settings, names, storage.input) if settings.records else None,
+            shards=settings.shards.names,
         )
         outputs = StackOutputs(
             resources=resources,
@@ -109,6 +110,7 @@ class HybridRouterStack(Stack):
             alarm_topic=topic.topic_arn,
             arrivals_queue=arrivals.queue.queue_url,
             dead_letters=arrivals.dead_letters.queue_url,
+            shards=settings.shards,
         )
         if settings.encryption.kms_key:
             encrypt(self, settings.encryption.kms_key)

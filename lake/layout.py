@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from lake.shards import FIRST_SHARD
+
 if TYPE_CHECKING:
     from lake.partition import Partition
 
 MANIFESTS = "manifests/"
 INBOX = "inbox/"
-"""Of the stream lane: one pointer per manifest, and more where one was lost."""
-URGENT_INBOX = f"{INBOX}urgent-"
-"""Prefix of the pointers to urgent manifests."""
+"""Of the first shard of the stream lane: one pointer per manifest, and more where one was lost."""
+OTHER_INBOXES = "inbox-"
+"""Prefix of the inboxes of all other shards."""
+URGENT = "urgent-"
+"""Begins the names of the pointers to urgent manifests, in each inbox."""
 OTHER_POINTERS = "[0-9]*.json"
 """Pattern of the names of all other pointers: a manifest id begins with a digit."""
 COMMITS = "commits/"
@@ -100,20 +104,24 @@ def manifest_of_key(key: str) -> str | None:
     return manifest if key == manifest_key(manifest) else None
 
 
-def pointer_key(manifest: str, nonce: str, *, urgent: bool) -> str:
-    """Key of a pointer in the stream's inbox; ``nonce`` is random, because Spark reads each key once."""
-    return f"{pointer_prefix(manifest, urgent=urgent)}{nonce}.json"
+def inbox(shard: str) -> str:
+    """Prefix of the pointers of a shard, with a slash at its end; no inbox is inside another one."""
+    return INBOX if shard == FIRST_SHARD else f"{OTHER_INBOXES}{shard}/"
 
 
-def pointer_prefix(manifest: str, *, urgent: bool) -> str:
-    """Prefix of all pointers to a manifest. Those of urgent ones sort by the age of their manifests."""
-    return f"{URGENT_INBOX if urgent else INBOX}{manifest}-"
+def pointer_key(manifest: str, nonce: str, *, urgent: bool, shard: str = FIRST_SHARD) -> str:
+    """Key of a pointer in the inbox of a shard; ``nonce`` is random, because Spark reads each key once."""
+    return f"{pointer_prefix(manifest, urgent=urgent, shard=shard)}{nonce}.json"
+
+
+def pointer_prefix(manifest: str, *, urgent: bool, shard: str = FIRST_SHARD) -> str:
+    """Prefix of all pointers to a manifest in an inbox. Those of urgent ones sort by the age of their manifests."""
+    return f"{inbox(shard)}{URGENT if urgent else ''}{manifest}-"
 
 
 def manifest_of_pointer(key: str) -> str | None:
-    """Manifest id of a pointer's key; None: the key is not that of a pointer."""
-    prefix = URGENT_INBOX if key.startswith(URGENT_INBOX) else INBOX
-    return key.removeprefix(prefix).rpartition("-")[0] or None
+    """Manifest id of a pointer's key, in any inbox; None: the key is not that of a pointer."""
+    return key.rpartition("/")[2].removeprefix(URGENT).rpartition("-")[0] or None
 
 
 def sweep_key(listing: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING
 
 from lake.errors import InvalidInputError
+from lake.shards import FIRST_SHARD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,6 +25,7 @@ class ResourceNames:
     control_bucket: str
     ledger_table: str
     stream_job: str
+    """Of the first shard; those of the others begin with it."""
     batch_job: str
     catalog_database: str
 
@@ -50,6 +52,10 @@ class ResourceNames:
     def stack(self) -> str:
         """Name of the CloudFormation stack."""
         return self.batch_job.removesuffix(BATCH_JOB_SUFFIX)
+
+    def stream_job_of(self, shard: str) -> str:
+        """The Glue job of a shard of the stream lane."""
+        return self.stream_job if shard == FIRST_SHARD else f"{self.stream_job}-{shard}"
 
     @property
     def file_buckets(self) -> tuple[str, str]:

@@ -43,6 +43,16 @@ def reason_to_release(services: Services, row: ManifestRow, ended_runs: dict[str
 def _has_ended(services: Services, row: ManifestRow, ended_runs: dict[str, bool]) -> bool:
     owner = str(row.owner)
     if owner not in ended_runs:
-        job = services.resources.stream_job if row.lane == Lane.STREAM else services.resources.batch_job
-        ended_runs[owner] = run_is_terminal(services.glue, [job], owner, services.emr)
+        ended_runs[owner] = run_is_terminal(services.glue, _jobs_of(services, row), owner, services.emr)
     return ended_runs[owner]
+
+
+def _jobs_of(services: Services, row: ManifestRow) -> list[str]:
+    """The Glue jobs that the owner of a manifest can be a run of, the likeliest first."""
+    if row.lane != Lane.STREAM:
+        return [services.resources.batch_job]
+    shards = services.settings.shards
+    likeliest = shards.of(row.partition.dataset, row.id)
+    # Another one may have taken it: the number of shards was different, or its pointer was in another inbox.
+    names = (likeliest, *(shard for shard in shards.names if shard != likeliest))
+    return [services.resources.stream_job_of(shard) for shard in names]

@@ -1,27 +1,33 @@
-"""The streaming job as the control plane sees it: whether it runs, and how it is started."""
+"""The streaming jobs as the control plane sees them: whether each runs, and how it is started."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from lake.errors import TransientError
 from lake.job_runs import live_glue_runs
+from lake.shards import FIRST_SHARD
+from router.telemetry import logger
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from lake.ledger.stream import StreamRow
     from router.services import Services
 
 MAX_LISTED_RUNS = 20
-"""One run is alive at a time: older ones have ended."""
+"""One run of a job is alive at a time: older ones have ended."""
 HEARTBEAT_TRIGGERS = 6
 """A heartbeat is valid for this number of trigger intervals ..."""
 MIN_HEARTBEAT_AGE = timedelta(minutes=1)
 """... but for at least this time."""
 
 
-def ensure_running(services: Services) -> bool:
-    """Make sure that a streaming run will see what is in the inbox; True when this call started one.
+def ensure_running(services: Services, shard: str = FIRST_SHARD) -> bool:
+    """Make sure that a streaming run will see what is in the inbox of a shard; True when this call started one.
 
     Raises
     ------
@@ -30,10 +36,32 @@ def ensure_running(services: Services) -> bool:
     BotoCoreError, ClientError
         Glue or DynamoDB refused a request or did not answer.
     """
-    row = services.ledger.stream.get()
+    row = services.ledger.stream.of(shard).get()
     if not row.stop_requested and has_valid_heartbeat(services, row):
         return False
-    return start_run(services)
+    if not start_run(services, shard):
+        return False
+    logger.info("streaming run started", shard=shard)
+    return True
+
+
+def ensure_all_running(services: Services, shards: Iterable[str]) -> None:
+    """``ensure_running`` for each shard; raises the first error after all of them."""
+    errors: list[Exception] = []
+    for shard in shards:
+        try:
+            ensure_running(services, shard)
+        except (BotoCoreError, ClientError, TransientError) as error:
+            logger.warning("streaming run not started", shard=shard, error=str(error))
+            errors.append(error)
+    if errors:
+        raise errors[0]
+
+
+def read_spilling(services: Services) -> frozenset[str]:
+    """Shards whose peak files go to the batch lane."""
+    stream, shards = services.ledger.stream, services.settings.shards.names
+    return frozenset(shard for shard in shards if stream.of(shard).get().spilling)
 
 
 def has_valid_heartbeat(services: Services, row: StreamRow) -> bool:
@@ -45,18 +73,18 @@ def has_valid_heartbeat(services: Services, row: StreamRow) -> bool:
     return age < max(HEARTBEAT_TRIGGERS * interval, MIN_HEARTBEAT_AGE)
 
 
-def start_run(services: Services) -> bool:
-    """Start a streaming run; False when one exists already. Raises what ``ensure_running`` raises.
+def start_run(services: Services, shard: str = FIRST_SHARD) -> bool:
+    """Start a streaming run of a shard; False when one exists already. Raises what ``ensure_running`` raises.
 
     The job's ``MaxConcurrentRuns`` is 1: Glue refuses a second run as a concurrent one. A full account is refused by
     either error (AWS Glue API, ``StartJobRun``: "too many jobs are being run concurrently", "a resource numerical limit
     was exceeded"), so only a live run proves that one exists.
     """
-    job, exceptions = services.resources.stream_job, services.glue.exceptions
+    job, exceptions = services.resources.stream_job_of(shard), services.glue.exceptions
     try:
         services.glue.start_job_run(JobName=job)
     except (exceptions.ConcurrentRunsExceededException, exceptions.ResourceNumberLimitExceededException) as error:
-        if isinstance(error, exceptions.ConcurrentRunsExceededException) and live_runs(services):
+        if isinstance(error, exceptions.ConcurrentRunsExceededException) and live_runs(services, shard):
             return False
         raise TransientError(
             f"Glue has no room to start the streaming job {job} ({error}): wait until other job runs end, or raise the "
@@ -65,6 +93,6 @@ def start_run(services: Services) -> bool:
     return True
 
 
-def live_runs(services: Services) -> list[str]:
-    """Ids of the streaming job's runs that have not ended, of the newest ones."""
-    return live_glue_runs(services.glue, services.resources.stream_job, MAX_LISTED_RUNS)
+def live_runs(services: Services, shard: str = FIRST_SHARD) -> list[str]:
+    """Ids of the runs of a shard's streaming job that have not ended, of the newest ones."""
+    return live_glue_runs(services.glue, services.resources.stream_job_of(shard), MAX_LISTED_RUNS)

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools import Logger, Metrics, single_metric
 from aws_lambda_powertools.metrics import MetricUnit
+
+from lake.shards import FIRST_SHARD
 
 logger = Logger()
 metrics = Metrics()
 
 
 class Metric(StrEnum):
-    """Name of a metric; its dimension is the function that writes it."""
+    """Name of a metric; its dimension is the function that writes it.
+
+    Those of the stream lane exist for each shard: that of the first one has no other dimension.
+    """
 
     STREAM_BYTES = "StreamBytes"
     """Bytes of the arrivals that ``route`` has put into the stream lane."""
@@ -62,11 +67,22 @@ class Metric(StrEnum):
     """Dollars of the job runs that have ended on this day (UTC), as ``sweep`` finds them."""
 
 
-def count(metric: Metric, value: float) -> None:
-    """Add a count to the metrics of this invocation."""
-    metrics.add_metric(name=metric.value, unit=MetricUnit.Count, value=value)
+def count(metric: Metric, value: float, shard: str = FIRST_SHARD) -> None:
+    """Add a count to the metrics of this invocation.
+
+    That of a shard other than the first one is written at once, with the shard's name as a dimension.
+    """
+    _add(metric, MetricUnit.Count, value, shard)
 
 
-def count_bytes(metric: Metric, value: float) -> None:
-    """Add a number of bytes to the metrics of this invocation."""
-    metrics.add_metric(name=metric.value, unit=MetricUnit.Bytes, value=value)
+def count_bytes(metric: Metric, value: float, shard: str = FIRST_SHARD) -> None:
+    """Add a number of bytes to the metrics of this invocation, as ``count``."""
+    _add(metric, MetricUnit.Bytes, value, shard)
+
+
+def _add(metric: Metric, unit: MetricUnit, value: float, shard: str) -> None:
+    if shard == FIRST_SHARD:
+        metrics.add_metric(name=metric.value, unit=unit, value=value)
+        return
+    with single_metric(name=metric.value, unit=unit, value=value, namespace=metrics.namespace) as other:
+        other.add_dimension(name="shard", value=shard)

@@ -42,9 +42,18 @@ class Assumption:
     source: str
 
 
-def assumptions(settings: Settings, ratio: float) -> tuple[Assumption, ...]:
-    """All of them, in the order of a file's path; ``ratio`` is that of the compressed files."""
-    return (*_routing(settings), *_conversion(settings, ratio), *_stream(), *_night(settings), *_prices(settings))
+def assumptions(settings: Settings, ratio: float, stream_jobs: int = 1) -> tuple[Assumption, ...]:
+    """All of them, in the order of a file's path.
+
+    Parameters
+    ----------
+    ratio
+        That of the compressed files.
+    stream_jobs
+        Streaming jobs for which the one of the simulation stands.
+    """
+    stream = _stream(stream_jobs)
+    return (*_routing(settings), *_conversion(settings, ratio), *stream, *_night(settings), *_prices(settings))
 
 
 def _routing(settings: Settings) -> Iterator[Assumption]:
@@ -73,8 +82,11 @@ def _conversion(settings: Settings, ratio: float) -> Iterator[Assumption]:
     yield Assumption("time of a file besides its bytes", 0, "s", Basis.ASSUMED, "files are read ahead")
 
 
-def _stream() -> Iterator[Assumption]:
+def _stream(stream_jobs: int) -> Iterator[Assumption]:
     here = "simulate/stream_lane.py"
+    if stream_jobs > 1:
+        what = "streaming jobs, simulated as one with all their executors"
+        yield Assumption(what, stream_jobs, "", Basis.ASSUMED, "simulate/options.py")
     looks = "streaming_job/urgent.py"
     yield Assumption("interval between looks for urgent files", stream_lane.LOOK_SECONDS, "s", Basis.LISTED, looks)
     yield Assumption("cores for urgent files beside others", stream_lane.URGENT_CORE_SHARE, "", Basis.ASSUMED, here)

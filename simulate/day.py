@@ -12,7 +12,7 @@ from simulate.arrivals import DAY_SECONDS
 from simulate.assumptions import assumptions
 from simulate.batch_lane import collect_backlog, simulate_night
 from simulate.histogram import Timeline
-from simulate.options import routing_options, simulated_engines, with_engine
+from simulate.options import as_one_stream_job, routing_options, simulated_engines, with_engine
 from simulate.result import OptionResult, Series, Simulation
 from simulate.routing import Router
 from simulate.schedule import stream_window
@@ -68,6 +68,7 @@ def simulate(
     log
         Gets a sentence of progress for each option.
     """
+    stream_jobs, settings = settings.stream_runs, as_one_stream_job(settings)
     speed = Speed.of(settings, ratio)
     load = measure_load(arrivals, settings, speed)
     results: list[OptionResult] = []
@@ -84,7 +85,7 @@ def simulate(
             result, lines = summarise(option, name, night_settings, arrivals.night, day, night)
             results.append(result)
             series[f"{result.routing}/{result.engine}".rstrip("/")] = lines
-    return Simulation(load.files, load.bytes, tuple(results), series, assumptions(settings, ratio))
+    return Simulation(load.files, load.bytes, tuple(results), series, assumptions(settings, ratio, stream_jobs))
 
 
 def measure_load(arrivals: Arrivals, settings: Settings, speed: Speed) -> Load:

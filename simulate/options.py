@@ -61,6 +61,18 @@ def routing_options(settings: Settings, peak_core_seconds: float, task_bytes: fl
     ]
 
 
+def as_one_stream_job(settings: Settings) -> Settings:
+    """The settings with one streaming job in place of several: it has all their executors, up to the largest run."""
+    if settings.stream_runs == 1:
+        return settings
+    executors = settings.stream_runs * (settings.stream.max_workers - DRIVERS)
+    return replace(
+        settings,
+        stream=replace(settings.stream, jobs=1, max_workers=min(executors + DRIVERS, MAX_STREAM_WORKERS)),
+        datasets=tuple(replace(rule, stream_job="") for rule in settings.datasets),
+    )
+
+
 def _all_batch(settings: Settings) -> RoutingOption:
     changed = replace(
         settings,

@@ -9,7 +9,6 @@ from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
 from lake.ledger import ManifestRow, State
-from lake.ledger.stream import StreamRow
 from lake.manifest import Lane, ObjectVersion
 from lake.partition import Partition
 from lake.time import iso_utc
@@ -107,12 +106,12 @@ class Router:
         ]
 
     def _decide(self, file: ObjectVersion, at: datetime, now: datetime, *, spilling: bool) -> _Decision | None:
-        found = decide_lane(file, self._settings, now, StreamRow(spilling=spilling))
+        found = decide_lane(file, self._settings, now, self._settings.shards.names if spilling else ())
         if found.lane is None or found.dataset is None:
             return None
         spilled = False
         if spilling and found.lane == Lane.BATCH:
-            spilled = decide_lane(file, self._settings, now, StreamRow()).lane == Lane.STREAM
+            spilled = decide_lane(file, self._settings, now, ()).lane == Lane.STREAM
         return _Decision(Partition.of(found.dataset, at), found.lane, found.reason, found.urgent, spilled)
 
     def _manifest(self, draft: Draft, created_at: str, arrived: float, queued: float) -> SimulatedManifest:

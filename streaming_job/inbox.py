@@ -1,19 +1,21 @@
-"""The pointers in the inbox: whether one names an open manifest, and their deletion."""
+"""The inboxes of a job: which they are, whether a pointer names an open manifest, and the deletion of pointers."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.layout import INBOX, manifest_of_pointer
+from lake.layout import INBOX, OTHER_INBOXES, inbox, manifest_of_pointer
 from lake.manifest import Lane
+from lake.shards import FIRST_SHARD
 from transform.environment_fault import EnvironmentFault, fault_of
 from transform.outcome import ALARM
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from mypy_boto3_s3 import S3Client
 
@@ -22,14 +24,29 @@ if TYPE_CHECKING:
 PARALLEL_DELETES = 16
 
 
-def has_open_manifests(services: JobServices) -> bool:
-    """Whether a pointer in the inbox names an open manifest of the stream lane.
+def find_inboxes(services: JobServices) -> tuple[str, ...]:
+    """Prefixes of the inboxes that the job reads: its own, and where it is that of the first shard also those of shards
+    that the settings no longer have. One listing.
+    """
+    own = inbox(services.ledger.stream.shard)
+    if services.ledger.stream.shard != FIRST_SHARD:
+        return (own,)
+    pages = services.s3.get_paginator("list_objects_v2").paginate(
+        Bucket=services.resources.control_bucket, Prefix=OTHER_INBOXES, Delimiter="/"
+    )
+    others = {item["Prefix"] for page in pages for item in page.get("CommonPrefixes", [])}
+    return (own, *sorted(others - set(map(inbox, services.settings.shards.names))))
+
+
+def has_open_manifests(services: JobServices, inboxes: Iterable[str] = (INBOX,)) -> bool:
+    """Whether a pointer in one of the inboxes names an open manifest of the stream lane.
 
     The pointers alone do not tell: what a micro-batch of a killed run has converted may still have its pointers.
     """
     manifests = services.ledger.manifests
     seen = set()
-    for key in _keys(services.s3, services.resources.control_bucket, INBOX):
+    keys = (_keys(services.s3, services.resources.control_bucket, prefix) for prefix in inboxes)
+    for key in chain.from_iterable(keys):
         manifest = manifest_of_pointer(key)
         if manifest and manifest not in seen:
             seen.add(manifest)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lake.layout import INBOX
+from lake.layout import inbox
+from lake.shards import FIRST_SHARD
 from streaming_job.stream import InboxStream
 from transform.job_main import run_job
 
@@ -15,11 +17,19 @@ if TYPE_CHECKING:
     from transform.context import ConversionContext
 
 
-def run(context: ConversionContext, _arguments: Mapping[str, str]) -> int:
-    """Convert what the inbox names until the run should end; the exit code."""
-    services = context.services
+SHARD = "stream_shard"
+"""The argument with the name of the job's shard; a job without it is that of the first one."""
+
+
+def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
+    """Convert what the inbox of the shard names until the run should end; the exit code."""
+    shard = arguments.get(SHARD, FIRST_SHARD)
+    ledger = context.services.ledger
+    # The row of the stream is that of this shard, wherever the run reads or writes it.
+    services = replace(context.services, ledger=replace(ledger, stream=ledger.stream.of(shard)))
+    context = replace(context, services=services)
     services.ledger.stream.begin_run(context.run, context.clock())
-    context.log(f"run {context.run}: waiting for pointers in s3://{services.resources.control_bucket}/{INBOX}")
+    context.log(f"run {context.run}: waiting for pointers in s3://{services.resources.control_bucket}/{inbox(shard)}")
     InboxStream(context).run()
     return 0
 

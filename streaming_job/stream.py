@@ -9,8 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from lake.layout import INBOX, OTHER_POINTERS
-from streaming_job.inbox import delete_pointers, has_open_manifests
+from lake.layout import OTHER_POINTERS, inbox
+from streaming_job.inbox import delete_pointers, find_inboxes, has_open_manifests
 from streaming_job.meter import StreamMeter
 from streaming_job.micro_batch import convert_pointers
 from streaming_job.urgent import UrgentInbox
@@ -18,7 +18,7 @@ from transform.outcome import ALARM
 from transform.preflight import BlockedRunError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -57,11 +57,13 @@ class InboxStream:
         """Pointers that the current query has read."""
         self._full = False
         """The current query begins no other micro-batch, and another query follows."""
+        self._inboxes: tuple[str, ...] = (inbox(context.services.ledger.stream.shard),)
+        """Those that the current query reads; looked for when it begins."""
         self._undeleted: list[str] = []
         self._unchecked = True
         self._last_work = context.clock()
         self._meter = StreamMeter(context, lambda: live_workers(context.spark))
-        self._urgent = UrgentInbox(context, wait, self._record_work)
+        self._urgent = UrgentInbox(context, wait, self._record_work, lambda: self._inboxes)
 
     def run(self) -> None:
         """Return when the run should end; raises what a micro-batch raised.
@@ -70,9 +72,11 @@ class InboxStream:
         not converted still has its pointer, which the next query finds, and the ledger knows what was converted.
         """
         try:
+            self._inboxes = find_inboxes(self._context.services)
             self._urgent.start()
             while self._run_query():
                 self._context.log(f"a new query: the last one has read {self._read} pointers")
+                self._inboxes = find_inboxes(self._context.services)
         finally:
             self._urgent.stop()
             self._meter.end()
@@ -114,10 +118,8 @@ class InboxStream:
             .option("maxFilesPerTrigger", MAX_POINTERS_PER_TRIGGER)
             .option("maxFileAge", MAX_POINTER_AGE)
             .option("pathGlobFilter", OTHER_POINTERS)
-            # A pattern, because for Spark a folder without objects does not exist. It names the folder and not its
-            # objects: of each object that matches a pattern, Spark would ask for its status in a task of its own.
-            .load(f"s3a://{self._context.services.resources.control_bucket}/{INBOX.rstrip('/')}*/")
-            .select("value", "_metadata.file_name")
+            .load(pattern_of(self._context.services.resources.control_bucket, self._inboxes))
+            .select("value", "_metadata.file_path")
         )
         return (
             pointers.writeStream.foreachBatch(self._run_micro_batch)
@@ -138,7 +140,7 @@ class InboxStream:
                 row = self._context.services.ledger.stream
                 row.begin_micro_batch(self._context.clock())
                 self._record_work(convert_pointers(self._context, pointers, self._wait, check_first=self._unchecked))
-                self._delete({f"{INBOX}{name}" for _, name in rows})
+                self._delete({key_of_path(path) for _, path in rows})
                 row.end_micro_batch()
                 self._unchecked = self._unchecked and not pointers
             except BlockedRunError as error:
@@ -187,7 +189,7 @@ class InboxStream:
             # First record the end, then look: a function that puts a pointer after the look sees no heartbeat and
             # starts another run.
             self._context.services.ledger.stream.end()
-            if not row.stop_requested and has_open_manifests(self._context.services):
+            if not row.stop_requested and has_open_manifests(self._context.services, self._inboxes):
                 self._last_work = now
                 self._record_heartbeat()
                 self._urgent.reopen()
@@ -197,6 +199,20 @@ class InboxStream:
             self._working.release()
         self._context.log("stopped as requested" if row.stop_requested else "ended: idle outside the stream window")
         return True
+
+
+def pattern_of(bucket: str, inboxes: Iterable[str]) -> str:
+    """What Spark is to list: exactly these inboxes.
+
+    A pattern, because for Spark a folder without objects does not exist. It names the folders and not their objects: of
+    each object that matches a pattern, Spark would ask for its status in a task of its own.
+    """
+    return f"s3a://{bucket}/{{{','.join(prefix.rstrip('/') for prefix in inboxes)}}}/"
+
+
+def key_of_path(path: str) -> str:
+    """The key of a pointer, from the path by which Spark has read it: an inbox is no deeper in the bucket."""
+    return "/".join(path.split("/")[-2:])
 
 
 def live_workers(spark: SparkSession) -> int:

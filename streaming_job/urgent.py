@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lake.layout import URGENT_INBOX, manifest_of_pointer
+from lake.layout import INBOX, URGENT, manifest_of_pointer
 from streaming_job.inbox import delete_pointers
 from streaming_job.micro_batch import (
     PORTIONS,
@@ -23,7 +23,7 @@ from transform.outcome import ALARM
 from transform.preflight import BlockedRunError, check_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from transform.context import ConversionContext
     from transform.outcome import ConversionOutcome
@@ -34,7 +34,7 @@ the micro-batch."""
 MAX_LOOK_SECONDS = 5.0
 """Maximum interval between two looks at the inbox. A day of them is 17,280 LIST requests: 0.09 dollars."""
 MAX_POINTERS = 1000
-"""Of one look, the oldest first: one LIST request."""
+"""Of one look at an inbox, the oldest first: one LIST request."""
 
 
 class UrgentInbox:
@@ -49,6 +49,8 @@ class UrgentInbox:
         Pauses for a number of seconds, before a manifest that another run holds is tried again.
     on_converted
         Gets the outcomes of each portion; called from several threads.
+    inboxes
+        Returns the prefixes of the inboxes that are looked at.
     """
 
     def __init__(
@@ -56,9 +58,10 @@ class UrgentInbox:
         context: ConversionContext,
         wait: Callable[[float], object],
         on_converted: Callable[[list[ConversionOutcome]], None],
+        inboxes: Callable[[], Iterable[str]] = lambda: (INBOX,),
     ) -> None:
         self._context = replace(context, pool=POOL)
-        self._wait, self._on_converted = wait, on_converted
+        self._wait, self._on_converted, self._inboxes = wait, on_converted, inboxes
         self._lock = threading.Lock()
         self._converting: set[str] = set()
         self._portions = 0
@@ -124,16 +127,17 @@ class UrgentInbox:
 
     def _new_pointers(self) -> dict[str, list[str]]:
         """Keys of pointers by manifest, the oldest manifest first, without those that are being converted."""
-        services = self._context.services
-        page = services.s3.list_objects_v2(
-            Bucket=services.resources.control_bucket, Prefix=URGENT_INBOX, MaxKeys=MAX_POINTERS
-        )
-        pointers: dict[str, list[str]] = {}
-        for item in page.get("Contents", []):
-            manifest = manifest_of_pointer(item["Key"])
-            if manifest is not None and manifest not in self._converting:
-                pointers.setdefault(manifest, []).append(item["Key"])
-        return pointers
+        services, pointers = self._context.services, dict[str, list[str]]()
+        for prefix in self._inboxes():
+            page = services.s3.list_objects_v2(
+                Bucket=services.resources.control_bucket, Prefix=f"{prefix}{URGENT}", MaxKeys=MAX_POINTERS
+            )
+            for item in page.get("Contents", []):
+                manifest = manifest_of_pointer(item["Key"])
+                if manifest is not None and manifest not in self._converting:
+                    pointers.setdefault(manifest, []).append(item["Key"])
+        # An id begins with the time at which its manifest was made.
+        return dict(sorted(pointers.items()))
 
     def _divide(self, manifests: Sequence[str]) -> list[list[str]]:
         if not manifests:

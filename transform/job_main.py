@@ -100,7 +100,8 @@ def _open_context(arguments: Mapping[str, str], app_name: str, log: RunLog) -> C
 
     glue = glue_client(services.region)
     emr = emr_client(services.region) if services.settings.batch.uses_emr else None
-    jobs = (services.resources.batch_job, services.resources.stream_job)
+    resources = services.resources
+    jobs = (resources.batch_job, *map(resources.stream_job_of, services.settings.shards.names))
     run = run_id(arguments, os.environ)
     # By this name a person finds the run in Spark's history server.
     builder = SparkSession.builder.appName(f"{app_name} {run}").config(S3A_REGION, services.region)

@@ -1,4 +1,4 @@
-"""The row of the stream lane: its health, and what it was asked to do."""
+"""The rows of the stream lane, one for each shard: its health, and what it was asked to do."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lake.ledger.table import Key
+from lake.shards import FIRST_SHARD
 from lake.time import iso_utc
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StreamRow:
-    """Health of the stream lane, as its job and ``stream_control`` report it."""
+    """Health of one shard of the stream lane, as its job and ``stream_control`` report it."""
 
     run: str | None = None
     """Job run id of the last heartbeat."""
@@ -25,25 +26,29 @@ class StreamRow:
     stop_requested: bool = False
     """The run is to end between two micro-batches."""
     spilling: bool = False
-    """Peak files that are not urgent go to the batch lane, because the backlog takes longer than the latency goal."""
+    """Peak files that are not urgent go to the batch lane: the shard's backlog takes longer than the latency goal."""
     window_until: str | None = None
     """ISO 8601, UTC: end of the last stream window that was opened."""
     micro_batch_since: str | None = None
     """ISO 8601, UTC: begin of the micro-batch that ``run`` converts; None: it waits for pointers."""
 
 
-STREAM_KEY = Key("stream", "stream")
-
-
 class Stream:
-    """The row of the stream lane."""
+    """The row of one shard of the stream lane."""
 
-    def __init__(self, table: LedgerTable) -> None:
+    def __init__(self, table: LedgerTable, shard: str = FIRST_SHARD) -> None:
         self._table = table
+        self._key = Key("stream", "stream" if shard == FIRST_SHARD else f"stream-{shard}")
+        self.shard = shard
+        """Its name."""
+
+    def of(self, shard: str) -> Stream:
+        """The row of the shard of this name."""
+        return Stream(self._table, shard)
 
     def get(self) -> StreamRow:
         """The row by a strongly consistent read; its defaults before the first write."""
-        item = self._table.get(STREAM_KEY) or {}
+        item = self._table.get(self._key) or {}
         return StreamRow(
             item.get("run"),
             item.get("heartbeat_at"),
@@ -56,32 +61,32 @@ class Stream:
     def begin_run(self, run: str, now: datetime) -> None:
         """The run has begun; a micro-batch of an earlier run that has not ended well is not its own."""
         beginning = {"run": run, "heartbeat_at": iso_utc(now)}
-        self._table.update(STREAM_KEY, assign=beginning, remove=("micro_batch_since",))
+        self._table.update(self._key, assign=beginning, remove=("micro_batch_since",))
 
     def begin_micro_batch(self, now: datetime) -> None:
         """The run converts a micro-batch from ``now`` (aware) on."""
-        self._table.update(STREAM_KEY, assign={"micro_batch_since": iso_utc(now)})
+        self._table.update(self._key, assign={"micro_batch_since": iso_utc(now)})
 
     def end_micro_batch(self) -> None:
         """The run waits for pointers."""
-        self._table.update(STREAM_KEY, remove=("micro_batch_since",))
+        self._table.update(self._key, remove=("micro_batch_since",))
 
     def record_heartbeat(self, run: str, now: datetime) -> None:
         """The run is alive at ``now`` (aware)."""
-        self._table.update(STREAM_KEY, assign={"run": run, "heartbeat_at": iso_utc(now)})
+        self._table.update(self._key, assign={"run": run, "heartbeat_at": iso_utc(now)})
 
     def end(self) -> None:
         """The run is about to end: from now on, the next process with work for the stream starts another run."""
-        self._table.update(STREAM_KEY, remove=("heartbeat_at",))
+        self._table.update(self._key, remove=("heartbeat_at",))
 
     def open_window(self, until: str) -> None:
         """Open a stream window until ``until`` (ISO 8601, UTC), and clear the stop flag."""
-        self._table.update(STREAM_KEY, assign={"window_until": until, "stop_requested": False})
+        self._table.update(self._key, assign={"window_until": until, "stop_requested": False})
 
     def request_stop(self, requested: bool) -> None:
         """Set or clear the stop flag."""
-        self._table.update(STREAM_KEY, assign={"stop_requested": requested})
+        self._table.update(self._key, assign={"stop_requested": requested})
 
     def set_spilling(self, spilling: bool) -> None:
         """Set or clear the spilling flag."""
-        self._table.update(STREAM_KEY, assign={"spilling": spilling})
+        self._table.update(self._key, assign={"spilling": spilling})

@@ -8,6 +8,7 @@ from lake.engines import Engine
 from lake.errors import InvalidSettingsError
 from lake.settings.checks import check_choice, check_range
 from lake.settings.workers import EMR_WORKERS, FLEX_WORKERS, GIB, MAX_WORKERS, WORKERS
+from lake.shards import MAX_SHARDS, Spread
 
 MAX_FILES_OF_A_JOB = 350_000
 """Spark ends a job whose results exceed 1 GiB (``spark.driver.maxResultSize``). A file has 2.8 KB of them at most: with
@@ -43,11 +44,18 @@ class StreamSettings:
     """Outside the stream window, the run ends after this time without work."""
     latency_goal_seconds: int = 300
     """Time in which a peak file that is not urgent is to be published. Such files spill to the batch lane while the
-    backlog is more than all workers convert in this time, and until it is a quarter of that."""
+    backlog of their streaming job is more than all its workers convert in this time, and until it is a quarter of
+    that."""
     worker_type: str = "G.1X"
     """Glue worker type of the streaming job: G.1X, G.2X, G.4X or G.8X."""
     max_workers: int = 10
-    """Upper limit of auto scaling, the driver's worker included."""
+    """Upper limit of auto scaling of each streaming job, the driver's worker included."""
+    jobs: int = 1
+    """Number of streaming jobs that divide the stream lane among themselves, each with its own inbox, workers and
+    alarms. Those that datasets have for themselves (``datasets.stream_job``) come on top."""
+    spread: str = Spread.DATASET.value
+    """What is divided: ``dataset``, so that the manifests of a dataset stay together, or ``manifest``, so that all jobs
+    have about equal work."""
 
     def __post_init__(self) -> None:
         check_range("stream.manifest_bytes", self.manifest_bytes, 1, 64 * GIB)
@@ -63,6 +71,8 @@ class StreamSettings:
         check_range("stream.latency_goal_seconds", self.latency_goal_seconds, 1, MAX_LATENCY_GOAL_SECONDS)
         check_choice("stream.worker_type", self.worker_type, WORKERS)
         check_range("stream.max_workers", self.max_workers, 2, MAX_WORKERS)
+        check_range("stream.jobs", self.jobs, 1, MAX_SHARDS)
+        check_choice("stream.spread", self.spread, [choice.value for choice in Spread])
 
     @property
     def side_by_side_bytes(self) -> int:

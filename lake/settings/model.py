@@ -16,12 +16,21 @@ from lake.settings.price import PriceSettings
 from lake.settings.protection import ProtectionSettings
 from lake.settings.quota import QuotaSettings
 from lake.settings.records import RecordsRule, check_records
-from lake.settings.routing import FOLDER, DatasetRule, InputSettings, PeakSettings, UrgentSettings, check_order
+from lake.settings.routing import (
+    FOLDER,
+    DatasetRule,
+    InputSettings,
+    PeakSettings,
+    UrgentSettings,
+    check_order,
+    own_shards,
+)
 from lake.settings.schedule import ScheduleSettings
 from lake.settings.spark import SparkSettings
 from lake.settings.sweep import SweepSettings
 from lake.settings.verify import VerifySettings
 from lake.settings.workers import DPUS, WORKERS, check_worker
+from lake.shards import MAX_SHARDS, Shards
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +81,33 @@ class Settings:
             raise InvalidSettingsError("datasets", [], "expected at least one [[datasets]] with a name")
         check_order(self.datasets)
         check_records(self.records, self.stage, self.datasets, self.urgent, self.input)
+        jobs = len(self.shards.names)
+        if jobs > MAX_SHARDS:
+            expected = f"expected at most {MAX_SHARDS} streaming jobs with those of datasets.stream_job, not {jobs}"
+            raise InvalidSettingsError("stream.jobs", self.stream.jobs, expected)
         if self.max_overnight_runs < 1:
+            streams = "the streaming job needs" if jobs == 1 else f"the {jobs} streaming jobs need"
             raise InvalidSettingsError(
                 "quota.dpus",
                 self.quota.dpus,
-                f"the streaming job needs {self.stream_dpus:g} DPU and each run of the batch lane {self.run_dpus:g}: "
-                "take fewer or smaller workers, or raise the account's quotas and then quota.dpus and quota.job_runs",
+                f"{streams} {self.stream_dpus:g} DPU and each run of the batch lane {self.run_dpus:g}: take fewer or "
+                "smaller workers, or raise the account's quotas and then quota.dpus and quota.job_runs",
             )
 
     @property
+    def shards(self) -> Shards:
+        """The shards of the stream lane, each with a streaming job."""
+        return Shards(self.stream.jobs, self.stream.spread, own_shards(self.datasets))
+
+    @property
+    def stream_runs(self) -> int:
+        """Runs of the streaming jobs at the same time."""
+        return len(self.shards.names)
+
+    @property
     def stream_dpus(self) -> float:
-        """DPUs of the streaming job with all of its workers."""
-        return self.stream.max_workers * DPUS[self.stream.worker_type]
+        """DPUs of the streaming jobs with all of their workers."""
+        return self.stream_runs * self.stream.max_workers * DPUS[self.stream.worker_type]
 
     @property
     def run_dpus(self) -> float:
@@ -94,11 +118,11 @@ class Settings:
     def max_overnight_runs(self) -> int:
         """Runs of a night at the same time: at most ``batch.max_runs``.
 
-        The quotas keep room for the streaming job with all of its workers, and for a scheduled verification.
+        The quotas keep room for the streaming jobs with all of their workers, and for a scheduled verification.
         """
         verifications = self.max_verifications
         by_dpus = int((self.quota.dpus - self.stream_dpus) // self.run_dpus) - verifications
-        return min(self.batch.max_runs, by_dpus, self.quota.job_runs - 1 - verifications)
+        return min(self.batch.max_runs, by_dpus, self.quota.job_runs - self.stream_runs - verifications)
 
     @property
     def max_verifications(self) -> int:

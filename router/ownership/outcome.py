@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from lake.manifest import Manifest, ObjectVersion
+    from lake.shards import Shards
 
 UNANSWERED = (BotoCoreError, ClientError, RefusedError, HybridRouterError)
 """Errors after which a request may or may not have been applied."""
@@ -43,8 +44,8 @@ class Ownership:
 
     outcomes: dict[Identity, ArrivalOutcome] = field(default_factory=dict)
     manifests: list[Manifest] = field(default_factory=list)
-    waiting_in_stream: set[Identity] = field(default_factory=set)
-    """Arrivals, owned and duplicate, whose QUEUED manifest needs the streaming job to run."""
+    waiting_in_stream: dict[str, set[Identity]] = field(default_factory=dict)
+    """By shard: arrivals, owned and duplicate, whose QUEUED manifest needs its streaming job to run."""
     beyond_dataset_limit: int = 0
     """Number of arrivals that are IGNORED because ``max_datasets`` has no room for their dataset."""
 
@@ -52,17 +53,22 @@ class Ownership:
         """Set or replace the outcome of ``files``."""
         self.outcomes.update((Identity.of(file), outcome) for file in files)
 
-    def add_manifest(self, manifest: Manifest) -> None:
+    def add_manifest(self, manifest: Manifest, shards: Shards) -> None:
         """Add a manifest that is QUEUED now."""
         self.manifests.append(manifest)
         if manifest.lane == Lane.STREAM:
-            self.waiting_in_stream.update(map(Identity.of, manifest.files))
+            self.add_waiting(manifest.files, shards.of(manifest.partition.dataset, manifest.id))
+
+    def add_waiting(self, files: Iterable[ObjectVersion], shard: str) -> None:
+        """Add arrivals that wait for the streaming job of ``shard``."""
+        self.waiting_in_stream.setdefault(shard, set()).update(map(Identity.of, files))
 
     def include(self, other: Ownership) -> None:
         """Add the outcomes of other arrivals."""
         self.outcomes.update(other.outcomes)
         self.manifests += other.manifests
-        self.waiting_in_stream |= other.waiting_in_stream
+        for shard, waiting in other.waiting_in_stream.items():
+            self.waiting_in_stream.setdefault(shard, set()).update(waiting)
         self.beyond_dataset_limit += other.beyond_dataset_limit
 
     def count(self, outcome: ArrivalOutcome) -> int:

@@ -70,7 +70,7 @@ def resolve_owners(
             continue
         ownership.set_outcome([row.file], ArrivalOutcome.DUPLICATE)
         if owner.state == State.QUEUED and owner.lane == Lane.STREAM:
-            ownership.waiting_in_stream.add(Identity.of(row.file))
+            ownership.add_waiting([row.file], services.settings.shards.of(owner.partition.dataset, owner.id))
     for manifest, files in by_owner(returned).items():
         current = owners[manifest]
         assert current is not None

@@ -92,7 +92,7 @@ def take_ownership(
         if manifest is None:
             ownership.set_outcome(draft.files, ArrivalOutcome.UNSETTLED)
         else:
-            ownership.add_manifest(manifest)
+            ownership.add_manifest(manifest, services.settings.shards)
     if intent is not None and not any(ownership.outcomes[identity] in NOT_FINAL for identity in looked_at):
         delete_intent(services, intent)
     return ownership

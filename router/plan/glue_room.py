@@ -25,7 +25,7 @@ MAX_LISTED_RUNS = 200
 
 @dataclass(frozen=True, slots=True)
 class GlueRoom:
-    """Room for the runs of a night beside the streaming job, a scheduled verification and runs that are alive now."""
+    """Room for the runs of a night beside the streaming jobs, a scheduled verification and runs that are alive now."""
 
     dpus: float
     runs: int
@@ -71,4 +71,4 @@ def _beside_others(settings: Settings, dpus: float, runs: int, alive: int, sourc
     """At least one run: Glue refuses it until there is room, and the state machine tries again."""
     others = alive + settings.max_verifications
     left = dpus - settings.stream_dpus - others * settings.run_dpus
-    return GlueRoom(max(left, settings.run_dpus), max(runs - 1 - others, 1), source)
+    return GlueRoom(max(left, settings.run_dpus), max(runs - settings.stream_runs - others, 1), source)

@@ -12,7 +12,7 @@ from lake.time import iso_utc
 from router.ownership import RoutedArrival, cut_drafts, write_pointer
 from router.promote.next_step import PromoteStep, next_promote_step
 from router.promote.report import format_files
-from router.streaming import ensure_running
+from router.streaming import ensure_all_running
 from router.telemetry import logger
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ class Promotion:
         self._report = report
         self._dry_run = dry_run
         self._changes: Counter[str] = Counter()
+        self._waiting: set[str] = set()
+        """Shards to which a pointer was written."""
 
     def move(self, files: Mapping[str, set[ObjectVersion]]) -> None:
         """Move the files, given by manifest, to the stream lane where possible; make sure that its job runs.
@@ -51,9 +53,7 @@ class Promotion:
             manifest = next(iter(remaining))
             for following, part in self._isolated_step(manifest, remaining.pop(manifest)).items():
                 remaining[following] = remaining.get(following, set()) | part
-        waiting = self._report.counts["promoted"] + self._report.counts["inStream"]
-        if waiting and not self._dry_run and ensure_running(self._services):
-            logger.info("streaming run started")
+        ensure_all_running(self._services, sorted(self._waiting))
 
     def _isolated_step(self, manifest: str, files: set[ObjectVersion]) -> dict[str, set[ObjectVersion]]:
         try:
@@ -74,7 +74,7 @@ class Promotion:
         if following.step == PromoteStep.MOVE:
             return self._move(row, files)
         if not self._dry_run:
-            write_pointer(self._services, row.id, urgent=True)
+            self._point_to(row)
         self._report.add(
             "inStream", len(files), f"{format_files(files)} waiting in the stream lane already, in {row.id}"
         )
@@ -99,13 +99,18 @@ class Promotion:
         list(self._pool.map(lambda manifest: write_manifest(services.s3, bucket, manifest), [*urgent, *rest]))
         if not services.ledger.manifests.supersede([row], [*urgent, *rest], REASON, now):
             return self._retry(row, files)
-        list(self._pool.map(lambda manifest: write_pointer(services, manifest.id, urgent=True), urgent))
+        list(self._pool.map(self._point_to, urgent))
         logger.info(
             "manifest promoted", manifest_id=row.id, files=len(moved), successors=len(urgent), rest=len(unmoved)
         )
         self._report_moved(row, moved, len(urgent))
         exceeding = {arrival.file for draft in drafts[MAX_SUCCESSORS:] for arrival in draft.arrivals}
         return {manifest.id: exceeding for manifest in rest if exceeding}
+
+    def _point_to(self, manifest: ManifestRow | Manifest) -> None:
+        dataset = manifest.partition.dataset
+        write_pointer(self._services, manifest.id, dataset, urgent=True)
+        self._waiting.add(self._services.settings.shards.of(dataset, manifest.id))
 
     def _retry(self, row: ManifestRow, files: set[ObjectVersion]) -> dict[str, set[ObjectVersion]]:
         """The row has changed concurrently: read it again, up to ``MAX_CHANGES`` times."""

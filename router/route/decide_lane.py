@@ -15,9 +15,9 @@ from router.route.attributes import NotRead, asked_attributes, first_match
 from router.route.peak import peak_window
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from datetime import datetime
 
-    from lake.ledger import StreamRow
     from lake.manifest import ObjectVersion
     from lake.settings import DatasetRule, Settings
     from router.route.attributes import Attribute, Attributes
@@ -44,14 +44,14 @@ def decide_lane(
     arrival: ObjectVersion,
     settings: Settings,
     now: datetime,
-    stream_health: StreamRow,
+    spilling: Collection[str],
     attributes: Attributes = MappingProxyType({}),
 ) -> LaneDecision:
     """The lane of an arrival at ``now`` (aware).
 
     In this order: ignored keys; urgent by key, size, tags, metadata; files above ``stream.max_file_bytes``; peak hours
-    of the dataset unless the stream spills; everything else waits for the overnight run. What S3 does not give of
-    ``attributes`` makes no file urgent.
+    of the dataset, unless one of the shards that its manifests can go to is among those that are ``spilling``;
+    everything else waits for the overnight run. What S3 does not give of ``attributes`` makes no file urgent.
     """
     ignored = _reason_to_ignore(arrival.key, settings)
     if ignored is not None:
@@ -68,7 +68,8 @@ def decide_lane(
     urgent, notes, unread = _urgency(arrival, rule, settings, attributes)
     if urgent is not None:
         return LaneDecision(Lane.STREAM, dataset, urgent, urgent=True)
-    lane, reason = _lane_of_files_not_urgent(arrival, rule, settings, now, stream_health)
+    behind = any(shard in spilling for shard in settings.shards.of_dataset(dataset))
+    lane, reason = _lane_of_files_not_urgent(arrival, rule, settings, now, spilling=behind)
     return LaneDecision(lane, dataset, "; ".join((reason, *notes)), unread)
 
 
@@ -114,7 +115,7 @@ def _urgent_without_request(arrival: ObjectVersion, rule: DatasetRule, settings:
 
 
 def _lane_of_files_not_urgent(
-    arrival: ObjectVersion, rule: DatasetRule, settings: Settings, now: datetime, stream_health: StreamRow
+    arrival: ObjectVersion, rule: DatasetRule, settings: Settings, now: datetime, *, spilling: bool
 ) -> tuple[Lane, str]:
     limit = settings.stream.max_file_bytes
     if limit and arrival.size > limit:
@@ -123,7 +124,7 @@ def _lane_of_files_not_urgent(
     if window is None:
         return Lane.BATCH, WAITS
     peak_hours = f"peak hours {window} {settings.time_zone}"
-    if stream_health.spilling:
+    if spilling:
         return (
             Lane.BATCH,
             f"{WAITS}: {peak_hours}, but the stream's backlog takes longer than stream.latency_goal_seconds",

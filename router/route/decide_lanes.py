@@ -16,12 +16,11 @@ from router.services import PARALLEL_REQUESTS
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from datetime import datetime
 
     from mypy_boto3_s3 import S3Client
 
-    from lake.ledger import StreamRow
     from lake.manifest import ObjectVersion
     from router.route.decide_lane import LaneDecision
     from router.services import Services
@@ -36,7 +35,7 @@ ACTIONS = {
 
 
 def decide_lanes(
-    services: Services, arrivals: Iterable[ObjectVersion], now: datetime, stream_health: StreamRow
+    services: Services, arrivals: Iterable[ObjectVersion], now: datetime, spilling: Collection[str]
 ) -> dict[ObjectVersion, LaneDecision | None]:
     """Decide on each arrival; None: S3 did not answer, and the same request can succeed later.
 
@@ -45,13 +44,13 @@ def decide_lanes(
     decisions: dict[ObjectVersion, LaneDecision | None] = {}
     waiting: list[ObjectVersion] = []
     for arrival in arrivals:
-        decision = decide_lane(arrival, services.settings, now, stream_health)
+        decision = decide_lane(arrival, services.settings, now, spilling)
         decisions[arrival] = decision
         if decision.unread is not None:
             waiting.append(arrival)
     if waiting:
         with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
-            read = list(pool.map(lambda arrival: _read_and_decide(services, arrival, now, stream_health), waiting))
+            read = list(pool.map(lambda arrival: _read_and_decide(services, arrival, now, spilling), waiting))
         decisions.update((arrival, item.decision) for arrival, item in zip(waiting, read, strict=True))
         _log_not_read(read)
     return decisions
@@ -67,11 +66,11 @@ class _Read:
     """Why there is no decision."""
 
 
-def _read_and_decide(services: Services, arrival: ObjectVersion, now: datetime, stream_health: StreamRow) -> _Read:
+def _read_and_decide(services: Services, arrival: ObjectVersion, now: datetime, spilling: Collection[str]) -> _Read:
     read = _Read()
     try:
         read.decision = read_until_decided(
-            lambda: decide_lane(arrival, services.settings, now, stream_health, read.attributes),
+            lambda: decide_lane(arrival, services.settings, now, spilling, read.attributes),
             lambda attribute: read_attribute(services.s3, arrival, attribute),
             read.attributes,
         )

@@ -20,7 +20,7 @@ from router.route.decide_lanes import decide_lanes
 from router.route.lookup import VersionLookup
 from router.route.parse import parse_events
 from router.services import Services, container_services
-from router.streaming import ensure_running
+from router.streaming import ensure_running, read_spilling
 from router.telemetry import Metric, count, count_bytes, logger, metrics
 
 if TYPE_CHECKING:
@@ -67,8 +67,9 @@ def route(event: SQSEvent, services: Services) -> dict[str, Any]:
         else:
             ownership.include(outcome)
     unsettled = {identity for identity, outcome in ownership.outcomes.items() if outcome == ArrivalOutcome.UNSETTLED}
-    if ownership.waiting_in_stream and not _ensure_stream_runs(services):
-        unsettled |= ownership.waiting_in_stream
+    for shard, waiting in ownership.waiting_in_stream.items():
+        if not _ensure_stream_runs(services, shard):
+            unsettled |= waiting
     failed += [
         message
         for message, files in messages.items()
@@ -115,7 +116,7 @@ def route_arrivals(services: Services, arrivals: Iterable[ObjectVersion]) -> Own
 
     An arrival on which S3 did not say what its lane depends on is UNSETTLED.
     """
-    now, health = services.clock(), services.ledger.stream.get()
+    now = services.clock()
     of_input, ignored = [], {}
     for arrival in arrivals:
         if arrival.bucket == services.resources.input_bucket:
@@ -123,7 +124,7 @@ def route_arrivals(services: Services, arrivals: Iterable[ObjectVersion]) -> Own
         else:
             ignored[arrival] = f"the bucket {arrival.bucket} is not the input of this deployment"
     routed, undecided = [], []
-    for arrival, decision in decide_lanes(services, of_input, now, health).items():
+    for arrival, decision in decide_lanes(services, of_input, now, read_spilling(services)).items():
         if decision is None:
             undecided.append(arrival)
         elif decision.lane is None or decision.dataset is None:
@@ -136,12 +137,11 @@ def route_arrivals(services: Services, arrivals: Iterable[ObjectVersion]) -> Own
     return ownership
 
 
-def _ensure_stream_runs(services: Services) -> bool:
+def _ensure_stream_runs(services: Services, shard: str) -> bool:
     try:
-        if ensure_running(services):
-            logger.info("streaming run started")
+        ensure_running(services, shard)
     except (BotoCoreError, ClientError, TransientError) as error:
-        logger.warning("streaming run not started: its events are redelivered", error=str(error))
+        logger.warning("streaming run not started: its events are redelivered", shard=shard, error=str(error))
         return False
     return True
 

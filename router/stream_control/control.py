@@ -1,9 +1,13 @@
-"""The actions on the streaming run, inside its window and at its end; each is idempotent."""
+"""The actions on the streaming runs, inside their window and at its end; each is idempotent.
+
+Each takes the shards that it concerns, and gives what it has found or left of each, or the error that it met there.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lake.errors import TransientError
 from lake.ledger import State
@@ -14,92 +18,160 @@ from router.streaming import has_valid_heartbeat, live_runs, start_run
 from router.telemetry import logger
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from lake.ledger import ManifestRow
     from lake.ledger.stream import StreamRow
     from router.services import Services
 
 
-def start(services: Services) -> dict[str, Any]:
-    """Open a window until the next ``schedule.stream_end`` and make sure that a run exists, if quotas have room for it.
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What a watch has measured of a shard."""
 
-    Without room the window is open all the same: ``watch`` tries again, and raises what keeps the run from starting.
+    bytes: int
+    spilling: bool
+    micro_batch_minutes: float
+    """How long the current micro-batch of a live run has taken until now; 0: there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardStatus:
+    """What an action has found, or left, of a shard."""
+
+    running: bool
+    """A run exists."""
+    window_over: bool
+    backlog: Backlog | None = None
+    """None: it was not measured."""
+    stopping: bool = False
+    """Its run was asked to end."""
+    killed: int = 0
+    """Number of runs that were ended."""
+
+
+Found = dict[str, ShardStatus | Exception]
+"""By shard."""
+
+
+def start(services: Services, shards: Sequence[str]) -> Found:
+    """Open a window until the next ``schedule.stream_end`` and make sure that runs exist, if quotas have room for them.
+
+    Without room the window is open all the same: ``watch`` tries again, and raises what keeps a run from starting.
     """
     settings = services.settings
     until = next_local_time(settings.schedule.stream_end, settings.time_zone, services.clock())
-    services.ledger.stream.open_window(iso_utc(until))
-    return _status(services, running=_start_if_possible(services))
+    for shard in shards:
+        services.ledger.stream.of(shard).open_window(iso_utc(until))
+    return _each(
+        shards, lambda shard: ShardStatus(_start_if_possible(services, shard), _window_is_over(services, shard))
+    )
 
 
-def watch(services: Services) -> dict[str, Any]:
-    """Measure the backlog, set or clear spilling, and start a run when one is needed and none exists."""
+def watch(services: Services, shards: Sequence[str]) -> Found:
+    """Measure each backlog, set or clear spilling, and start a run where one is needed and none exists."""
     queued = _open_manifests(services, State.QUEUED)
-    backlog = [*queued, *_open_manifests(services, State.RUNNING)]
-    row = services.ledger.stream.get()
-    spilling = is_spilling(services.settings.stream, read_core_seconds(services, backlog), row.spilling)
-    if spilling != row.spilling:
-        services.ledger.stream.set_spilling(spilling)
-    running = bool(live_runs(services))
-    if not running and (queued or not _window_is_over(services)):
-        services.ledger.stream.request_stop(False)
-        start_run(services)
-        running = True
-    return {
-        **_status(services, running=running),
-        "backlogBytes": sum(manifest.bytes for manifest in backlog),
-        "spilling": spilling,
-        "microBatchMinutes": _micro_batch_minutes(services, row),
-    }
+    running = _open_manifests(services, State.RUNNING)
+    _join_window(services, shards)
+    return _each(shards, lambda shard: _watch(services, shard, queued.get(shard, []), running.get(shard, [])))
 
 
-def stop(services: Services) -> dict[str, Any]:
-    """Request the run to end between two micro-batches; ``stopped`` once no run exists.
+def stop(services: Services, shards: Sequence[str]) -> Found:
+    """Request runs to end between two micro-batches; a shard is stopping until it has none.
 
-    Then the request is cleared, or the next run would end at once. Manifests that are still queued get a new run, which
+    Then its request is cleared, or the next run would end at once. Manifests that are still queued get a new run, which
     ends when it has been idle; the sweep starts it if quotas have no room now.
     """
-    if live_runs(services):
-        services.ledger.stream.request_stop(True)
-        return _status(services, running=True)
-    services.ledger.stream.request_stop(False)
-    running = bool(_open_manifests(services, State.QUEUED)) and _start_if_possible(services)
-    return {**_status(services, running=running), "stopped": True}
+    queued = _open_manifests(services, State.QUEUED)
+    return _each(shards, lambda shard: _stop(services, shard, has_work=shard in queued))
 
 
-def kill(services: Services) -> dict[str, Any]:
+def kill(services: Services, shards: Sequence[str]) -> Found:
     """End runs that did not stop in time; their manifests are converted again once their leases are released."""
-    runs = live_runs(services)
+    return _each(shards, lambda shard: _kill(services, shard))
+
+
+def _watch(services: Services, shard: str, queued: list[ManifestRow], working: list[ManifestRow]) -> ShardStatus:
+    stream = services.ledger.stream.of(shard)
+    backlog, row = [*queued, *working], stream.get()
+    spilling = is_spilling(services.settings.stream, read_core_seconds(services, backlog), row.spilling)
+    if spilling != row.spilling:
+        stream.set_spilling(spilling)
+    running = bool(live_runs(services, shard))
+    if not running and (queued or not _window_is_over(services, shard)):
+        stream.request_stop(False)
+        start_run(services, shard)
+        running = True
+    size = sum(manifest.bytes for manifest in backlog)
+    measured = Backlog(size, spilling, _micro_batch_minutes(services, row))
+    return ShardStatus(running, _window_is_over(services, shard), measured)
+
+
+def _stop(services: Services, shard: str, *, has_work: bool) -> ShardStatus:
+    stream = services.ledger.stream.of(shard)
+    if live_runs(services, shard):
+        stream.request_stop(True)
+        return ShardStatus(running=True, window_over=_window_is_over(services, shard), stopping=True)
+    stream.request_stop(False)
+    running = has_work and _start_if_possible(services, shard)
+    return ShardStatus(running, _window_is_over(services, shard))
+
+
+def _kill(services: Services, shard: str) -> ShardStatus:
+    runs = live_runs(services, shard)
     if runs:
-        services.glue.batch_stop_job_run(JobName=services.resources.stream_job, JobRunIds=runs)
-    services.ledger.stream.request_stop(False)
-    return {**_status(services, running=False), "killed": len(runs)}
+        job = services.resources.stream_job_of(shard)
+        services.glue.batch_stop_job_run(JobName=job, JobRunIds=runs)
+    services.ledger.stream.of(shard).request_stop(False)
+    return ShardStatus(running=False, window_over=_window_is_over(services, shard), killed=len(runs))
 
 
-def _start_if_possible(services: Services) -> bool:
+def _each(shards: Sequence[str], act: Callable[[str], ShardStatus]) -> Found:
+    """An error of one shard does not keep the others from their turn."""
+    found: Found = {}
+    for shard in shards:
+        try:
+            found[shard] = act(shard)
+        except Exception as error:
+            logger.warning("action on a shard failed", shard=shard, error=str(error))
+            found[shard] = error
+    return found
+
+
+def _join_window(services: Services, shards: Sequence[str]) -> None:
+    """Open the current window for shards that did not exist when it began."""
+    windows = {shard: services.ledger.stream.of(shard).get().window_until or "" for shard in shards}
+    until = max(windows.values(), default="")
+    if until and datetime.fromisoformat(until) > services.clock():
+        for shard in (shard for shard, window in windows.items() if window < until):
+            services.ledger.stream.of(shard).open_window(until)
+
+
+def _start_if_possible(services: Services, shard: str) -> bool:
     """Whether a run exists now: not if the account's quotas have no room for it."""
     try:
-        start_run(services)
+        start_run(services, shard)
     except TransientError as error:
-        logger.warning("streaming run not started: it is tried again", error=str(error))
+        logger.warning("streaming run not started: it is tried again", shard=shard, error=str(error))
         return False
     return True
 
 
-def _open_manifests(services: Services, state: State) -> list[ManifestRow]:
-    """Of the stream lane, from the index."""
-    return list(services.ledger.manifests.open(Lane.STREAM, state))
+def _open_manifests(services: Services, state: State) -> dict[str, list[ManifestRow]]:
+    """Of the stream lane by shard, from the index."""
+    shards = services.settings.shards
+    found: dict[str, list[ManifestRow]] = {}
+    for row in services.ledger.manifests.open(Lane.STREAM, state):
+        found.setdefault(shards.of(row.partition.dataset, row.id), []).append(row)
+    return found
 
 
 def _micro_batch_minutes(services: Services, row: StreamRow) -> float:
-    """How long the current micro-batch of a live run has taken until now; 0: there is none."""
     if row.micro_batch_since is None or not has_valid_heartbeat(services, row):
         return 0
     return (services.clock() - datetime.fromisoformat(row.micro_batch_since)) / timedelta(minutes=1)
 
 
-def _window_is_over(services: Services) -> bool:
-    until = services.ledger.stream.get().window_until
+def _window_is_over(services: Services, shard: str) -> bool:
+    until = services.ledger.stream.of(shard).get().window_until
     return until is None or datetime.fromisoformat(until) <= services.clock()
-
-
-def _status(services: Services, *, running: bool) -> dict[str, Any]:
-    return {"running": running, "windowOver": _window_is_over(services), "stopped": not running}

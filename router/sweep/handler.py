@@ -125,9 +125,9 @@ def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:
 
 
 def _count_stream_health(services: Services) -> None:
-    health = measure_stream(services)
-    count(Metric.STREAM_OLDEST_MINUTES, health.oldest_minutes)
-    count(Metric.STREAM_SILENT, health.silent)
+    for shard, health in measure_stream(services).items():
+        count(Metric.STREAM_OLDEST_MINUTES, health.oldest_minutes, shard)
+        count(Metric.STREAM_SILENT, health.silent, shard)
 
 
 def _day_dollars(services: Services) -> float:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def renew_pointers(repair: Repair) -> None:
-    """Write one more pointer to each waiting manifest, and make sure that the streaming job runs.
+    """Write one more pointer to each waiting manifest, and make sure that the streaming job of its shard runs.
 
     A pointer in the inbox may have been read already, so its presence proves nothing. But every pointer in the inbox
     doubles the wait for the next one, so that the inbox stays small while no stream runs. The job is started by every
@@ -31,7 +31,8 @@ def renew_pointers(repair: Repair) -> None:
     """
     services = repair.services
     limit = timedelta(minutes=services.settings.sweep.pointer_minutes)
-    any_waiting = False
+    shards = services.settings.shards
+    waiting: set[str] = set()
     for hint in services.ledger.manifests.open(Lane.STREAM, State.QUEUED):
         if repair.expired:
             break
@@ -42,21 +43,22 @@ def renew_pointers(repair: Repair) -> None:
             waited = services.clock() - datetime.fromisoformat(row.changed_at)
             if waited < limit:
                 continue
-            any_waiting = True
+            waiting.add(shards.of(row.partition.dataset, row.id))
             if waited < limit * _wait_factor(services, row):
                 continue
             if repair.only_counts("repointed", f"manifest {row.id}"):
                 continue
-            write_pointer(services, row.id, urgent=row.urgent)
+            write_pointer(services, row.id, row.partition.dataset, urgent=row.urgent)
             repair.counts["repointed"] += 1
             logger.warning("pointer renewed", manifest_id=row.id, queued_since=row.changed_at)
-    if any_waiting and not repair.dry_run and ensure_running(services):
-        logger.info("streaming run started")
+    for shard in () if repair.dry_run else sorted(waiting):
+        with repair.isolated("streaming job", shard=shard):
+            ensure_running(services, shard)
 
 
 def _wait_factor(services: Services, row: ManifestRow) -> int:
     """1 for one pointer in the inbox or none, then twice as much for each further one."""
-    inbox = services.s3.list_objects_v2(
-        Bucket=services.resources.control_bucket, Prefix=pointer_prefix(row.id, urgent=row.urgent)
-    )
+    shard = services.settings.shards.of(row.partition.dataset, row.id)
+    prefix = pointer_prefix(row.id, urgent=row.urgent, shard=shard)
+    inbox = services.s3.list_objects_v2(Bucket=services.resources.control_bucket, Prefix=prefix)
     return 1 << max(inbox["KeyCount"] - 1, 0)

@@ -15,7 +15,7 @@ from cli.deployed_stack import DeployedStack
 from infra.synth import synth
 from lake.layout import lake_prefix
 from lake.ledger import State
-from lake.settings import EncryptionSettings, VerifySettings
+from lake.settings import DatasetRule, EncryptionSettings, VerifySettings
 from local import isolation
 from local.cloud import LocalCloud
 from local.errors import LocalCloudError
@@ -54,8 +54,13 @@ def key(cloud: LocalCloud) -> str:
 
 @pytest.fixture(scope="module")
 def sealed(cloud: LocalCloud, key: str, tmp_path_factory: pytest.TempPathFactory) -> Scenario:
-    """The stack of the other end-to-end tests, encrypted by the key."""
-    settings = replace(e2e_settings(), encryption=EncryptionSettings(kms_key=key), verify=VerifySettings())
+    """The stack of the other end-to-end tests, encrypted by the key, with a streaming job for the dataset alone."""
+    settings = replace(
+        e2e_settings(),
+        datasets=(DatasetRule(DATASET, f"{DATASET}/", stream_job=DATASET), DatasetRule("{folder}")),
+        encryption=EncryptionSettings(kms_key=key),
+        verify=VerifySettings(),
+    )
     outputs = cloud.deploy(synth(settings, tmp_path_factory.mktemp("encrypted") / "cdk.out"))
     session = isolation.session(cloud.access_key)
     return Scenario(cloud, DeployedStack.connect(outputs, session, cloud.endpoint, isolation.client_config()))
@@ -85,8 +90,19 @@ def test_both_lanes_convert_under_the_key(sealed: Scenario, key: str, tmp_path: 
     assert json.loads(execution["output"])["damagedObjects"] == 0
     assert (stream.lane, sealed.wait_state(waiting, State.DONE).lane) == ("stream", "batch")
     assert sorted(sealed.lake_rows(DATASET, tmp_path)) == ['{"n": "1"}', '{"n": "2"}']
+    # And the job of the dataset has converted the urgent file, by a pointer in its own inbox
+    resources, s3 = sealed.deployment.resources, sealed.deployment.s3
+    runs = {
+        shard: sealed.deployment.glue.get_job_runs(JobName=resources.stream_job_of(shard))["JobRuns"]
+        for shard in sealed.deployment.outputs.shards.names
+    }
+    assert {shard: len(found) for shard, found in runs.items()} == {"1": 0, DATASET: 1}
+    assert stream.owner == runs[DATASET][0]["Id"]
+    assert sealed.deployment.ledger.stream.of(DATASET).get().run == stream.owner
+    assert sealed.deployment.ledger.stream.get().run is None
+    assert s3.list_objects_v2(Bucket=resources.control_bucket, Prefix="inbox")["KeyCount"] == 0
     # And its objects are encrypted by the key
-    bucket, s3 = sealed.deployment.resources.lake_bucket, sealed.deployment.s3
+    bucket = resources.lake_bucket
     prefix = lake_prefix(stream.partition, stream.id, stream.generation)
     (item,) = s3.list_objects_v2(Bucket=bucket, Prefix=prefix)["Contents"]
     head = s3.head_object(Bucket=bucket, Key=item["Key"], ChecksumMode="ENABLED")

@@ -18,6 +18,7 @@ from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id, write_
 from lake.partition import Partition
 from lake.resource_names import ResourceNames
 from lake.settings import Settings
+from lake.shards import FIRST_SHARD
 from local.isolation import BUCKET_PLACE, REGION
 from transform.clients import s3_client
 from transform.context import ConversionContext, JobServices
@@ -128,10 +129,10 @@ class ConversionWorld:
         self.services.ledger.manifests.enqueue(manifest)
         return manifest.id
 
-    def put_pointer(self, manifest: str, *, urgent: bool = False) -> None:
+    def put_pointer(self, manifest: str, *, urgent: bool = False, shard: str = FIRST_SHARD) -> None:
         self.services.s3.put_object(
             Bucket=self.services.resources.control_bucket,
-            Key=pointer_key(manifest, secrets.token_hex(4), urgent=urgent),
+            Key=pointer_key(manifest, secrets.token_hex(4), urgent=urgent, shard=shard),
             Body=json.dumps({"manifest": manifest}).encode(),
         )
 

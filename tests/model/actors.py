@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
@@ -21,7 +22,8 @@ from router.reprocess.handler import reprocess
 from router.route.handler import route as route_messages
 from router.stream_control.control import kill, start, stop, watch
 from router.sweep.handler import sweep
-from router.telemetry import logger, metrics
+from router.telemetry import logger
+from streaming_job.inbox import find_inboxes
 from streaming_job.micro_batch import convert_pointers
 from tests.model.fake_spark import FakeLeaseKeeper, FakeSource, FakeSparkJob, FakeSparkSession
 from tests.model.inline_pool import MODULES_WITH_POOLS, InlinePool
@@ -56,7 +58,7 @@ def fake_runtime(world: World, *, threads: bool = False) -> Iterator[None]:
         stack.enter_context(patch("transform.plan_attempt.output_ratio", lambda *_: None))
         stack.enter_context(patch("transform.convert.LeaseKeeper", FakeLeaseKeeper))
         stack.enter_context(patch("secrets.token_hex", world.token))
-        stack.enter_context(patch.object(metrics, "add_metric", lambda **_: None))
+        stack.enter_context(patch("router.telemetry._add", lambda *_: None))
         try:
             yield
         finally:
@@ -124,7 +126,9 @@ def controller(world: World, actor: Actor | None) -> None:
     """A stream window from its start to its end; the run that does not stop in time is killed."""
     services = world.router(actor)
     for action in (start, watch, stop, kill):
-        action(services)
+        for outcome in action(services, services.settings.shards.names).values():
+            if isinstance(outcome, Exception):
+                raise outcome
 
 
 def forcer(world: World, actor: Actor | None) -> None:
@@ -162,19 +166,16 @@ def conversion(world: World, services: JobServices, name: str) -> ConversionCont
 
 
 def stream(world: World, actor: Actor | None, name: str) -> None:
-    """A micro-batch over the pointers that the query has not read, which it then deletes."""
+    """A micro-batch over the pointers that the query has not read, which it then deletes.
+
+    The actor stands for the jobs of all shards that the settings have at its start.
+    """
     services = world.transform(actor)
 
     def wait(_: float) -> None:
         world.wait(LEASE / 3)
 
-    keys, after = [], ""
-    while True:
-        page = services.s3.list_objects_v2(Bucket="control", Prefix=INBOX, StartAfter=after)
-        keys += [item["Key"] for item in page.get("Contents", [])]
-        if not page["IsTruncated"]:
-            break
-        after = keys[-1]
+    keys = [key for prefix in _inboxes(world, services) for key in _listed(services.s3, prefix)]
     new = [key for key in keys if key not in world.seen_pointers]
     lines = [_line(services.s3, key) for key in new]
     given = [line for line in lines if line is not None]
@@ -189,6 +190,25 @@ def stream(world: World, actor: Actor | None, name: str) -> None:
     world.seen_pointers.update(new)
     for key in new:
         services.s3.delete_object(Bucket="control", Key=key)
+
+
+def _inboxes(world: World, services: JobServices) -> list[str]:
+    """Those that the jobs of all shards read; without a look for others where the number never changes."""
+    if "change_shards" not in world.events:
+        return [INBOX]
+    row, found = services.ledger.stream, list[str]()
+    for shard in services.settings.shards.names:
+        found += find_inboxes(replace(services, ledger=replace(services.ledger, stream=row.of(shard))))
+    return found
+
+
+def _listed(s3: Any, prefix: str) -> list[str]:
+    keys: list[str] = []
+    while True:
+        page = s3.list_objects_v2(Bucket="control", Prefix=prefix, StartAfter=keys[-1] if keys else "")
+        keys += [item["Key"] for item in page.get("Contents", [])]
+        if not page["IsTruncated"]:
+            return keys
 
 
 def _line(s3: Any, key: str) -> str | None:

@@ -105,10 +105,13 @@ class FakeS3:
         return {}
 
     def list_objects_v2(
-        self, *, Bucket: str, Prefix: str = "", StartAfter: str = "", MaxKeys: int = PAGE_SIZE
+        self, *, Bucket: str, Prefix: str = "", StartAfter: str = "", MaxKeys: int = PAGE_SIZE, Delimiter: str = ""
     ) -> Response:
         size = min(MaxKeys, self.PAGE_SIZE)
         keys = sorted(key for key in self.buckets[Bucket] if key.startswith(Prefix) and key > StartAfter)
+        if Delimiter:
+            folders = {Prefix + key.removeprefix(Prefix).partition(Delimiter)[0] + Delimiter for key in keys}
+            return {"CommonPrefixes": [{"Prefix": folder} for folder in sorted(folders)], "IsTruncated": False}
         found = [(key, self.buckets[Bucket][key]) for key in keys[:size]]
         page = [
             {"Key": key, "LastModified": item.modified, "Size": len(item.body), "ETag": f'"{item.etag}"'}

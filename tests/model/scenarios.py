@@ -138,6 +138,14 @@ SCENARIOS = {
             events=("expire_lease", "report_stopped", "begin_new_query", "advance_hours"),
         ),
         Scenario(
+            "shards",
+            ("route1", "stream1", "route2", "stream2", "sweep1"),
+            (("c",), ("d",)),
+            arriving=("a", "b"),
+            lane=Lane.STREAM,
+            events=("change_shards", "begin_new_query", "advance_hours"),
+        ),
+        Scenario(
             "window",
             ("queue1", "control1", "stream1", "control2", "stream2"),
             arriving=("urgent", "urgent-a"),

@@ -12,10 +12,18 @@ LONG_SCENARIOS = (
     *("arrivals", "denied", "force", "overnight", "plan", "put again", "reprocess", "stream", "threads", "window"),
     *("wide", "wrong results"),
 )
-EVERY = {**dict.fromkeys(LONG_SCENARIOS, 8), "promote": 13, "requests": 16, "poison": 31}
+EVERY = {**dict.fromkeys(LONG_SCENARIOS, 8), "promote": 13, "requests": 16, "shards": 31, "poison": 31}
 """Only every n-th single fault is tried here; ``python -m tests.model`` explores further."""
 DEFAULT_EVERY = 4
-MAX_HISTORIES = {"poison": 8, "wide": 20, "requests": 40, "promote": 40, "reprocess": 60, "wrong results": 20}
+MAX_HISTORIES = {
+    "poison": 8,
+    "wide": 20,
+    "requests": 40,
+    "promote": 40,
+    "reprocess": 60,
+    "wrong results": 20,
+    "shards": 40,
+}
 DEFAULT_MAX_HISTORIES = 80
 SEED = 0
 

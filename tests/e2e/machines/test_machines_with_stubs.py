@@ -234,12 +234,17 @@ def test_the_window_watches_then_stops_the_stream(stubbed: StubbedMachines) -> N
 
 
 def test_a_run_that_does_not_stop_in_time_is_killed(stubbed: StubbedMachines) -> None:
-    stubbed.set_answers("stub-stream-control", {"running": True, "windowOver": True, "stopped": False})
+    answer = {"running": True, "windowOver": True, "stopped": False}
+    # And another shard, which stops in the second round.
+    stubbed.set_answers(
+        "stub-stream-control", answer, {**answer, "stopping": "1,2"}, *([{**answer, "stopping": "2"}] * 2), answer
+    )
     assert stubbed.run("stream_window", {})["status"] == "SUCCEEDED"
-    assert [call["action"] for call in stubbed.calls("stub-stream-control")] == [
-        "start",
-        "stop",
-        "stop",
-        "stop",
-        "kill",
+    # Then each round is about those that are left.
+    assert [(call["action"], call.get("shards")) for call in stubbed.calls("stub-stream-control")] == [
+        ("start", None),
+        ("stop", ""),
+        ("stop", "1,2"),
+        ("stop", "2"),
+        ("kill", "2"),
     ]

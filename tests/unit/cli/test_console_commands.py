@@ -15,7 +15,9 @@ from cli.start_executions import run_backfill, run_overnight
 from cli.stream import print_stream, start_stream, stop_stream
 from cli.sweep import LABELS, print_sweep
 from lake.ledger import StreamRow
+from lake.shards import Shards
 from router.sweep.handler import COUNTS
+from tests.unit.lake.world import RESOURCES
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 NIGHT = {"verdict": "SUCCEEDED", "message": "all 3 manifests are done: 101 rows"}
@@ -48,8 +50,8 @@ class FakeStack:
 
     start_backfill = start_overnight
 
-    def control_stream(self, action: str) -> dict[str, Any]:
-        self.asked.append(action)
+    def control_stream(self, action: str, shards: str = "") -> dict[str, Any]:
+        self.asked.append(f"{action} {shards}".rstrip())
         answer: dict[str, Any] = self.answers["stream"].pop(0)
         return answer
 
@@ -130,15 +132,17 @@ def test_a_sweep_prints_its_counts_and_a_dry_run_its_items(capsys: pytest.Captur
     assert set(LABELS) == set(COUNTS)
 
 
-def streaming(alive: bool, *answers: dict[str, Any]) -> Any:
+def streaming(alive: bool, *answers: dict[str, Any], shards: int = 1) -> Any:
     stack: Any = FakeStack(stream=list(answers))
     states = [("jr_1", "RUNNING" if alive else "STOPPED")]
     runs = [{"Id": name, "JobRunState": state} for name, state in states]
     stack.glue = SimpleNamespace(get_job_runs=lambda **_: {"JobRuns": runs})
-    stack.resources = SimpleNamespace(stream_job="stream")
+    stack.resources = RESOURCES
+    stack.outputs = SimpleNamespace(shards=Shards(shards))
     row = StreamRow("jr_1", "2026-11-20T12:00:00.000+00:00" if alive else None, spilling=alive)
+    rows = SimpleNamespace(get=lambda: row)
     stack.ledger = SimpleNamespace(
-        stream=SimpleNamespace(get=lambda: row), manifests=SimpleNamespace(open=lambda *_: [])
+        stream=SimpleNamespace(of=lambda _: rows), manifests=SimpleNamespace(open=lambda *_: [])
     )
     return stack
 
@@ -159,14 +163,37 @@ def test_a_start_without_room_is_told(running: bool, code: ExitCode, capsys: pyt
 
 
 def test_a_stop_waits_until_no_run_is_left(capsys: pytest.CaptureFixture[str]) -> None:
-    alive = {"running": True, "windowOver": True, "stopped": False}
-    stack = streaming(True, alive, alive, {"running": False, "windowOver": True, "stopped": True})
+    alive = {"running": True, "windowOver": True, "stopped": False, "stopping": "1"}
+    stack = streaming(True, alive, alive, {"running": False, "windowOver": True, "stopped": True, "stopping": ""})
     assert stop_stream(stack, dry_run=False, as_json=False, wait=lambda _: None) == ExitCode.FINE
-    assert (stack.asked, capsys.readouterr().out) == (["stop"] * 3, "stopped\n")
+    assert (stack.asked, capsys.readouterr().out) == (["stop", "stop 1", "stop 1"], "stopped\n")
+
+
+def test_a_stop_asks_again_only_the_shards_that_have_not_stopped(capsys: pytest.CaptureFixture[str]) -> None:
+    # Given three shards, of which one has a new run while the last one still works
+    answers = [
+        {"running": True, "windowOver": True, "stopped": not stopping, "stopping": stopping}
+        for stopping in ("1,2,3", "3", "")
+    ]
+    stack = streaming(True, *answers, shards=3)
+    # When, Then
+    assert stop_stream(stack, dry_run=False, as_json=False, wait=lambda _: None) == ExitCode.NOT_SO
+    assert stack.asked == ["stop", "stop 1,2,3", "stop 3"]
+
+
+def test_the_streams_status_is_that_of_each_shard(capsys: pytest.CaptureFixture[str]) -> None:
+    assert print_stream(streaming(True, shards=2), as_json=False) == ExitCode.FINE
+    told = capsys.readouterr().out.splitlines()
+    assert [line for line in told if not line.startswith("  ")] == ["shard 1", "shard 2"]
+    assert told.count("  backlog: 0 manifests, 0 files, 0 bytes") == 2
+    print_stream(streaming(True, shards=2), as_json=True)
+    document = json.loads(capsys.readouterr().out)
+    assert [shard["shard"] for shard in document["shards"]] == ["1", "2"]
+    assert document["runs"] == ["jr_1"] * 2
 
 
 def test_a_stop_inside_a_window_says_that_it_starts_again(capsys: pytest.CaptureFixture[str]) -> None:
-    stack = streaming(False, {"running": True, "windowOver": False, "stopped": True})
+    stack = streaming(False, {"running": True, "windowOver": False, "stopped": True, "stopping": ""})
     assert stop_stream(stack, dry_run=False, as_json=False) == ExitCode.NOT_SO
     assert "a new run converts what is still queued" in (told := capsys.readouterr().out)
     assert "its window is open" in told

@@ -1,5 +1,7 @@
 """explain: every manifest that held a file, with its lane, its attempts and the reason for its end."""
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ from cli.explain import print_explanation
 from lake.errors import InvalidInputError
 from lake.ledger import ArrivalRow
 from lake.manifest import Lane, Manifest, new_manifest_id, write_manifest
+from lake.shards import Shards
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.world import LEASE, PARTITION, World, new_world
 
@@ -94,3 +97,24 @@ def test_an_unknown_file_or_an_invalid_uri_is_one_sentence(world: World, capsys:
         assert told.err.count("\n") == 1
     with pytest.raises(InvalidInputError, match="'b' is not a valid S3 URI"):
         print_explanation(stack, "b", 10, as_json=False)
+
+
+def test_a_manifest_of_a_divided_stream_lane_names_its_shard(
+    world: World, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    # Given a stage with a job for this dataset alone, and a run of another one that took the manifest before
+    manifest = world.manifest("a", lane=Lane.STREAM)
+    arrived(world, manifest)
+    world.claimed(world.row(manifest.id))
+    log = tmp_path / "stream-job-own" / "jr_1.log"
+    log.parent.mkdir()
+    log.touch()
+    stack = stack_of(world, FakeServices())
+    outputs = replace(stack.outputs, shards=Shards(1, own={PARTITION.dataset: "own"}))
+    stack = replace(stack, outputs=outputs, local=True, local_logs=str(tmp_path))
+    # When
+    print_explanation(stack, "s3://input/orders/a", 10, as_json=False)
+    # Then
+    told = capsys.readouterr().out
+    assert f"{manifest.id}  RUNNING  stream lane, shard own  orders" in told
+    assert f"log of jr_1: {log}" in told

@@ -50,6 +50,9 @@ def test_the_needs_follow_the_settings() -> None:
     # A scheduled verification is one more run of the batch job.
     verified = replace(SETTINGS, verify=VerifySettings(share=0.01))
     assert [quota.needed for quota in needed_quotas(verified)] == [20, 22, 425]
+    # Each further streaming job is one more run of 5 workers.
+    divided = replace(SETTINGS, stream=replace(SETTINGS.stream, jobs=3))
+    assert [quota.needed for quota in needed_quotas(divided)] == [20, 23, 415]
 
 
 def test_the_page_has_the_needs_of_the_default_settings() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from cli.deployed_stack import DeployedStack
 from cli.reprocess import UNQUEUED_LABELS, reprocess_manifests
-from infra.outputs import StackOutputs
+from infra.outputs import NOT_TEXT, StackOutputs
 from lake.errors import InvalidInputError
 from lake.resource_names import ResourceNames
 from router.reprocess.report import COUNTS, TOTALS
@@ -37,9 +37,10 @@ class FakeCloud:
 
 def stack_with(cloud: FakeCloud) -> DeployedStack:
     unused: Any = None
-    names = [name for name in StackOutputs.__dataclass_fields__ if name != "resources"]
+    names = [name for name in StackOutputs.__dataclass_fields__ if name not in NOT_TEXT]
     resources = ResourceNames(**{name: getattr(RESOURCES, name) for name in ResourceNames.__dataclass_fields__})
-    outputs = StackOutputs(resources, **{name: name for name in names})
+    texts: dict[str, Any] = {name: name for name in names}
+    outputs = StackOutputs(resources, **texts)
     return DeployedStack(outputs, unused, unused, cloud, unused, cloud, unused)
 
 

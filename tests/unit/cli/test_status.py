@@ -14,6 +14,7 @@ from cli.status import status_document
 from cli.status_output import print_status_document
 from lake.manifest import Lane
 from lake.partition import Partition
+from lake.shards import Shards
 from tests.unit.cli.schemas import assert_valid
 from tests.unit.cli.stack_world import NIGHT, FakeServices, execution, put_summary, stack_of
 from tests.unit.lake.transitions import DOCUMENT, TOTALS
@@ -136,6 +137,22 @@ def test_the_stream_is_alive_by_its_run_and_its_heartbeat(world: World, capsys: 
     world.ledger.stream.record_heartbeat("jr_1", world.now - timedelta(seconds=4))
     text = page(document_of(world, services), world, capsys)
     assert "stream     running (jr_1), heartbeat 4 s ago, window until tonight 20:15" in text
+
+
+def test_each_shard_of_the_stream_has_a_line(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    # Given two shards with a run each, of which the second one spills
+    services = FakeServices(stream_runs=[{"Id": "jr_1", "JobRunState": "RUNNING"}])
+    world.ledger.stream.of("2").set_spilling(True)
+    stack = stack_of(world, services)
+    outputs = replace(stack.outputs, shards=Shards(2))
+    # When
+    document = status_document(replace(stack, outputs=outputs), read_schedule(stack), 10, world.now)
+    assert_valid("status", document)
+    text = page(document, world, capsys)
+    # Then
+    assert "stream     2 of 2 shards are running\n" in text
+    assert "           shard 2: running (jr_1), no heartbeat yet, spilling to the batch lane" in text
+    assert (document["stream"]["spilling"], document["stream"]["shards"][0]["spilling"]) == (True, False)
 
 
 def test_only_alarms_of_the_own_topic_are_open(world: World, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,6 +21,7 @@ from lake.settings import (
     ScheduleSettings,
     Settings,
     SparkSettings,
+    StreamSettings,
     VerifySettings,
 )
 from tests.records import RECORDS
@@ -97,10 +98,12 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
 @pytest.fixture(scope="session")
 def other_assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     """A stage with an existing input bucket, EMR Serverless, a scheduled verification, a budget, records of Kinesis and
-    Kafka, event logs; without Flex and peak."""
+    Kafka, event logs and three streaming jobs; without Flex and peak."""
     settings = Settings(
         stage="other",
         input=InputSettings(bucket="landing-zone-1"),
+        datasets=(DatasetRule("orders", "orders/", stream_job="orders"), DatasetRule("{folder}")),
+        stream=StreamSettings(jobs=2),
         peak=PeakSettings(hours=()),
         batch=BatchSettings(engines=("glue", "emr-serverless"), worker_type="G.2X", workers=5),
         verify=VerifySettings(share=0.01),

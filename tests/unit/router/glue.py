@@ -27,13 +27,15 @@ class FakeGlue:
         """What an ended run has used, by run: the fields of Glue's ``JobRun``."""
         self.quota_is_full = False
         """Other jobs of the account use up its quota of runs or DPUs."""
+        self.without_room: set[str] = set()
+        """Jobs for whose next run the quota has no room."""
         self._numbers = itertools.count(1)
 
     def start_job_run(self, JobName: str) -> dict[str, str]:  # noqa: N803
         runs = self.runs.setdefault(JobName, {})
         if LIVE & set(runs.values()):
             raise self._error("ConcurrentRunsExceededException", "StartJobRun")
-        if self.quota_is_full:
+        if self.quota_is_full or JobName in self.without_room:
             raise self._error("ResourceNumberLimitExceededException", "StartJobRun")
         run = f"jr_{next(self._numbers)}"
         runs[run] = "RUNNING"

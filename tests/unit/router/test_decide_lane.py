@@ -5,20 +5,18 @@ from typing import Any
 
 import pytest
 
-from lake.ledger import StreamRow
 from lake.manifest import Lane
 from lake.settings import parse_settings
 from router.route.decide_lane import decide_lane
 from tests.unit.lake.world import file_of
 
-HEALTHY = StreamRow()
-SPILLING = StreamRow(spilling=True)
+SPILLING = ("1",)
 
 
-def decided(key: str, now: str, *, size: int = 100, health: StreamRow = HEALTHY, **settings: Any) -> tuple[Any, ...]:
+def decided(key: str, now: str, *, size: int = 100, spilling: tuple[str, ...] = (), **settings: Any) -> tuple[Any, ...]:
     body = {"stage": "test", "time_zone": "Europe/Berlin", **settings}
     instant = datetime.fromisoformat(now).replace(tzinfo=UTC)
-    decision = decide_lane(file_of(key, size), parse_settings(body), instant, health)
+    decision = decide_lane(file_of(key, size), parse_settings(body), instant, spilling)
     assert decision.urgent == decision.reason.startswith("urgent:")
     return decision.lane, decision.dataset, decision.reason
 
@@ -153,7 +151,7 @@ def test_a_dataset_can_stay_out_of_peak() -> None:
 
 def test_an_urgent_key_has_priority_over_everything_but_an_ignored_key() -> None:
     overnight, stream = "2026-11-21T23:00", {"max_file_bytes": 10}
-    urgent = decided("orders/urgent/a.json", overnight, health=SPILLING, stream=stream)
+    urgent = decided("orders/urgent/a.json", overnight, spilling=SPILLING, stream=stream)
     assert urgent == (Lane.STREAM, "orders", "urgent: the key matches */urgent/*")
     assert decided("orders/urgent/a.csv", overnight)[0] is None
     assert decided("orders/URGENT/a.json", overnight)[0] == Lane.BATCH
@@ -167,7 +165,7 @@ def test_large_files_wait_even_at_peak(size: int, lane: Lane) -> None:
 
 
 def test_peak_files_spill_while_the_stream_is_behind() -> None:
-    assert decided("orders/a.json", "2026-11-20T12:00", health=SPILLING) == (
+    assert decided("orders/a.json", "2026-11-20T12:00", spilling=SPILLING) == (
         Lane.BATCH,
         "orders",
         "waits for the overnight run: peak hours 08:00-20:00 Europe/Berlin, "

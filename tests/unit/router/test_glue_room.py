@@ -56,6 +56,15 @@ def test_the_stream_keeps_its_reserve(deployment: Deployment) -> None:
     assert "300 DPU, 20 job runs" in room.source
 
 
+def test_each_streaming_job_keeps_its_reserve(deployment: Deployment) -> None:
+    # Given three of them: two that are numbered, and a dataset's own
+    deployment.configure(datasets=[{"name": "orders", "stream_job": "orders"}], stream={"jobs": 2})
+    # When, Then 30 DPU and three runs are not for the night
+    room = read_glue_room(with_runs(deployment), quotas(300, 20))
+    assert (room.dpus, room.runs) == (270, 17)
+    assert configured_room(deployment.services.settings).runs == 47
+
+
 def test_an_account_with_more_than_the_settings_allow(deployment: Deployment) -> None:
     room = read_glue_room(with_runs(deployment), quotas(5000, 1000))
     assert (room.dpus, room.runs) == (490, 49)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from lake.layout import URGENT_INBOX, manifest_of_pointer
+from lake.layout import INBOX, URGENT, manifest_of_pointer
 from lake.ledger import State
 from lake.manifest import Lane, read_manifest
 from router.route import handler as route_module
@@ -49,7 +49,7 @@ def test_urgent_files_have_a_manifest_and_a_pointer_of_their_own(deployment: Dep
         True: ["orders/urgent/b.ndjson"],
     }
     assert manifests[True].urgent
-    [pointer] = deployment.keys("control", URGENT_INBOX)
+    [pointer] = deployment.keys("control", f"{INBOX}{URGENT}")
     assert manifest_of_pointer(pointer) == rows[True].id
     assert len(deployment.keys("control", "inbox/")) == 2
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lake.ledger import StreamRow
 from lake.manifest import Lane
 from lake.settings import Settings, parse_settings
 from lake.settings.records import FAILED_RECORDS
@@ -45,7 +44,7 @@ def key_of_firehose(settings: Settings) -> str:
 
 
 def decided(settings: Settings, now: datetime) -> LaneDecision:
-    return decide_lane(file_of(key_of_firehose(settings), 100), settings, now, StreamRow())
+    return decide_lane(file_of(key_of_firehose(settings), 100), settings, now, ())
 
 
 @pytest.mark.parametrize("compression", ["gzip", "none"])
@@ -65,7 +64,7 @@ def test_urgent_records_are_urgent_at_any_hour() -> None:
 @pytest.mark.parametrize("extension", ["", ".ndjson", ".ndjson.gz"])
 def test_what_was_not_delivered_is_ignored_by_every_rule(extension: str) -> None:
     settings = parse_settings({"stage": "prod", "datasets": [{"name": "rest"}], "urgent": {"keys": ["*"]}})
-    decision = decide_lane(file_of(f"{FAILED}{extension}"), settings, PEAK, StreamRow())
+    decision = decide_lane(file_of(f"{FAILED}{extension}"), settings, PEAK, ())
     assert (decision.lane, decision.dataset, decision.reason) == (None, None, NOT_DELIVERED)
 
 

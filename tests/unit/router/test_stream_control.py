@@ -110,7 +110,7 @@ def test_a_stop_without_room_for_the_work_that_is_left_ends_the_window(deploymen
     deployment.queued("urgent.json", lane=Lane.STREAM)
     deployment.glue.quota_is_full = True
     # The sweep starts a run when there is room.
-    assert act(deployment, "stop") == {"running": False, "windowOver": False, "stopped": True}
+    assert act(deployment, "stop") == {"running": False, "windowOver": False, "stopped": True, "stopping": ""}
     assert not deployment.ledger.stream.get().stop_requested
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from lake.ledger import ArrivalRow, StreamRow
 from router.route.decide_lanes import decide_lanes
 from router.route.handler import route
 from router.services import PARALLEL_REQUESTS
@@ -20,6 +19,7 @@ from tests.unit.router.events import batch, failures, message, s3_record
 from tests.unit.router.raising import RaisingClients
 
 if TYPE_CHECKING:
+    from lake.ledger import ArrivalRow
     from lake.manifest import ObjectVersion
     from tests.unit.router.conftest import Deployment
 
@@ -198,7 +198,7 @@ def test_requests_for_10_000_messages(deployment: Deployment, urgent: dict[str, 
     configure(deployment, {**urgent, "max_bytes": 10})
     s3 = CountingS3()
     services = replace(deployment.services, s3=s3)  # type: ignore[arg-type]
-    decisions = decide_lanes(services, arrivals(10_000), deployment.now, StreamRow())
+    decisions = decide_lanes(services, arrivals(10_000), deployment.now, ())
     assert len(decisions) == 10_000
     assert s3.requests == expected
 
@@ -208,5 +208,5 @@ def test_requests_are_sent_side_by_side(deployment: Deployment) -> None:
     # Given an S3 that answers only when as many requests wait as the pool may send at once
     s3 = CountingS3(together=PARALLEL_REQUESTS)
     services = replace(deployment.services, s3=s3)  # type: ignore[arg-type]
-    decide_lanes(services, arrivals(4 * PARALLEL_REQUESTS), deployment.now, StreamRow())
+    decide_lanes(services, arrivals(4 * PARALLEL_REQUESTS), deployment.now, ())
     assert s3.requests == {"get_object_tagging": PARALLEL_REQUESTS}

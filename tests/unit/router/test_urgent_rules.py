@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from lake.ledger import StreamRow
 from lake.manifest import Lane
 from lake.settings import parse_settings
 from router.route.attributes import Attribute, NotRead
@@ -32,7 +31,7 @@ def decided(
 ) -> LaneDecision:
     rules = [{"name": "orders", "prefix": "orders/", "urgent": urgent}, {"name": "{folder}"}]
     settings = parse_settings({"stage": "test", "datasets": rules, "stream": stream})
-    return decide_lane(file_of(key, size), settings, now, StreamRow(), attributes or {})
+    return decide_lane(file_of(key, size), settings, now, (), attributes or {})
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 from cli.main import app
 from lake.errors import InvalidInputError
 from lake.settings import Settings, load_settings
+from simulate.assumptions import assumptions
+from simulate.options import as_one_stream_job
 from simulate.result import OptionResult, Simulation
 from simulate.schedule import night_start, stream_window
 from simulate.speed import CPU_GZIP, CPU_PLAIN, OUTPUT_RATIO
@@ -52,6 +54,21 @@ def test_the_options_are_the_routings_with_every_engine(usual: Simulation) -> No
         *(("all-batch", engine) for engine in engines),
         *(("hybrid", engine) for engine in engines),
     ]
+
+
+def test_several_streaming_jobs_are_simulated_as_one_with_their_executors(usual: Simulation) -> None:
+    # Given three jobs of four workers
+    jobs = {"jobs": 2, "max_workers": 4}
+    rules = [{"name": "a", "prefix": "a/", "stream_job": "own"}, {"name": "{folder}"}]
+    several = settings(stream=jobs, datasets=rules)
+    # When, Then
+    one = as_one_stream_job(several)
+    assert (one.stream_runs, one.stream.max_workers, one.stream.cores) == (1, 10, 3 * several.stream.cores)
+    # And it is said, and only then
+    assert as_one_stream_job(settings()) == settings()
+    said = {item.name: item.value for item in assumptions(one, 10, 3)}
+    assert said["streaming jobs, simulated as one with all their executors"] == 3
+    assert not any("simulated as one" in item.name for item in usual.assumptions)
 
 
 def test_an_engine_that_lacks_the_worker_type_is_left_out() -> None:

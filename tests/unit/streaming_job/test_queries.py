@@ -15,6 +15,7 @@ from botocore.exceptions import ClientError
 from lake.layout import INBOX, pointer_key
 from lake.ledger import State
 from lake.manifest import Lane
+from lake.shards import Shards
 from streaming_job import stream
 from streaming_job.stream import InboxStream
 from tests.unit.lake.faults import Crash
@@ -79,7 +80,7 @@ class FakeLane:
             delete_object=self.world.s3.delete_object, get_paginator=self.world.raw_s3.get_paginator
         )
         limits = SimpleNamespace(trigger_seconds=0, idle_minutes=0, worker_type="G.1X")
-        settings: Any = SimpleNamespace(stream=limits, price=context.services.settings.price)
+        settings: Any = SimpleNamespace(stream=limits, price=context.services.settings.price, shards=Shards())
         services = replace(context.services, s3=s3, settings=settings)
         inbox = InboxStream(replace(context, services=services, log=self.lines.append))
         # No pointer is urgent here.
@@ -112,7 +113,7 @@ class FakeQuery:
         self.isActive = True
         while new := [key for key in world.keys("control", INBOX) if key not in self.read][:PER_TRIGGER]:
             bodies = [world.raw_s3.get_object(Bucket="control", Key=key)["Body"].read().decode() for key in new]
-            rows = list(zip(bodies, [key.removeprefix(INBOX) for key in new], strict=True))
+            rows = list(zip(bodies, [f"s3a://control/{key}" for key in new], strict=True))
             batch: Any = SimpleNamespace(collect=lambda rows=rows: rows)
             try:
                 inbox._run_micro_batch(batch, 0)

@@ -38,7 +38,7 @@ def context_of(world: World, run: str = "jr_1") -> ConversionContext:
     return ConversionContext(spark, services, run, world.clock, bool, lambda _: None)
 
 
-BATCH: Any = SimpleNamespace(collect=lambda: [('{"manifest":"m"}', "m-1.json")])
+BATCH: Any = SimpleNamespace(collect=lambda: [('{"manifest":"m"}', "s3a://control/inbox/m-1.json")])
 
 
 def test_the_row_has_the_begin_of_the_micro_batch_until_its_end(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

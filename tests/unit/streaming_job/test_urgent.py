@@ -13,7 +13,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from lake.errors import TransientError
-from lake.layout import INBOX, OTHER_POINTERS, URGENT_INBOX, pointer_key
+from lake.layout import INBOX, OTHER_POINTERS, URGENT, pointer_key
 from lake.ledger import State
 from lake.manifest import Lane, write_manifest
 from lake.settings import parse_settings
@@ -120,7 +120,7 @@ def test_an_urgent_file_does_not_wait_for_the_triggers_of_a_peak_backlog(stream:
     assert not stream.world.row(late).open
     assert all(stream.world.row(manifest).open for manifest in peak)
     # And its pointer is gone, while those of the others are there
-    assert [key for key in stream.pointers() if key.startswith(URGENT_INBOX)] == []
+    assert [key for key in stream.pointers() if key.startswith(f"{INBOX}{URGENT}")] == []
     assert len(stream.pointers()) == len(peak)
     stream.gate.set()
     batch.join()
@@ -130,7 +130,7 @@ def test_spark_lists_every_other_pointer_and_no_urgent_one(stream: Stream) -> No
     stream.put(urgent=True)
     stream.put(urgent=False)
     listed = [key for key in stream.pointers() if fnmatchcase(key.removeprefix(INBOX), OTHER_POINTERS)]
-    assert listed == [key for key in stream.pointers() if not key.startswith(URGENT_INBOX)]
+    assert listed == [key for key in stream.pointers() if not key.startswith(f"{INBOX}{URGENT}")]
     assert len(listed) == 1
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lake.layout import URGENT_INBOX, manifest_of_pointer
+from lake.layout import INBOX, URGENT, manifest_of_pointer
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane, Manifest, read_manifest
 from lake.partition import Partition
@@ -50,4 +50,4 @@ def document(deployment: Deployment, row: ManifestRow) -> Manifest:
 
 def pointed(deployment: Deployment) -> set[str]:
     """Manifests of the urgent pointers: a promoted file does not wait behind those of peak hours."""
-    return {manifest_of_pointer(key) or "" for key in deployment.keys("control", URGENT_INBOX)}
+    return {manifest_of_pointer(key) or "" for key in deployment.keys("control", f"{INBOX}{URGENT}")}

@@ -1,0 +1,76 @@
+"""The resources of the stream lane's shards: a stage with one shard has what it always had."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from infra.outputs import StackOutputs
+from lake.shards import Shards
+from tests.unit.infra.conftest import listed
+from tests.unit.infra.resolved_template import ResolvedTemplate
+
+if TYPE_CHECKING:
+    from tests.unit.infra.conftest import Assembly
+
+JOB = "AWS::Glue::Job"
+
+
+def streaming_jobs(assembly: Assembly) -> dict[str, dict[str, Any]]:
+    """Properties by name."""
+    jobs = assembly.resources(JOB).values()
+    return {job["Name"]: job for job in jobs if job["Command"]["Name"] == "gluestreaming"}
+
+
+def test_each_shard_has_a_job_that_knows_its_name(assembly: Assembly, other_assembly: Assembly) -> None:
+    # Given one shard, Then its job is the one that a stage without shards has
+    (job,) = streaming_jobs(assembly).items()
+    assert job[0] == "hybrid-router-test-ny-stream"
+    assert "--stream_shard" not in job[1]["DefaultArguments"]
+    # Given three, Then the others are named after it, and have one run at a time as well
+    jobs = streaming_jobs(other_assembly)
+    arguments = {name: body["DefaultArguments"].get("--stream_shard") for name, body in jobs.items()}
+    first = "hybrid-router-other-stream"
+    assert arguments == {first: None, f"{first}-2": "2", f"{first}-orders": "orders"}
+    assert {body["ExecutionProperty"]["MaxConcurrentRuns"] for body in jobs.values()} == {1}
+    # And the arguments name the first job only: the names of the others follow from it
+    assert {body["DefaultArguments"]["--stream_job"] for body in jobs.values()} == {first}
+
+
+def test_functions_may_start_the_job_and_write_to_the_inbox_of_each_shard(other_assembly: Assembly) -> None:
+    template = ResolvedTemplate(other_assembly.template)
+    allowed: dict[str, set[str]] = {}
+    for name, statement in other_assembly.statements():
+        if name.startswith("RouterrouteRole"):
+            for action in listed(statement["Action"]):
+                resources = [str(template.value(resource)) for resource in listed(statement["Resource"])]
+                allowed.setdefault(action, set()).update(resources)
+    started = {resource.partition("-other-")[2] for resource in allowed["glue:StartJobRun"]}
+    assert started == {"stream", "stream-2", "stream-orders"}
+    written = {resource.partition("/")[2] for resource in allowed["s3:PutObject"]}
+    assert {"inbox/*", "inbox-2/*", "inbox-orders/*"} <= written
+
+
+def test_the_dashboard_has_the_metrics_of_each_shard(assembly: Assembly, other_assembly: Assembly) -> None:
+    for item, others in ((assembly, set()), (other_assembly, {"2", "orders"})):
+        (dashboard,) = ResolvedTemplate(item.template).of_kind("AWS::CloudWatch::Dashboard").values()
+        shown: dict[str, set[str]] = {}
+        for widget in json.loads(dashboard["DashboardBody"])["widgets"]:
+            for metric in widget["properties"].get("metrics", []):
+                if "shard" in metric:
+                    shown.setdefault(metric[1], set()).add(metric[metric.index("shard") + 1])
+        of_stream = (
+            "StreamOldestMinutes",
+            "StreamBacklogBytes",
+            "StreamRunning",
+            "MicroBatchMinutes",
+            "StreamSpilling",
+        )
+        assert shown == (dict.fromkeys(of_stream, others) if others else {})
+
+
+def test_the_command_line_learns_the_shards_from_the_stack(assembly: Assembly, other_assembly: Assembly) -> None:
+    for item, shards in ((assembly, Shards()), (other_assembly, Shards(2, "dataset", {"orders": "orders"}))):
+        values = {key: output["Value"] for key, output in item.template["Outputs"].items()}
+        assert StackOutputs.from_outputs(values).shards == shards == item.settings.shards
+        assert ("Shards" in values) == (item is other_assembly)

@@ -1,0 +1,232 @@
+"""Streaming jobs are added and removed while manifests wait and arrive: each is converted once, none is left behind."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from itertools import count
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lake.layout import OTHER_INBOXES, inbox, manifest_of_pointer, pointer_key
+from lake.manifest import Lane
+from lake.settings import parse_settings
+from router.ownership import RoutedArrival, take_ownership
+from router.sweep.pointers import renew_pointers
+from router.sweep.repair import Repair
+from streaming_job import main, stream
+from streaming_job.inbox import find_inboxes, has_open_manifests
+from streaming_job.stream import InboxStream, key_of_path, pattern_of
+from tests.model.fake_s3 import FakeS3
+from tests.model.world import LEASE, PARTITION, World
+from tests.unit.lake.world import new_world
+from tests.unit.streaming_job.test_stream import context_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lake.ledger import ManifestRow
+    from router.services import Services
+
+WAITING = 1000
+ROUNDS, ARRIVING = 4, 20
+"""Rounds of each stage, and files that arrive in each of them; the pointer of one of them gets lost."""
+PER_TRIGGER = 40
+PAGE = 10_000
+RUNS = count()
+
+
+@dataclass
+class MovingLane:
+    """The stream lane over the real code of ownership, inboxes and ledger; a conversion is its claim."""
+
+    world: World
+    random: random.Random = field(default_factory=lambda: random.Random(17))
+    queued: list[str] = field(default_factory=list)
+    """Ids of all manifests."""
+    converted: Counter[str] = field(default_factory=Counter)
+    listed: dict[tuple[str, str], ManifestRow] = field(default_factory=dict)
+    """By run and manifest: the row when the run listed its pointer."""
+
+    @property
+    def services(self) -> Services:
+        return self.world.router(None)
+
+    def configure(self, jobs: int) -> None:
+        stream = {"jobs": jobs, "spread": "manifest", "manifest_files": 1}
+        self.world.settings = parse_settings({"stage": "test", "stream": stream})
+
+    def pointers(self) -> list[str]:
+        return [key for key in self.world.s3.buckets["control"] if key.startswith("inbox")]
+
+    def arrive(self, number: int) -> list[str]:
+        """Files that are routed, each into a manifest of its own; returns the keys of their pointers."""
+        before = set(self.pointers())
+        files = self.world.arrive(*(f"{len(self.queued) + position}" for position in range(number)))
+        routed = [RoutedArrival(file, PARTITION, Lane.STREAM, "peak") for file in files]
+        self.queued += [manifest.id for manifest in take_ownership(self.services, routed, {}).manifests]
+        return [key for key in self.pointers() if key not in before]
+
+    def lose_pointer(self, key: str) -> None:
+        """As if its writer had died before."""
+        del self.world.s3.buckets["control"][key]
+
+    def jobs(self) -> list[Job]:
+        """A run of each job, with the settings of now."""
+        return [Job(self, shard) for shard in self.world.settings.shards.names]
+
+    def convert(self, context: Any, pointers: Iterable[str], *_: object, **__: object) -> list[Any]:
+        for pointer in pointers:
+            row = self.listed[context.run, pointer]
+            if context.services.ledger.manifests.claim(row, context.run, self.world.now, LEASE):
+                self.converted[row.id] += 1
+        return []
+
+
+class Job:
+    """One run of a streaming job. It lists as Spark does: what it has read once it does not read again."""
+
+    def __init__(self, lane: MovingLane, shard: str) -> None:
+        services = lane.services
+        ledger = replace(services.ledger, stream=services.ledger.stream.of(shard))
+        world: Any = SimpleNamespace(
+            raw_s3=services.s3, ledger=ledger, resources=services.resources, clock=lane.world.clock
+        )
+        self._lane, self._run = lane, f"jr_{next(RUNS)}"
+        context = context_of(world, self._run)
+        self.services = replace(context.services, settings=services.settings)
+        self.stream = InboxStream(replace(context, services=self.services))
+        self.inboxes = self.stream._inboxes = find_inboxes(self.services)
+        self._read: set[str] = set()
+
+    def listed(self) -> Any:
+        """A micro-batch of the pointers that are there now; None: there is none.
+
+        Both of two jobs that list the same pointer find its manifest QUEUED: the ledger has to refuse one of them.
+        """
+        s3: Any = self.services.s3
+        pages = [s3.list_objects_v2(Bucket="control", Prefix=prefix, MaxKeys=PAGE) for prefix in self.inboxes]
+        found = [item["Key"] for page in pages for item in page.get("Contents", [])]
+        keys = [key for key in found if key not in self._read][:PER_TRIGGER]
+        self._read.update(keys)
+        rows = [(manifest_of_pointer(key) or "", f"s3a://control/{key}") for key in keys]
+        for manifest, _ in rows:
+            row = self.services.ledger.manifests.get(manifest)
+            assert row is not None
+            self._lane.listed[self._run, manifest] = row
+        return SimpleNamespace(collect=lambda: rows) if rows else None
+
+    def work(self, batch: Any) -> None:
+        self.stream._run_micro_batch(batch, 0)
+
+
+@pytest.fixture
+def lane(monkeypatch: pytest.MonkeyPatch) -> MovingLane:
+    lane = MovingLane(World())
+    monkeypatch.setattr(FakeS3, "PAGE_SIZE", PAGE)
+    monkeypatch.setattr(stream, "convert_pointers", lane.convert)
+    return lane
+
+
+def under_load(lane: MovingLane, jobs: list[Job], rounds: int) -> None:
+    """In each round all jobs list their inboxes, others arrive, and the jobs convert in any order."""
+    for _ in range(rounds):
+        batches = [(job, batch) for job in jobs if (batch := job.listed()) is not None]
+        lane.lose_pointer(lane.arrive(ARRIVING)[0])
+        lane.random.shuffle(batches)
+        for job, batch in batches:
+            job.work(batch)
+
+
+def convert_all(lane: MovingLane) -> None:
+    """New runs convert until no inbox has a pointer for them."""
+    for job in lane.jobs():
+        while (batch := job.listed()) is not None:
+            job.work(batch)
+
+
+def sweep(lane: MovingLane) -> None:
+    """What waits for longer than ``sweep.pointer_minutes`` gets another pointer."""
+    lane.world.wait(timedelta(hours=1))
+    repair = Repair(lane.services, lane.world.now + timedelta(hours=1))
+    renew_pointers(repair)
+    assert repair.errors == []
+
+
+def test_a_thousand_waiting_manifests_move_from_one_job_to_three_to_two(lane: MovingLane) -> None:
+    # Given what waits for one job, which has begun
+    lane.configure(1)
+    lane.arrive(WAITING)
+    old = lane.jobs()
+    under_load(lane, old, ROUNDS)
+    # When there are three, and as much waits again, while the run of the one is alive
+    lane.configure(3)
+    lane.arrive(WAITING)
+    three = lane.jobs()
+    under_load(lane, [*old, *three], ROUNDS)
+    assert {key.partition("/")[0] for key in lane.pointers()} == {"inbox", "inbox-2", "inbox-3"}
+    # And then two, while the runs of the three are alive: some meet at the same pointers
+    lane.configure(2)
+    two = lane.jobs()
+    assert two[0].inboxes == ("inbox/", "inbox-3/")
+    assert len(lane.queued) - lane.converted.total() > WAITING
+    under_load(lane, [*three, *two], ROUNDS)
+    # And the runs with older settings end
+    convert_all(lane)
+    assert len(lane.queued) - lane.converted.total() == 3 * ROUNDS
+    sweep(lane)
+    convert_all(lane)
+    # Then every manifest was converted once, also where two jobs had read its pointer, and no inbox has a pointer
+    assert len(lane.listed) > len(lane.queued)
+    assert lane.converted == dict.fromkeys(lane.queued, 1)
+    assert lane.pointers() == []
+
+
+@pytest.mark.parametrize("after", [1, 2])
+def test_the_first_job_reads_what_a_removed_one_has_left(lane: MovingLane, after: int) -> None:
+    # Given an urgent pointer and another one, each in the inbox of a shard that no longer exists
+    lane.configure(3)
+    left = [lane.world.queued(name, lane=Lane.STREAM) for name in ("a", "b")]
+    lane.world.s3.buckets["control"].clear()
+    for manifest, urgent in zip(left, (True, False), strict=True):
+        key = pointer_key(manifest, "n", urgent=urgent, shard="3")
+        lane.world.s3.put_object(Bucket="control", Key=key, Body=b"")
+    assert [job.inboxes for job in lane.jobs()] == [(inbox("1"),), (inbox("2"),), (inbox("3"),)]
+    # When
+    lane.configure(after)
+    first, *others = lane.jobs()
+    # Then the first job alone reads both, and does not end before
+    assert first.inboxes == ("inbox/", "inbox-3/")
+    assert [job.inboxes for job in others] == [(inbox("2"),)] * (after - 1)
+    assert list(first.stream._urgent._new_pointers()) == [left[0]]
+    assert has_open_manifests(first.services, first.inboxes)
+    assert not any(has_open_manifests(job.services, job.inboxes) for job in others)
+
+
+def test_spark_lists_exactly_the_inboxes_of_the_job() -> None:
+    assert pattern_of("control", ["inbox/"]) == "s3a://control/{inbox}/"
+    assert pattern_of("control", ["inbox/", "inbox-3/"]) == "s3a://control/{inbox,inbox-3}/"
+    assert key_of_path(f"s3a://control/{OTHER_INBOXES}3/m-n.json") == "inbox-3/m-n.json"
+
+
+def test_a_job_keeps_the_row_of_its_own_shard(monkeypatch: pytest.MonkeyPatch) -> None:
+    contexts: list[Any] = []
+
+    def record(context: Any) -> Any:
+        contexts.append(context)
+        return SimpleNamespace(run=lambda: None)
+
+    monkeypatch.setattr(main, "InboxStream", record)
+    with new_world() as world:
+        # When the job of the second shard runs, and then that of the first one, which has no such argument
+        main.run(context_of(world, "jr_2"), {main.SHARD: "2"})
+        main.run(context_of(world, "jr_1"), {})
+        # Then
+        row = world.ledger.stream
+        assert [row.of(shard).get().run for shard in ("1", "2")] == ["jr_1", "jr_2"]
+        assert row.get() == row.of("1").get()
+    assert [context.services.ledger.stream.shard for context in contexts] == ["2", "1"]
