@@ -14,7 +14,7 @@ from lake.resource_names import ResourceNames
 if TYPE_CHECKING:
     from tests.unit.infra.conftest import Assembly
 
-OWN = {"--region", "--settings", *(f"--{item.name}" for item in fields(ResourceNames))}
+OWN = {"--region", "--settings", "--stream_shard", *(f"--{item.name}" for item in fields(ResourceNames))}
 """Arguments that only our own code reads."""
 PARAMETERS = "https://docs.aws.amazon.com/glue/latest/dg/aws-glue-programming-etl-glue-arguments.html"
 LIBRARIES = "https://docs.aws.amazon.com/glue/latest/dg/aws-glue-programming-python-libraries.html"
@@ -58,19 +58,20 @@ def _documented(name: str, version: float) -> bool:
     return first <= version <= last
 
 
-@pytest.mark.parametrize("part", ["JobsStream", "JobsBatch"])
-@pytest.mark.parametrize("stage", ["assembly", "other_assembly"])
-def test_the_jobs_pass_only_arguments_of_their_version(request: pytest.FixtureRequest, stage: str, part: str) -> None:
+@pytest.mark.parametrize(("stage", "jobs"), [("assembly", 2), ("other_assembly", 4)])
+def test_the_jobs_pass_only_arguments_of_their_version(request: pytest.FixtureRequest, stage: str, jobs: int) -> None:
     assembly: Assembly = request.getfixturevalue(stage)
-    job = assembly.one("AWS::Glue::Job", part)
-    assert f"Glue {job['GlueVersion']}" == JobRuntime.load().release
-    assert refused(set(job["DefaultArguments"]), float(job["GlueVersion"])) == set()
+    found = assembly.resources("AWS::Glue::Job").values()
+    assert len(found) == jobs
+    for job in found:
+        assert f"Glue {job['GlueVersion']}" == JobRuntime.load().release
+        assert refused(set(job["DefaultArguments"]), float(job["GlueVersion"])) == set()
 
 
-def test_only_the_streaming_job_scales_within_a_micro_batch(assembly: Assembly) -> None:
-    arguments = {part: assembly.one("AWS::Glue::Job", part)["DefaultArguments"] for part in ("JobsStream", "JobsBatch")}
-    assert arguments["JobsStream"]["--auto-scale-within-microbatch"] == "true"
-    assert "--auto-scale-within-microbatch" not in arguments["JobsBatch"]
+def test_only_streaming_jobs_scale_within_a_micro_batch(other_assembly: Assembly) -> None:
+    for name, job in other_assembly.resources("AWS::Glue::Job").items():
+        scales = job["DefaultArguments"].get("--auto-scale-within-microbatch")
+        assert scales == ("true" if "JobsStream" in name else None)
 
 
 def test_an_argument_of_another_version_is_refused() -> None:
@@ -85,7 +86,7 @@ def test_an_argument_of_another_version_is_refused() -> None:
 
 def test_the_page_has_the_arguments_of_the_jobs(other_assembly: Assembly) -> None:
     page = (CHECKOUT / "docs" / "deploy.md").read_text()
-    jobs = [other_assembly.one("AWS::Glue::Job", part) for part in ("JobsStream", "JobsBatch")]
+    jobs = other_assembly.resources("AWS::Glue::Job").values()
     arguments = {name for job in jobs for name in job["DefaultArguments"]} - OWN
     for name in (*arguments, "--additional-python-modules", "--python-modules-installer-option"):
         first, _, source = KNOWN[name]
