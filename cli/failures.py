@@ -15,6 +15,7 @@ import typer
 from cli.dead_letters import count_dead_letters
 from cli.exit_codes import ExitCode
 from cli.failures_output import print_failures_document
+from cli.known_dataset import check_dataset_is_known
 from cli.night_schedule import read_schedule
 from cli.progress import shown_when_slow
 from cli.unreadable import find_replacement, read_unreadable
@@ -78,8 +79,15 @@ def print_failures(stack: DeployedStack, dataset: str | None, limit: int, *, as_
     """Print what did not get through, of one dataset or of all; the exit code: 1 if there is any.
 
     ``limit`` is the maximum number of entries of each list.
+
+    Raises
+    ------
+    UnknownDatasetError
+        The ledger does not know the dataset.
     """
     with shown_when_slow("reading the ledger ..."):
+        if dataset is not None:
+            check_dataset_is_known(stack, dataset)
         zone = read_schedule(stack).zone
         document = failures_document(stack, dataset, limit)
     if as_json:
