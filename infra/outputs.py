@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import json
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
 from lake.errors import InvalidInputError
@@ -43,12 +44,15 @@ class StackOutputs:
     """URL of the queue between the input bucket and ``route``."""
     dead_letters: str
     """URL of the dead-letter queue."""
+    records: Mapping[str, str] = field(default_factory=dict)
+    """Name -> dataset of each ``[[records]]``; a stage without any has no such output."""
 
     def to_outputs(self) -> dict[str, str]:
         """Output key -> value, one for each field of this class and of ``ResourceNames``."""
-        others = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "resources"}
+        others = {name: getattr(self, name) for name in _NAMES}
         resources = {item.name: getattr(self.resources, item.name) for item in fields(ResourceNames)}
-        return {output_key(name): value for name, value in {**resources, **others}.items()}
+        records = {"records": json.dumps(self.records)} if self.records else {}
+        return {output_key(name): value for name, value in {**resources, **others, **records}.items()}
 
     @classmethod
     def from_outputs(cls, outputs: Mapping[str, str]) -> StackOutputs:
@@ -66,7 +70,12 @@ class StackOutputs:
             return outputs[output_key(name)]
 
         resources = ResourceNames(**{item.name: read(item.name) for item in fields(ResourceNames)})
-        return cls(resources, **{item.name: read(item.name) for item in fields(cls) if item.name != "resources"})
+        records = json.loads(outputs.get(output_key("records"), "{}"))
+        return cls(resources, **{name: read(name) for name in _NAMES}, records=records)
+
+
+_NAMES = [item.name for item in fields(StackOutputs) if item.name not in ("resources", "records")]
+"""Fields that are one output each, which every stack has."""
 
 
 def output_key(field: str) -> str:

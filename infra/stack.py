@@ -109,6 +109,7 @@ class HybridRouterStack(Stack):
             alarm_topic=topic.topic_arn,
             arrivals_queue=arrivals.queue.queue_url,
             dead_letters=arrivals.dead_letters.queue_url,
+            records={record.name: record.dataset for record in settings.records},
         )
         if settings.encryption.kms_key:
             encrypt(self, settings.encryption.kms_key)
