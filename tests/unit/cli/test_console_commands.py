@@ -11,9 +11,11 @@ import pytest
 
 import cli.follow_execution
 from cli.exit_codes import ExitCode
+from cli.known_dataset import UnknownDatasetError
 from cli.start_executions import run_backfill, run_overnight
 from cli.stream import print_stream, start_stream, stop_stream
 from cli.sweep import LABELS, print_sweep
+from lake.errors import InvalidInputError
 from lake.ledger import StreamRow
 from router.sweep.handler import COUNTS
 
@@ -32,6 +34,9 @@ class FakeStack:
         ]
         self.sfn = SimpleNamespace(
             describe_execution=self._describe, get_execution_history=lambda **_: {"events": list(self._events)}
+        )
+        self.ledger = SimpleNamespace(
+            datasets=SimpleNamespace(is_known=lambda name: name == "orders", names=lambda: ["orders"])
         )
         self.answers = answers
         self._looks = 0
@@ -102,6 +107,22 @@ def test_ctrl_c_ends_the_command_and_not_the_execution(
     with pytest.raises(KeyboardInterrupt):
         run(run_overnight, FakeStack(output=NIGHT), {})
     assert capsys.readouterr().err.splitlines()[-1] == "the execution goes on"
+
+
+@pytest.mark.parametrize("command", [run_overnight, run_backfill])
+@pytest.mark.parametrize("hours", [{"from": "yesterday", "to": None}, {"from": "2026-11-02", "to": "2026-11-01"}])
+def test_wrong_hours_start_no_execution(command: Any, hours: dict[str, Any]) -> None:
+    stack = FakeStack()
+    with pytest.raises(InvalidInputError, match="from = "):
+        run(command, stack, {"dataset": "orders", **hours})
+    assert stack.asked == []
+
+
+def test_an_unknown_dataset_starts_no_night() -> None:
+    stack = FakeStack()
+    with pytest.raises(UnknownDatasetError, match="no dataset 'orderz': pass one of orders"):
+        run(run_overnight, stack, {"dataset": "orderz", "from": None, "to": None})
+    assert stack.asked == []
 
 
 def test_a_backfill_ends_as_its_night_does(capsys: pytest.CaptureFixture[str]) -> None:
