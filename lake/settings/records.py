@@ -70,15 +70,15 @@ class RecordsRule:
     def __post_init__(self) -> None:
         check_pattern("records.name", self.name, DATASET_NAME, "lower case letters, digits and underscore")
         check_pattern("records.dataset", self.dataset, DATASET_NAME, "lower case letters, digits and underscore")
-        self._check_source()
+        self._check_values_of_source()
         # Amazon Data Firehose API Reference, BufferingHints.
         check_range("records.buffer_seconds", self.buffer_seconds, 0, 900)
         check_range("records.buffer_mib", self.buffer_mib, 1, 128)
         check_choice("records.compression", self.compression, EXTENSIONS)
-        # Last: a source that is wrong in itself would be missing here, and hide what else is wrong.
+        # Last: find_errors goes on without a wrong ARN, and then there is no source.
         self._check_one_source()
 
-    def _check_source(self) -> None:
+    def _check_values_of_source(self) -> None:
         for key, pattern, expected in (
             ("kinesis_stream", KINESIS_STREAM_ARN, "the ARN of a Kinesis stream, or an empty string"),
             ("msk_cluster", MSK_CLUSTER_ARN, "the ARN of an Amazon MSK cluster, or an empty string"),
@@ -147,9 +147,7 @@ def check_records(
     """
     for rule in rules:
         if rule.prefix.startswith(FAILED_RECORDS):
-            expected = (
-                f"the rule {rule.name!r} never matches: keys under {FAILED_RECORDS} belong to no dataset; remove it"
-            )
+            expected = f"the rule {rule.name!r} never matches: no dataset has keys under {FAILED_RECORDS}; remove it"
             raise InvalidSettingsError("datasets.prefix", rule.prefix, expected)
     for number, record in enumerate(records):
         if record.name in {earlier.name for earlier in records[:number]}:

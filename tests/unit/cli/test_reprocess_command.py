@@ -37,9 +37,9 @@ class FakeCloud:
 
 def stack_with(cloud: FakeCloud) -> DeployedStack:
     unused: Any = None
-    names = [name for name in StackOutputs.__dataclass_fields__ if name != "resources"]
+    names = [name for name in StackOutputs.__dataclass_fields__ if name not in ("resources", "records")]
     resources = ResourceNames(**{name: getattr(RESOURCES, name) for name in ResourceNames.__dataclass_fields__})
-    outputs = StackOutputs(resources, **{name: name for name in names})
+    outputs = StackOutputs(resources, **{name: name for name in names}, records={})
     return DeployedStack(outputs, unused, unused, cloud, unused, cloud, unused)
 
 
