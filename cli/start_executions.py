@@ -43,13 +43,16 @@ def run_overnight(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: 
 def run_backfill(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: bool, wait: bool, as_json: bool) -> int:
     """Start ``backfill`` for hours of a dataset; a dry run lists and plans, and is always followed to its end.
 
+    A wrong request starts no execution.
+
     Raises
     ------
     InvalidInputError
-        The hours are not valid. What only the function can refuse, such as a dataset, ends the execution FAILED.
+        The function refused the request.
     """
-    parse_hours(options)
-    arn = stack.start_backfill({**options, "dryRun": dry_run})
+    request = {**options, "dryRun": dry_run}
+    stack.check_backfill(request)
+    arn = stack.start_backfill(request)
     if not dry_run:
         return _run(stack, arn, wait=wait, as_json=as_json)
     code, body = follow_execution(stack, arn)

@@ -30,6 +30,8 @@ class StackOutputs:
     """Name of the function that starts, watches and stops the streaming job."""
     plan: str
     """Name of the function that plans a night; the command line asks it for dry runs only."""
+    backfill_function: str
+    """Name of the function that validates and lists a backfill; the command line asks it to validate."""
     promote: str
     """Name of the function that moves queued files to the stream lane."""
     reprocess: str

@@ -102,6 +102,7 @@ class HybridRouterStack(Stack):
             overnight_schedule=schedules.overnight.ref,
             stream_control=functions["stream_control"].function.function_name,
             plan=functions["plan"].function.function_name,
+            backfill_function=functions["backfill"].function.function_name,
             promote=functions["promote"].function.function_name,
             reprocess=functions["reprocess"].function.function_name,
             resubmit=functions["resubmit"].function.function_name,

@@ -181,11 +181,9 @@ def test_backfill_finds_all_objects_and_starts_overnight(stubbed: StubbedMachine
     result = output(stubbed.run("backfill", {"dataset": "orders"}))
     # Then the second call continued where the first ended, and overnight got the range.
     validate, *finds = stubbed.calls("stub-backfill")
-    assert validate == {"action": "validate", "input": {"dataset": "orders"}}
-    assert [(call["action"], call["request"], call["token"]) for call in finds] == [
-        ("find", REQUEST, None),
-        ("find", REQUEST, "next"),
-    ]
+    assert validate == {"action": "validate", "input": {"dataset": "orders"}, **RAISES}
+    tokens = [None, "next"]
+    assert finds == [{"action": "find", "request": REQUEST, "token": token, **RAISES} for token in tokens]
     (plan,) = stubbed.calls("stub-plan")
     assert {key: plan[key] for key in plan if key != "execution"} == {
         **{name: value for name, value in REQUEST.items() if name != "dryRun"},

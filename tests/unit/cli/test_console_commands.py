@@ -53,6 +53,11 @@ class FakeStack:
 
     start_backfill = start_overnight
 
+    def check_backfill(self, request: Any) -> None:
+        assert set(request) >= {"dataset", "dryRun"}
+        if request["dataset"] != "orders":
+            raise InvalidInputError(f"dataset = {request['dataset']!r} is unknown: pass one of orders")
+
     def control_stream(self, action: str) -> dict[str, Any]:
         self.asked.append(action)
         answer: dict[str, Any] = self.answers["stream"].pop(0)
@@ -109,12 +114,19 @@ def test_ctrl_c_ends_the_command_and_not_the_execution(
     assert capsys.readouterr().err.splitlines()[-1] == "the execution goes on"
 
 
-@pytest.mark.parametrize("command", [run_overnight, run_backfill])
 @pytest.mark.parametrize("hours", [{"from": "yesterday", "to": None}, {"from": "2026-11-02", "to": "2026-11-01"}])
-def test_wrong_hours_start_no_execution(command: Any, hours: dict[str, Any]) -> None:
+def test_wrong_hours_start_no_night(hours: dict[str, Any]) -> None:
     stack = FakeStack()
     with pytest.raises(InvalidInputError, match="from = "):
-        run(command, stack, {"dataset": "orders", **hours})
+        run(run_overnight, stack, {"dataset": "orders", **hours})
+    assert stack.asked == []
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_what_the_function_refuses_starts_no_backfill(dry_run: bool) -> None:
+    stack = FakeStack()
+    with pytest.raises(InvalidInputError, match="dataset = 'orderz' is unknown"):
+        run(run_backfill, stack, {"dataset": "orderz"}, dry_run=dry_run)
     assert stack.asked == []
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lake.errors import InvalidInputError
+from router.backfill import handler as backfill
 from router.plan import handler as plan
 from router.promote import handler as promote
 from router.reprocess import handler as reprocess
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 ATTRIBUTES = ("function_name", "memory_limit_in_mb", "invoked_function_arn", "aws_request_id")
 REFUSED = [
+    (backfill, {"action": "validate", "input": {"dataset": "orders"}}, "backfill needs from, to"),
     (plan, {"execution": "dry-run-1", "dataset": "nowhere", "dryRun": True}, "dataset = 'nowhere' is unknown"),
     (promote, {"dataset": "nowhere"}, "dataset = 'nowhere' is unknown"),
     (promote, {"file": "s3://input/a"}, "promote does not know the input field 'file'"),
