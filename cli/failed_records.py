@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 MAX_LISTED = 20_000
 """Maximum number of objects that are listed."""
+UNKNOWN = "unknown"
+"""Name and kind of an object that is not where Firehose writes one."""
 
 
 @dataclass(slots=True)
@@ -51,9 +53,9 @@ def list_failed_records(stack: DeployedStack, dataset: str | None) -> tuple[list
     found: dict[str, FailedRecords] = {}
     objects = list(islice(_objects(stack), MAX_LISTED + 1))
     for item in objects[:MAX_LISTED]:
-        name, _, rest = item["Key"].removeprefix(FAILED_RECORDS).partition("/")
-        kind = rest.partition("/")[0]
-        prefix = f"{FAILED_RECORDS}{name}/{kind}/"
+        folders = item["Key"].removeprefix(FAILED_RECORDS).split("/")[:-1][:2]
+        prefix = FAILED_RECORDS + "".join(f"{folder}/" for folder in folders)
+        name, kind = (*folders, UNKNOWN, UNKNOWN)[:2]
         written = item["LastModified"]
         group = found.setdefault(
             prefix, FailedRecords(prefix, name, kind, stack.outputs.records.get(name), oldest=written)
@@ -68,4 +70,4 @@ def _objects(stack: DeployedStack) -> Iterator[Any]:
     pages = stack.s3.get_paginator("list_objects_v2").paginate(
         Bucket=stack.resources.input_bucket, Prefix=FAILED_RECORDS
     )
-    return (item for page in pages for item in page.get("Contents", []))
+    return (item for page in pages for item in page.get("Contents", []) if not item["Key"].endswith("/"))

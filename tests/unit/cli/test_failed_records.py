@@ -81,6 +81,14 @@ def test_long_lists_are_cut(world: World, stack: DeployedStack, monkeypatch: pyt
     assert ([item["files"] for item in entries], complete) == ([1], False)
 
 
+def test_a_folder_marker_is_no_failure_and_what_a_person_has_put_there_is_named(
+    world: World, stack: DeployedStack
+) -> None:
+    put(world, "", "clicks/", "readme.txt")
+    (found,) = listed(stack)[0]
+    assert (found["uri"], found["files"], found["dataset"]) == (f"s3://input/{FOLDER}/", 1, None)
+
+
 def test_a_stage_without_records_lists_nothing(world: World) -> None:
     put(world, f"clicks/{KIND}/a")
     assert listed(stack_of(world, FakeServices())) == ([], True)
