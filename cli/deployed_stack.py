@@ -180,6 +180,16 @@ class DeployedStack:
         """
         return self._invoke("sweep", self.outputs.sweep, {"dryRun": dry_run})
 
+    def check_backfill(self, request: Mapping[str, Any]) -> None:
+        """Invoke ``backfill`` to validate the input of a backfill.
+
+        Raises
+        ------
+        FunctionFailedError, InvalidInputError
+            The function failed, or it refused the input; the message is the function's.
+        """
+        self._invoke("backfill", self.outputs.backfill_function, {"action": "validate", "input": request})
+
     def start_backfill(self, request: Mapping[str, Any]) -> str:
         """Start the state machine ``backfill`` with this input; returns the execution's ARN."""
         answer = self.sfn.start_execution(stateMachineArn=self.outputs.backfill, input=json.dumps(request))

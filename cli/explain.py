@@ -18,6 +18,8 @@ from cli.run_logs import log_of_run
 from cli.trace import trace_arrival
 from lake.manifest import Lane
 from lake.printable import printable
+from lake.settings.records import FAILED_RECORDS
+from router.route.decide_lane import NOT_DELIVERED
 from router.s3_uri import format_unknown_file, parse_s3_uri
 
 if TYPE_CHECKING:
@@ -174,6 +176,8 @@ def _result(stack: DeployedStack, trace: Trace, limit: int) -> dict[str, Any] | 
 def _unknown(stack: DeployedStack, name: S3Uri) -> str:
     resources = stack.resources
     if name.bucket == resources.input_bucket:
+        if name.key.startswith(FAILED_RECORDS):
+            return f"the ledger has no row of {name}; files under {FAILED_RECORDS} hold {NOT_DELIVERED}"
         return format_unknown_file(str(name))
     if name.bucket in resources.output_buckets:
         return (

@@ -20,7 +20,7 @@ OUTCOMES = {
     "QUARANTINED_LINES": "converted, and lines of it are in the quarantine",
     "UNREADABLE": "not converted, it is in the quarantine by reference",
     "FAILED": "not converted; its manifest says why",
-    "IGNORED": "not converted, no rule routes it",
+    "IGNORED": "not converted; the next line says why",
 }
 
 

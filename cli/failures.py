@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -14,7 +15,9 @@ import typer
 
 from cli.dead_letters import count_dead_letters
 from cli.exit_codes import ExitCode
+from cli.failed_records import list_failed_records
 from cli.failures_output import print_failures_document
+from cli.known_dataset import check_dataset_is_known
 from cli.night_schedule import read_schedule
 from cli.progress import shown_when_slow
 from cli.unreadable import find_replacement, read_unreadable
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 PARALLEL_READS = 16
 MAX_SCANNED_ROWS = 20_000
 """Maximum number of rows of each list that are read: a backlog is looked through for blocked manifests."""
+PUT_AGAIN = "put the records to a key of the dataset again as docs/records.md says, then delete these files"
 WHEN_REMOVED = "remove the cause, then have the manifest converted again"
 UPLOAD_OR_READ_AGAIN = "upload a repaired file under the same key; if it can be read as it is now, have it read again"
 
@@ -49,6 +53,8 @@ class Kind(StrEnum):
     """A manifest that waits for its next attempt, because the last one ended without a result."""
     DEAD_LETTERS = "DEAD_LETTERS"
     """Events and starts of schedules that were given up."""
+    NOT_DELIVERED = "NOT_DELIVERED"
+    """Records that Firehose could not deliver."""
     REPLACED = "REPLACED"
     """A file that could not be read, of which a later version was converted: it is named, and is no failure."""
 
@@ -69,7 +75,7 @@ class Trouble:
     dataset: str | None = None
     partition: str | None = None
     uri: str | None = None
-    """Of an unreadable file."""
+    """Of an unreadable file; of records that could not be delivered, the prefix of their files."""
     files: int = 1
     bytes: int | None = None
 
@@ -78,8 +84,15 @@ def print_failures(stack: DeployedStack, dataset: str | None, limit: int, *, as_
     """Print what did not get through, of one dataset or of all; the exit code: 1 if there is any.
 
     ``limit`` is the maximum number of entries of each list.
+
+    Raises
+    ------
+    UnknownDatasetError
+        The ledger does not know the dataset.
     """
     with shown_when_slow("reading the ledger ..."):
+        if dataset is not None and dataset not in stack.outputs.records.values():
+            check_dataset_is_known(stack, dataset)
         zone = read_schedule(stack).zone
         document = failures_document(stack, dataset, limit)
     if as_json:
@@ -109,6 +122,9 @@ def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> 
             found += troubles[:limit]
     if dataset is None:
         found += _dead_letters(stack)
+    not_delivered, all_listed = _not_delivered(stack, dataset)
+    complete = complete and all_listed and len(not_delivered) <= limit
+    found += not_delivered[:limit]
     order = list(Kind)
     found.sort(key=lambda trouble: (order.index(trouble.kind), trouble.since or ""))
     return {"stack": stack.name, "complete": complete, "failures": [asdict(trouble) for trouble in found]}
@@ -200,3 +216,24 @@ def _dead_letters(stack: DeployedStack) -> list[Trouble]:
     reason = "events or starts of schedules failed in every attempt"
     advice = "read them; the sweep finds the files of lost events by listing"
     return [Trouble(Kind.DEAD_LETTERS, reason, advice, command, files=number)]
+
+
+def _not_delivered(stack: DeployedStack, dataset: str | None) -> tuple[list[Trouble], bool]:
+    groups, complete = list_failed_records(stack, dataset)
+    troubles = []
+    for group in groups:
+        uri = f"s3://{stack.resources.input_bucket}/{group.prefix}"
+        troubles.append(
+            Trouble(
+                Kind.NOT_DELIVERED,
+                f"Firehose could not deliver records of {group.name}: {group.kind}",
+                PUT_AGAIN,
+                f"aws s3 ls --recursive {shlex.quote(uri)}",
+                group.since,
+                dataset=group.dataset,
+                uri=uri,
+                files=group.files,
+                bytes=group.bytes,
+            )
+        )
+    return troubles, complete

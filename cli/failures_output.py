@@ -33,9 +33,11 @@ def print_failures_document(document: Mapping[str, Any], zone: ZoneInfo, now: da
 
 
 def _thing(trouble: Mapping[str, Any]) -> str:
-    if trouble["uri"]:
+    if trouble["uri"] and trouble["manifest"]:
         return f"{printable(trouble['uri'])} ({format_size(trouble['bytes'])}, manifest {trouble['manifest']})"
-    if trouble["manifest"] is None:
+    if trouble["bytes"] is None:
         return format_count(trouble["files"], "message")
     size = f"{format_count(trouble['files'], 'file')}, {format_size(trouble['bytes'])}"
+    if trouble["uri"]:
+        return f"{printable(trouble['uri'])} ({size})"
     return f"manifest {trouble['manifest']} of {trouble['partition']}, {trouble['lane']} lane ({size})"

@@ -110,12 +110,13 @@ def _wait_until_read(
 
 
 def _applications(address: str) -> list[dict[str, Any]] | None:
-    """The answer of Spark's REST API ("Monitoring and Instrumentation"); None: the server does not answer yet."""
+    """The answer of Spark's REST API ("Monitoring and Instrumentation"); None: the server does not have it yet."""
     try:
         with urllib.request.urlopen(f"{address}/api/v1/applications", timeout=MAX_START_SECONDS) as answer:  # noqa: S310
             found: list[dict[str, Any]] = json.load(answer)
             return found
-    except OSError:
+    except (OSError, json.JSONDecodeError):
+        # Until the API is there, every path is answered with the first page.
         return None
 
 

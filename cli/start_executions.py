@@ -8,8 +8,10 @@ import typer
 
 from cli.exit_codes import ExitCode
 from cli.follow_execution import follow_execution, print_end, print_started
+from cli.known_dataset import check_dataset_is_known
 from cli.plan import print_plan
 from report.texts import format_size
+from router.selection import parse_hours
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,20 +22,37 @@ if TYPE_CHECKING:
 def run_overnight(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: bool, wait: bool, as_json: bool) -> int:
     """Start ``overnight`` for a selection of the backlog; a dry run plans it. Returns the exit code.
 
+    A wrong selection starts no execution: one that fails raises an alarm.
+
     Raises
     ------
     InvalidInputError
-        A dry run's function refused the selection; a real execution ends FAILED with the sentence.
+        The hours are not valid, or a dry run's function refused the selection.
+    UnknownDatasetError
+        The ledger does not know the dataset, so nothing of it is queued.
     """
     fields = {name: value for name, value in options.items() if value is not None}
     if dry_run:
         return print_plan(stack, fields, as_json=as_json)
+    parse_hours(fields)
+    if "dataset" in fields:
+        check_dataset_is_known(stack, fields["dataset"])
     return _run(stack, stack.start_overnight(fields), wait=wait, as_json=as_json)
 
 
 def run_backfill(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: bool, wait: bool, as_json: bool) -> int:
-    """Start ``backfill`` for hours of a dataset; a dry run lists and plans, and is always followed to its end."""
-    arn = stack.start_backfill({**options, "dryRun": dry_run})
+    """Start ``backfill`` for hours of a dataset; a dry run lists and plans, and is always followed to its end.
+
+    A wrong request starts no execution.
+
+    Raises
+    ------
+    InvalidInputError
+        The function refused the request.
+    """
+    request = {**options, "dryRun": dry_run}
+    stack.check_backfill(request)
+    arn = stack.start_backfill(request)
     if not dry_run:
         return _run(stack, arn, wait=wait, as_json=as_json)
     code, body = follow_execution(stack, arn)

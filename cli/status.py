@@ -13,6 +13,7 @@ from cli.backlog import read_open
 from cli.dead_letters import count_dead_letters
 from cli.executions import RUNNING, list_executions
 from cli.exit_codes import ExitCode
+from cli.failed_records import list_failed_records
 from cli.format_values import read_instant
 from cli.night_schedule import planned_night, read_forecast, read_schedule
 from cli.open_alarms import read_open_alarms
@@ -57,6 +58,7 @@ def status_document(stack: DeployedStack, schedule: NightSchedule, limit: int, n
         stream, forecast = pool.submit(_stream, stack), pool.submit(read_forecast, stack, now)
         nights, alarms = pool.submit(_nights, stack), pool.submit(read_open_alarms, stack)
         dead_letters = pool.submit(count_dead_letters, stack)
+        failed_records = pool.submit(list_failed_records, stack, None)
     found = opened.result()
     running, last = nights.result()
     start = schedule.next_start(now)
@@ -68,6 +70,7 @@ def status_document(stack: DeployedStack, schedule: NightSchedule, limit: int, n
         "failedManifests": found.failed,
         "manifestsWithUnreadableFiles": found.unreadable,
         "deadLetters": dead_letters.result(),
+        "failedRecordFiles": sum(group.files for group in failed_records.result()[0]),
         "stream": {**stream.result(), **_stream_lag(found, now)},
         "night": {
             "schedule": schedule.expression,

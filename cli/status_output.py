@@ -80,6 +80,8 @@ def _failures(document: Mapping[str, Any]) -> str:
         parts.append(f"{format_count(blocked, 'manifest')} blocked")
     if document["deadLetters"]:
         parts.append(f"{format_count(document['deadLetters'], 'dead letter')}")
+    if files := document["failedRecordFiles"]:
+        parts.append(f"{format_count(files, 'file')} of records that Firehose could not deliver")
     return f"{', '.join(parts)}: 'hybrid-router failures' says why" if parts else "none"
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from lake.errors import InvalidInputError
 from lake.resource_names import ResourceNames
 from lake.shards import Shards
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-NOT_TEXT = ("resources", "shards")
+_T = TypeVar("_T")
+NOT_TEXT = ("resources", "shards", "records")
 """Fields that are not one text."""
 
 
@@ -33,6 +35,8 @@ class StackOutputs:
     """Name of the function that starts, watches and stops the streaming job."""
     plan: str
     """Name of the function that plans a night; the command line asks it for dry runs only."""
+    backfill_function: str
+    """Name of the function that validates and lists a backfill; the command line asks it to validate."""
     promote: str
     """Name of the function that moves queued files to the stream lane."""
     reprocess: str
@@ -49,14 +53,18 @@ class StackOutputs:
     """URL of the dead-letter queue."""
     shards: Shards = field(default_factory=Shards)
     """The shards of the stream lane; without an output of their own while there is only the first one."""
+    records: Mapping[str, str] = field(default_factory=dict)
+    """Name -> dataset of each ``[[records]]``; a stage without any has no such output."""
 
     def to_outputs(self) -> dict[str, str]:
         """Output key -> value, one for each field of this class and of ``ResourceNames``; ``shards`` only if there are
-        others than the first one.
+        others than the first one, ``records`` only if there are any.
         """
         others = {item.name: getattr(self, item.name) for item in fields(self) if item.name not in NOT_TEXT}
         if self.shards != Shards():
             others["shards"] = self.shards.to_text()
+        if self.records:
+            others["records"] = json.dumps(self.records)
         resources = {item.name: getattr(self.resources, item.name) for item in fields(ResourceNames)}
         return {output_key(name): value for name, value in {**resources, **others}.items()}
 
@@ -77,16 +85,22 @@ class StackOutputs:
 
         resources = ResourceNames(**{item.name: read(item.name) for item in fields(ResourceNames)})
         others = {item.name: read(item.name) for item in fields(cls) if item.name not in NOT_TEXT}
-        return cls(resources, **others, shards=_read_shards(outputs.get(output_key("shards"))))
+        return cls(
+            resources,
+            **others,
+            shards=_read_document(outputs, "shards", Shards.from_text, Shards()),
+            records=_read_document(outputs, "records", json.loads, {}),
+        )
 
 
-def _read_shards(text: str | None) -> Shards:
+def _read_document(outputs: Mapping[str, str], name: str, parse: Callable[[str], _T], default: _T) -> _T:
+    text = outputs.get(output_key(name))
     if text is None:
-        return Shards()
+        return default
     try:
-        return Shards.from_text(text)
+        return parse(text)
     except (TypeError, ValueError) as error:
-        what = f"the output {output_key('shards')} of the stack cannot be read ({error})"
+        what = f"the output {output_key(name)} of the stack cannot be read ({error})"
         raise InvalidInputError(f"{what}: deploy this version of the stack") from error
 
 

@@ -92,7 +92,7 @@ class Records(Construct):
             "FailedRecords",
             own.metric("route", "FailedRecordFiles"),
             1,
-            f"Firehose has written records that it could not deliver: list {FAILED_RECORDS} in the input bucket.",
+            "Firehose has written records that it could not deliver: 'hybrid-router failures' lists them.",
         )
 
     def _alarms_on_reading(self, record: RecordsRule) -> Iterator[RecordsAlarm]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 CATALOG_RATE = "rate(15 minutes)"
 SWEEP_RATE = "rate(15 minutes)"
 PLAN_AHEAD_RATE = "rate(1 hour)"
-PLAN_AHEAD = MappingProxyType({"execution": PLAN_AHEAD_EXECUTION, "dryRun": True})
+PLAN_AHEAD = MappingProxyType({"execution": PLAN_AHEAD_EXECUTION, "dryRun": True, "raiseRefusal": True})
 """A dry run for the next night: its metric raises the alarm before that night. Its summary replaces the last one."""
 SELF_TEST = (
     "Self-test: alarms of the stage {stage} reach you. No action is needed. This message comes at the times of the "

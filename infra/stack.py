@@ -103,6 +103,7 @@ class HybridRouterStack(Stack):
             overnight_schedule=schedules.overnight.ref,
             stream_control=functions["stream_control"].function.function_name,
             plan=functions["plan"].function.function_name,
+            backfill_function=functions["backfill"].function.function_name,
             promote=functions["promote"].function.function_name,
             reprocess=functions["reprocess"].function.function_name,
             resubmit=functions["resubmit"].function.function_name,
@@ -111,6 +112,7 @@ class HybridRouterStack(Stack):
             arrivals_queue=arrivals.queue.queue_url,
             dead_letters=arrivals.dead_letters.queue_url,
             shards=settings.shards,
+            records={record.name: record.dataset for record in settings.records},
         )
         if settings.encryption.kms_key:
             encrypt(self, settings.encryption.kms_key)

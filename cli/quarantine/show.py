@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from cli.exit_codes import ExitCode
+from cli.progress import shown_when_slow
 from cli.quarantine.context import LineContext, read_contexts
 from cli.quarantine.listing import say_if_cut, values_of
 from cli.quarantine.records import COUNTED_LINES, WHOLE_FILE, RecordScan
@@ -37,7 +38,8 @@ def print_records(
     """
     scan, resubmitted = RecordScan(stack, selection, limit), ResubmittedLines(stack)
     shown = list(scan)
-    contexts = {} if context is None else read_contexts(stack.s3, shown, context)
+    with shown_when_slow("reading the input files ..."):
+        contexts = {} if context is None else read_contexts(stack.s3, shown, context)
     if as_json:
         bodies = [
             _as_json(record, contexts.get(record.identity), resubmitted=resubmitted.include(record)) for record in shown

@@ -70,13 +70,15 @@ class RecordsRule:
     def __post_init__(self) -> None:
         check_pattern("records.name", self.name, DATASET_NAME, "lower case letters, digits and underscore")
         check_pattern("records.dataset", self.dataset, DATASET_NAME, "lower case letters, digits and underscore")
-        self._check_source()
+        self._check_values_of_source()
         # Amazon Data Firehose API Reference, BufferingHints.
         check_range("records.buffer_seconds", self.buffer_seconds, 0, 900)
         check_range("records.buffer_mib", self.buffer_mib, 1, 128)
         check_choice("records.compression", self.compression, EXTENSIONS)
+        # Last: find_errors goes on without a wrong ARN, and then there is no source.
+        self._check_one_source()
 
-    def _check_source(self) -> None:
+    def _check_values_of_source(self) -> None:
         for key, pattern, expected in (
             ("kinesis_stream", KINESIS_STREAM_ARN, "the ARN of a Kinesis stream, or an empty string"),
             ("msk_cluster", MSK_CLUSTER_ARN, "the ARN of an Amazon MSK cluster, or an empty string"),
@@ -87,12 +89,17 @@ class RecordsRule:
                 check_pattern(f"records.{key}", value, pattern, expected)
         check_kms_key("records.kinesis_kms_key", self.kinesis_kms_key)
         check_choice("records.msk_connectivity", self.msk_connectivity, (PRIVATE, "public"))
+        if self.msk_read_from:
+            try:
+                datetime.fromisoformat(self.msk_read_from)
+            except ValueError as error:
+                expected = "expected a time such as 2026-11-23T00:00:00Z"
+                raise InvalidSettingsError("records.msk_read_from", self.msk_read_from, expected) from error
+
+    def _check_one_source(self) -> None:
         if bool(self.kinesis_stream) == bool(self.msk_cluster):
             expected = "expected either records.kinesis_stream, or records.msk_cluster with records.msk_topic"
             raise InvalidSettingsError("records.kinesis_stream", self.kinesis_stream, expected)
-        self._check_dependent()
-
-    def _check_dependent(self) -> None:
         if self.msk_cluster and not self.msk_topic:
             raise InvalidSettingsError("records.msk_topic", "", "expected the topic of records.msk_cluster")
         owners = {"msk_topic": "msk_cluster", "msk_read_from": "msk_cluster", "kinesis_kms_key": "kinesis_stream"}
@@ -100,12 +107,6 @@ class RecordsRule:
             if getattr(self, key) and not getattr(self, owner):
                 expected = f"expected it only with records.{owner}"
                 raise InvalidSettingsError(f"records.{key}", getattr(self, key), expected)
-        if self.msk_read_from:
-            try:
-                datetime.fromisoformat(self.msk_read_from)
-            except ValueError as error:
-                expected = "expected a time such as 2026-11-23T00:00:00Z"
-                raise InvalidSettingsError("records.msk_read_from", self.msk_read_from, expected) from error
 
     @property
     def extension(self) -> str:
@@ -136,13 +137,18 @@ def check_records(
     urgent: UrgentSettings,
     files: InputSettings,
 ) -> None:
-    """Check that every delivery stream has a name of its own, and that the rules take its keys as it says.
+    """Check that every delivery stream has a name of its own, that the rules take its keys as it says, and that no rule
+    is for what was not delivered.
 
     Raises
     ------
     InvalidSettingsError
         For the first that does not fit.
     """
+    for rule in rules:
+        if rule.prefix.startswith(FAILED_RECORDS):
+            expected = f"the rule {rule.name!r} never matches: no dataset has keys under {FAILED_RECORDS}; remove it"
+            raise InvalidSettingsError("datasets.prefix", rule.prefix, expected)
     for number, record in enumerate(records):
         if record.name in {earlier.name for earlier in records[:number]}:
             raise InvalidSettingsError("records.name", record.name, "expected a name that no other [[records]] has")

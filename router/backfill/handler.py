@@ -1,4 +1,7 @@
-"""Lambda function ``backfill``: the first states of the ``backfill`` state machine, which a person starts."""
+"""Lambda function ``backfill``: the first states of the ``backfill`` state machine, which a person starts.
+
+The command line asks it to validate a request before it starts the machine.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lake.errors import InvalidInputError
 from router.backfill.request import parse_backfill
-from router.entry import with_product_errors
+from router.entry import with_product_errors, with_refusals
 from router.listing import find_unrecorded
 from router.services import Services, container_services
 from router.telemetry import logger
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
 
 @with_product_errors
+@with_refusals
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
     """``{"action": "validate", "input"}`` -> the request; ``{"action": "find", "request", "token"}`` -> totals."""

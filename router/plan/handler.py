@@ -15,7 +15,7 @@ from lake.errors import InvalidInputError
 from lake.layout import plan_index_key, plan_summary_key, run_key
 from lake.time import iso_utc, next_local_time
 from router.documents import write_document
-from router.entry import with_product_errors
+from router.entry import with_product_errors, with_refusals
 from router.estimate.speed import MEGABYTE, Speeds
 from router.plan.allowed_engines import allowed_engines
 from router.plan.backlog import backlog
@@ -41,6 +41,7 @@ MAX_DATASETS = 200
 
 
 @with_product_errors
+@with_refusals
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001

@@ -31,7 +31,7 @@ def test_a_forced_backfill_reprocesses_its_range_before_overnight(stubbed: Stubb
     assert stubbed.calls("stub-reprocess") == [{**request, "token": None}, {**request, "token": "next"}]
     # And: overnight gets the range and nothing else
     (plan,) = stubbed.calls("stub-plan")
-    assert {key: value for key, value in plan.items() if key != "execution"} == HOURS
+    assert {key: value for key, value in plan.items() if key != "execution"} == {**HOURS, "raiseRefusal": True}
     assert result["search"] == {**TOTALS, "reprocessed": 2}
 
 
@@ -39,5 +39,5 @@ def test_a_dry_forced_backfill_only_counts_and_plans(stubbed: StubbedMachines) -
     stubbed.set_answers("stub-plan", {"runs": 4})
     name, result = force(stubbed, dry_run=True)
     assert [call["dryRun"] for call in stubbed.calls("stub-reprocess")] == [True, True]
-    assert stubbed.calls("stub-plan") == [{**HOURS, "dryRun": True, "execution": name}]
+    assert stubbed.calls("stub-plan") == [{**HOURS, "dryRun": True, "execution": name, "raiseRefusal": True}]
     assert result == {"dryRun": True, "search": {**TOTALS, "reprocessed": 2}, "plan": {"runs": 4}}

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from tests.e2e.machines.conftest import StubbedMachines
 
 REQUEST = {"dataset": "orders", "from": "2026-11-01T00", "to": "2026-11-02T23", "dryRun": False}
+RAISES = {"raiseRefusal": True}
+"""A state machine catches what a person gets as an answer."""
 TOTALS = {"found": 5, "known": 2, "recorded": 3, "unsettled": 0, "bytes": 30}
 
 
@@ -29,7 +31,7 @@ def test_an_empty_input_converts_every_run_of_the_plan(stubbed: StubbedMachines)
     end = stubbed.run("overnight", {})
     # Then there was one Glue run for each run, and the verdict is the output.
     assert output(end)["verdict"] == "SUCCEEDED"
-    assert stubbed.calls("stub-plan") == [{"execution": end["name"]}]
+    assert stubbed.calls("stub-plan") == [{"execution": end["name"], **RAISES}]
     assert sorted(call["run"] for call in stubbed.calls("job")) == ["s3://control/runs/0", "s3://control/runs/1"]
     assert stubbed.calls("stub-settle") == [{"execution": end["name"]}]
     assert stubbed.calls("stub-catalog") == [{}]
@@ -38,7 +40,9 @@ def test_an_empty_input_converts_every_run_of_the_plan(stubbed: StubbedMachines)
 
 def test_a_range_is_passed_to_the_plan(stubbed: StubbedMachines) -> None:
     end = stubbed.run("overnight", {"dataset": "orders", "from": "2026-11-01"})
-    assert stubbed.calls("stub-plan") == [{"dataset": "orders", "from": "2026-11-01", "execution": end["name"]}]
+    assert stubbed.calls("stub-plan") == [
+        {"dataset": "orders", "from": "2026-11-01", "execution": end["name"], **RAISES}
+    ]
 
 
 def test_nothing_to_do_starts_no_job(stubbed: StubbedMachines) -> None:
@@ -58,7 +62,7 @@ def test_a_wrong_input_ends_with_one_sentence(stubbed: StubbedMachines, request_
     assert end["cause"] == "datset is unknown: set dataset"
     # And an input that is not an object reaches the plan as an unknown field.
     expected = request_ if isinstance(request_, dict) else {"input": request_}
-    assert stubbed.calls("stub-plan") == [{**expected, "execution": end["name"]}]
+    assert stubbed.calls("stub-plan") == [{**expected, "execution": end["name"], **RAISES}]
 
 
 def test_a_transient_error_is_retried(stubbed: StubbedMachines) -> None:
@@ -177,16 +181,13 @@ def test_backfill_finds_all_objects_and_starts_overnight(stubbed: StubbedMachine
     result = output(stubbed.run("backfill", {"dataset": "orders"}))
     # Then the second call continued where the first ended, and overnight got the range.
     validate, *finds = stubbed.calls("stub-backfill")
-    assert validate == {"action": "validate", "input": {"dataset": "orders"}}
-    assert [(call["action"], call["request"], call["token"]) for call in finds] == [
-        ("find", REQUEST, None),
-        ("find", REQUEST, "next"),
-    ]
+    assert validate == {"action": "validate", "input": {"dataset": "orders"}, **RAISES}
+    tokens = [None, "next"]
+    assert finds == [{"action": "find", "request": REQUEST, "token": token, **RAISES} for token in tokens]
     (plan,) = stubbed.calls("stub-plan")
     assert {key: plan[key] for key in plan if key != "execution"} == {
-        "dataset": "orders",
-        "from": "2026-11-01T00",
-        "to": "2026-11-02T23",
+        **{name: value for name, value in REQUEST.items() if name != "dryRun"},
+        **RAISES,
     }
     assert result["search"] == TOTALS
     assert result["overnight"]["verdict"] == "SUCCEEDED"
@@ -197,7 +198,7 @@ def test_a_dry_backfill_only_plans(stubbed: StubbedMachines) -> None:
     stubbed.set_answers("stub-plan", {"runs": 4})
     end = stubbed.run("backfill", {"dataset": "orders", "dryRun": True})
     assert output(end) == {"dryRun": True, "search": TOTALS, "plan": {"runs": 4}}
-    assert stubbed.calls("stub-plan") == [{**REQUEST, "dryRun": True, "execution": end["name"]}]
+    assert stubbed.calls("stub-plan") == [{**REQUEST, "dryRun": True, "execution": end["name"], **RAISES}]
     assert stubbed.calls("job") == []
 
 

@@ -13,6 +13,8 @@ from lake.layout import plan_summary_key
 from tests.unit.cli.test_promote_command import OUTPUTS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tests.unit.lake.world import World
 
 NIGHT = datetime(2026, 11, 19, 21, 0, tzinfo=UTC)
@@ -82,12 +84,12 @@ class FakeServices:
         return [{"MetricAlarms": [alarm]} for alarm in self.alarms]
 
 
-def stack_of(world: World, services: FakeServices) -> DeployedStack:
-    """The stack whose buckets and ledger are the world's."""
+def stack_of(world: World, services: FakeServices, records: Mapping[str, str] | None = None) -> DeployedStack:
+    """The stack whose buckets and ledger are the world's; ``records``: name -> dataset of each ``[[records]]``."""
     resources = {output_key(name.removeprefix("--")): value for name, value in world.resources.to_arguments().items()}
     names = {**OUTPUTS, "Overnight": MACHINE, "BatchJob": "hybrid-router-dev-batch"}
     fake: Any = services
-    outputs = StackOutputs.from_outputs({**resources, **names})
+    outputs = StackOutputs.from_outputs({**resources, **names, **({"Records": json.dumps(records)} if records else {})})
     return DeployedStack(outputs, world.raw_s3, world.ledger, fake, fake, fake, fake, cloudwatch=fake, scheduler=fake)
 
 

@@ -11,9 +11,11 @@ import pytest
 
 import cli.follow_execution
 from cli.exit_codes import ExitCode
+from cli.known_dataset import UnknownDatasetError
 from cli.start_executions import run_backfill, run_overnight
 from cli.stream import print_stream, start_stream, stop_stream
 from cli.sweep import LABELS, print_sweep
+from lake.errors import InvalidInputError
 from lake.ledger import StreamRow
 from lake.shards import Shards
 from router.sweep.handler import COUNTS
@@ -35,6 +37,9 @@ class FakeStack:
         self.sfn = SimpleNamespace(
             describe_execution=self._describe, get_execution_history=lambda **_: {"events": list(self._events)}
         )
+        self.ledger = SimpleNamespace(
+            datasets=SimpleNamespace(is_known=lambda name: name == "orders", names=lambda: ["orders"])
+        )
         self.answers = answers
         self._looks = 0
         self._end = {"status": status, "output": json.dumps(output)} if output else {"status": status, "cause": "why"}
@@ -49,6 +54,11 @@ class FakeStack:
         return "arn:1"
 
     start_backfill = start_overnight
+
+    def check_backfill(self, request: Any) -> None:
+        assert set(request) >= {"dataset", "dryRun"}
+        if request["dataset"] != "orders":
+            raise InvalidInputError(f"dataset = {request['dataset']!r} is unknown: pass one of orders")
 
     def control_stream(self, action: str, shards: str = "") -> dict[str, Any]:
         self.asked.append(f"{action} {shards}".rstrip())
@@ -104,6 +114,29 @@ def test_ctrl_c_ends_the_command_and_not_the_execution(
     with pytest.raises(KeyboardInterrupt):
         run(run_overnight, FakeStack(output=NIGHT), {})
     assert capsys.readouterr().err.splitlines()[-1] == "the execution goes on"
+
+
+@pytest.mark.parametrize("hours", [{"from": "yesterday", "to": None}, {"from": "2026-11-02", "to": "2026-11-01"}])
+def test_wrong_hours_start_no_night(hours: dict[str, Any]) -> None:
+    stack = FakeStack()
+    with pytest.raises(InvalidInputError, match="from = "):
+        run(run_overnight, stack, {"dataset": "orders", **hours})
+    assert stack.asked == []
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_what_the_function_refuses_starts_no_backfill(dry_run: bool) -> None:
+    stack = FakeStack()
+    with pytest.raises(InvalidInputError, match="dataset = 'orderz' is unknown"):
+        run(run_backfill, stack, {"dataset": "orderz"}, dry_run=dry_run)
+    assert stack.asked == []
+
+
+def test_an_unknown_dataset_starts_no_night() -> None:
+    stack = FakeStack()
+    with pytest.raises(UnknownDatasetError, match="no dataset 'orderz': pass one of orders"):
+        run(run_overnight, stack, {"dataset": "orderz", "from": None, "to": None})
+    assert stack.asked == []
 
 
 def test_a_backfill_ends_as_its_night_does(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,6 +20,7 @@ NAMES = (
     "overnight_schedule",
     "stream_control",
     "plan",
+    "backfill_function",
     "promote",
     "reprocess",
     "resubmit",

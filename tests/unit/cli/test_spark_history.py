@@ -38,17 +38,20 @@ text = Path(sys.argv[2]).read_text()
 folder = Path(re.search("logDirectory file://(.+)", text)[1])
 
 class Answer(BaseHTTPRequestHandler):
+    is_ready = False
+
     def do_GET(self):
         assert self.path == "/api/v1/applications"
         names = sorted(path.name for path in folder.iterdir())
         body = json.dumps([{"id": name, "name": f"hybrid-router-batch {name}"} for name in names]).encode()
         self.send_response(200)
         self.end_headers()
-        self.wfile.write(body)
+        self.wfile.write(body if Answer.is_ready else b"<!DOCTYPE html><html>")
+        Answer.is_ready = True
 
 HTTPServer(("127.0.0.1", int(re.search("ui.port (.+)", text)[1])), Answer).serve_forever()
 """
-"""It names each application after its log."""
+"""It names each application after its log. As Spark's, it answers with its first page until its API is there."""
 
 
 class Glue:

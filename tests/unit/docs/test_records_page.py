@@ -70,3 +70,5 @@ def test_records_that_were_not_delivered_become_lines_of_the_dataset(region: str
     # Then
     written = s3.get_object(Bucket="landing-zone-1", Key="payments/failed-records/a-1.ndjson")["Body"].read()
     assert written == b'{"n": 1}\n{"n": 2}\n'
+    # And `failures` does not list them any more
+    assert s3.list_objects_v2(Bucket="landing-zone-1", Prefix=FAILED_RECORDS)["KeyCount"] == 0

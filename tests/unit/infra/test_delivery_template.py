@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from infra.outputs import StackOutputs
 from lake.manifest import Lane, ObjectVersion
 from lake.settings.records import FAILED_RECORDS
 from router.route.decide_lane import decide_lane
@@ -29,6 +30,14 @@ def delivery(assembly: Assembly, name: str) -> dict[str, Any]:
 def test_a_stage_without_records_has_nothing_of_it(assembly: Assembly) -> None:
     assert assembly.resources(KIND) == {}
     assert not [name for name in assembly.template["Resources"] if "Record" in name]
+    assert "Records" not in assembly.template["Outputs"]
+
+
+def test_commands_learn_the_dataset_of_each(other_assembly: Assembly) -> None:
+    values = {name: str(output["Value"]) for name, output in other_assembly.template["Outputs"].items()}
+    outputs = StackOutputs.from_outputs(values)
+    assert outputs.records == {"clicks": "clicks", "payments": "payments"}
+    assert outputs.to_outputs() == values
 
 
 def test_a_kinesis_stream_becomes_compressed_lines_under_an_urgent_key(other_assembly: Assembly) -> None:

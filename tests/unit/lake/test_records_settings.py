@@ -75,7 +75,7 @@ def test_a_wrong_value_is_reported_with_its_key(record: dict[str, Any], key: str
         ({"datasets": [{"name": "orders"}]}, "records.dataset"),
         # Firehose takes !{ for an expression of its own.
         ({"datasets": [{"name": "clicks", "prefix": "a!{b/"}]}, "records.dataset"),
-        ({"datasets": [{"name": "clicks", "prefix": FAILED_RECORDS}]}, "records.dataset"),
+        ({"datasets": [{"name": "clicks", "prefix": FAILED_RECORDS}]}, "datasets.prefix"),
         ({"input": {"suffixes": [".ndjson", ".gz.ndjson"]}}, "records.compression"),
         ({"urgent": {"keys": ["urgent/*"]}}, "records.urgent"),
         ({"stage": "x" * (MAX_NAMES - 5)}, "records.name"),
@@ -101,6 +101,19 @@ def test_every_wrong_value_of_several_records_is_found_at_once() -> None:
     # Then
     expected = ["datasets.name", "records.buffer_mib", "records.msk_topic", "records.name", "stage"]
     assert sorted(error.key for error in found) == expected
+
+
+def test_a_wrong_source_hides_no_other_wrong_value() -> None:
+    record = {**CLICKS, "kinesis_stream": "clicks", "buffer_seconds": 901, "compression": "zip"}
+    found = find_errors({"stage": "prod", "records": [record]})
+    assert [error.key for error in found] == ["records.kinesis_stream", "records.buffer_seconds", "records.compression"]
+
+
+def test_a_rule_that_takes_only_what_was_not_delivered_is_refused() -> None:
+    datasets = [{"name": "clicks"}, {"name": "failed", "prefix": f"{FAILED_RECORDS}clicks/"}]
+    with pytest.raises(InvalidSettingsError, match="the rule 'failed' never matches") as caught:
+        parse_settings({"stage": "prod", "datasets": datasets[1:]})
+    assert caught.value.key == "datasets.prefix"
 
 
 def test_the_longest_name_fits_firehose() -> None:

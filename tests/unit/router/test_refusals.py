@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lake.errors import InvalidInputError
+from router.backfill import handler as backfill
+from router.plan import handler as plan
 from router.promote import handler as promote
 from router.reprocess import handler as reprocess
 from router.resubmit import handler as resubmit
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 ATTRIBUTES = ("function_name", "memory_limit_in_mb", "invoked_function_arn", "aws_request_id")
 REFUSED = [
+    (backfill, {"action": "validate", "input": {"dataset": "orders"}}, "backfill needs from, to"),
+    (plan, {"execution": "dry-run-1", "dataset": "nowhere", "dryRun": True}, "dataset = 'nowhere' is unknown"),
     (promote, {"dataset": "nowhere"}, "dataset = 'nowhere' is unknown"),
     (promote, {"file": "s3://input/a"}, "promote does not know the input field 'file'"),
     (reprocess, {"manifests": ["20261120"]}, "20261120"),
@@ -28,9 +32,11 @@ REFUSED = [
 def invoke(module: ModuleType, deployment: Deployment, event: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Call the function as Lambda does."""
     monkeypatch.setattr(module, "container_services", lambda: deployment.services)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
     return module.handler(event, SimpleNamespace(**{name: f"the-{name}" for name in ATTRIBUTES}))
 
 
+@pytest.mark.filterwarnings("ignore:No application metrics to publish")
 @pytest.mark.parametrize(("module", "event", "message"), REFUSED)
 def test_a_wrong_request_is_answered(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, module: ModuleType, event: Any, message: str
