@@ -59,8 +59,10 @@ class Stream:
         )
 
     def begin_run(self, run: str, now: datetime) -> None:
-        """The run has begun; a micro-batch of an earlier run that has not ended well is not its own."""
-        beginning = {"run": run, "heartbeat_at": iso_utc(now)}
+        """The run has begun. The micro-batch of an earlier run, and the request to stop it, are not its own: a
+        function that wants this one to stop asks until it has ended.
+        """
+        beginning = {"run": run, "heartbeat_at": iso_utc(now), "stop_requested": False}
         self._table.update(self._key, assign=beginning, remove=("micro_batch_since",))
 
     def begin_micro_batch(self, now: datetime) -> None:

@@ -179,6 +179,19 @@ def test_an_unknown_action_is_refused(deployment: Deployment) -> None:
         act(deployment, "restart")
 
 
+def test_a_stop_that_was_broken_off_ends_no_later_run(deployment: Deployment) -> None:
+    # Given a stop whose execution ended before the run did
+    stream = deployment.ledger.stream
+    act(deployment, "start")
+    assert not act(deployment, "stop")["stopped"]
+    # When the run has ended, and an urgent file has started another one, Then that run was not asked to end
+    stream.begin_run("jr_2", deployment.now)
+    assert not stream.get().stop_requested
+    # But another stop asks it
+    act(deployment, "stop")
+    assert stream.get().stop_requested
+
+
 def test_a_watch_measures_the_micro_batch_of_a_live_run(deployment: Deployment) -> None:
     stream = deployment.ledger.stream
     assert act(deployment, "watch")["microBatchMinutes"] == 0
