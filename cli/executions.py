@@ -59,7 +59,7 @@ def find_execution(stack: DeployedStack, name: str) -> Execution | None:
     try:
         return _execution(stack, stack.sfn.describe_execution(executionArn=execution_arn(stack, short)))
     except (stack.sfn.exceptions.ExecutionDoesNotExist, stack.sfn.exceptions.InvalidArn):
-        # A text that cannot be a name is no valid ARN either.
+        # A text that cannot be a name is not a valid ARN either.
         row = stack.ledger.executions.get(short)
     if row is None:
         return None

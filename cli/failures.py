@@ -56,7 +56,7 @@ class Kind(StrEnum):
     NOT_DELIVERED = "NOT_DELIVERED"
     """Records that Firehose could not deliver."""
     REPLACED = "REPLACED"
-    """A file that could not be read, of which a later version was converted: it is named, and is no failure."""
+    """A file that could not be read, of which a later version was converted: it is named, and is not a failure."""
 
 
 @dataclass(frozen=True, slots=True)

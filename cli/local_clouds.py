@@ -114,7 +114,7 @@ class LocalStage:
                     f"use it with --local --stage {self.stage}, or end it with "
                     f"'hybrid-router local down --stage {self.stage}'"
                 ) from None
-            # Who ends removes the file: a lock of a removed file keeps nobody out.
+            # The process that ends removes the file: a lock of a removed file excludes no other process.
             with suppress(FileNotFoundError):
                 if os.fstat(lock.fileno()).st_ino == self.lock_file.stat().st_ino:
                     lock.truncate(0)

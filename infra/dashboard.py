@@ -42,7 +42,7 @@ def add_dashboard(
 
 
 def _promises(own: OwnMetrics, arrivals: Arrivals, shards: Sequence[str]) -> cloudwatch.IWidget:
-    """In numbers: how late each lane is, what nobody has converted, what is wrong with the data, what it costs."""
+    """In numbers: how late each lane is, what is not converted, what is wrong with the data, what it costs."""
     oldest_arrival = arrivals.queue.metric_approximate_age_of_oldest_message(
         period=METRIC_PERIOD, statistic="Maximum", label="Oldest event (s)"
     )

@@ -131,7 +131,7 @@ def judge(error: BaseException, input_key: str = "") -> Fault:
 
 
 def can_pass(error: BaseException) -> bool:
-    """Whether the same request can succeed later although nobody changes a permission, a resource or the request. Pure.
+    """Whether the same request can succeed later, with the same permissions and resources. Pure.
 
     Load, a conflict, the network and credentials pass: another invocation may even have credentials of its own. A
     missing permission or table is a fault of the environment as well, but it stays until a person acts.

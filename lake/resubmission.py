@@ -92,7 +92,7 @@ def read_resubmission(s3: S3Client, control_bucket: str, row: ResubmissionRow) -
     body = get_document(s3, control_bucket, key)
     if hashlib.sha256(body).hexdigest() != row.document_sha256:
         raise InvalidDocumentError(
-            f"s3://{control_bucket}/{key} was changed after the ledger recorded it, so nobody knows which lines it "
+            f"s3://{control_bucket}/{key} was changed after the ledger recorded it, so it is not known which lines it "
             "holds: restore the object (protection.versions keeps earlier versions)"
         )
     return decode_resubmission(body)

@@ -57,7 +57,7 @@ class AccessKey:
 
     @classmethod
     def random(cls, prefix: str = "AKIA") -> AccessKey:
-        """A key that nobody can guess; ``prefix`` is AWS's for its kind (ASIA: temporary)."""
+        """A key that cannot be guessed; ``prefix`` is AWS's for its kind (ASIA: temporary)."""
         token = secrets.token_urlsafe(48) if prefix == "ASIA" else None
         return cls(prefix + secrets.token_hex(8).upper(), secrets.token_urlsafe(30), token)
 

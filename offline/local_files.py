@@ -36,7 +36,7 @@ class LocalFiles:
         Raises
         ------
         UnreadableFileError
-            The file is gone, may not be read, was changed after it was found, or is no file.
+            The file is gone, may not be read, was changed after it was found, or is not a file.
         OSError
             Anything else.
         """

@@ -72,7 +72,7 @@ class UnfinishedManifest:
 
 
 class ManifestFigures:
-    """Adds up current rows, one after the other; a row that is no result (SUPERSEDED, ABANDONED) counts nothing.
+    """Adds up current rows, one after the other; a row that is not a result (SUPERSEDED, ABANDONED) counts nothing.
 
     Its size depends on datasets and reasons, not on the number of rows.
 

@@ -211,7 +211,7 @@ def pattern_of(bucket: str, inboxes: Iterable[str]) -> str:
 
 
 def key_of_path(path: str) -> str:
-    """The key of a pointer, from the path by which Spark has read it: an inbox is no deeper in the bucket."""
+    """The key of a pointer, from the path by which Spark has read it: an inbox is at the top of the bucket."""
     return "/".join(path.split("/")[-2:])
 
 

@@ -73,8 +73,8 @@ class EnvironmentFault:
 def fault_of(error: BaseException, subject: str = "") -> EnvironmentFault | None:
     """The fault behind an error, found in the error itself or in what it was raised from; None: none is proven.
 
-    What is proven to belong to a file or a document (a ``TerminalError``) is no fault of the environment. ``subject``
-    is what the request was about, if the error does not say so.
+    What is proven to belong to a file or a document (a ``TerminalError``) is not a fault of the environment.
+    ``subject`` is what the request was about, if the error does not say so.
     """
     for cause in _causes(error):
         if isinstance(cause, TerminalError):

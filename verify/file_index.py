@@ -26,7 +26,7 @@ class FileIndex:
     Parameters
     ----------
     folder
-        The database is made in it; whoever made the folder removes it.
+        The database is made in it; the caller removes it.
     """
 
     def __init__(self, folder: Path) -> None:

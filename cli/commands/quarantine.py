@@ -95,7 +95,7 @@ def export(
     limit: Limit = 100_000,
     as_json: Json = False,
 ) -> int:
-    """Write rejected lines to a file, as they stood in their input files, so that a person can repair them."""
+    """Write rejected lines to a file, as they are in their input files, so that a person can repair them."""
     from cli.quarantine.export import export_lines
 
     return export_lines(stack, selection, target, limit, as_json=as_json)

@@ -51,7 +51,7 @@ class QuarantineRecord:
     count: int
     """Rejected lines; 0 for a file."""
     line: bytes | None
-    """The line as it stood in the file, without its newline; None: the record has it by reference only."""
+    """The line as it is in the file, without its newline; None: the record has it by reference only."""
 
     @property
     def identity(self) -> tuple[str, str, int]:

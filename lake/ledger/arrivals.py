@@ -107,7 +107,7 @@ class Arrivals:
         return [_row(item) for item in self._table.query(arrival_key(bucket, key, "").pk)]
 
     def _current(self, key: Key) -> ArrivalRow:
-        """The row that refused a write; raises ``RefusedError`` when somebody has deleted it manually."""
+        """The row that refused a write; raises ``RefusedError`` when it was deleted manually."""
         item = self._table.get(key)
         if item is None:
             raise RefusedError

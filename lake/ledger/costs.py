@@ -135,7 +135,7 @@ class Costs:
         return True
 
     def await_bill(self, due: DueBill) -> None:
-        """Remember that a cost is still to be recorded; once, whoever asks first."""
+        """Remember that a cost is still to be recorded; once, by any caller."""
         facts = {"run": due.run, "since": due.since}
         with suppress(RefusedError):
             self._table.update(Key(DUE_BILLS, due.job_run), assign=facts, conditions=[Condition("pk", "missing")])

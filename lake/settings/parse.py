@@ -69,7 +69,7 @@ def build(cls: type[Any], body: object, path: str) -> Any:  # noqa: ANN401
     Raises
     ------
     InvalidSettingsError
-        As ``parse_settings``; also where ``cls`` is no part of the settings, such as the profile of a simulation.
+        As ``parse_settings``; also where ``cls`` does not belong to the settings, such as the profile of a simulation.
     """
     if not isinstance(body, dict):
         raise InvalidSettingsError(path.rstrip(".") or "settings", body, "expected a table of keys")

@@ -29,7 +29,7 @@ _SPECIAL = {
     "day of month": re.compile(r"L|LW|(?:[1-9]|[12]\d|3[01])W"),
     "day of week": re.compile(rf"L|(?:[1-7]|{'|'.join(WEEKDAYS)})(?:L|#[1-5])"),
 }
-"""Last day, nearest working day, n-th day of the week of a month; they stand alone in their field."""
+"""Last day, nearest working day, n-th day of the week of a month; they are alone in their field."""
 _CLOCK = re.compile(r"cron\((\d{1,2}) (\d{1,2}) .*\)")
 
 

@@ -1,4 +1,4 @@
-//! A digest of a column's values. Whoever decodes the written column computes it again, by other code.
+//! A digest of a column's values. The check of the written column computes it again, by other code.
 
 use crate::column_values::ColumnValues;
 use crc32fast::Hasher;

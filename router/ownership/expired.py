@@ -1,4 +1,4 @@
-"""Arrivals so old that their rows may have expired (``ledger.keep_days``): without a row, nobody knows their owner."""
+"""Arrivals so old that their rows may have expired (``ledger.keep_days``): without a row, their owner is not known."""
 
 from __future__ import annotations
 

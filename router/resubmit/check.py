@@ -1,4 +1,4 @@
-"""Whether rejected lines may be given back: they are still rejected, and nobody has given them back before."""
+"""Whether rejected lines may be given back: they are still rejected, and were not given back before."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def is_recorded(services: Services, arrival: RoutedArrival) -> bool:
     """Whether an arrival of an intent may be owned: lines of a resubmission only once it is recorded.
 
     Its function has ended when the sweep resumes an intent, so what is not recorded by then was refused or interrupted,
-    and whoever asked for it was told.
+    and its caller was told.
     """
     if arrival.file.bucket != services.resources.control_bucket:
         return True

@@ -76,7 +76,7 @@ class PublishedManifests:
 
         Folders are listed, 1,000 objects to a request, and never more requests than a listing of each manifest needs.
         Only where a row's digest differs from what is listed, the documents of the manifest say what is wrong with
-        which object: another object under its prefix is no damage.
+        which object: another object under its prefix is not damage.
 
         Raises
         ------

@@ -74,7 +74,7 @@ def write_marker(services: Services, row: HourRow) -> None:
 
 
 def hour_document(services: Services, row: HourRow) -> dict[str, Any]:
-    """The body of marker and event: the same bytes whoever makes it, and however often."""
+    """The body of marker and event: the same bytes from any caller, and however often."""
     partition, counts, lake = row.partition, row.counts, services.resources.lake_bucket
     return {
         "format": HOUR_FORMAT,

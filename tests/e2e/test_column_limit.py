@@ -33,7 +33,7 @@ pytestmark = pytest.mark.long
 LIMIT = e2e_settings().convert.column_limit
 RESCUED = "_rescued"
 Members = tuple[tuple[str, str], ...]
-"""Names and values of one row, sorted; each value as it stands in the file."""
+"""Names and values of one row, sorted; each value as it is in the file."""
 
 
 def rows_with_uuid_keys(rng: random.Random) -> list[dict[str, str]]:

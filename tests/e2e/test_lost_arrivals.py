@@ -111,7 +111,7 @@ def test_the_backfill_that_is_started_again_takes_the_files(scenario: Scenario, 
 
 
 def test_a_sweep_takes_what_is_left_of_several_and_nothing_twice(scenario: Scenario, tmp_path: Path) -> None:
-    # Given backfills that died at different writes, which nobody starts again
+    # Given backfills that died at different writes, which are not started again
     datasets = {f"swept_{number}": number for number in ROWS.values()}
     for dataset, number in datasets.items():
         lost_files(scenario, dataset)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def test_the_message_of_the_schedule_reaches_a_subscriber(scenario: Scenario) -> None:
-    # Given somebody who subscribes to the topic of the alarms
+    # Given a person who subscribes to the topic of the alarms
     queue = subscribe_queue(scenario.cloud, scenario.deployment.outputs.alarm_topic, "people")
     sqs = scenario.cloud.client("sqs")
     # When the time of the self-test has come

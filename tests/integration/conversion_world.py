@@ -51,7 +51,7 @@ class Clock:
 
 @dataclass
 class ConversionWorld:
-    """Services over resources of its own, a clock that stands still, and the log of its runs."""
+    """Services over resources of its own, a clock that does not move, and the log of its runs."""
 
     services: JobServices
     clock: Clock = field(default_factory=Clock)
@@ -91,7 +91,7 @@ class ConversionWorld:
         self.services = replace(self.services, settings=settings)
 
     def deny(self, bucket: str, action: str, key: str = "*") -> None:
-        """From now on nobody may do this with objects of the bucket: its policy refuses, as on AWS."""
+        """From now on no role may do this with objects of the bucket: its policy refuses, as on AWS."""
         resource = f"arn:aws:s3:::{bucket}/{key}"
         statement = {"Effect": "Deny", "Principal": "*", "Action": action, "Resource": resource}
         policy = {"Version": "2012-10-17", "Statement": [statement]}

@@ -1,4 +1,4 @@
-"""What the system is not allowed to do, or cannot do now, is no fault of a manifest: it waits, and loses nothing."""
+"""What the system is not allowed to do, or cannot do now, is not a fault of a manifest: it waits, and loses nothing."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_a_publish_that_is_refused_is_finished_by_the_next_run(world: Conversion
     # When
     (outcome,) = world.convert([manifest], spark)
 
-    # Then the commit stands, and the row names the permission
+    # Then the commit is kept, and the row names the permission
     row = world.row(manifest)
     assert (outcome.state, row.state, row.tries) == ("WAITING", State.PUBLISHING, 1)
     assert "s3:GetObject is denied" in str(row.reason)

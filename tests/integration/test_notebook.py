@@ -18,7 +18,7 @@ LINES = ['{"id": 1, "userId": "a", "tags": ["x"]}', "not a row", '{"id": 2.50, "
 
 
 def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> None:
-    # Given a file, and plots that nobody looks at
+    # Given a file, and plots that are not shown
     monkeypatch.chdir(tmp_path)
     Path("events.ndjson").write_text("\n".join(LINES))
     mpl.use("agg")

@@ -142,7 +142,7 @@ def test_a_file_that_the_ledger_does_not_know_is_found(lake: VerifiedHour, age: 
 
 @pytest.mark.parametrize("is_abandoned", [False, True])
 def test_a_file_whose_owner_never_became_a_manifest_is_found(lake: VerifiedHour, is_abandoned: bool) -> None:
-    # Given an arrival row that nobody has completed
+    # Given an arrival row that no function has completed
     lake.record(lake.world.put("orders/orphan.json", ROWS), "20260304T120000nobody")
     if is_abandoned:
         lake.world.services.ledger.manifests.abandon("20260304T120000nobody", lake.world.clock())

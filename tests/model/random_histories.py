@@ -59,7 +59,7 @@ class FaultPlan:
 
 
 def fault_plans(scenario: Scenario) -> SearchStrategy[FaultPlan]:
-    """Plans of the scenario; they shrink to fewer faults, because a draw of zero is no fault."""
+    """Plans of the scenario; they shrink to fewer faults, because a draw of zero is not a fault."""
     size = STEPS.get(scenario.name, DEFAULT_STEPS) * BYTES_PER_STEP
     expiry_rates = EXPIRY_RATES if "expire_lease" in scenario.events else EXPIRY_RATES[:1]
     return st.builds(

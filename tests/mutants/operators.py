@@ -40,7 +40,7 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        """The same as long as the function's code is the same, wherever it stands in the file."""
+        """The same as long as the function's code is the same, wherever it is in the file."""
         return f"{self.path} {self.function}: {self.change}"
 
 
@@ -157,7 +157,7 @@ def _changes_of(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST | None]]:
 
 
 def _without_one(node: ast.List | ast.Tuple) -> Iterator[tuple[ast.AST, ast.AST]]:
-    """A list or tuple of several values, which is no list of names to unpack to, without each of them."""
+    """A list or tuple of several values, which is not a list of names to unpack to, without each of them."""
     if isinstance(node, ast.Tuple) and not any(isinstance(item, ast.Starred) for item in node.elts):
         return
     for position in range(len(node.elts)):

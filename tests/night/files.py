@@ -136,7 +136,7 @@ def _line(key: str, line: int) -> str:
 
 
 def _row(key: str, line: int) -> str:
-    """Numbers and objects are the characters that stand in the file."""
+    """Numbers and objects are the characters that are in the file."""
     values = {"id": f"{key}#{line}", "n": str(line), "price": f"{line}.10", "who": f"Größe Ω{line}"}
     return _as_row({**values, "tags": '{"a": [1,  2]}'})
 

@@ -190,7 +190,7 @@ def test_queue_has_at_most_120_000_messages_in_flight(monkeypatch):
     # When messages are received, then one is the last
     assert len(sqs._collect_msgs(queue, 10, 30)) == 1
     assert sqs._collect_msgs(queue, 10, 30) == []
-    # When somebody asks once, then that is an error
+    # When a client asks once, then that is an error
     with pytest.raises(sqs._Err, match="in flight"):
         asyncio.run(sqs._HANDLERS["ReceiveMessage"]({"QueueUrl": "any"}, ""))
 

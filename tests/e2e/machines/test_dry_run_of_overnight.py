@@ -1,4 +1,4 @@
-"""A dry run of overnight ends with its forecast: it starts no job, judges nothing and notifies nobody."""
+"""A dry run of overnight ends with its forecast: it starts no job, judges nothing and sends no notification."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def a_night(stage: Stage) -> str:
 
 
 def a_night_that_fails(stage: Stage) -> str:
-    """Not because of its input, of which nobody has to be notified."""
+    """Not because of its input, which is not notified."""
     with Stage(stage.scenario, "RouterplanRole", "dynamodb:Query").lacking():
         return _unnotified(stage, stage.scenario.deployment.outputs.overnight, {})
 

@@ -90,7 +90,7 @@ OF_JOBS_AND_SERVICES = (
     Removal(
         "MachinesOvernightRole",
         "sns:Publish",
-        "nobody is notified but by the alarm of failed executions",
+        "only the alarm of failed executions notifies",
         CLOUD,
         machines.a_night_that_fails,
     ),
@@ -105,14 +105,14 @@ OF_JOBS_AND_SERVICES = (
     Removal(
         "MachinesBackfillRole",
         "sns:Publish",
-        "nobody is notified but by the alarm of failed executions",
+        "only the alarm of failed executions notifies",
         CLOUD,
         machines.a_backfill_that_fails,
     ),
     Removal(
         "MachinesStreamWindowRole",
         "sns:Publish",
-        "nobody is notified but by the alarm of failed executions",
+        "only the alarm of failed executions notifies",
         CLOUD,
         machines.a_window_that_fails,
     ),
@@ -127,7 +127,7 @@ OF_JOBS_AND_SERVICES = (
     Removal(
         "MachinesVerifyRole",
         "sns:Publish",
-        "nobody is notified but by the alarm of failed executions",
+        "only the alarm of failed executions notifies",
         CLOUD,
         machines.a_verification_that_fails,
     ),

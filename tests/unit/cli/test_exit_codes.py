@@ -88,7 +88,7 @@ def test_missing_credentials_region_network_permission_and_stack_are_told_apart(
 
 
 def test_the_file_of_a_local_cloud_that_was_killed_is_no_cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given the state file of a cloud whose port nobody listens on
+    # Given the state file of a cloud on whose port no process listens
     monkeypatch.setattr(connect, "LOCAL_STATE", tmp_path)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

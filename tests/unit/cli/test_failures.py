@@ -95,7 +95,7 @@ def test_an_unreadable_file_is_no_failure_any_more_once_a_later_version_of_it_wa
     record(world, after.id, "v2", "2026-11-20T10:00:00.000+00:00")
     assert [item["kind"] for item in listed(world)] == ["UNREADABLE"]
     converted(world, after, "v2")
-    # Then it is named still, because the two files can have different lines, and it is no failure
+    # Then it is named still, because the two files can have different lines, and it is not a failure
     (found,) = listed(world)
     assert (found["kind"], found["uri"], found["manifest"]) == ("REPLACED", "s3://input/orders/a", row.id)
     assert after.id in found["advice"]

@@ -92,7 +92,7 @@ def put(stack: DeployedStack, *keys: str) -> None:
 
 
 def test_the_logs_of_every_engine_are_copied_as_spark_expects_them(stack: DeployedStack, tmp_path: Path) -> None:
-    # Given logs of Glue and of EMR Serverless, a single file, and what is no event log
+    # Given logs of Glue and of EMR Serverless, a single file, and what is not an event log
     put(stack, f"{GLUE}/events_1_a", f"{GLUE}/events_2_a", f"{GLUE}/appstatus_a", "spark-logs/one")
     put(stack, f"{EMR}/sparklogs/eventlog_v2_00run/events_1_00run", f"{EMR}/SPARK_DRIVER/stdout.gz")
     put(stack, "spark-logs/a/../b", "spark-logs/../c", "spark-logs/")

@@ -69,7 +69,7 @@ def is_module(name: str) -> bool:
 
 
 def is_defined(name: str) -> bool:
-    """A package, a module, or a name that stands in one."""
+    """A package, a module, or a name that is defined in one."""
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
         path = CHECKOUT.joinpath(*parts[:length])

@@ -169,7 +169,7 @@ def test_what_takes_ownership_may_also_write_pointers(assembly: Assembly) -> Non
             for prefix, roles in writers.items():
                 if f"/{prefix}*" in str(statement["Resource"]):
                     roles.add(re.sub(r"RoleDefaultPolicy\w+", "", name))
-    # Then whoever adopts an arrival of the stream lane may write its pointer: a backfill as well
+    # Then each function that adopts an arrival of the stream lane may write its pointer: a backfill as well
     assert {"Routerroute", "Routerbackfill", "Routerresubmit", "Routersweep"} == writers["intents/"]
     assert writers["intents/"] <= writers["inbox/"]
 

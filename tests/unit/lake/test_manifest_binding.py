@@ -62,7 +62,7 @@ def forget_digest(world: World, manifest: str) -> None:
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_changed_document_is_refused(world: World, change: Callable[[bytes], bytes]) -> None:
-    # Given a QUEUED manifest whose document somebody has changed
+    # Given a QUEUED manifest whose document was changed
     manifest = world.manifest("a.json", "b.json")
     world.ledger.manifests.enqueue(manifest)
     put(world, manifest.id, change(encode_manifest(manifest)))

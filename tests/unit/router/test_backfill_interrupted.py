@@ -77,7 +77,7 @@ def test_a_sweep_takes_what_an_interrupted_backfill_has_left_whatever_its_age(nu
         old_files(deployment)
         was_interrupted = interrupted_backfill(deployment, number)
 
-        # When nobody repeats it, and the sweep comes after its usual interval
+        # When it is not repeated, and the sweep comes after its usual interval
         for _ in range(2):
             deployment.wait(OWNER_GRACE + timedelta(minutes=10))
             sweep(deployment.services)

@@ -1,4 +1,4 @@
-"""Objects of Firehose: their keys take the lane of the rules, and what it could not deliver is nobody's file."""
+"""Objects of Firehose: their keys take the lane of the rules, and what it could not deliver belongs to no dataset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""settle writes the page about the execution; whatever happens to it, the verdict stands."""
+"""settle writes the page about the execution; whatever happens to it, the verdict is kept."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class FakeManifests:
         # Committed, by an update whose answer was lost: the uploads are its objects.
         (replace(ROW, state=State.PUBLISHING), False),
         (replace(ROW, state=State.DONE), False),
-        # Another holder of the same attempt: nobody knows yet.
+        # Another holder of the same attempt: it is not known yet.
         (replace(ROW, owner="run-2"), False),
     ],
 )

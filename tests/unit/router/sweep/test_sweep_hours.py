@@ -62,7 +62,7 @@ def test_a_complete_hour_is_told_once(deployment: Deployment, bridge: FakeEventB
     assert_valid("hour", body)
     assert bridge.told == [("Complete", 1, 10)]
     assert bridge.sent[0]["Source"] == "hybrid-router"
-    # The marker is no foreign object, and the hour is not looked at again.
+    # The marker is not a foreign object, and the hour is not looked at again.
     assert swept(deployment) == {}
     assert list(deployment.ledger.partitions.unsettled()) == []
     assert len(bridge.sent) == 1
