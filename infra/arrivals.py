@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 import jsii
-from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import Duration, Stack
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.allow import acknowledge_finding, allow
 from infra.functions import ROUTE_TIMEOUT_SECONDS
+from infra.log_groups import add_log_group
 from infra.quotas import MAX_ROUTE_CONCURRENCY
 
 if TYPE_CHECKING:
@@ -109,9 +109,7 @@ class Arrivals(Construct):
         """
         bucket.add_event_notification(s3.EventType.OBJECT_CREATED, QueueOfBucket(self.queue))
         handler = Stack.of(self).node.find_child(NOTIFICATIONS_HANDLER_ID)
-        group = logs.LogGroup(
-            self, "NotifierLogs", retention=logs.RetentionDays.ONE_MONTH, removal_policy=RemovalPolicy.DESTROY
-        )
+        group = add_log_group(self, "NotifierLogs")
         function = cast("CfnResource", handler.node.find_child("Resource"))
         function.add_property_override("LoggingConfig.LogGroup", group.log_group_name)
         policy = "arn:<AWS::Partition>:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import RemovalPolicy, Stack
+from aws_cdk import Stack
 from aws_cdk import aws_emrserverless as emrserverless
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra.allow import allow
 from infra.jobs import SPARK_SETTINGS, event_logs_uri
+from infra.log_groups import add_log_group
 from lake.settings.workers import MEMORY_GIB, WORKERS
 
 if TYPE_CHECKING:
@@ -52,13 +52,7 @@ class EmrServerless(Construct):
         super().__init__(scope, name)
         self._settings = settings
         self._assets = assets
-        self.log = logs.LogGroup(
-            self,
-            "Log",
-            log_group_name=f"/aws/emr-serverless/{names.stack}",
-            retention=logs.RetentionDays.ONE_MONTH,
-            removal_policy=RemovalPolicy.DESTROY,
-        )
+        self.log = add_log_group(self, "Log", f"/aws/emr-serverless/{names.stack}")
         """What drivers and executors print."""
         self.application = self._create_application(names)
         self.role = self._create_role()

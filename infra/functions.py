@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Duration
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra.allow import acknowledge_finding
 from infra.lambda_asset import SETTINGS_FILE
+from infra.log_groups import add_log_group
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,9 +64,7 @@ class RouterFunction(Construct):
         metrics_namespace: str,
     ) -> None:
         super().__init__(scope, spec.name)
-        group = logs.LogGroup(
-            self, "Logs", retention=logs.RetentionDays.ONE_MONTH, removal_policy=RemovalPolicy.DESTROY
-        )
+        group = add_log_group(self, "Logs")
         self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         group.grant_write(self.role)
         self.function = lambda_.Function(

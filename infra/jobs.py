@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import Duration, Stack
 from aws_cdk import aws_glue as glue
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
@@ -12,6 +12,7 @@ from constructs import Construct
 
 from infra.allow import acknowledge_finding, allow
 from infra.assets import glue_code
+from infra.log_groups import add_log_group
 from lake import layout
 from lake.engines import Engine
 from lake.shards import FIRST_SHARD
@@ -168,13 +169,7 @@ class Jobs(Construct):
         return f"/aws-glue/{self._names.stack}"
 
     def _log_group(self, name: str, stream: str) -> logs.LogGroup:
-        return logs.LogGroup(
-            self,
-            name,
-            log_group_name=f"{self._log_prefix}/{stream}",
-            retention=logs.RetentionDays.ONE_MONTH,
-            removal_policy=RemovalPolicy.DESTROY,
-        )
+        return add_log_group(self, name, f"{self._log_prefix}/{stream}")
 
     def _create_role(self) -> iam.Role:
         role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("glue.amazonaws.com"))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aws_cdk import ArnFormat, RemovalPolicy, Stack
+from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_stepfunctions as stepfunctions
 from constructs import Construct
 
 from infra.allow import allow
+from infra.log_groups import add_log_group
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,13 +51,7 @@ class Machine(Construct):
             logs=stepfunctions.LogOptions(
                 # AWS recommends this prefix: log groups under it do not count towards the size limit of the account's
                 # resource policy for CloudWatch Logs.
-                destination=logs.LogGroup(
-                    self,
-                    "Logs",
-                    log_group_name=f"/aws/vendedlogs/states/{machine_name}",
-                    retention=logs.RetentionDays.ONE_MONTH,
-                    removal_policy=RemovalPolicy.DESTROY,
-                ),
+                destination=add_log_group(self, "Logs", f"/aws/vendedlogs/states/{machine_name}"),
                 level=stepfunctions.LogLevel.ALL,
             ),
         )

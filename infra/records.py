@@ -15,6 +15,7 @@ from constructs import Construct
 
 from infra.allow import acknowledge_finding, allow
 from infra.encryption import READ_KINESIS, WRITE_OBJECTS, allow_key
+from infra.log_groups import add_log_group
 from infra.own_metrics import METRIC_PERIOD, OwnMetrics
 from lake.settings.records import FAILED_RECORDS, GZIP
 
@@ -124,13 +125,7 @@ class Records(Construct):
     def _add(self, record: RecordsRule) -> None:
         scope = Construct(self, record.name)
         stream = self._names.delivery_stream(record.name)
-        log = logs.LogGroup(
-            scope,
-            "Log",
-            log_group_name=f"/aws/kinesisfirehose/{stream}",
-            retention=logs.RetentionDays.ONE_MONTH,
-            removal_policy=RemovalPolicy.DESTROY,
-        )
+        log = add_log_group(scope, "Log", f"/aws/kinesisfirehose/{stream}")
         errors = logs.LogStream(
             scope, "Errors", log_group=log, log_stream_name=LOG_STREAM, removal_policy=RemovalPolicy.DESTROY
         )
