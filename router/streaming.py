@@ -9,7 +9,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import TransientError
 from lake.job_runs import live_glue_runs
-from lake.shards import FIRST_SHARD
 from router.telemetry import logger
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ MIN_HEARTBEAT_AGE = timedelta(minutes=1)
 """... but for at least this time."""
 
 
-def ensure_running(services: Services, shard: str = FIRST_SHARD) -> bool:
+def ensure_running(services: Services, shard: str) -> bool:
     """Make sure that a streaming run will see what is in the inbox of a shard; True when this call started one.
 
     Raises
@@ -73,7 +72,7 @@ def has_valid_heartbeat(services: Services, row: StreamRow) -> bool:
     return age < max(HEARTBEAT_TRIGGERS * interval, MIN_HEARTBEAT_AGE)
 
 
-def start_run(services: Services, shard: str = FIRST_SHARD) -> bool:
+def start_run(services: Services, shard: str) -> bool:
     """Start a streaming run of a shard; False when one exists already. Raises what ``ensure_running`` raises.
 
     The job's ``MaxConcurrentRuns`` is 1: Glue refuses a second run as a concurrent one. A full account is refused by
@@ -93,6 +92,6 @@ def start_run(services: Services, shard: str = FIRST_SHARD) -> bool:
     return True
 
 
-def live_runs(services: Services, shard: str = FIRST_SHARD) -> list[str]:
+def live_runs(services: Services, shard: str) -> list[str]:
     """Ids of the runs of a shard's streaming job that have not ended, of the newest ones."""
     return live_glue_runs(services.glue, services.resources.stream_job_of(shard), MAX_LISTED_RUNS)

@@ -68,7 +68,7 @@ def decide_lane(
     urgent, notes, unread = _urgency(arrival, rule, settings, attributes)
     if urgent is not None:
         return LaneDecision(Lane.STREAM, dataset, urgent, urgent=True)
-    behind = any(shard in spilling for shard in settings.shards.of_dataset(dataset))
+    behind = bool(spilling) and any(shard in spilling for shard in settings.shards.of_dataset(dataset))
     lane, reason = _lane_of_files_not_urgent(arrival, rule, settings, now, spilling=behind)
     return LaneDecision(lane, dataset, "; ".join((reason, *notes)), unread)
 

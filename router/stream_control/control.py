@@ -63,9 +63,8 @@ def start(services: Services, shards: Sequence[str]) -> Found:
     until = next_local_time(settings.schedule.stream_end, settings.time_zone, services.clock())
     for shard in shards:
         services.ledger.stream.of(shard).open_window(iso_utc(until))
-    return _each(
-        shards, lambda shard: ShardStatus(_start_if_possible(services, shard), _window_is_over(services, shard))
-    )
+    # The window has been opened until later than now.
+    return _each(shards, lambda shard: ShardStatus(_start_if_possible(services, shard), window_over=False))
 
 
 def watch(services: Services, shards: Sequence[str]) -> Found:
@@ -98,23 +97,23 @@ def _watch(services: Services, shard: str, queued: list[ManifestRow], working: l
     if spilling != row.spilling:
         stream.set_spilling(spilling)
     running = bool(live_runs(services, shard))
-    if not running and (queued or not _window_is_over(services, shard)):
+    window_over = _window_is_over(services, row)
+    if not running and (queued or not window_over):
         stream.request_stop(False)
         start_run(services, shard)
         running = True
     size = sum(manifest.bytes for manifest in backlog)
     measured = Backlog(size, spilling, _micro_batch_minutes(services, row))
-    return ShardStatus(running, _window_is_over(services, shard), measured)
+    return ShardStatus(running, window_over, measured)
 
 
 def _stop(services: Services, shard: str, *, has_work: bool) -> ShardStatus:
     stream = services.ledger.stream.of(shard)
-    if live_runs(services, shard):
-        stream.request_stop(True)
-        return ShardStatus(running=True, window_over=_window_is_over(services, shard), stopping=True)
-    stream.request_stop(False)
-    running = has_work and _start_if_possible(services, shard)
-    return ShardStatus(running, _window_is_over(services, shard))
+    window_over = _window_is_over(services, stream.get())
+    stopping = bool(live_runs(services, shard))
+    stream.request_stop(stopping)
+    running = stopping or (has_work and _start_if_possible(services, shard))
+    return ShardStatus(running, window_over, stopping=stopping)
 
 
 def _kill(services: Services, shard: str) -> ShardStatus:
@@ -122,8 +121,9 @@ def _kill(services: Services, shard: str) -> ShardStatus:
     if runs:
         job = services.resources.stream_job_of(shard)
         services.glue.batch_stop_job_run(JobName=job, JobRunIds=runs)
-    services.ledger.stream.of(shard).request_stop(False)
-    return ShardStatus(running=False, window_over=_window_is_over(services, shard), killed=len(runs))
+    stream = services.ledger.stream.of(shard)
+    stream.request_stop(False)
+    return ShardStatus(running=False, window_over=_window_is_over(services, stream.get()), killed=len(runs))
 
 
 def _each(shards: Sequence[str], act: Callable[[str], ShardStatus]) -> Found:
@@ -172,6 +172,5 @@ def _micro_batch_minutes(services: Services, row: StreamRow) -> float:
     return (services.clock() - datetime.fromisoformat(row.micro_batch_since)) / timedelta(minutes=1)
 
 
-def _window_is_over(services: Services, shard: str) -> bool:
-    until = services.ledger.stream.of(shard).get().window_until
-    return until is None or datetime.fromisoformat(until) <= services.clock()
+def _window_is_over(services: Services, row: StreamRow) -> bool:
+    return row.window_until is None or datetime.fromisoformat(row.window_until) <= services.clock()

@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 from lake.errors import TerminalError, TransientError
 from lake.ledger import State
 from lake.manifest import Lane
+from lake.shards import FIRST_SHARD
 from router.route import handler as route_module
 from router.route.handler import route
 from router.streaming import start_run
@@ -96,7 +97,7 @@ def test_a_full_account_is_no_run_that_exists(name: str) -> None:
     with routing("glue.start_job_run", error) as deployment:
         assert failures(route(event, deployment.services)) == ["m1"]
         with pytest.raises(TransientError, match=r"Glue has no room to start the streaming job stream-job .*quotas"):
-            start_run(deployment.services)
+            start_run(deployment.services, FIRST_SHARD)
         # Then: the manifest is in the ledger, and the redelivered event starts the stream
         [row] = deployment.ledger.manifests.open(Lane.STREAM, State.QUEUED)
         assert row.files == 1
