@@ -9,18 +9,14 @@ import tempfile
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from bench.__main__ import CACHE
 from bench.input_files import Recipe, prepare
-from bench.product_competitor import plan_tasks
-from calibrate.local_objects import LocalSink, local_source
+from bench.product_competitor import convert_tasks, plan_tasks
 from lake.settings import ConvertSettings
 from transform.chunk_sample import ChunkSample
-from transform.run_task import run_task
-from transform.upload import Uploads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,10 +86,8 @@ def convert(files: InputFiles, seed: int, *, sampled: bool) -> Cost:
         for name in METHODS:
             stack.enter_context(patch.object(ChunkSample, name, _method(name, cost, sampled=sampled)))
         started = time.process_time()
-        for task in plan_tasks(files, ConvertSettings()):
-            sink = LocalSink(Path(output)).as_client()
-            with Uploads(sink) as uploads, tempfile.TemporaryDirectory(dir=output) as folder:
-                run_task(replace(task, manifest=f"bench-{seed}"), local_source(), uploads, Path(folder))
+        tasks = (replace(task, manifest=f"bench-{seed}") for task in plan_tasks(files, ConvertSettings()))
+        list(convert_tasks(output, tasks))
         cost.total = time.process_time() - started
     return cost
 

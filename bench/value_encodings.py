@@ -12,11 +12,8 @@ from typing import TYPE_CHECKING
 
 from bench.__main__ import CACHE
 from bench.input_files import Recipe, prepare
-from bench.product_competitor import plan_tasks
-from calibrate.local_objects import LocalSink, local_source
+from bench.product_competitor import convert_tasks, plan_tasks
 from lake.settings import ConvertSettings
-from transform.run_task import run_task
-from transform.upload import Uploads
 
 if TYPE_CHECKING:
     from bench.input_files import InputFiles
@@ -59,10 +56,7 @@ def convert(files: InputFiles, encoding: str) -> tuple[float, int]:
     settings = ConvertSettings(encoding=encoding)
     with tempfile.TemporaryDirectory() as output:
         started = time.process_time()
-        for task in plan_tasks(files, settings):
-            sink = LocalSink(Path(output)).as_client()
-            with Uploads(sink) as uploads, tempfile.TemporaryDirectory(dir=output) as folder:
-                run_task(task, local_source(), uploads, Path(folder))
+        list(convert_tasks(output, plan_tasks(files, settings)))
         taken = time.process_time() - started
         return taken, sum(path.stat().st_size for path in Path(output).rglob("*") if path.is_file())
 

@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from bench.__main__ import CACHE
 from bench.input_files import Recipe, prepare
-from bench.product_competitor import plan_tasks
-from calibrate.local_objects import LocalSink, local_source, local_version
+from bench.product_competitor import convert_tasks, plan_tasks
+from calibrate.local_objects import local_version
 from lake.commit import PendingObject
 from lake.settings import ConvertSettings
-from transform.run_task import run_task
-from transform.upload import Uploads
 from verify.digests import ExpectedFile, InputTask, LakeTask, SideDigest, digest_input, digest_lake
 from verify.quarantine_records import QuarantinedFile
 
@@ -78,9 +76,7 @@ def main() -> None:
 
 def convert(files: InputFiles, output: Path) -> tuple[PendingObject, ...]:
     """The Parquet files of the product's own tasks."""
-    for task in plan_tasks(files, ConvertSettings()):
-        with Uploads(LocalSink(output).as_client()) as uploads, tempfile.TemporaryDirectory(dir=output) as folder:
-            run_task(task, local_source(), uploads, Path(folder))
+    list(convert_tasks(str(output), plan_tasks(files, ConvertSettings())))
     paths = sorted(output.glob("*.parquet"))
     return tuple(PendingObject(str(output), path.name, "", (), "", path.stat().st_size, 0) for path in paths)
 
