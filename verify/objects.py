@@ -37,8 +37,7 @@ class ObjectStream(io.RawIOBase):
         self._s3 = s3
         self._size = file.size
         self._position = 0
-        version = {"IfMatch": f'"{file.etag}"'} if file.version_id is None else {"VersionId": file.version_id}
-        self._request: dict[str, Any] = {"Bucket": file.bucket, "Key": file.key, **version}
+        self._request = {"Bucket": file.bucket, "Key": file.key, **pinned_version(file.etag, file.version_id)}
         self._range = memoryview(b"")
 
     def readable(self) -> bool:
@@ -66,6 +65,11 @@ class ObjectStream(io.RawIOBase):
             if judge(error) == Fault.FILE:
                 raise GoneError(f"S3 answers {error.response['Error']['Code']}") from error
             raise
+
+
+def pinned_version(etag: str, version_id: str | None) -> dict[str, Any]:
+    """The members of a request for exactly this version: by its ETag where the bucket has no versions."""
+    return {"IfMatch": f'"{etag}"'} if version_id is None else {"VersionId": version_id}
 
 
 def open_text(s3: S3Client, file: ObjectVersion) -> IO[bytes]:

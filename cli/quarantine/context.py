@@ -15,7 +15,7 @@ from cli.quarantine.records import ONE_LINE
 from lake.faults import Fault, judge
 from lake.manifest import ObjectVersion
 from router.s3_uri import parse_s3_uri
-from verify.objects import GoneError, lines_of, open_text
+from verify.objects import GoneError, lines_of, open_text, pinned_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -77,10 +77,7 @@ def _input_file(s3: S3Client, source: str, version: str) -> ObjectVersion:
     etag = version.removeprefix("etag:")
     version_id = version if etag == version else None
     try:
-        if version_id is None:
-            head = s3.head_object(Bucket=uri.bucket, Key=uri.key, IfMatch=f'"{etag}"')
-        else:
-            head = s3.head_object(Bucket=uri.bucket, Key=uri.key, VersionId=version_id)
+        head = s3.head_object(Bucket=uri.bucket, Key=uri.key, **pinned_version(etag, version_id))
     except ClientError as error:
         if judge(error) == Fault.FILE:
             raise GoneError(f"S3 answers {error.response['Error']['Code']}") from error
