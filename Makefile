@@ -7,14 +7,13 @@ SECONDS ?= 60
 SEED ?= 0
 OUTPUT ?= demo-output
 FILES ?= 5000
-MEASURED = $(PY) -m pytest
 STAGE ?= dev
 ARCHITECTURE ?= x86_64
 
 PROPERTIES = $(shell grep -rl "import given" tests/unit)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage test-modules test-stack unit integration e2e storms permissions fuzz chaos hostile mutants browser load predict e2e-night bench bench-plan check hooks format
+.PHONY: help setup demo test test-modules test-stack unit integration e2e storms permissions fuzz chaos hostile mutants browser load predict e2e-night bench bench-plan check hooks format
 .PHONY: check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-docs check-machines
 .PHONY: check-workflows check-rust-format check-rust
 .PHONY: wheels emr-libraries arm-tests install audit pins synth local-up clean
@@ -28,24 +27,20 @@ setup: ## uv, the locked environment, Java, Spark's S3 jars (every other target 
 demo: setup ## both lanes on this machine, with proof; DATA=<file or folder> takes your own NDJSON
 	@$(PY) -m cli demo --output "$(OUTPUT)" $(if $(DATA),--data "$(DATA)")
 
-test: setup ## everything that CI runs: all tests, and beside them all checks
-	@$(MAKE) --no-print-directory --jobs=3 --output-sync=line test-stack test-modules check
-
-# Measured, with all processes that they start, the tests take longer than CI has.
-# Histories of the model and of chaos repeat the same lines a million times: measured, they would take twice as long.
-coverage: MEASURED = $(PY) -m coverage run -m pytest
-coverage: setup ## all tests, measured; the floor is in pyproject.toml
+test: setup ## everything that CI runs: all tests, and beside them all checks; then the coverage, whose floor is in pyproject.toml
 	@$(PY) -m coverage erase
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line MEASURED="$(MEASURED)" test-stack test-modules
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=line test-stack test-modules check
 	@$(PY) -m coverage combine --quiet
 	@$(PY) -m coverage report
 
+# Coverage counts the processes that tests start as well. Histories of the model and of chaos repeat the same lines
+# a million times: measured, they would take twice as long and show nothing more.
 test-modules: setup ## half of the tests: units, conversion on a real Spark session, the model, random and hostile input
-	@$(MEASURED) tests/unit tests/integration
+	@$(PY) -m coverage run -m pytest tests/unit tests/integration
 	@$(PY) -m pytest tests/fuzz tests/hostile tests/model
 
 test-stack: setup ## the other half: the whole stack, deployed on the local cloud; request counts and chaos
-	@$(MEASURED) tests/e2e
+	@$(PY) -m coverage run -m pytest tests/e2e
 	@$(PY) -m pytest tests/load tests/chaos
 
 unit: setup ## pure tests and tests of single services
