@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from bench.input_files import InputFiles
 
 FILES = 8
-FILE_BYTES = 80_000_000
-"""Two tasks of 320 MB: about half of what a task has in production, so the sample is a larger share of it."""
+FILE_BYTES = 150_000_000
+"""Two tasks of 600 MB: what a task of such data reads in production. Of each file at least one chunk is decoded, so the
+sample would be a larger share of a smaller task."""
 MAX_SHARE = 0.03
 """Of a task's time."""
 METHODS = ("add", "end_row_group", "check")

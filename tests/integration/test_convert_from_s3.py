@@ -33,7 +33,7 @@ def test_a_folder_of_a_bucket_is_converted_once(
     cloud: LocalCloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("offline.conversion.new_pool", ThreadPoolExecutor)
-    # Given objects of two datasets below a prefix, one beside it, and one that is no NDJSON
+    # Given objects of two datasets below a prefix, one beside it, and one that is not NDJSON
     s3, bucket = boto3.client("s3"), f"convert-{secrets.token_hex(4)}"
     s3.create_bucket(Bucket=bucket, CreateBucketConfiguration=BUCKET_PLACE)
     for key in ("orders/a b+%.ndjson", "orders/deep/b.ndjson", "orders2/c.ndjson", "orders/notes.txt"):

@@ -225,13 +225,8 @@ def test_the_window_watches_then_stops_the_stream(stubbed: StubbedMachines) -> N
     open_, over = ({"running": True, "windowOver": value, "stopped": False} for value in (False, True))
     stubbed.set_answers("stub-stream-control", open_, open_, over, over, {**over, "running": False, "stopped": True})
     assert stubbed.run("stream_window", {})["status"] == "SUCCEEDED"
-    assert [call["action"] for call in stubbed.calls("stub-stream-control")] == [
-        "start",
-        "watch",
-        "watch",
-        "stop",
-        "stop",
-    ]
+    actions = [call["action"] for call in stubbed.calls("stub-stream-control")]
+    assert actions == ["start", "watch", "watch", "stop", "stop"]
 
 
 def test_a_run_that_does_not_stop_in_time_is_killed(stubbed: StubbedMachines) -> None:
