@@ -34,7 +34,8 @@ test: setup ## everything that CI runs: all tests, and beside them all checks; t
 	@$(PY) -m coverage report
 
 # Coverage counts the processes that tests start as well. Histories of the model and of chaos repeat the same lines
-# a million times: measured, they would take twice as long and show nothing more.
+# a million times: measured, they would take twice as long and show nothing more. Of a process that a test kills,
+# `coverage combine` says that its data cannot be read, and goes on.
 test-modules: setup ## half of the tests: units, conversion on a real Spark session, the model, random and hostile input
 	@$(PY) -m coverage run -m pytest tests/unit tests/integration
 	@$(PY) -m pytest tests/fuzz tests/hostile tests/model
