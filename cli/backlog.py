@@ -22,7 +22,7 @@ LISTS = tuple((lane, state) for lane in Lane for state in (*OPEN_STATES, *Failur
 
 
 @dataclass(slots=True)
-class Backlog:
+class DatasetBacklog:
     """Open manifests of one dataset in one lane."""
 
     lane: Lane
@@ -64,7 +64,7 @@ class Backlog:
 class Open:
     """What is open and what did not get through, as the index has it."""
 
-    backlogs: tuple[Backlog, ...]
+    backlogs: tuple[DatasetBacklog, ...]
     """By lane and dataset."""
     failed: int
     """Manifests."""
@@ -81,14 +81,14 @@ def read_open(ledger: Ledger, limit: int) -> Open:
     """
     with ThreadPoolExecutor(len(LISTS)) as pool:
         pages = list(pool.map(lambda item: list(islice(_rows(ledger, *item), limit + 1)), LISTS))
-    backlogs: dict[tuple[Lane, str], Backlog] = {}
+    backlogs: dict[tuple[Lane, str], DatasetBacklog] = {}
     failures = dict.fromkeys(Failure, 0)
     for (lane, state), rows in zip(LISTS, pages, strict=True):
         if isinstance(state, Failure):
             failures[state] += len(rows[:limit])
             continue
         for row in rows[:limit]:
-            backlogs.setdefault((lane, row.partition.dataset), Backlog(lane, row.partition.dataset)).add(row)
+            backlogs.setdefault((lane, row.partition.dataset), DatasetBacklog(lane, row.partition.dataset)).add(row)
     return Open(
         tuple(backlogs[key] for key in sorted(backlogs)),
         failures[Failure.FAILED],

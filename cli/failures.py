@@ -42,7 +42,7 @@ UPLOAD_OR_READ_AGAIN = "upload a repaired file under the same key; if it can be 
 COMPARE = "manifest {manifest} has converted a later version of it: nothing, unless that lacks lines of this one"
 
 
-class Kind(StrEnum):
+class FailureKind(StrEnum):
     """What did not get through."""
 
     FAILED = "FAILED"
@@ -63,7 +63,7 @@ class Kind(StrEnum):
 class Trouble:
     """One of them."""
 
-    kind: Kind
+    kind: FailureKind
     reason: str
     advice: str
     command: str | None
@@ -99,7 +99,7 @@ def print_failures(stack: DeployedStack, dataset: str | None, limit: int, *, as_
         typer.echo(json.dumps(document, indent=2))
     else:
         print_failures_document(document, zone, datetime.now(UTC))
-    failed = any(trouble["kind"] != Kind.REPLACED for trouble in document["failures"])
+    failed = any(trouble["kind"] != FailureKind.REPLACED for trouble in document["failures"])
     return ExitCode.NOT_SO if failed else ExitCode.FINE
 
 
@@ -125,7 +125,7 @@ def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> 
     not_delivered, all_listed = _not_delivered(stack, dataset)
     complete = complete and all_listed and len(not_delivered) <= limit
     found += not_delivered[:limit]
-    order = list(Kind)
+    order = list(FailureKind)
     found.sort(key=lambda trouble: (order.index(trouble.kind), trouble.since or ""))
     return {"stack": stack.name, "complete": complete, "failures": [asdict(trouble) for trouble in found]}
 
@@ -146,7 +146,7 @@ def _confirmed(stack: DeployedStack, rows: Sequence[ManifestRow]) -> list[Manife
 def _failed(stack: DeployedStack, rows: Sequence[ManifestRow]) -> list[Trouble]:
     return [
         _of_row(
-            Kind.FAILED,
+            FailureKind.FAILED,
             row,
             row.reason or "the ledger has no reason",
             WHEN_REMOVED,
@@ -161,7 +161,7 @@ def _blocked(_stack: DeployedStack, rows: Sequence[ManifestRow]) -> list[Trouble
         Lane.BATCH: "remove the cause: the next night converts it",
         Lane.STREAM: "remove the cause: the stream lane converts it at its next attempt",
     }
-    return [_of_row(Kind.BLOCKED, row, row.reason, again[row.lane], None) for row in rows if row.reason]
+    return [_of_row(FailureKind.BLOCKED, row, row.reason, again[row.lane], None) for row in rows if row.reason]
 
 
 def _unreadable(stack: DeployedStack, rows: Sequence[ManifestRow]) -> list[Trouble]:
@@ -178,7 +178,7 @@ def _unreadable_file(
 ) -> Trouble:
     command = reprocess_file_command(file["uri"]) if replacement is None else explain_command(file["uri"])
     return Trouble(
-        Kind.UNREADABLE if replacement is None else Kind.REPLACED,
+        FailureKind.UNREADABLE if replacement is None else FailureKind.REPLACED,
         file["failed"],
         UPLOAD_OR_READ_AGAIN if replacement is None else COMPARE.format(manifest=replacement),
         f"{command}{stack.options}",
@@ -192,7 +192,7 @@ def _unreadable_file(
     )
 
 
-def _of_row(kind: Kind, row: ManifestRow, reason: str, advice: str, command: str | None) -> Trouble:
+def _of_row(kind: FailureKind, row: ManifestRow, reason: str, advice: str, command: str | None) -> Trouble:
     return Trouble(
         kind,
         reason,
@@ -215,7 +215,7 @@ def _dead_letters(stack: DeployedStack) -> list[Trouble]:
     command = f"aws sqs receive-message --queue-url {stack.outputs.dead_letters}"
     reason = "events or starts of schedules failed in every attempt"
     advice = "read them; the sweep finds the files of lost events by listing"
-    return [Trouble(Kind.DEAD_LETTERS, reason, advice, command, files=number)]
+    return [Trouble(FailureKind.DEAD_LETTERS, reason, advice, command, files=number)]
 
 
 def _not_delivered(stack: DeployedStack, dataset: str | None) -> tuple[list[Trouble], bool]:
@@ -225,7 +225,7 @@ def _not_delivered(stack: DeployedStack, dataset: str | None) -> tuple[list[Trou
         uri = f"s3://{stack.resources.input_bucket}/{group.prefix}"
         troubles.append(
             Trouble(
-                Kind.NOT_DELIVERED,
+                FailureKind.NOT_DELIVERED,
                 f"Firehose could not deliver records of {group.name}: {group.kind}",
                 PUT_AGAIN,
                 f"aws s3 ls --recursive {shlex.quote(uri)}",

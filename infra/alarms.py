@@ -18,7 +18,7 @@ from lake.shards import FIRST_SHARD
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from infra.arrivals import Arrivals
+    from infra.arrivals import ArrivalQueues
     from infra.functions import RouterFunction
     from infra.machine import Machine
     from infra.machines import Machines
@@ -71,7 +71,7 @@ class Alarms(Construct):
         *,
         title: str,
         topic: sns.ITopic,
-        arrivals: Arrivals,
+        arrivals: ArrivalQueues,
         functions: Mapping[str, RouterFunction],
         machines: Machines,
         alarm_lines: cloudwatch.IMetric,

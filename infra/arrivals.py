@@ -63,7 +63,7 @@ class QueueOfBucket:
         )
 
 
-class Arrivals(Construct):
+class ArrivalQueues(Construct):
     """The queue of S3 events, and the dead-letter queue for events and schedules. Both keep messages for 14 days."""
 
     def __init__(self, scope: Construct, name: str) -> None:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 PACKAGES = ("batch_job", "infra", "lake", "report", "router", "statemachines", "streaming_job", "transform", "verify")
 """What a deployment reads of a checkout; the libraries of the jobs are checked on their own."""
-SUFFIXES = frozenset({".css", ".js", ".json", ".py", ".toml"})
+HASHED_SUFFIXES = frozenset({".css", ".js", ".json", ".py", ".toml"})
 CODE_MARK = "code "
 """Before the fingerprint, at the end of the stack's description."""
 _DIGITS = 12
@@ -21,7 +21,7 @@ def code_version(checkout: Path) -> str:
     digest = hashlib.sha256()
     for package in PACKAGES:
         for file in sorted((checkout / package).rglob("*")):
-            if file.suffix in SUFFIXES and file.is_file():
+            if file.suffix in HASHED_SUFFIXES and file.is_file():
                 content = hashlib.sha256(file.read_bytes()).hexdigest()
                 digest.update(f"{file.relative_to(checkout).as_posix()} {content}\n".encode())
     return digest.hexdigest()[:_DIGITS]

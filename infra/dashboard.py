@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from constructs import Construct
 
-    from infra.arrivals import Arrivals
+    from infra.arrivals import ArrivalQueues
     from infra.functions import RouterFunction
     from infra.machines import Machines
     from infra.own_metrics import OwnMetrics
@@ -28,7 +28,7 @@ def add_dashboard(
     title: str,
     own: OwnMetrics,
     alarms: Sequence[cloudwatch.Alarm],
-    arrivals: Arrivals,
+    arrivals: ArrivalQueues,
     functions: Mapping[str, RouterFunction],
     machines: Machines,
     shards: Sequence[str],
@@ -41,7 +41,7 @@ def add_dashboard(
         dashboard.add_widgets(*row)
 
 
-def _promises(own: OwnMetrics, arrivals: Arrivals, shards: Sequence[str]) -> cloudwatch.IWidget:
+def _promises(own: OwnMetrics, arrivals: ArrivalQueues, shards: Sequence[str]) -> cloudwatch.IWidget:
     """In numbers: how late each lane is, what is not converted, what is wrong with the data, what it costs."""
     oldest_arrival = arrivals.queue.metric_approximate_age_of_oldest_message(
         period=METRIC_PERIOD, statistic="Maximum", label="Oldest event (s)"
@@ -69,7 +69,7 @@ def _promises(own: OwnMetrics, arrivals: Arrivals, shards: Sequence[str]) -> clo
 
 
 def _control_plane(
-    arrivals: Arrivals, functions: Mapping[str, RouterFunction], machines: Machines
+    arrivals: ArrivalQueues, functions: Mapping[str, RouterFunction], machines: Machines
 ) -> list[cloudwatch.IWidget]:
     route = functions["route"].function
     return [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from aws_cdk import CfnOutput, DefaultStackSynthesizer, Stack
 
 from infra.alarms import Alarms, AlarmTopic
-from infra.arrivals import Arrivals
+from infra.arrivals import ArrivalQueues
 from infra.assets import Assets, asset_prefix
 from infra.catalog import Catalog
 from infra.code_version import CODE_MARK, code_version
@@ -56,7 +56,7 @@ class HybridRouterStack(Stack):
         synthesizer.bind(self)
         assets = Assets.build(self, checkout, settings, workspace, wheels, synthesizer)
         storage = Storage(self, "Storage", settings)
-        arrivals = Arrivals(self, "Arrivals")
+        arrivals = ArrivalQueues(self, "Arrivals")
         arrivals.listen_to(storage.input)
         catalog = Catalog(self, "Catalog", names.catalog_database, storage)
         resources = _resource_names(storage, names)

@@ -17,7 +17,7 @@ class ResourceNumberLimitExceededError(TerminalError):
     """The Glue runs of the account have used up one of its quotas."""
 
 
-class RefusedError(LocalCloudError):
+class NotAllowedError(LocalCloudError):
     """A role or a service may not do what it tried; the message is AWS's sentence."""
 
 

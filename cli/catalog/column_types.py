@@ -37,7 +37,7 @@ _PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(?:[.]([0-9]+))?")
 _SECOND = re.compile(r"[^.]*:[0-9]{2}(?:[.]([0-9]+))?(?:Z|[+-].*)?")
 
 
-class Kind(StrEnum):
+class TypeKind(StrEnum):
     """Kinds of types. Of kinds that accept the same number of values the first is proposed."""
 
     BOOLEAN = "BOOLEAN"
@@ -53,10 +53,10 @@ class Kind(StrEnum):
 
 
 FORMATS = {
-    Kind.DATE: "YYYY-MM-DD",
-    Kind.TIMESTAMP: "YYYY-MM-DDTHH:MM:SS, or with a space, without an offset",
-    Kind.INSTANT: "YYYY-MM-DDTHH:MM:SS, or with a space, with Z or +HH:MM; in UTC",
-    Kind.JSON: "an object or an array",
+    TypeKind.DATE: "YYYY-MM-DD",
+    TypeKind.TIMESTAMP: "YYYY-MM-DDTHH:MM:SS, or with a space, without an offset",
+    TypeKind.INSTANT: "YYYY-MM-DDTHH:MM:SS, or with a space, with Z or +HH:MM; in UTC",
+    TypeKind.JSON: "an object or an array",
 }
 
 
@@ -64,7 +64,7 @@ FORMATS = {
 class ColumnType:
     """A type with its precision."""
 
-    kind: Kind
+    kind: TypeKind
     scale: int = 0
     """DECIMAL: digits after the point. TIMESTAMP and INSTANT: digits of the fraction of a second."""
 
@@ -73,34 +73,34 @@ class ColumnType:
         """A regular expression for the whole value, of the syntax that RE2, Java and Python share; empty for JSON."""
         fraction = f"(?:[.][0-9]{{1,{self.scale}}})?" if self.scale else ""
         return {
-            Kind.BOOLEAN: "true|false",
-            Kind.BIGINT: "0|-?[1-9][0-9]{0,18}",
-            Kind.DECIMAL: f"-?(?:0|[1-9][0-9]{{0,{MAX_DIGITS - self.scale - 1}}}){fraction}",
-            Kind.DOUBLE: "-?(?:0|[1-9][0-9]*)(?:[.][0-9]+)?(?:[eE][+-]?[0-9]+)?",
-            Kind.DATE: _DATE,
-            Kind.TIMESTAMP: f"{_DATE}{_TIME}{fraction}",
-            Kind.INSTANT: f"{_DATE}{_TIME}{fraction}{_ZONE}",
-            Kind.JSON: "",
+            TypeKind.BOOLEAN: "true|false",
+            TypeKind.BIGINT: "0|-?[1-9][0-9]{0,18}",
+            TypeKind.DECIMAL: f"-?(?:0|[1-9][0-9]{{0,{MAX_DIGITS - self.scale - 1}}}){fraction}",
+            TypeKind.DOUBLE: "-?(?:0|[1-9][0-9]*)(?:[.][0-9]+)?(?:[eE][+-]?[0-9]+)?",
+            TypeKind.DATE: _DATE,
+            TypeKind.TIMESTAMP: f"{_DATE}{_TIME}{fraction}",
+            TypeKind.INSTANT: f"{_DATE}{_TIME}{fraction}{_ZONE}",
+            TypeKind.JSON: "",
         }[self.kind]
 
     @property
     def name(self) -> str:
         """As SQL writes it."""
-        if self.kind is Kind.DECIMAL:
+        if self.kind is TypeKind.DECIMAL:
             return f"DECIMAL({MAX_DIGITS}, {self.scale})"
-        return Kind.TIMESTAMP.value if self.kind is Kind.INSTANT else self.kind.value
+        return TypeKind.TIMESTAMP.value if self.kind is TypeKind.INSTANT else self.kind.value
 
     def accepts(self, text: str) -> bool:
         """Whether the cast of the views gives a value; it gives NULL for what is not accepted."""
-        if self.kind is Kind.JSON:
+        if self.kind is TypeKind.JSON:
             return _is_json(text)
         if self._compiled.fullmatch(text) is None:
             return False
-        if self.kind is Kind.BIGINT:
+        if self.kind is TypeKind.BIGINT:
             return -(2**63) <= int(text) < 2**63
-        if self.kind is Kind.DOUBLE:
+        if self.kind is TypeKind.DOUBLE:
             return math.isfinite(float(text))
-        return self.kind not in (Kind.DATE, Kind.TIMESTAMP, Kind.INSTANT) or _is_day(text[:10])
+        return self.kind not in (TypeKind.DATE, TypeKind.TIMESTAMP, TypeKind.INSTANT) or _is_day(text[:10])
 
     @cached_property
     def _compiled(self) -> re.Pattern[str]:
@@ -159,11 +159,11 @@ def _candidates(texts: Mapping[str, int]) -> Iterator[ColumnType]:
     scale = min(MAX_SCALE, max((len(match[2] or "") for match in numbers), default=0))
     seconds = [match for text in texts if (match := _SECOND.fullmatch(text))]
     fraction = min(MAX_FRACTION_DIGITS, max((len(match[1] or "") for match in seconds), default=0))
-    for kind in Kind:
-        if kind is Kind.DECIMAL:
+    for kind in TypeKind:
+        if kind is TypeKind.DECIMAL:
             if any(_has_digits_that_matter(match) for match in numbers):
                 yield ColumnType(kind, scale)
-        elif kind in (Kind.TIMESTAMP, Kind.INSTANT):
+        elif kind in (TypeKind.TIMESTAMP, TypeKind.INSTANT):
             yield ColumnType(kind, fraction)
         else:
             yield ColumnType(kind)
@@ -173,7 +173,7 @@ def _has_digits_that_matter(number: re.Match[str]) -> bool:
     """Whether a DOUBLE would change the number, or it was written with a fixed number of digits, as money is."""
     text, fraction = number[0], number[2] or ""
     if not fraction:
-        return not ColumnType(Kind.BIGINT).accepts(text) and text != "-0"
+        return not ColumnType(TypeKind.BIGINT).accepts(text) and text != "-0"
     return (len(fraction) > 1 and fraction.endswith("0")) or Decimal(repr(float(text))) != Decimal(text)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from cli.catalog.column_types import MAX_FRACTION_DIGITS, ColumnType, Kind
+from cli.catalog.column_types import MAX_FRACTION_DIGITS, ColumnType, TypeKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,10 +49,10 @@ def text_names(columns: Sequence[str], typed: Mapping[str, ColumnType]) -> dict[
 def cast_of(column: str, column_type: ColumnType, dialect: Dialect) -> str:
     """An expression: the value of the column as this type; NULL where the type does not accept its text."""
     name = quoted(column, dialect)
-    if column_type.kind is Kind.JSON:
+    if column_type.kind is TypeKind.JSON:
         return _json_of(name, dialect)
     condition, value = _matches(name, column_type.pattern, dialect), _value_of(name, column_type, dialect)
-    if column_type.kind is Kind.DOUBLE:
+    if column_type.kind is TypeKind.DOUBLE:
         limit = f"CAST('{MAX_DOUBLE}' AS DOUBLE)"
         condition += f" AND {value} BETWEEN -{limit} AND {limit}"
     return f"CASE WHEN {condition} THEN {value} END"
@@ -127,11 +127,11 @@ def _value_of(name: str, column_type: ColumnType, dialect: Dialect) -> str:
     kind = column_type.kind
     # Athena's tables have milliseconds: a view gets more only for values that have more.
     precision = HIVE_PRECISION if column_type.scale <= HIVE_PRECISION else MAX_FRACTION_DIGITS
-    if kind is Kind.TIMESTAMP:
+    if kind is TypeKind.TIMESTAMP:
         if dialect is Dialect.ATHENA:
             return f"TRY_CAST(replace({name}, 'T', ' ') AS TIMESTAMP({precision}))"
         return f"TRY_CAST({name} AS TIMESTAMP{'_NTZ' if dialect is Dialect.SPARK else ''})"
-    if kind is Kind.INSTANT:
+    if kind is TypeKind.INSTANT:
         if dialect is Dialect.ATHENA:
             # A view of Athena cannot have a TIMESTAMP WITH TIME ZONE.
             instant = f"TRY(from_iso8601_timestamp_nanos(replace({name}, ' ', 'T')))"

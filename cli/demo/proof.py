@@ -31,7 +31,7 @@ MAX_LINE_BYTES = 16 << 20
 
 
 @dataclass(slots=True)
-class InputCount:
+class DemoInput:
     """The lines of one input file."""
 
     uri: str
@@ -48,7 +48,7 @@ class InputCount:
 class Proof:
     """The counts of inputs, lake and quarantine, and every difference as a sentence."""
 
-    inputs: dict[str, InputCount]
+    inputs: dict[str, DemoInput]
     lake_rows: dict[str, int]
     checksums: dict[str, tuple[int, int]]
     """Dataset -> checksum of the input, checksum of the lake."""
@@ -59,9 +59,9 @@ class Proof:
     differences: list[str] = field(default_factory=list)
 
 
-def count_input(path: Path, uri: str, dataset: str) -> tuple[InputCount, int]:
+def count_input(path: Path, uri: str, dataset: str) -> tuple[DemoInput, int]:
     """Counts of an input file, and the sum of its rows' checksums."""
-    count = InputCount(uri, dataset)
+    count = DemoInput(uri, dataset)
     total = 0
     try:
         for number, line in enumerate(_lines(path)):
@@ -149,7 +149,7 @@ def count_quarantine(folder: Path) -> tuple[Counter[str], dict[str, str]]:
 def prove(inputs: Iterable[tuple[Path, str, str]], output: Path) -> Proof:
     """Compare every input, given as (path, URI, dataset), with ``output/lake`` and ``output/quarantine``."""
     quarantined, whole = count_quarantine(output / "quarantine")
-    counts: dict[str, InputCount] = {}
+    counts: dict[str, DemoInput] = {}
     expected: dict[str, int] = defaultdict(int)
     expected_rows: dict[str, int] = defaultdict(int)
     proof = Proof(counts, {}, {}, dict(quarantined), whole)

@@ -16,7 +16,7 @@ from ministack.services import firehose  # type: ignore[import-untyped]
 
 from local.emulator_patches.identities.requests import log_refusal
 from local.emulator_patches.identities.roles import check_role
-from local.errors import RefusedError
+from local.errors import NotAllowedError
 from local.isolation import ACCOUNT
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def patch() -> None:
             for action in READ_ACTIONS:
                 _check(source["RoleARN"], action, source["KinesisStreamARN"])
             _check(config["RoleARN"], "s3:PutObject", f"arn:aws:s3:::{bucket}/{key}")
-        except RefusedError as error:
+        except NotAllowedError as error:
             # AWS tries again for as long as the Kinesis stream keeps them; here they wait for the next record.
             log_refusal(stream["arn"], str(error))
             return

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Backlog:
+class ShardBacklog:
     """What a watch has measured of a shard."""
 
     bytes: int
@@ -42,7 +42,7 @@ class ShardStatus:
     running: bool
     """A run exists."""
     window_over: bool
-    backlog: Backlog | None = None
+    backlog: ShardBacklog | None = None
     """None: it was not measured."""
     stopping: bool = False
     """Its run was asked to end."""
@@ -103,7 +103,7 @@ def _watch(services: Services, shard: str, queued: list[ManifestRow], working: l
         start_run(services, shard)
         running = True
     size = sum(manifest.bytes for manifest in backlog)
-    measured = Backlog(size, spilling, _micro_batch_minutes(services, row))
+    measured = ShardBacklog(size, spilling, _micro_batch_minutes(services, row))
     return ShardStatus(running, window_over, measured)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cli.catalog.column_types import ColumnType, Kind
+from cli.catalog.column_types import ColumnType, TypeKind
 from cli.catalog.view_sql import Dialect, cast_of, spark_view
 from tests.unit.docs.analysts_lake import EXPECTED, answers, convert_orders
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TYPES = [
-    *(ColumnType(kind) for kind in Kind),
-    *(ColumnType(kind, 3) for kind in (Kind.DECIMAL, Kind.TIMESTAMP, Kind.INSTANT)),
-    ColumnType(Kind.INSTANT, 6),
+    *(ColumnType(kind) for kind in TypeKind),
+    *(ColumnType(kind, 3) for kind in (TypeKind.DECIMAL, TypeKind.TIMESTAMP, TypeKind.INSTANT)),
+    ColumnType(TypeKind.INSTANT, 6),
 ]
 TEXTS = [
     *(
@@ -114,15 +114,15 @@ def test_the_casts_for_spark_accept_what_the_types_accept(spark: SparkSession) -
     for text, *values in rows:
         for kind, value in zip(TYPES, values, strict=True):
             assert (value is not None) == kind.accepts(text), (kind, text, value)
-            if value is not None and kind.kind is Kind.DECIMAL:
+            if value is not None and kind.kind is TypeKind.DECIMAL:
                 assert Decimal(value) == Decimal(text)
 
 
 @pytest.mark.parametrize(
     ("kind", "text", "value"),
     [
-        (ColumnType(Kind.INSTANT, 3), "2026-11-20T01:30:00.250+02:00", "2026-11-19T23:30:00.250Z"),
-        (ColumnType(Kind.DECIMAL, 2), "12.5", "12.50"),
+        (ColumnType(TypeKind.INSTANT, 3), "2026-11-20T01:30:00.250+02:00", "2026-11-19T23:30:00.250Z"),
+        (ColumnType(TypeKind.DECIMAL, 2), "12.5", "12.50"),
     ],
 )
 def test_the_view_for_spark_has_values_of_the_types(
@@ -134,6 +134,6 @@ def test_the_view_for_spark_has_values_of_the_types(
     spark.sql(spark_view("", "typed_source", ["a"], {"a": kind}))
     # Then
     utc = "date_format(to_utc_timestamp(a, current_timezone()), \"yyyy-MM-dd'T'HH:mm:ss.SSS'Z'\")"
-    shown = utc if kind.kind is Kind.INSTANT else "CAST(a AS STRING)"
+    shown = utc if kind.kind is TypeKind.INSTANT else "CAST(a AS STRING)"
     (row,) = spark.sql(f"SELECT {shown}, a_text, hour FROM typed_source_typed").collect()
     assert tuple(row) == (value, text, 8)

@@ -41,7 +41,7 @@ def session_key(role_arn: str, service: str, session: str) -> AccessKey:
 
     Raises
     ------
-    RefusedError
+    NotAllowedError
         The role does not trust the service.
     """
     name = check_trust(role_arn, service, {"aws:sourceaccount": ACCOUNT})

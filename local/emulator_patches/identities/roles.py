@@ -9,7 +9,7 @@ from ministack.core import iam_actions, iam_evaluator  # type: ignore[import-unt
 from ministack.services import iam  # type: ignore[import-untyped]
 
 from local.emulator_patches.identities.encryption_keys import needed
-from local.errors import RefusedError
+from local.errors import NotAllowedError
 from local.isolation import ACCOUNT, REGION
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def check_trust(role_arn: str, service: str, keys: Mapping[str, str]) -> str:
 
     Raises
     ------
-    RefusedError
+    NotAllowedError
         The role does not exist, or does not trust the service.
     """
     name = role_arn.rpartition("/")[2]
@@ -40,7 +40,7 @@ def check_trust(role_arn: str, service: str, keys: Mapping[str, str]) -> str:
             and iam_evaluator._conditions_met(statement.get("Condition", {}), asked)
         ):
             return name
-    raise RefusedError(f"{service} is not authorized to assume the role {role_arn}")
+    raise NotAllowedError(f"{service} is not authorized to assume the role {role_arn}")
 
 
 def check_role(role_arn: str, service: str, action: str, resource: str, keys: Mapping[str, str] | None = None) -> None:
@@ -48,7 +48,7 @@ def check_role(role_arn: str, service: str, action: str, resource: str, keys: Ma
 
     Raises
     ------
-    RefusedError
+    NotAllowedError
         The service may not assume the role, or the role may not do ``action`` on ``resource`` or use the resource's KMS
         key; with AWS's sentence.
     """
@@ -67,4 +67,4 @@ def _check_policies(name: str, service: str, action: str, resource: str, keys: d
         result = iam_evaluator.combine_resource_policy(result, asked, *own, required=action.startswith("kms:"))
     if result.decision != "Allow":
         explicit = result.decision == "Deny"
-        raise RefusedError(iam_actions.identity_denial_message(action, principal, resource, explicit))
+        raise NotAllowedError(iam_actions.identity_denial_message(action, principal, resource, explicit))

@@ -16,7 +16,7 @@ from ministack.services import (  # type: ignore[import-untyped]
 
 from local.emulator_patches.identities.requests import log_refusal
 from local.emulator_patches.identities.roles import check_role
-from local.errors import RefusedError
+from local.errors import NotAllowedError
 from local.isolation import ACCOUNT, REGION
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _patch_schedules() -> None:
             keys = {"aws:sourceaccount": ACCOUNT, "aws:sourcearn": rule["Arn"]}
             try:
                 check_role(target["RoleArn"], "scheduler.amazonaws.com", action, target["Arn"], keys)
-            except RefusedError as error:
+            except NotAllowedError as error:
                 log_refusal(rule["Arn"], str(error))
                 return None
         return invoke(target, event, rule, *more)
@@ -75,7 +75,7 @@ def _patch_event_sources() -> None:
             for action in _POLL_ACTIONS:
                 try:
                     check_role(record["config"]["Role"], "lambda.amazonaws.com", action, queue)
-                except RefusedError as error:
+                except NotAllowedError as error:
                     log_refusal(f"event source of {mapping['FunctionName']}", str(error))
                     time.sleep(_REFUSED_POLL_SECONDS)
                     return []
@@ -111,7 +111,7 @@ def _patch_function_logs() -> None:
         try:
             for action in ("logs:CreateLogStream", "logs:PutLogEvents"):
                 check_role(config["Role"], "lambda.amazonaws.com", action, stream)
-        except RefusedError as error:
+        except NotAllowedError as error:
             log_refusal(f"log of {config['FunctionName']}", str(error))
             return
         emit(func, *args, **options)

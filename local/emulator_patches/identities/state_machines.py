@@ -9,7 +9,7 @@ from ministack.services import stepfunctions  # type: ignore[import-untyped]
 from local.emulator_patches import state_machines
 from local.emulator_patches.identities.requests import log_refusal
 from local.emulator_patches.identities.roles import check_role
-from local.errors import RefusedError
+from local.errors import NotAllowedError
 from local.isolation import ACCOUNT, REGION
 
 if TYPE_CHECKING:
@@ -107,6 +107,6 @@ def _check(machine_arn: str, error: str, asked: list[tuple[str, str]]) -> None:
         try:
             passed = _PASSED_TO if action == "iam:PassRole" else {}
             check_role(role, "states.amazonaws.com", action, resource, {**keys, **passed})
-        except RefusedError as refusal:
+        except NotAllowedError as refusal:
             log_refusal(machine, str(refusal))
             raise stepfunctions._ExecutionError(error, str(refusal)) from None

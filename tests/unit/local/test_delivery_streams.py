@@ -11,7 +11,7 @@ from ministack.services import firehose  # type: ignore[import-untyped]
 
 from local.emulator_patches import delivery_streams
 from local.emulator_patches.delivery_streams import object_body, object_key
-from local.errors import RefusedError
+from local.errors import NotAllowedError
 
 STREAM = "arn:aws:kinesis:eu-central-1:111122223333:stream/clicks"
 DOCUMENTED = r"hybrid-router-dev-clicks-3-\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -88,7 +88,7 @@ def test_records_wait_while_a_role_is_refused(
 ) -> None:
     # Given a role without a right
     def refuse(*_: Any) -> None:
-        raise RefusedError("not authorized")
+        raise NotAllowedError("not authorized")
 
     monkeypatch.setattr(delivery_streams, "check_role", refuse)
     firehose.ingest_from_kinesis_source(STREAM, [("p", b"1")])

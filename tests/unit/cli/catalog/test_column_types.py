@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.catalog.column_types import ColumnType, Kind, propose
+from cli.catalog.column_types import ColumnType, TypeKind, propose
 from cli.catalog.view_sql import Dialect, cast_of
 
 if TYPE_CHECKING:
@@ -41,10 +41,10 @@ OTHERS = st.one_of(
 )
 TEXTS = st.one_of(NUMBERS, TIMES, OTHERS)
 TYPES = [
-    *(ColumnType(kind) for kind in Kind),
-    *(ColumnType(kind, 3) for kind in (Kind.DECIMAL, Kind.TIMESTAMP, Kind.INSTANT)),
-    ColumnType(Kind.INSTANT, 6),
-    ColumnType(Kind.DECIMAL, 18),
+    *(ColumnType(kind) for kind in TypeKind),
+    *(ColumnType(kind, 3) for kind in (TypeKind.DECIMAL, TypeKind.TIMESTAMP, TypeKind.INSTANT)),
+    ColumnType(TypeKind.INSTANT, 6),
+    ColumnType(TypeKind.DECIMAL, 18),
 ]
 
 
@@ -85,13 +85,13 @@ def test_what_the_type_refuses_is_counted_and_shown() -> None:
     values = Counter({str(number): 1 for number in range(95)} | {"n/a": 2, "": 1, "1,5": 1, "x": 1})
     # When, Then
     proposal = propose(values)
-    assert (proposal.type, proposal.values, proposal.refused) == (ColumnType(Kind.BIGINT), 100, 5)
+    assert (proposal.type, proposal.values, proposal.refused) == (ColumnType(TypeKind.BIGINT), 100, 5)
     assert proposal.examples == ("n/a", "", "1,5")
 
 
 def test_a_type_that_refuses_more_than_a_tenth_is_not_proposed() -> None:
     assert propose(Counter({"1": 89, "x": 11})).type is None
-    assert propose(Counter({"1": 90, "x": 10})).type == ColumnType(Kind.BIGINT)
+    assert propose(Counter({"1": 90, "x": 10})).type == ColumnType(TypeKind.BIGINT)
 
 
 @given(values=st.lists(st.one_of(NUMBERS, st.sampled_from(["", "n/a"])), max_size=20))
@@ -114,21 +114,21 @@ def test_the_casts_of_duckdb_accept_what_the_types_accept(
     for text, *cast in rows:
         for kind, value in zip(TYPES, cast, strict=True):
             assert (value is not None) == kind.accepts(text), (kind, text)
-            if value is not None and kind.kind is Kind.BIGINT:
+            if value is not None and kind.kind is TypeKind.BIGINT:
                 assert value == text
-            if value is not None and kind.kind is Kind.DECIMAL:
+            if value is not None and kind.kind is TypeKind.DECIMAL:
                 assert Decimal(value) == Decimal(text)
 
 
 @pytest.mark.parametrize(
     ("kind", "text", "value"),
     [
-        (ColumnType(Kind.INSTANT, 3), "2026-11-20T01:30:00.250+02:00", "2026-11-19 23:30:00.25"),
-        (ColumnType(Kind.INSTANT), "2026-11-20 01:30:00Z", "2026-11-20 01:30:00"),
-        (ColumnType(Kind.TIMESTAMP), "2026-11-20T01:30:00", "2026-11-20 01:30:00"),
-        (ColumnType(Kind.DECIMAL, 2), "12.5", "12.50"),
-        (ColumnType(Kind.DECIMAL, 2), "12.505", None),
-        (ColumnType(Kind.BIGINT), "1.5", None),
+        (ColumnType(TypeKind.INSTANT, 3), "2026-11-20T01:30:00.250+02:00", "2026-11-19 23:30:00.25"),
+        (ColumnType(TypeKind.INSTANT), "2026-11-20 01:30:00Z", "2026-11-20 01:30:00"),
+        (ColumnType(TypeKind.TIMESTAMP), "2026-11-20T01:30:00", "2026-11-20 01:30:00"),
+        (ColumnType(TypeKind.DECIMAL, 2), "12.5", "12.50"),
+        (ColumnType(TypeKind.DECIMAL, 2), "12.505", None),
+        (ColumnType(TypeKind.BIGINT), "1.5", None),
     ],
 )
 def test_values_of_the_casts(

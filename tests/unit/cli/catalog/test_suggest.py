@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cli.catalog.column_types import ColumnType, Kind
+from cli.catalog.column_types import ColumnType, TypeKind
 from cli.catalog.sample import read_sample
 from cli.catalog.suggest import print_suggestion
 from cli.catalog.view_sql import Dialect, athena_view, spark_view, text_names
@@ -169,12 +169,12 @@ def test_a_dataset_without_data_is_told(stack: DeployedStack, capsys: pytest.Cap
 
 
 def test_the_column_of_the_text_gets_a_name_that_no_column_has() -> None:
-    typed = {name: ColumnType(Kind.BIGINT) for name in ("a", "a_text")}
+    typed = {name: ColumnType(TypeKind.BIGINT) for name in ("a", "a_text")}
     assert text_names(["a", "a_text"], typed) == {"a": "a_text_", "a_text": "a_text_text"}
 
 
 def test_the_views_for_athena_and_spark_name_every_column_once() -> None:
-    typed = {"a": ColumnType(Kind.INSTANT, 1)}
+    typed = {"a": ColumnType(TypeKind.INSTANT, 1)}
     assert athena_view("lake_dev", "orders", ["a", "b"], typed).splitlines() == [
         'CREATE OR REPLACE VIEW "lake_dev"."orders_typed" AS',
         "SELECT",
