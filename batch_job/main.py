@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from batch_job.verify_dates import verify_dates
+from lake.counted import format_count
 from lake.documents import read_uri
 from lake.errors import InvalidInputError
 from transform.convert import convert
@@ -43,7 +44,7 @@ def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
     document = json.loads(read_uri(context.services.s3, uri))
     manifests = [str(manifest) for manifest in document["manifests"]]
     files, size = document.get("files", "?"), document.get("bytes", "?")
-    context.log(f"run {uri}: {len(manifests)} manifests, {files} files, {size} bytes")
+    context.log(f"run {uri}: {format_count(len(manifests), 'manifest')}, files: {files}, bytes: {size}")
     started = time.monotonic()
     try:
         check_environment(context, manifests)
@@ -59,7 +60,7 @@ def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
     rows = sum(outcome.rows for outcome in outcomes)
     rejects = sum(outcome.rejects for outcome in outcomes)
     seconds = time.monotonic() - started
-    context.log(f"{rows} rows, {rejects} rejected lines in {seconds:.1f} s")
+    context.log(f"{format_count(rows, 'row')}, {format_count(rejects, 'rejected line')} in {seconds:.1f} s")
     context.log(format_end(outcomes, unfinished))
     return 1 if unfinished else 0
 

@@ -132,7 +132,7 @@ def test_one_denied_object_does_not_stop_a_run_before_it_begins(world: Conversio
     assert code == 1
     assert [world.row(manifest).state for manifest in manifests] == ["QUEUED", "DONE"]
     (alarm,) = [line for line in world.log_lines if line.startswith("ALARM")]
-    assert alarm.startswith("ALARM 1 manifests wait for the next run, without having used up an attempt: s3:GetObject")
+    assert alarm.startswith("ALARM 1 manifest waits for the next run, without having used up an attempt: s3:GetObject")
 
 
 def test_a_publish_that_is_refused_is_finished_by_the_next_run(world: ConversionWorld, spark: SparkSession) -> None:

@@ -28,7 +28,7 @@ def test_an_execution_is_settled(deployment: Deployment) -> None:
     # Then
     result = settled(deployment)
     text = result.pop("notification")
-    assert text.startswith("Execution overnight of overnight, stage test: FAILED\n1 manifests failed (first: ")
+    assert text.startswith("Execution overnight of overnight, stage test: FAILED\n1 manifest failed (first: ")
     assert result == {
         "verdict": "FAILED",
         "done": 2,
@@ -40,8 +40,8 @@ def test_an_execution_is_settled(deployment: Deployment) -> None:
         "damagedObjects": 0,
         "datasetsAboveShare": 0,
         "notify": True,
-        "message": f"1 manifests failed (first: {halves[1].id}, out of memory); "
-        "1 lines could not become a row and are in the quarantine",
+        "message": f"1 manifest failed (first: {halves[1].id}, out of memory); "
+        "1 line could not become a row and is in the quarantine",
         "verdictUri": "s3://control/plans/overnight/verdict.json",
         "reportUri": "s3://control/plans/overnight/report.html",
     }
