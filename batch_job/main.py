@@ -7,7 +7,9 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from batch_job.denied_manifests import DeniedManifests
 from batch_job.verify_dates import verify_dates
+from lake.counted import format_count
 from lake.documents import read_uri
 from lake.errors import InvalidInputError
 from transform.convert import convert
@@ -27,8 +29,9 @@ def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
     Returns
     -------
     The exit code: 0 when every manifest is terminal or HELD by another run (the state machine tries it again), else 1.
-    Also 1 when the environment does not let the run work: then it has claimed nothing. With ``--verify`` it is that of
-    ``verify_dates``.
+    Also 1 when the environment does not let the run work: then it has claimed nothing. What an earlier job run of the
+    run document was denied is left out, unless nothing else is left: then a person has started this one. With
+    ``--verify`` it is that of ``verify_dates``.
 
     Raises
     ------
@@ -43,14 +46,18 @@ def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
     document = json.loads(read_uri(context.services.s3, uri))
     manifests = [str(manifest) for manifest in document["manifests"]]
     files, size = document.get("files", "?"), document.get("bytes", "?")
-    context.log(f"run {uri}: {len(manifests)} manifests, {files} files, {size} bytes")
+    context.log(f"run {uri}: {format_count(len(manifests), 'manifest')}, files: {files}, bytes: {size}")
+    denied = DeniedManifests(context, uri)
+    manifests = denied.leave_out(manifests)
     started = time.monotonic()
     try:
-        check_environment(context, manifests)
+        check_environment(context, manifests, every=True)
     except BlockedRunError as error:
         context.log(f"{ALARM} {error}")
+        denied.record(error.denied)
         return 1
     outcomes = convert(manifests, context)
+    denied.record(outcome.manifest for outcome in outcomes if outcome.fault is not None and outcome.fault.denied)
     for outcome in outcomes:
         context.log(format_with_alarm(outcome))
     if (alarm := format_faults(outcomes)) is not None:
@@ -59,7 +66,7 @@ def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
     rows = sum(outcome.rows for outcome in outcomes)
     rejects = sum(outcome.rejects for outcome in outcomes)
     seconds = time.monotonic() - started
-    context.log(f"{rows} rows, {rejects} rejected lines in {seconds:.1f} s")
+    context.log(f"{format_count(rows, 'row')}, {format_count(rejects, 'rejected line')} in {seconds:.1f} s")
     context.log(format_end(outcomes, unfinished))
     return 1 if unfinished else 0
 

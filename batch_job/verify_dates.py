@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from batch_job.spark_tasks import SparkTasks
+from lake.counted import format_count
 from lake.dataset_rules import named_datasets
 from lake.documents import encode_document, put_document
 from lake.errors import InvalidInputError
@@ -151,8 +152,9 @@ class DateCheck:
         hours = [report for items in reports.values() for report in items]
         late = sum(report.late for report in hours)
         if late:
+            not_compared = format_count(late, "manifest was", "manifests were")
             self.context.log(
-                f"{ALARM} verify {self.date}: {late} manifests were not compared, because the run's time was over: "
+                f"{ALARM} verify {self.date}: {not_compared} not compared, because the run's time was over: "
                 "lower verify.share, or raise batch.run_timeout_minutes or batch.workers"
             )
         return not late and not any(report.outcome == HourOutcome.DIFFERS for report in hours)
@@ -173,8 +175,9 @@ class DateCheck:
         line = f"verify {dataset} {report}"
         if report.outcome != HourOutcome.DIFFERS:
             return line
+        differences = format_count(len(report.differences), "difference")
         document = f"s3://{self.context.services.resources.control_bucket}/{self.key}"
         return (
-            f"{ALARM} {line}; {len(report.differences)} differences in {document}, the first: {report.differences[0]}; "
+            f"{ALARM} {line}; {differences} in {document}, the first: {report.differences[0]}; "
             f"for the places run: hybrid-router verify --dataset {dataset} --from {report.hour} --to {report.hour}"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lake.counted import format_count
 from lake.settings import ConvertSettings, PriceSettings
 from lake.settings.workers import MIB
 
@@ -80,9 +81,9 @@ def report_lines(found: Sequence[Measurement]) -> Iterator[str]:
         yield from map(_line, kind)
         last = kind[-1]
         yield f"{last.inflated_bytes / max(last.stored_bytes, 1):.2f} bytes of NDJSON for each byte as stored"
-        yield f"{last.rows:,} rows, {last.columns:,} columns"
+        yield f"{format_count(last.rows, 'row')}, {format_count(last.columns, 'column')}"
         for reason, lines in sorted(last.rejects.items()):
-            yield f"rejected: {lines:,} lines, {reason}"
+            yield f"rejected: {format_count(lines, 'line')}, {reason}"
 
 
 def kind_name(item: Measurement) -> str:

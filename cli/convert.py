@@ -21,6 +21,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, 
 
 from cli.aws_errors import NotReachableError, advise
 from cli.exit_codes import ExitCode
+from lake.counted import format_count
 from lake.errors import InvalidInputError
 from lake.printable import printable
 from lake.settings.checks import DATASET_NAME
@@ -188,8 +189,8 @@ def _progress(size: int, *, shown: bool) -> Iterator[Any]:
 def _finding(source: SourceCount) -> str:
     if source.failed is not None:
         return f"{printable(source.uri)} could not be read: {printable(source.failed)}"
-    count = sum(source.rejects.values())
-    return f"{printable(source.uri)}: {count:,} lines quarantined (first: {printable(source.first_reject or '')})"
+    lines = format_count(sum(source.rejects.values()), "line")
+    return f"{printable(source.uri)}: {lines} quarantined (first: {printable(source.first_reject or '')})"
 
 
 def _to_json(summary: Summary, seconds: float) -> dict[str, Any]:
@@ -211,14 +212,14 @@ def _print(summary: Summary, output: Path, seconds: float) -> None:
         typer.echo(text)
     speed = f", {summary.bytes / 1e6 / seconds:,.0f} MB/s" if summary.bytes else ""
     typer.echo(
-        f"{summary.files:,} files, {format_size(summary.bytes)}: {summary.rows:,} rows in "
-        f"{summary.parquet_files:,} Parquet files below {output / 'lake'}; {seconds:,.1f} s{speed}"
+        f"{format_count(summary.files, 'file')}, {format_size(summary.bytes)}: {format_count(summary.rows, 'row')} in "
+        f"{format_count(summary.parquet_files, 'Parquet file')} below {output / 'lake'}; {seconds:,.1f} s{speed}"
     )
     if summary.skipped:
-        typer.echo(f"{summary.skipped:,} files were converted before")
+        typer.echo(f"{format_count(summary.skipped, 'file was', 'files were')} converted before")
     counts = chain(
-        (f"{count:,} lines: {reason}" for reason, count in summary.rejects.items() if count),
-        (f"{count:,} files: {printable(reason)}" for reason, count in summary.unreadable.items()),
+        (f"{format_count(count, 'line')}: {reason}" for reason, count in summary.rejects.items() if count),
+        (f"{format_count(count, 'file')}: {printable(reason)}" for reason, count in summary.unreadable.items()),
     )
     for text in counts:
         typer.echo(f"quarantined below {output / 'quarantine'}: {text}")

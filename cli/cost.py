@@ -12,6 +12,7 @@ from rich.table import Table
 
 from cli.cost_report import cost_report, executions_of
 from cli.exit_codes import ExitCode
+from lake.counted import format_count
 from lake.errors import InvalidInputError
 from lake.printable import printable
 from report.model import BY_ENGINES
@@ -93,7 +94,7 @@ def _print(report: CostReport, by: CostBy, metered: str) -> None:
         typer.echo("no job run has ended on these days")
     else:
         console.print(_groups(report, by))
-        typer.echo(f"{report.job_runs:,} job runs, {metered}")
+        typer.echo(f"{format_count(report.job_runs, 'job run')}, {metered}")
     if report.nights:
         console.print(_nights(report))
     if report.job_runs:

@@ -11,7 +11,7 @@ from botocore.config import Config
 
 from infra.names import stack_name
 from infra.outputs import StackOutputs
-from lake.errors import REFUSED, HybridRouterError, InvalidInputError
+from lake.errors import REFUSED, REFUSED_BY, HybridRouterError, InvalidInputError, UnknownDatasetError
 from lake.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -210,5 +210,6 @@ class DeployedStack:
                 raise InvalidInputError(str(message))
             raise FunctionFailedError(f"{name} failed: {message}; see its log")
         if REFUSED in body:
-            raise InvalidInputError(body[REFUSED])
+            unknown = body.get(REFUSED_BY) == UnknownDatasetError.__name__
+            raise (UnknownDatasetError if unknown else InvalidInputError)(body[REFUSED])
         return body

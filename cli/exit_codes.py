@@ -7,7 +7,7 @@ from enum import IntEnum
 from botocore.exceptions import BotoCoreError, ClientError
 
 from cli.aws_errors import NotReachableError
-from lake.errors import HybridRouterError, InvalidInputError, InvalidSettingsError
+from lake.errors import HybridRouterError, InvalidInputError, InvalidSettingsError, UnknownDatasetError
 
 
 class ExitCode(IntEnum):
@@ -28,6 +28,8 @@ class ExitCode(IntEnum):
 
 def exit_code_of(error: Exception) -> ExitCode:
     """The exit code of a command that ends with this error."""
+    if isinstance(error, UnknownDatasetError):
+        return ExitCode.NOT_SO
     if isinstance(error, (InvalidInputError, InvalidSettingsError)):
         return ExitCode.WRONG_USE
     if isinstance(error, (NotReachableError, BotoCoreError, ClientError)):

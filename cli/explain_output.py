@@ -7,7 +7,8 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from cli.format_values import format_count, format_instant, read_instant
+from cli.format_values import format_instant, read_instant
+from lake.counted import format_count
 from lake.printable import printable
 from report.texts import format_size
 

@@ -12,11 +12,6 @@ EVENING_HOUR = 17
 """From this hour of the day on, a time of the same day is said to be tonight."""
 
 
-def format_count(number: int, noun: str) -> str:
-    """A number with its noun, in the plural where the number is not 1."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def format_duration(seconds: float) -> str:
     """A duration in its two largest units: ``45 s``, ``12 min``, ``3 h 12 min``, ``2 d 5 h``."""
     minutes = int(seconds // 60)

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lake.errors import HybridRouterError
+from lake.errors import UnknownDatasetError
 
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
-
-
-class UnknownDatasetError(HybridRouterError):
-    """The ledger has no such dataset."""
 
 
 def check_dataset_is_known(stack: DeployedStack, dataset: str) -> None:

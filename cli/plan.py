@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.exit_codes import ExitCode
-from cli.format_values import format_count
+from lake.counted import format_count
 from lake.printable import printable
 from report.texts import format_size
 
@@ -53,12 +53,13 @@ def _print(answer: Mapping[str, Any]) -> None:
     if not answer["runs"]:
         typer.echo("nothing to convert")
         return
-    runs = f"{format_count(answer['runs'], 'run')} of {answer['workers']} workers on {answer['engine']}"
+    runs = f"{format_count(answer['runs'], 'run')} of {format_count(answer['workers'], 'worker')} on {answer['engine']}"
     times = f"{_minute(forecast['start'])} to {_minute(forecast['end'])} UTC"
     typer.echo(f"{runs}, {answer['maxConcurrency']} side by side: {times}, ${forecast['dollars']:,.2f}")
     deadline = f"the deadline is {_minute(forecast['deadline'])} UTC"
     if forecast["late_minutes"]:
-        typer.echo(f"TOO LATE by {forecast['late_minutes']:,.0f} minutes: {deadline}; the oldest hours come first")
+        late = format_count(round(forecast["late_minutes"]), "minute")
+        typer.echo(f"TOO LATE by {late}: {deadline}; the oldest hours come first")
     else:
         typer.echo(deadline if forecast["fits"] else f"{deadline}: with less than a tenth of the time to spare")
     console.print(_options(answer))

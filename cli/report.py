@@ -13,6 +13,7 @@ from rich.console import Console
 from cli.cost import metered_by
 from cli.exit_codes import ExitCode
 from cli.report_alarms import read_alarm_changes
+from lake.counted import format_count
 from lake.errors import InvalidInputError
 from lake.manifest import Lane
 from lake.time import iso_utc
@@ -52,7 +53,7 @@ def write_report(
         def track(rows: Rows) -> Rows:
             for number, row in enumerate(rows, start=1):
                 if number % PROGRESS_ROWS == 0:
-                    status.update(f"reading the ledger: {number:,} manifests")
+                    status.update(f"reading the ledger: {format_count(number, 'manifest')}")
                 yield row
 
         if day is not None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cli.format_values import format_count, format_dollars
+from cli.format_values import format_dollars
 from infra.names import stack_name
+from lake.counted import format_count
 from lake.settings import NotifyQuarantine
 from lake.settings.checks import minutes_of_day
 from lake.settings.routing import DAYS, FOLDER
@@ -130,7 +131,8 @@ def _stream(settings: Settings) -> str:
         parts.append(f"unless more wait than {stream.cores} cores convert in {stream.latency_goal_seconds} s")
     files = ", ".join(parts) or "no files, except promoted ones"
     jobs = "" if settings.stream_runs == 1 else f" in each of {settings.stream_runs} streaming jobs"
-    return f"{files}; every {stream.trigger_seconds} s, {stream.max_workers} workers {stream.worker_type} at most{jobs}"
+    workers = f"{format_count(stream.max_workers, 'worker')} {stream.worker_type} at most{jobs}"
+    return f"{files}; every {stream.trigger_seconds} s, {workers}"
 
 
 def _batch(settings: Settings) -> str:
@@ -143,7 +145,7 @@ def _engines(settings: Settings) -> str:
     runs = max(settings.max_overnight_runs if batch.uses_glue else 0, settings.max_emr_runs if batch.uses_emr else 0)
     budget = f"; switched only below {format_dollars(batch.night_budget_dollars)}" if batch.night_budget_dollars else ""
     count = format_count(runs, "job run")
-    workers = f"{batch.workers} workers {batch.worker_type} each"
+    workers = f"{format_count(batch.workers, 'worker')} {batch.worker_type} each"
     return f"{', '.join(batch.engines)}: {count} at the same time, {workers}{budget}"
 
 

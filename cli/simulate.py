@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from cli.local_packages import require_matplotlib
+from lake.counted import format_count
 from lake.errors import InvalidInputError
 from simulate.arrivals import ProfileArrivals
 from simulate.day import simulate
@@ -137,7 +138,8 @@ def _show_listing(
 ) -> None:
     arrivals = ListedArrivals(files, source, settings, day)
     if arrivals.left_out:
-        _progress(f"{arrivals.left_out} files of other days are left out; --date chooses the night")
+        files_left_out = format_count(arrivals.left_out, "file of other days is", "files of other days are")
+        _progress(f"{files_left_out} left out; --date chooses the night")
     _show(arrivals, settings, GzipShare().ratio, Failures().share, output)
 
 

@@ -19,6 +19,7 @@ from cli.end_signals import ended_by_signal
 from cli.event_logs import copy_event_logs, newest_event_logs
 from cli.exit_codes import ExitCode
 from cli.progress import shown_when_slow
+from lake.counted import format_count
 from lake.errors import HybridRouterError, InvalidInputError
 from local.spark_jars import java_command, spark_class
 from report.texts import format_size
@@ -67,7 +68,9 @@ def serve_history(stack: DeployedStack, run: str | None, limit: int, port: int) 
         return ExitCode.NOT_SO
     with ended_by_signal(), tempfile.TemporaryDirectory(prefix="hybrid-router-spark-history-") as name:
         folder = Path(name)
-        with shown_when_slow(f"copying {len(logs):,} event logs, {format_size(sum(log.size for log in logs))}"):
+        with shown_when_slow(
+            f"copying {format_count(len(logs), 'event log')}, {format_size(sum(log.size for log in logs))}"
+        ):
             copy_event_logs(stack.s3, bucket, logs, _folder_of_logs(folder))
         with _server(folder, port) as server:
             return _show(server, folder, f"http://{HOST}:{port}", run, len(logs))
@@ -81,8 +84,8 @@ def _show(server: subprocess.Popen[bytes], folder: Path, address: str, run: str 
         found = next((item for item in applications if _is_of(item, run)), None)
         if found is None:
             typer.echo(
-                f"none of the newest {logs:,} event logs is of job run {run}: pass a higher --limit if it is older; "
-                "the log of a job run is complete when the run has ended",
+                f"none of the newest {format_count(logs, 'event log')} is of job run {run}: pass a higher --limit if "
+                "it is older; the log of a job run is complete when the run has ended",
                 err=True,
             )
             return ExitCode.NOT_SO

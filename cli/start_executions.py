@@ -10,6 +10,7 @@ from cli.exit_codes import ExitCode
 from cli.follow_execution import follow_execution, print_end, print_started
 from cli.known_dataset import check_dataset_is_known
 from cli.plan import print_plan
+from lake.counted import format_count
 from report.texts import format_size
 from router.selection import parse_hours
 
@@ -62,10 +63,10 @@ def run_backfill(stack: DeployedStack, options: Mapping[str, Any], *, dry_run: b
         return code
     search, plan = output["search"], output["plan"]
     typer.echo(
-        f"dry run, nothing was done; found: {search['found']:,} files, of which {search['known']:,} have an owner; to "
-        f"be converted: {search['recorded']:,} files, {format_size(search['bytes'])}"
+        f"dry run, nothing was done; found: {format_count(search['found'], 'file')}, of which {search['known']:,} have "
+        f"an owner; to be converted: {format_count(search['recorded'], 'file')}, {format_size(search['bytes'])}"
     )
-    typer.echo(f"queued in these hours already: {plan['files']:,} files, {format_size(plan['bytes'])}")
+    typer.echo(f"queued in these hours already: {format_count(plan['files'], 'file')}, {format_size(plan['bytes'])}")
     return code
 
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from cli.format_values import (
-    format_count,
     format_dollars,
     format_duration,
     format_instant,
     read_instant,
 )
 from cli.tables import print_table
+from lake.counted import format_count
 from lake.printable import printable
 from report.texts import format_size
 
@@ -89,9 +89,10 @@ def _stream_lines(stream: Mapping[str, Any], now: datetime, clock: Any) -> Itera
     if len(stream["shards"]) == 1:
         yield "stream", _stream(stream, now, clock)
         return
-    alive = sum(shard["running"] for shard in stream["shards"])
+    number = f"of {format_count(len(stream['shards']), 'shard')}"
+    running = format_count(sum(shard["running"] for shard in stream["shards"]), f"{number} is", f"{number} are")
     oldest = "" if stream["lagSeconds"] is None else f", oldest manifest {format_duration(stream['lagSeconds'])} old"
-    yield "stream", f"{alive} of {len(stream['shards'])} shards are running{oldest}"
+    yield "stream", f"{running} running{oldest}"
     for shard in stream["shards"]:
         yield "", f"shard {shard['shard']}: {_stream({'lagSeconds': None, **shard}, now, clock)}"
 
@@ -140,6 +141,8 @@ def _last_night(night: Mapping[str, Any], clock: Any) -> str:  # noqa: ANN401
         times = " to ".join(clock(last[name]) for name in ("startedAt", "endedAt") if last[name])
         text = f"{last['outcome']}, {times}"
         if last["rows"] is not None:
-            text += f", {last['rows']:,} rows, {last['quarantinedLines']:,} quarantined lines, "
+            text += (
+                f", {format_count(last['rows'], 'row')}, {format_count(last['quarantinedLines'], 'quarantined line')}, "
+            )
             text += format_count(last["unreadableFiles"], "unreadable file")
     return f"{text}; {running} is running now" if running else text

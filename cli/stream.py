@@ -11,6 +11,7 @@ import typer
 
 from cli.exit_codes import ExitCode
 from cli.stream_shards import read_shards
+from lake.counted import format_count
 from lake.ledger import State
 from lake.manifest import Lane
 
@@ -121,6 +122,7 @@ def _format(status: Mapping[str, Any]) -> str:
 
 def _lines(shard: Mapping[str, Any]) -> list[str]:
     backlog = shard["backlog"]
+    waiting = ", ".join(format_count(backlog[f"{noun}s"], noun) for noun in ("manifest", "file", "byte"))
     run = f"run {', '.join(shard['runs'])}" if shard["running"] else "no run is alive"
     heartbeat = f", last heartbeat {shard['heartbeat_at']}" if shard["heartbeat_at"] else ""
     flags = [name for name in ("stop_requested", "spilling") if shard[name]]
@@ -128,5 +130,5 @@ def _lines(shard: Mapping[str, Any]) -> list[str]:
     return [
         "".join([run, heartbeat, *(f", {name.replace('_', ' ')}" for name in flags)]),
         window,
-        f"backlog: {backlog['manifests']:,} manifests, {backlog['files']:,} files, {backlog['bytes']:,} bytes",
+        f"backlog: {waiting}",
     ]

@@ -8,26 +8,28 @@ from typing import TYPE_CHECKING
 import typer
 
 from cli.exit_codes import ExitCode
+from lake.counted import format_count
 from lake.printable import printable
 
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
 
 LABELS = {
-    "rolledForward": "publishes finished",
-    "vanished": "publishes FAILED, because their uploads are gone",
-    "released": "manifests released",
-    "repointed": "pointers written again",
-    "resumed": "files of interrupted invocations owned",
-    "adopted": "missed files owned",
-    "aborted": "stray uploads aborted",
-    "deleted": "replaced objects deleted",
-    "foreign": "foreign objects, left alone",
-    "stalled": "manifests without progress: 'hybrid-router status' shows their lane",
-    "completed": "hours announced as complete",
-    "reopened": "hours announced as reopened",
-    "aboveShare": "complete hours much of which is in the quarantine",
+    "rolledForward": ("publish", "publishes", "finished"),
+    "vanished": ("publish", "publishes", "FAILED, because uploads are gone"),
+    "released": ("manifest", "manifests", "released"),
+    "repointed": ("pointer", "pointers", "written again"),
+    "resumed": ("file", "files", "of interrupted invocations owned"),
+    "adopted": ("missed file", "missed files", "owned"),
+    "aborted": ("stray upload", "stray uploads", "aborted"),
+    "deleted": ("replaced object", "replaced objects", "deleted"),
+    "foreign": ("foreign object", "foreign objects", "left alone"),
+    "stalled": ("manifest", "manifests", "without progress: 'hybrid-router status' shows the backlog of each lane"),
+    "completed": ("hour", "hours", "announced as complete"),
+    "reopened": ("hour", "hours", "announced as reopened"),
+    "aboveShare": ("complete hour", "complete hours", "with much in the quarantine"),
 }
+"""Noun for 1, noun for other numbers, what happened."""
 
 
 def print_sweep(stack: DeployedStack, *, dry_run: bool, as_json: bool) -> int:
@@ -46,6 +48,10 @@ def print_sweep(stack: DeployedStack, *, dry_run: bool, as_json: bool) -> int:
         typer.echo("dry run, nothing was done; a sweep would repair:")
         for item in answer["items"]:
             typer.echo(f"  {printable(item)}")
-    found = [f"{answer[name]:,} {label}" for name, label in LABELS.items() if answer[name]]
+    found = [
+        f"{format_count(answer[name], one, several)} {what}"
+        for name, (one, several, what) in LABELS.items()
+        if answer[name]
+    ]
     typer.echo("\n".join(found) if found else "nothing to repair")
     return ExitCode.FINE

@@ -14,6 +14,7 @@ import typer
 from botocore.exceptions import ClientError
 
 from cli.exit_codes import ExitCode
+from lake.counted import format_count
 from lake.errors import InvalidInputError
 from lake.faults import error_code
 from lake.manifest import ObjectVersion
@@ -199,11 +200,11 @@ def _print(body: dict[str, Any]) -> None:
         typer.echo(f"unreadable  {printable(body['unreadable'])}: the whole file goes to the quarantine")
     else:
         typer.echo(
-            f"lines       {body['lines']:,}: {body['rows']:,} rows, {sum(body['quarantined'].values()):,} quarantined, "
-            f"{body['blankLines']:,} blank"
+            f"lines       {body['lines']:,}: {format_count(body['rows'], 'row')}, "
+            f"{sum(body['quarantined'].values()):,} quarantined, {body['blankLines']:,} blank"
         )
         for reason, count in body["quarantined"].items():
-            typer.echo(f"            {count:,} lines: {reason}")
+            typer.echo(f"            {format_count(count, 'line')}: {reason}")
         if body["firstReject"]:
             typer.echo(f"            first: {printable(body['firstReject'])}")
         columns = list(map(printable, body["columns"]))

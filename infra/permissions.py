@@ -41,8 +41,9 @@ def grant_conversion(grants: Grants, role: iam.Role) -> None:
     grants.create_rows(role)
     grants.read_input(role)
     grants.publish(role)
-    grants.read_control(role, layout.MANIFESTS, layout.PLANS, layout.COMMITS, layout.EXCLUSIONS, layout.RESUBMISSIONS)
-    grants.write_control(role, layout.MANIFESTS, layout.COMMITS, layout.EXCLUSIONS, layout.RESULTS)
+    documents = (layout.MANIFESTS, layout.PLANS, layout.COMMITS, layout.EXCLUSIONS, layout.RESUBMISSIONS)
+    grants.read_control(role, *documents, layout.DENIALS)
+    grants.write_control(role, layout.MANIFESTS, layout.COMMITS, layout.EXCLUSIONS, layout.RESULTS, layout.DENIALS)
     grants.watch_runs(role)
 
 
@@ -104,7 +105,7 @@ def _run_status(grants: Grants, role: iam.Role) -> None:
     grants.read_rows(role)
     grants.read_many_rows(role)
     grants.change_rows(role)
-    grants.read_control(role, layout.PLANS)
+    grants.read_control(role, layout.PLANS, layout.DENIALS)
     grants.watch_runs(role)
 
 

@@ -6,7 +6,9 @@ The state machines' Retry and Catch lists name these classes: a class name is pa
 from __future__ import annotations
 
 REFUSED = "refused"
-"""The only member of a function's answer to a wrong request of a person: what is wrong with it, and what to pass."""
+"""Member of a function's answer to a wrong request of a person: what is wrong with it, and what to pass."""
+REFUSED_BY = "error"
+"""The only member beside it: the class of the error, an ``InvalidInputError``."""
 
 
 class HybridRouterError(Exception):
@@ -33,6 +35,10 @@ class InvalidSettingsError(TerminalError):
 
 class InvalidInputError(TerminalError):
     """The input of an execution, a function or a command is not valid."""
+
+
+class UnknownDatasetError(InvalidInputError):
+    """The input names a dataset that is not there."""
 
 
 class UnusableDocumentError(HybridRouterError):

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 GRACE = timedelta(minutes=15)
 """After the end of an hour, for the events of its last files: one that waits longer raises the alarm LateArrivals. And
 after a manifest of it was about to be queued: the function that queues it has ended by then (Lambda's maximum)."""
+CONFIRM_AFTER = 2 * GRACE
+"""After a further revision of an hour was decided: the sweep that has decided it has ended, and so has each one that
+had read the row before, which may have written the marker of an earlier revision late (Lambda's maximum, twice)."""
 ONE_HOUR = timedelta(hours=1)
 MAX_NAMED_MANIFESTS = 20
 """Maximum number of FAILED manifests that are named; all of them are counted."""
@@ -79,6 +82,16 @@ def may_be_complete(row: HourRow, now: datetime) -> bool:
     end = datetime.fromisoformat(f"{row.partition.stamp}:00:00+00:00") + ONE_HOUR
     touched = datetime.fromisoformat(row.touched_at) if row.touched_at else end
     return now >= max(end, touched) + GRACE
+
+
+def may_confirm(row: HourRow, now: datetime) -> bool:
+    """Whether the marker is to be written once more at ``now`` (aware), because it may be that of an earlier revision.
+
+    Before the first revision there was no marker that a late sweep could restore.
+    """
+    if row.revision <= max(row.confirmed, 1) or row.announced < row.revision:
+        return False
+    return now >= datetime.fromisoformat(row.told_at) + CONFIRM_AFTER
 
 
 def state_of_hour(row: HourRow, contents: HourContents, now: datetime, *, shows_replaced: bool) -> HourState:

@@ -23,6 +23,7 @@ COMMITS = "commits/"
 EXCLUSIONS = "exclusions/"
 RESULTS = "results/"
 PLANS = "plans/"
+DENIALS = "denials/"
 INTENTS = "intents/"
 SWEEP = "sweep/"
 VERIFICATIONS = "verify/"
@@ -181,6 +182,11 @@ def plan_summary_key(execution: str) -> str:
 def run_key(execution: str, number: int) -> str:
     """Key of the document that lists the manifests of one run."""
     return f"{PLANS}{execution}/runs/{number:05d}.json"
+
+
+def denial_key(run: str) -> str:
+    """Key of the document that lists what job runs were denied of the run document with the key ``run``."""
+    return f"{DENIALS}{run.removeprefix(PLANS)}"
 
 
 def verdict_key(execution: str) -> str:

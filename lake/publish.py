@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 from lake.checksum import WHOLE_OBJECT
 from lake.commands import advise_reprocess
 from lake.commit import read_commit, totals_of
+from lake.counted import format_count
 from lake.documents import encode_document, put_document
 from lake.errors import InvalidDocumentError, UploadsVanishedError
 from lake.layout import lake_prefix, result_key
@@ -95,8 +96,8 @@ def complete_all(s3: S3Client, objects: Iterable[PendingObject]) -> dict[tuple[s
     missing = [item.key for item, etag in zip(items, etags, strict=True) if etag is None]
     if missing:
         raise UploadsVanishedError(
-            f"{len(missing)} uploads are gone before they were completed (first: {missing[0]}): they were aborted, "
-            "or are older than the bucket's lifecycle rule allows"
+            f"{format_count(len(missing), 'upload is', 'uploads are')} gone before completion (first: {missing[0]}): "
+            "aborted, or older than the bucket's lifecycle rule allows"
         )
     return {(item.bucket, item.key): etag for item, etag in zip(items, etags, strict=True) if etag is not None}
 

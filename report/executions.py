@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from lake.bills import MICRO
+from lake.counted import format_count
 from report.tables import Cell, dollars, duration, number, size, table, text
 from report.texts import format_instant, safe
 
@@ -76,4 +77,4 @@ def _kept(deadline: str | None, runs: Sequence[JobRun]) -> str:
     if deadline is None or not runs:
         return ""
     late = max(run.end for run in runs) - datetime.fromisoformat(deadline).timestamp()
-    return "met" if late <= 0 else f"{late / 60:,.0f} minutes late"
+    return "met" if late <= 0 else f"{format_count(round(late / 60), 'minute')} late"

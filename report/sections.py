@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lake.bills import MICRO
+from lake.counted import format_count
 from report.charts import MAX_BARS, MAX_RUNS
 from report.executions import badge, outcome_of, plan_beside_outcome
 from report.figures import MAX_NAMED_MANIFESTS
@@ -48,7 +49,7 @@ def executions(report: Report) -> str:
         for item in report.executions[:MAX_EXECUTIONS]
     ]
     left = len(report.executions) - len(parts)
-    note = f"<p>{left:,} more executions are not shown.</p>" if left else ""
+    note = f"<p>{format_count(left, 'more execution is', 'more executions are')} not shown.</p>" if left else ""
     return "".join(parts) + note or "<p>No execution has begun a job run.</p>"
 
 
@@ -124,7 +125,8 @@ def datasets(report: Report) -> str:
     ]
     columns = ("dataset", "files", "bytes", "rows", "quarantined lines", "unreadable files", "done", "failed", "open")
     unknown = report.figures.without_totals
-    note = f"<p>{unknown:,} manifests are done whose rows an older version did not record.</p>" if unknown else ""
+    done = format_count(unknown, "manifest is", "manifests are")
+    note = f"<p>{done} done whose rows an older version did not record.</p>" if unknown else ""
     return note + table(columns, rows) if rows else "<p>No manifest.</p>"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lake.counted import format_count
 from report.texts import format_dollars, format_duration, format_instant, format_size, safe
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
         for column, right in zip(columns, numeric, strict=True)
     )
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows[:MAX_ROWS])
-    left = f"<p>{len(rows) - MAX_ROWS:,} more rows are not shown.</p>" if len(rows) > MAX_ROWS else ""
+    more = len(rows) - MAX_ROWS
+    left = f"<p>{format_count(more, 'more row is', 'more rows are')} not shown.</p>" if more > 0 else ""
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{left}'
 
 

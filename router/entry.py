@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from lake.errors import REFUSED, InvalidInputError, TerminalError, TransientError
+from lake.errors import REFUSED, REFUSED_BY, InvalidInputError, TerminalError, TransientError
 from lake.faults import can_pass
 from lake.ledger.table import RefusedError
 from router.telemetry import logger
@@ -50,7 +50,8 @@ def with_product_errors(handler: Callable[P, T]) -> Callable[P, T]:
 def with_refusals(
     handler: Callable[[dict[str, Any], C], dict[str, Any]],
 ) -> Callable[[dict[str, Any], C], dict[str, Any]]:
-    """Decorate the handler of a function that people invoke: a wrong request gets an answer, ``{"refused": message}``.
+    """Decorate the handler of a function that people invoke: a wrong request gets an answer,
+    ``{"refused": message, "error": class}``.
 
     Lambda counts each exception as an error of the function, and an alarm tells people of it.
 
@@ -68,9 +69,10 @@ def with_refusals(
             return handler(given, context)
         except InvalidInputError as error:
             if raises:
-                raise
+                # The state machines know no class that is derived from it.
+                raise InvalidInputError(str(error)) from error
             logger.warning("refused", reason=str(error))
-            return {REFUSED: str(error)}
+            return {REFUSED: str(error), REFUSED_BY: type(error).__name__}
 
     return answering
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from lake.counted import format_count
 from lake.dataset_rules import dataset_prefixes, matching_rule
 from lake.errors import InvalidInputError, OwnershipError
 from lake.manifest import Lane, ObjectVersion
@@ -150,8 +151,10 @@ def _list_page(services: Services, request: ListingRequest, prefix: str, progres
     page = services.s3.list_object_versions(Bucket=services.resources.input_bucket, Prefix=prefix, **markers)
     progress = _record(services, request, _requested(services, request, page), progress)
     if progress.visits == MAX_VISITS:
+        of = f"of dataset {request.dataset} still"
+        files = format_count(progress.unsettled, f"file {of} has", f"files {of} have")
         raise OwnershipError(
-            f"{progress.unsettled} files of dataset {request.dataset} still have no owner after {MAX_VISITS} visits: "
+            f"{files} no owner after {MAX_VISITS} visits: "
             "read the errors in the log of this function, then start the backfill again; the sweep takes them as well"
         )
     if progress.visits:

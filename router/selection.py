@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lake.dataset_rules import named_datasets
-from lake.errors import InvalidInputError
+from lake.errors import InvalidInputError, UnknownDatasetError
 from lake.settings.checks import DATASET_NAME
 from lake.settings.routing import FOLDER
 
@@ -81,8 +81,10 @@ def parse_selection(given: Mapping[str, Any], services: Services) -> Selection:
 
     Raises
     ------
+    UnknownDatasetError
+        There is no such dataset; says which there are.
     InvalidInputError
-        Unknown dataset, invalid time, or ``from`` later than ``to``; says what to pass.
+        Invalid time, or ``from`` later than ``to``; says what to pass.
     """
     dataset = given.get("dataset")
     if dataset is not None:
@@ -108,7 +110,7 @@ def parse_hours(given: Mapping[str, Any]) -> tuple[str | None, str | None]:
 
 
 def check_dataset(dataset: object, services: Services) -> None:
-    """Raise ``InvalidInputError`` for a dataset that is unknown to the settings, the ledger and the input bucket."""
+    """Raise ``UnknownDatasetError`` for one that is unknown to the settings, the ledger and the input bucket."""
     rules = services.settings.datasets
     if isinstance(dataset, str) and DATASET_NAME.fullmatch(dataset):
         if any(rule.name == dataset for rule in rules) or services.ledger.datasets.is_known(dataset):
@@ -116,8 +118,10 @@ def check_dataset(dataset: object, services: Services) -> None:
         for rule in rules:
             if rule.name == FOLDER and _has_objects(services, f"{rule.prefix}{dataset}/"):
                 return
+    if not isinstance(dataset, str):
+        raise InvalidInputError(f'dataset = {dataset!r} is not a valid name: pass a text such as "orders"')
     known = sorted(named_datasets(rules) | set(services.ledger.datasets.names()))
-    raise InvalidInputError(
+    raise UnknownDatasetError(
         f"dataset = {dataset!r} is unknown: pass one of {', '.join(known)}"
         if known
         else f"dataset = {dataset!r} is unknown: no file of any dataset has arrived yet, put one into "

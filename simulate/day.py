@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from lake.counted import format_count
 from lake.manifest import Lane
 from router.stream_control.spill import is_spilling
 from simulate.arrivals import DAY_SECONDS
@@ -74,7 +75,7 @@ def simulate(
     results: list[OptionResult] = []
     series: dict[str, Series] = {}
     for option in routing_options(settings, load.peak_core_seconds, speed.task_bytes):
-        log(f"{option.name}: {load.files} files")
+        log(f"{option.name}: {format_count(load.files, 'file')}")
         day = route_day(arrivals, option.settings, speed, failing_share)
         backlog = collect_backlog(day.waiting, option.settings)
         engines = list(simulated_engines(settings)) if backlog.items else [None]

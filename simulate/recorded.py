@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from lake.counted import format_count
 from lake.layout import manifest_day_prefix
 from lake.manifest import Identity, decode_manifest
 from simulate.arrivals import DAY_SECONDS
@@ -37,7 +38,7 @@ def read_recorded(
     seen: set[int] = set()
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
         keys = list(_keys(s3, control_bucket, first, last))
-        log(f"{len(keys)} manifest documents of the day")
+        log(f"{format_count(len(keys), 'manifest document')} of the day")
         documents = pool.map(lambda key: _read(s3, control_bucket, key, input_bucket), keys)
         for number, manifest in enumerate(documents, 1):
             if number % LOG_INTERVAL == 0:

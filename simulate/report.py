@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
+from lake.counted import format_count
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -19,7 +21,7 @@ NIGHT_COLUMNS = ("routing", "engine", *_TIMES, "runs", "side by side", "workers"
 def report_lines(found: Simulation, time_zone: str) -> Iterator[str]:
     """Lanes, nights and dollars of every option, and all assumptions."""
     zone = ZoneInfo(time_zone)
-    yield f"{found.files:,} files, {format_bytes(found.bytes)} a day; times in {time_zone}"
+    yield f"{format_count(found.files, 'file')}, {format_bytes(found.bytes)} a day; times in {time_zone}"
     yield ""
     yield "Lanes: latency from the arrival of a file until its rows can be read"
     yield from table(
@@ -43,7 +45,8 @@ def report_lines(found: Simulation, time_zone: str) -> Iterator[str]:
         if option.changes and option.engine in ("", found.options[1].engine):
             yield f"{option.routing} differs from the settings: {', '.join(option.changes)}"
     if found.options[0].ignored_files:
-        yield f"ignored, because no rule of the settings takes them: {found.options[0].ignored_files:,} files"
+        ignored = format_count(found.options[0].ignored_files, "file")
+        yield f"ignored, because no rule of the settings takes them: {ignored}"
     yield ""
     yield "Assumptions; not included are S3 storage and requests, DynamoDB, Lambda and Step Functions"
     yield from table(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from lake.counted import format_count
 from lake.layout import INBOX, OTHER_INBOXES, inbox, manifest_of_pointer
 from lake.manifest import Lane
 from lake.shards import FIRST_SHARD
@@ -87,7 +88,8 @@ def delete_pointers(context: ConversionContext, keys: Sequence[str]) -> list[str
     left = [key for key, done in zip(keys, deleted, strict=True) if not done]
     if faults:
         mark = "" if faults[0].passing else f"{ALARM} "
-        context.log(f"{mark}{len(left)} pointers that were read stay in the inbox: {faults[0]}; it is tried again soon")
+        stay = format_count(len(left), "pointer that was read stays", "pointers that were read stay")
+        context.log(f"{mark}{stay} in the inbox: {faults[0]}; it is tried again soon")
     return left
 
 

@@ -7,6 +7,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
+from lake.counted import format_count
 from lake.errors import TransientError
 from lake.ledger import State
 from lake.manifest import Lane
@@ -111,8 +112,8 @@ def raise_unanswered(outcomes: Iterable[ConversionOutcome]) -> None:
     if unanswered:
         first = unanswered[0]
         raise TransientError(
-            f"{len(unanswered)} manifests could not be converted now (first: {first.manifest}: {first.reason}): "
-            "the next run repeats the micro-batch"
+            f"{format_count(len(unanswered), 'manifest')} could not be converted now (first: {first.manifest}: "
+            f"{first.reason}): the next run repeats the micro-batch"
         )
 
 
@@ -190,7 +191,7 @@ def _convert_until_ended(
         manifests = [outcome.manifest for outcome in outcomes if outcome.state == HELD]
         if manifests:
             context.services.ledger.stream.record_heartbeat(context.run, context.clock())
-            context.log(f"waiting for {len(manifests)} manifests that other runs hold")
+            context.log(f"waiting for {format_count(len(manifests), 'manifest')} that other runs hold")
             wait(HELD_WAIT_SECONDS)
     return done
 

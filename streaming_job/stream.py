@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from lake.counted import format_count
 from lake.layout import OTHER_POINTERS, inbox
 from streaming_job.inbox import delete_pointers, find_inboxes, has_open_manifests
 from streaming_job.meter import StreamMeter
@@ -75,7 +76,7 @@ class InboxStream:
             self._inboxes = find_inboxes(self._context.services)
             self._urgent.start()
             while self._run_query():
-                self._context.log(f"a new query: the last one has read {self._read} pointers")
+                self._context.log(f"a new query: the last one has read {format_count(self._read, 'pointer')}")
                 self._inboxes = find_inboxes(self._context.services)
         finally:
             self._urgent.stop()
@@ -136,7 +137,7 @@ class InboxStream:
             try:
                 rows = batch.collect()
                 pointers = [str(row[0]) for row in rows]
-                self._context.log(f"micro-batch {number}: {len(pointers)} pointers")
+                self._context.log(f"micro-batch {number}: {format_count(len(pointers), 'pointer')}")
                 row = self._context.services.ledger.stream
                 row.begin_micro_batch(self._context.clock())
                 self._record_work(convert_pointers(self._context, pointers, self._wait, check_first=self._unchecked))

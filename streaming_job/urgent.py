@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from lake.counted import format_count
 from lake.layout import INBOX, URGENT, manifest_of_pointer
 from streaming_job.inbox import delete_pointers
 from streaming_job.micro_batch import (
@@ -151,7 +152,7 @@ class UrgentInbox:
     def _convert(self, portion: list[str], keys: Sequence[str]) -> None:
         undeleted: list[str] = []
         try:
-            self._context.log(f"urgent: {len(portion)} manifests")
+            self._context.log(f"urgent: {format_count(len(portion), 'manifest')}")
             outcomes = convert_portion(self._context, portion, self._wait)
             self._on_converted(outcomes)
             raise_unanswered(outcomes)

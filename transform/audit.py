@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from lake.commit import SourceCount
+from lake.counted import format_count
 from lake.errors import AuditError
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ def audit(
 
 def _check_results(manifest: Manifest, tasks: Sequence[Task], results: Sequence[TaskResult]) -> None:
     if sorted(task.number for task in tasks) != sorted(result.number for result in results):
-        raise _error(manifest, f"{len(tasks)} tasks returned {len(results)} results, or results of other tasks")
+        returned = format_count(len(results), "result")
+        raise _error(manifest, f"{format_count(len(tasks), 'task')} returned {returned}, or results of other tasks")
     keys = [item.key for result in results for item in result.uploaded]
     if len(set(keys)) != len(keys):
         raise _error(manifest, "two tasks wrote objects of the same name")
@@ -62,7 +64,9 @@ def _check_rows(manifest: Manifest, result: TaskResult) -> None:
     written = sum(item.rows for item in result.objects)
     read = sum(split.rows for split in result.splits)
     if written != read:
-        raise _error(manifest, f"task {result.number} read {read} rows, but its files' footers count {written}")
+        raise _error(
+            manifest, f"task {result.number} read {format_count(read, 'row')}, but its files' footers count {written}"
+        )
 
 
 def _check_rejects(manifest: Manifest, result: TaskResult) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.commands import advise_reprocess
+from lake.counted import format_count
 from lake.errors import HybridRouterError, InvalidDocumentError, NewerDocumentError, TransientError
 from lake.ledger import State
 from transform.claim_manifest import claim_or_finish
@@ -83,14 +84,14 @@ class _Conversion:
             )
             passing = [item.manifest for item in ended.values() if item.fault is not None and item.fault.passing]
             if passing and waits < MAX_WAITS:
-                self._context.log(f"{len(passing)} manifests are tried again soon: {ended[passing[0]].reason}")
+                number = format_count(len(passing), "manifest is", "manifests are")
+                self._context.log(f"{number} tried again soon: {ended[passing[0]].reason}")
                 self._context.wait(_seconds_before_try(waits))
                 waits += 1
                 ended = {manifest: item for manifest, item in ended.items() if manifest not in passing}
             outcomes |= ended
-        raise TransientError(
-            f"{len(ids) - len(outcomes)} manifests did not end after {MAX_ROUNDS} rounds: run the job again"
-        )
+        number = format_count(len(ids) - len(outcomes), "manifest")
+        raise TransientError(f"{number} did not end after {MAX_ROUNDS} rounds: run the job again")
 
     def _play_round(self, open_ids: Sequence[str]) -> dict[str, ConversionOutcome]:
         """Claim every manifest and try to convert it; outcomes of those that need no further round."""

@@ -64,6 +64,8 @@ class EnvironmentFault:
     """What a person does about it."""
     passing: bool
     """Load or network: it can be over in seconds, so the same run tries again."""
+    denied: bool = False
+    """A permission, a key or a resource: every run meets it until a person acts."""
 
     def __str__(self) -> str:
         """One sentence for the log and for the manifest's row."""
@@ -107,11 +109,11 @@ def _describe(error: BaseException, text: str) -> EnvironmentFault:
 
 
 def _describe_answer(error: ClientError, text: str) -> EnvironmentFault:
-    code, action = error_code(error), _action(error)
+    code, action, denied = error_code(error), _action(error), True
     if code in KEY_CODES:
         cause, remedy = f"{action} is refused because of the KMS key", "enable the key of the bucket again"
     elif code in CREDENTIAL_CODES:
-        cause, remedy = f"{action} is refused because of its credentials", CHECK_CREDENTIALS
+        cause, remedy, denied = f"{action} is refused because of its credentials", CHECK_CREDENTIALS, False
     elif code in RESOURCE_CODES:
         cause, remedy = "a bucket or table is missing", "deploy the stack again"
     elif code in RIGHTS_CODES or http_status(error) == FORBIDDEN:
@@ -119,7 +121,7 @@ def _describe_answer(error: ClientError, text: str) -> EnvironmentFault:
         remedy = "allow it in the policies of the jobs' role, of the bucket or table, and of its KMS key if it has one"
     else:
         return EnvironmentFault(f"{action} did not succeed now: {text}", WAIT, passing=True)
-    return EnvironmentFault(f"{cause}: {text}", remedy, passing=False)
+    return EnvironmentFault(f"{cause}: {text}", remedy, passing=False, denied=denied)
 
 
 def _action(error: ClientError) -> str:

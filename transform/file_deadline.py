@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lake.commands import reprocess_file_command
+from lake.counted import format_count
 from transform.source import UnreadableFileError
 
 if TYPE_CHECKING:
@@ -39,9 +40,9 @@ class SplitDeadline:
         seconds, limits = self._processor_time() - self._begun, self._settings
         if seconds < limits.deadline_minutes * 60 or self._read_bytes >= limits.min_bytes_per_second * seconds:
             return
+        took = f"{format_count(self._read_bytes, 'byte')} took {round(seconds / 60, 1):g} minutes of processor time"
         raise UnreadableFileError(
-            f"{self._read_bytes:,} bytes took {round(seconds / 60, 1):g} minutes of processor time, slower than "
-            f"convert.min_bytes_per_second ({limits.min_bytes_per_second:,}) after convert.deadline_minutes "
-            f"({limits.deadline_minutes:g}): if the file is in order, lower the speed and deploy, then run: "
-            f"{reprocess_file_command(self._file.uri)}"
+            f"{took}, slower than convert.min_bytes_per_second ({limits.min_bytes_per_second:,}) after "
+            f"convert.deadline_minutes ({limits.deadline_minutes:g}): if the file is in order, lower the speed and "
+            f"deploy, then run: {reprocess_file_command(self._file.uri)}"
         )

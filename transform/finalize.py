@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.commit import CommitDocument, write_commit
+from lake.counted import format_count
 from lake.errors import AuditError, LeaseLostError
 from lake.layout import commit_key, lake_prefix
 from lake.ledger import CostShare, State
@@ -182,7 +183,9 @@ def _done(context: ConversionContext, document: CommitDocument, measured: Datase
         context.log(f"the measurement of dataset {dataset} was not recorded: {error}; its next manifest is measured")
     rejects = sum(sum(source.rejects.values()) for source in document.sources)
     failed = [source for source in document.sources if source.failed is not None]
-    reason = f"{len(failed)} files failed (first: {failed[0].uri}: {failed[0].failed})" if failed else None
+    reason = (
+        f"{format_count(len(failed), 'file')} failed (first: {failed[0].uri}: {failed[0].failed})" if failed else None
+    )
     outputs = (*document.objects, *document.quarantine)
     converted = CostShare(
         dataset,

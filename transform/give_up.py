@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from lake.counted import format_count
 from lake.exclusions import write_exclusions
 from lake.ledger import State
 from lake.publish import abort_upload
@@ -78,7 +79,7 @@ def exclude_and_give_up(
     excluded = {**attempt.excluded, **failures}
     key = write_exclusions(services.s3, services.resources.control_bucket, attempt.claim.row, excluded)
     file, failure = next(iter(failures.items()))
-    reason = f"{len(failures)} files cannot be read to their end (first: {file.uri}: {failure})"
+    reason = f"{format_count(len(failures), 'file')} cannot be read to their end (first: {file.uri}: {failure})"
     give_up(context, attempt.claim, reason, uploaded, key)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lake.counted import format_count
 from lake.ledger import State
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ class ConversionOutcome:
 def format_outcome(outcome: ConversionOutcome) -> str:
     """One line for the log."""
     reason = f" ({outcome.reason})" if outcome.reason else ""
-    return f"{outcome.manifest} {outcome.state}: {outcome.rows} rows, {outcome.rejects} rejected lines{reason}"
+    rows, rejects = format_count(outcome.rows, "row"), format_count(outcome.rejects, "rejected line")
+    return f"{outcome.manifest} {outcome.state}: {rows}, {rejects}{reason}"
 
 
 def format_with_alarm(outcome: ConversionOutcome) -> str:
@@ -78,8 +80,10 @@ def format_end(outcomes: Sequence[ConversionOutcome], unfinished: Sequence[Conve
         advice = f", {failed} of them FAILED: run 'hybrid-router failures' to see why and what to do" if failed else ""
         return f"the run ended, no manifest of it is left to convert{advice}"
     first = format_outcome(unfinished[0])
+    of_all = f"of {format_count(len(outcomes), 'manifest')}"
+    number = format_count(len(unfinished), f"{of_all} is", f"{of_all} are")
     return (
-        f"the run ended, {len(unfinished)} of {len(outcomes)} manifests are unfinished (first: {first}): nothing is "
+        f"the run ended, {number} unfinished (first: {first}): nothing is "
         "lost, overnight starts another job run for them, or the next night does"
     )
 
@@ -94,4 +98,5 @@ def format_faults(outcomes: Iterable[ConversionOutcome]) -> str | None:
     )
     if not faults:
         return None
-    return f"{ALARM} {len(faults)} manifests wait for the next run, without having used up an attempt: {faults[0]}"
+    waiting = format_count(len(faults), "manifest waits", "manifests wait")
+    return f"{ALARM} {waiting} for the next run, without having used up an attempt: {faults[0]}"

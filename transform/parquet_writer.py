@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 from ndjson_arrow import ParquetFile
 
+from lake.counted import format_count
 from lake.errors import AuditError
 from transform.chunk_sample import ChunkSample, Sampling
 from transform.columns import arrow_schema
@@ -87,8 +88,8 @@ class OpenFile:
         metadata = pq.read_metadata(self.path)
         if metadata.num_rows != self.rows:
             raise AuditError(
-                f"the footer of {self.path.name} counts {metadata.num_rows} rows, {self.rows} were written: "
-                "the task is tried again"
+                f"the footer of {self.path.name} counts {format_count(metadata.num_rows, 'row')}, {self.rows:,} were "
+                "written: the task is tried again"
             )
         with pq.ParquetFile(self.path, metadata=metadata) as file:
             self._sample.check(file, self._columns[0])

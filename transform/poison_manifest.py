@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lake.commands import advise_reprocess
+from lake.counted import format_count
 from lake.ledger import State
 from lake.manifest import Lane, Manifest, new_manifest_id, read_manifest, write_manifest
 from lake.time import iso_utc
@@ -38,7 +39,9 @@ def supersede_or_fail(services: JobServices, row: ManifestRow, now: datetime) ->
         The manifest's document is not valid.
     """
     assert row.state == State.QUEUED
-    reason = f"{GIVEN_UP} {row.tries} attempts: {row.reason or 'its runs ended without reporting a result'}"
+    reason = (
+        f"{GIVEN_UP} {format_count(row.tries, 'attempt')}: {row.reason or 'its runs ended without reporting a result'}"
+    )
     successors = [] if row.published is not None else _plan_successors(services, row, now)
     if not successors:
         return services.ledger.manifests.fail(row, f"{reason}; {advise_reprocess(row.id)}", now)

@@ -31,10 +31,20 @@ MAX_OTHERS = 1000
 
 
 class BlockedRunError(TransientError):
-    """The environment does not let the run work: it has claimed nothing."""
+    """The environment does not let the run work: it has claimed nothing.
+
+    ``denied`` has the manifests that no run can convert until a person acts; the others were not tried, or may be
+    converted later.
+    """
+
+    def __init__(self, run: str, fault: EnvironmentFault, denied: Sequence[str]) -> None:
+        super().__init__(f"run {run} does not begin: {fault}; the manifests wait, none has used up an attempt")
+        self.denied = denied
 
 
-def check_environment(context: ConversionContext, manifests: Sequence[str], others: Iterable[str] = ()) -> None:
+def check_environment(
+    context: ConversionContext, manifests: Sequence[str], others: Iterable[str] = (), *, every: bool = False
+) -> None:
     """Try what every conversion needs: 7 requests if all is well. A missing object is not a denial.
 
     Parameters
@@ -44,6 +54,8 @@ def check_environment(context: ConversionContext, manifests: Sequence[str], othe
     others
         More manifests of the lane. They are only taken if no file of the first ones can be read: then a file of another
         manifest shows whether the input as a whole is denied, or single objects of it.
+    every
+        Try a file of every manifest, and not of a sample, before the input counts as denied.
 
     Raises
     ------
@@ -51,12 +63,15 @@ def check_environment(context: ConversionContext, manifests: Sequence[str], othe
         One sentence: what is refused, and what to do. It is recorded as the reason of a manifest that waits for it, so
         that the verdict of the execution names it.
     """
-    fault = _output_fault(context) or _input_fault(context, manifests, others)
+    fault = _output_fault(context)
+    denied = manifests if fault is not None and fault.denied else ()
+    if fault is None:
+        fault, denied = _input_fault(context, _sample(manifests, others, every=every))
     if fault is None:
         return
     if (waiting := _first_waiting(context, manifests)) is not None:
         record_fault(context, waiting, fault)
-    raise BlockedRunError(f"run {context.run} does not begin: {fault}; the manifests wait, none has used up an attempt")
+    raise BlockedRunError(context.run, fault, denied)
 
 
 def _output_fault(context: ConversionContext) -> EnvironmentFault | None:
@@ -72,36 +87,40 @@ def _output_fault(context: ConversionContext) -> EnvironmentFault | None:
     return None
 
 
-def _input_fault(
-    context: ConversionContext, manifests: Sequence[str], others: Iterable[str]
-) -> EnvironmentFault | None:
-    """The fault of the first denied file, if no file of the sample could be read; None if there was no file to try."""
+def _input_fault(context: ConversionContext, sample: Iterable[str]) -> tuple[EnvironmentFault | None, Sequence[str]]:
+    """The first fault, if no file of the sample could be read, and the manifests whose file is denied.
+
+    None: there was no file to try.
+    """
     source = Source.in_region(context.services.region, context.services.settings.input_kms_key)
-    denied: EnvironmentFault | None = None
-    for manifest in _sample(manifests, others):
+    first: EnvironmentFault | None = None
+    denied = []
+    for manifest in sample:
         try:
             file = _first_file(context.services, manifest)
             if file is not None:
                 source.fetch(file, 0, 1)
-                return None
+                return None, ()
         except (HybridRouterError, BotoCoreError, ClientError) as error:
             fault = fault_of(error, f"manifest {manifest}")
             # Its attempt reports anything else, and load or network concern every file.
             if fault is not None and fault.passing:
-                return fault
-            denied = denied or fault
-    return denied
+                return fault, ()
+            first = first or fault
+            if fault is not None and fault.denied:
+                denied.append(manifest)
+    return first, denied
 
 
-def _sample(manifests: Sequence[str], others: Iterable[str]) -> Iterator[str]:
+def _sample(manifests: Sequence[str], others: Iterable[str], *, every: bool) -> Iterator[str]:
     yield from manifests[:1]
-    yield from _draw(manifests[1:])
+    yield from _draw(manifests[1:], len(manifests) if every else MAX_SAMPLED)
     known = set(manifests)
-    yield from _draw([manifest for manifest in islice(others, MAX_OTHERS) if manifest not in known])
+    yield from _draw([manifest for manifest in islice(others, MAX_OTHERS) if manifest not in known], MAX_SAMPLED)
 
 
-def _draw(manifests: Sequence[str]) -> list[str]:
-    return random.sample(manifests, min(len(manifests), MAX_SAMPLED))
+def _draw(manifests: Sequence[str], number: int) -> list[str]:
+    return random.sample(manifests, min(len(manifests), number))
 
 
 def _first_file(services: JobServices, manifest: str) -> ObjectVersion | None:

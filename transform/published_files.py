@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lake.commands import advise_reprocess
 from lake.commit import read_commit
+from lake.counted import format_count
 from lake.errors import InvalidDocumentError
 from lake.exclusions import read_exclusions
 from lake.manifest import read_manifest
@@ -43,6 +44,6 @@ def why_not_replaced(services: JobServices, row: ManifestRow) -> str | None:
         return None
     uri, reason = lost[0]
     return (
-        f"{len(lost):,} files of its published generation {row.published.generation} can no longer be read (first: "
-        f"{uri}: {reason}); what it has published stays; {advise_reprocess(row.id)}"
+        f"{format_count(len(lost), 'file')} of its published generation {row.published.generation} can no longer be "
+        f"read (first: {uri}: {reason}); what it has published stays; {advise_reprocess(row.id)}"
     )

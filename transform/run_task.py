@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ndjson_arrow import Reader
 
+from lake.counted import format_count
 from lake.errors import AuditError
 from lake.layout import lake_key, quarantine_key
 from transform.chunk_sample import Sampling
@@ -153,7 +154,7 @@ class TaskRun:
             read = sum(result.rows for result in self.results)
             if self._parquet.rows != read:
                 raise AuditError(
-                    f"task {self._task.number} of {self._task.manifest} read {read} rows and wrote "
+                    f"task {self._task.number} of {self._task.manifest} read {format_count(read, 'row')} and wrote "
                     f"{self._parquet.rows}: the task is tried again"
                 )
         self._uploads.finish()

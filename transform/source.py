@@ -11,6 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 from obstore.exceptions import BaseError, PreconditionError
 
 from lake.commands import reprocess_file_command
+from lake.counted import format_count
 from lake.errors import TerminalError, TransientError
 from lake.faults import FOREIGN_KEY_CODE, Fault, judge
 from lake.manifest import UNVERSIONED
@@ -70,7 +71,9 @@ class Source:
             data = self._fetch_null_version(file, start, end, error)
         size = len(memoryview(data))
         if size != end - start:
-            raise UnreadableFileError(f"it ends at byte {start + size}, but its event names {file.size} bytes")
+            raise UnreadableFileError(
+                f"it ends at byte {start + size}, but its event names {format_count(file.size, 'byte')}"
+            )
         return data
 
     def _get(self, file: ObjectVersion, start: int, end: int) -> Buffer:

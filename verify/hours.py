@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lake.counted import format_count
 from lake.layout import is_complete_marker, parse_generation, partition_prefix
 from lake.ledger import State
 from lake.manifest import Identity
@@ -147,7 +148,9 @@ class HoursCheck:
         """None: the time is over."""
         if self._effort.stop_at is not None and self._stack.clock() >= self._effort.stop_at:
             return None
-        self._on_progress(f"{row.partition}: manifest {row.id}, {row.files:,} files, {row.bytes / 1e6:,.1f} MB")
+        self._on_progress(
+            f"{row.partition}: manifest {row.id}, {format_count(row.files, 'file')}, {row.bytes / 1e6:,.1f} MB"
+        )
         run_tasks = self._effort.run_tasks or self._run_here
         return check_manifest(self._stack, row, run_tasks, find_place=self._effort.find_place)
 
@@ -158,7 +161,7 @@ class HoursCheck:
 def _report_unknown(report: HourReport, unknown: UnknownFiles, now: datetime) -> None:
     problem = "is in the input bucket, and the ledger does not know it"
     if unknown.number > len(unknown.first):
-        problem = f"is one of {unknown.number:,} files of this hour that the ledger does not know"
+        problem = f"is one of {format_count(unknown.number, 'file')} of this hour that the ledger does not know"
     for file in unknown.first:
         _report_unowned(report, file, problem, now)
 

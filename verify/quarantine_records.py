@@ -9,6 +9,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from lake.counted import format_count
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -47,7 +49,7 @@ class QuarantinedFile:
             self.counted[reason] -= 1
             return None
         if (record.length, record.reason) != (line.length, reason):
-            return f"is {reason}, and its quarantine record says {record.reason}, {record.length} bytes"
+            return f"is {reason}, and its quarantine record says {record.reason}, {format_count(record.length, 'byte')}"
         if record.digest is not None and record.digest != line_digest(line.body or b""):
             return "is in the quarantine with other bytes"
         return None
@@ -57,9 +59,10 @@ class QuarantinedFile:
         found = [f"the quarantine has a record of byte {offset}, which is not a rejected line" for offset in self.lines]
         for reason, count in sorted(self.counted.items()):
             if count < 0:
-                found.append(f"{-count} rejected lines ({reason}) are not in the quarantine")
+                lines = format_count(-count, f"rejected line ({reason}) is", f"rejected lines ({reason}) are")
+                found.append(f"{lines} not in the quarantine")
             elif count > 0:
-                found.append(f"the quarantine counts {count} rejected lines ({reason}) too many")
+                found.append(f"the quarantine counts {format_count(count, 'rejected line')} ({reason}) too many")
         return [*self.problems, *found]
 
 

@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from lake.counted import format_count
+
 MAX_DIFFERENCES = 20
 """Maximum number of differences, and of unproven things, that are kept per manifest and per hour."""
 
@@ -111,9 +113,16 @@ class HourReport(ManifestReport):
         return not (self.manifests or self.differences or self.unproven)
 
     def __str__(self) -> str:
-        partial = f" ({self.compared} of {self.manifests} manifests)" if self.compared < self.manifests else ""
-        counts = f"{self.files:,} files, {self.rows:,} rows, {self.rejects:,} rejected lines"
-        whole = f", {self.whole_files:,} files quarantined as a whole" if self.whole_files else ""
+        partial = (
+            f" ({self.compared:,} of {format_count(self.manifests, 'manifest')})"
+            if self.compared < self.manifests
+            else ""
+        )
+        counts = ", ".join(
+            format_count(number, noun)
+            for number, noun in ((self.files, "file"), (self.rows, "row"), (self.rejects, "rejected line"))
+        )
+        whole = f", {format_count(self.whole_files, 'file')} quarantined as a whole" if self.whole_files else ""
         return f"{self.hour}  {self.outcome}{partial}: {counts}{whole}"
 
     def to_json(self) -> dict[str, Any]:

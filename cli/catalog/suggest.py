@@ -15,6 +15,7 @@ from cli.catalog.view_sql import Dialect, athena_view, duckdb_view, spark_view
 from cli.exit_codes import ExitCode
 from cli.known_dataset import unknown_dataset
 from cli.tables import print_table
+from lake.counted import format_count
 from lake.printable import printable
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def _document(
 
 
 def _print(dataset: str, sample: DatasetSample, proposals: dict[str, Proposal], views: dict[Dialect, str]) -> None:
-    title = f"{dataset}: {sample.rows:,} rows of {sample.objects:,} Parquet objects"
+    title = f"{dataset}: {format_count(sample.rows, 'row')} of {format_count(sample.objects, 'Parquet object')}"
     rows = [
         (
             name,

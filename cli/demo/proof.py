@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lake.counted import format_count
 from verify.json_line import pairs_of, row_checksum
 
 if TYPE_CHECKING:
@@ -164,13 +165,17 @@ def prove(inputs: Iterable[tuple[Path, str, str]], output: Path) -> Proof:
         expected[dataset] = (expected[dataset] + total) % MODULUS
         expected_rows[dataset] += count.rows
         if count.invalid != quarantined[uri]:
-            proof.differences.append(f"{uri}: {count.invalid} invalid lines, but {quarantined[uri]} in the quarantine")
+            proof.differences.append(
+                f"{uri}: {format_count(count.invalid, 'invalid line')}, but {quarantined[uri]} in the quarantine"
+            )
     for dataset, checksum in sorted(expected.items()):
         rows, actual = count_lake(output / "lake" / dataset)
         proof.lake_rows[dataset] = rows
         proof.checksums[dataset] = (checksum, actual)
         if rows != expected_rows[dataset]:
-            proof.differences.append(f"{dataset}: {expected_rows[dataset]} rows in the input, {rows} in the lake")
+            proof.differences.append(
+                f"{dataset}: {format_count(expected_rows[dataset], 'row')} in the input, {rows} in the lake"
+            )
         if checksum != actual:
             proof.differences.append(f"{dataset}: the values in the lake differ from those of the input")
     for uri in sorted((set(quarantined) | set(whole)) - set(counts)):

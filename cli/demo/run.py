@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from cli.demo import stages
 from cli.demo.console import DemoConsole
 from cli.demo.files import DemoCase, user_files
+from lake.counted import format_count
 from lake.settings import (
     BatchSettings,
     ConvertSettings,
@@ -64,7 +65,7 @@ def run_demo(data: Path | None, output: Path, state: Path) -> int:
         template = pool.submit(_synth, Path(folder))
         files = _input_files(data, output, console)
         megabytes = sum(file.size for file in files) / 1e6
-        console.log(f"{len(files)} files, {megabytes:.1f} MB; starting the cloud on this machine")
+        console.log(f"{format_count(len(files), 'file')}, {megabytes:.1f} MB; starting the cloud on this machine")
 
         from cli.deployed_stack import DeployedStack
         from local import isolation

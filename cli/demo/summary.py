@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
+from lake.counted import format_count
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -52,8 +54,9 @@ def file_record(sent_file: SentFile, trace: Trace, proof: Proof) -> dict[str, An
 def row_differences(records: Sequence[dict[str, Any]]) -> list[str]:
     """Files whose rows, rejects and blank lines do not add up to the lines counted before the upload."""
     return [
-        f"{item['uri']}: {item['lines_counted']} lines before the upload, but {item['rows_out']} rows, "
-        f"{item['quarantined']} quarantined and {item['blank_lines']} blank lines"
+        f"{item['uri']}: {format_count(item['lines_counted'], 'line')} before the upload, but "
+        f"{format_count(item['rows_out'], 'row')}, {item['quarantined']:,} quarantined and "
+        f"{format_count(item['blank_lines'], 'blank line')}"
         for item in records
         if not item["quarantined_whole"]
         and item["lines_counted"] != item["rows_out"] + item["quarantined"] + item["blank_lines"]
@@ -100,10 +103,10 @@ def print_proof(console: Console, proof: Proof) -> None:
     for difference in proof.differences:
         console.print(Text(f"DIFFERENCE {difference}", style="bold red"))
     if not proof.differences:
-        lines = sum(item.lines for item in proof.inputs.values())
+        lines = format_count(sum(item.lines for item in proof.inputs.values()), "line")
+        files = format_count(len(proof.inputs), "file")
         console.print(
-            f"[bold green]Nothing was lost or changed:[/] {lines:,} lines of {len(proof.inputs)} files are all in the "
-            "lake or in the quarantine."
+            f"[bold green]Nothing was lost or changed:[/] {lines} of {files} are all in the lake or in the quarantine."
         )
 
 

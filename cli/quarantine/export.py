@@ -14,6 +14,7 @@ import typer
 from cli.exit_codes import ExitCode
 from cli.quarantine.records import ONE_LINE, WHOLE_FILE, RecordScan
 from cli.quarantine.resubmitted import ResubmittedLines
+from lake.counted import format_count
 from lake.errors import InvalidInputError
 from lake.partition import Partition
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 ORIGINS_SUFFIX = ".origins"
 ORIGINS_FORMAT = 1
 """Version of the format of a file of origins."""
+NOT_KEPT = "not kept in the quarantine: repair the input file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +161,17 @@ def _decode(data: dict[str, Any]) -> Origin:
 
 def _summary(body: dict[str, Any]) -> str:
     others = [
-        f"{body[name]:,} {text}"
-        for name, text in (
-            ("resubmitted", "given back before"),
-            ("not_kept", "rejected lines are not kept in the quarantine: repair the input file"),
-            ("files", "unreadable files: 'hybrid-router reprocess' reads them again"),
+        format_count(body[name], *texts)
+        for name, texts in (
+            ("resubmitted", ("given back before", "given back before")),
+            ("not_kept", (f"rejected line is {NOT_KEPT}", f"rejected lines are {NOT_KEPT}")),
+            (
+                "files",
+                (
+                    "unreadable file: 'hybrid-router reprocess' reads it again",
+                    "unreadable files: 'hybrid-router reprocess' reads them again",
+                ),
+            ),
         )
         if body[name]
     ]

@@ -13,6 +13,7 @@ import typer
 from cli.exit_codes import ExitCode
 from cli.quarantine.export import line_digest, origins_file, read_origins
 from cli.quarantine.resubmitted import ResubmittedLines
+from lake.counted import format_count
 from lake.documents import put_document
 from lake.errors import InvalidInputError
 from lake.layout import resubmission_key, resubmitted_lines_key
@@ -97,8 +98,8 @@ def _repaired(exported: Path, left_out: Counter[str]) -> Iterator[RepairedLine]:
         lines.pop()
     if len(lines) != len(origins):
         raise InvalidInputError(
-            f"{exported} has {len(lines):,} lines, and {origins_file(exported)} names {len(origins):,}: keep one line "
-            "for each line of the export, and leave a line empty that is not to be given back"
+            f"{exported} has {format_count(len(lines), 'line')}, and {origins_file(exported)} names {len(origins):,}: "
+            "keep one line for each line of the export, and leave a line empty that is not to be given back"
         )
     for origin, line in zip(origins, lines, strict=True):
         if not line.strip():
@@ -144,7 +145,7 @@ def _summary(body: dict[str, Any], executions: Sequence[str]) -> str:
     texts = [f"{action}: {sum(answer['lines'] for answer in body['resubmissions']):,}"]
     texts += [f"{body[name]:,} {label}" for name, label in LEFT_OUT.items() if body[name]]
     hours = [
-        f"{answer['partition']}: {answer['lines']:,} lines"
+        f"{answer['partition']}: {format_count(answer['lines'], 'line')}"
         + (f", manifest {answer['manifest']}" if "manifest" in answer else "")
         for answer in body["resubmissions"]
     ]

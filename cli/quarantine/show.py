@@ -14,6 +14,7 @@ from cli.quarantine.context import LineContext, read_contexts
 from cli.quarantine.listing import say_if_cut, values_of
 from cli.quarantine.records import COUNTED_LINES, WHOLE_FILE, RecordScan
 from cli.quarantine.resubmitted import ResubmittedLines
+from lake.counted import format_count
 from lake.printable import printable
 
 if TYPE_CHECKING:
@@ -95,10 +96,11 @@ def _print_record(record: QuarantineRecord, context: LineContext | str | None, *
         typer.echo(f"{place}\n  the whole file: {reason}")
     elif record.kind == COUNTED_LINES:
         end = record.offset + record.length
-        typer.echo(f"{place}\n  {record.count:,} lines from byte {record.offset:,} to {end:,}: {reason}; only counted")
+        lines = f"{format_count(record.count, 'line')} from byte {record.offset:,} to {end:,}"
+        typer.echo(f"{place}\n  {lines}: {reason}; only counted")
     else:
         note = "; given back, repaired" if resubmitted else ""
-        typer.echo(f"{place}\n  byte {record.offset:,}, {record.length:,} bytes: {reason}{note}")
+        typer.echo(f"{place}\n  byte {record.offset:,}, {format_count(record.length, 'byte')}: {reason}{note}")
         _print_line(record.line, context)
 
 
@@ -121,4 +123,8 @@ def _shown(line: bytes | None) -> str:
         return "(too long to keep: it is in the input file only)"
     text = line.decode(errors="backslashreplace")
     rest = len(text) - SHOWN_CHARACTERS
-    return printable(text) if rest <= 0 else f"{printable(text[:SHOWN_CHARACTERS])}... and {rest:,} more characters"
+    return (
+        printable(text)
+        if rest <= 0
+        else f"{printable(text[:SHOWN_CHARACTERS])}... and {format_count(rest, 'more character')}"
+    )

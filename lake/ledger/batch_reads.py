@@ -6,6 +6,7 @@ import random
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from lake.counted import format_count
 from lake.errors import TransientError
 from lake.ledger.conflicts import FIRST_WAIT_SECONDS, MAX_TRIES, MAX_WAIT_SECONDS
 
@@ -50,8 +51,8 @@ def read_batch(
         tries = 0 if page else tries + 1
         if tries == MAX_TRIES:
             raise TransientError(
-                f"DynamoDB has read none of {len(remaining)} rows of table {table} in {MAX_TRIES} tries: "
-                "this passes; try it again"
+                f"DynamoDB has read none of {format_count(len(remaining), 'row')} of table {table} in {MAX_TRIES} "
+                "tries: this passes; try it again"
             )
         if remaining:
             wait(min(FIRST_WAIT_SECONDS * (1 << tries), MAX_WAIT_SECONDS) * random.uniform(0.5, 1))  # noqa: S311

@@ -60,6 +60,8 @@ class HourRow:
     """Number of times that ``told`` has changed."""
     announced: int = 0
     """The last revision whose marker and event are out."""
+    confirmed: int = 0
+    """The last revision whose marker was written again when no sweep with an earlier row was left."""
     counts: HourCounts = HourCounts()
     """When the hour was found complete last."""
     waits_for: str | None = None
@@ -104,6 +106,7 @@ def hour_row(partition: Partition, item: dict[str, Any]) -> HourRow:
         settled=item.get("settled", 0),
         revision=item.get("revision", 0),
         announced=item.get("announced", 0),
+        confirmed=item.get("confirmed", 0),
         counts=HourCounts(**counts),
         waits_for=item.get("waits_for"),
     )

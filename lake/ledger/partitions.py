@@ -76,10 +76,20 @@ class Partitions:
     def announced(self, row: HourRow) -> bool:
         """Marker and event of the row's revision are out; False: there is another revision by now.
 
+        An hour that is complete for the first time, and that nothing has touched, leaves the index.
+        """
+        return self._end(row, {"announced": row.revision}, leaves=row.revision == 1)
+
+    def confirmed(self, row: HourRow) -> bool:
+        """The marker of the row's revision was written when no earlier writer was left; False: another revision is.
+
         A complete hour that nothing has touched leaves the index.
         """
-        changes, same = {"announced": row.revision}, Condition("revision", "=", row.revision)
-        if row.is_settled:
+        return self._end(row, {"confirmed": row.revision}, leaves=True)
+
+    def _end(self, row: HourRow, changes: Mapping[str, object], *, leaves: bool) -> bool:
+        same = Condition("revision", "=", row.revision)
+        if leaves and row.is_settled:
             untouched = Condition("touched", "=", row.settled)
             if self._change(row, changes, INDEX_ATTRIBUTES, [same, untouched]):
                 return True

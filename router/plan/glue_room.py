@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from lake.counted import format_count
 from lake.job_runs import live_glue_runs
 from router.service_quotas import read_quota
 from router.telemetry import logger
@@ -47,8 +48,10 @@ def read_glue_room(services: Services, service_quotas: Any) -> GlueRoom:  # noqa
         return _room(services, dpus, runs, f"quota.* of the settings; the account's could not be read: {error}")
     if account[0] is None or account[1] is None:
         return _room(services, dpus, runs, "quota.* of the settings; Service Quotas lists no such quotas of Glue here")
-    source = f"the account ({account[0]:g} DPU, {account[1]:g} job runs) and quota.* of the settings, the smaller ones"
-    return _room(services, min(dpus, account[0]), min(runs, int(account[1])), source)
+    account_runs = int(account[1])
+    quotas = f"{account[0]:g} DPU, {format_count(account_runs, 'job run')}"
+    source = f"the account ({quotas}) and quota.* of the settings, the smaller ones"
+    return _room(services, min(dpus, account[0]), min(runs, account_runs), source)
 
 
 def configured_room(settings: Settings) -> GlueRoom:
@@ -63,7 +66,7 @@ def _room(services: Services, dpus: float, runs: int, source: str) -> GlueRoom:
         logger.warning("runs not listed", error=str(error))
         alive, source = 0, f"{source}; runs that are alive could not be counted: {error}"
     if alive:
-        source = f"{source}; {alive} runs of the batch job are alive"
+        source = f"{source}; {format_count(alive, 'run of the batch job is', 'runs of the batch job are')} alive"
     return _beside_others(services.settings, dpus, runs, alive, source)
 
 

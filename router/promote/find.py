@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lake.counted import format_count
 from lake.errors import InvalidInputError, UnusableDocumentError
 from lake.ledger import State
 from lake.manifest import Lane, read_manifest
@@ -58,8 +59,8 @@ def find_by_selection(
     number = sum(row.files for row in batch)
     if number > MAX_FILES:
         raise InvalidInputError(
-            f"the selection holds {number:,} files in {len(batch):,} manifests of the batch lane, one promote takes "
-            f"{MAX_FILES:,}: pass a smaller range, or start overnight"
+            f"the selection holds {format_count(number, 'file')} in {format_count(len(batch), 'manifest')} of the "
+            f"batch lane, one promote takes {MAX_FILES:,}: pass a smaller range, or start overnight"
         )
     rows = [*batch, *stream]
     files = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from lake.counted import format_count
 from lake.errors import InvalidDocumentError, UnusableDocumentError
 from lake.manifest import Identity, Lane, Manifest, new_manifest_id, read_manifest, write_manifest
 from lake.successors import files_by_successor
@@ -126,8 +127,9 @@ class Promotion:
     def _report_moved(self, row: ManifestRow, moved: set[ObjectVersion], manifests: int) -> None:
         when = "to be" if self._dry_run else "now"
         stay = row.files - len(moved)
-        rest = f"; {stay:,} others of its manifest stay in the batch lane" if stay else ""
-        into = f"{manifests:,} manifest{'s' if manifests > 1 else ''}"
+        others = format_count(stay, "other of its manifest stays", "others of its manifest stay")
+        rest = f"; {others} in the batch lane" if stay else ""
+        into = format_count(manifests, "manifest")
         message = f"{format_files(moved)} {when} in the stream lane, in {into}, no longer in {row.id}{rest}"
         self._report.add("promoted", len(moved), message)
         self._report.counts["manifests"] += manifests

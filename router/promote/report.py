@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from lake.counted import format_count
+
 if TYPE_CHECKING:
     from collections.abc import Collection
 
@@ -39,4 +41,4 @@ class PromotionReport:
 def format_files(files: Collection[ObjectVersion]) -> str:
     """Subject and verb of a message: ``s3://bucket/key is``, or ``3 files (first: s3://bucket/key) are``."""
     first = min(file.uri for file in files)
-    return f"{first} is" if len(files) == 1 else f"{len(files):,} files (first: {first}) are"
+    return f"{first} is" if len(files) == 1 else f"{format_count(len(files), 'file')} (first: {first}) are"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lake.counted import format_count
 from lake.errors import UnusableDocumentError
 from lake.ledger import State
 from lake.successors import files_by_successor
@@ -119,7 +120,7 @@ def _format_queued(row: ManifestRow, *, dry_run: bool) -> str:
     why = f"FAILED: {row.reason}" if row.state == State.FAILED else "DONE"
     if has_unreadable_files(row):
         why = "DONE, and files of it could not be read"
-    files = f"{row.files:,} file{'s' if row.files != 1 else ''}"
+    files = format_count(row.files, "file")
     return (
         f"manifest {row.id} ({row.partition}, {files}) {when} queued in generation {row.generation + 1}; it was {why}"
     )

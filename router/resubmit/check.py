@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lake.counted import format_count
 from lake.errors import InvalidInputError
 from lake.ledger import State
 from lake.resubmission import MAX_LINES, read_resubmission
@@ -46,8 +47,9 @@ def check_resubmission(
         if common:
             source, _, offset = min(common)
             raise InvalidInputError(
-                f"{len(common):,} lines were given back before, by resubmission {row.name} of {row.recorded_at}; the "
-                f"first is at byte {offset} of {source}: run 'hybrid-router quarantine retry' again, it leaves them out"
+                f"{format_count(len(common), 'line was', 'lines were')} given back before, by resubmission {row.name} "
+                f"of {row.recorded_at}; the first is at byte {offset} of {source}: run 'hybrid-router quarantine "
+                "retry' again, it leaves out what was given back"
             )
 
 

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from lake.counted import format_count
 from lake.dataset_rules import matching_rule
 from lake.manifest import Lane
 from lake.settings.checks import DATASET_NAME
@@ -110,7 +111,7 @@ def _urgent_without_request(arrival: ObjectVersion, rule: DatasetRule, settings:
     if urgent.takes_size(arrival.size):
         limits = (("min_bytes", urgent.min_bytes), ("max_bytes", urgent.max_bytes))
         given = " and ".join(f"datasets.urgent.{name} ({size})" for name, size in limits if size)
-        return f"urgent: its {arrival.size} bytes are within {given}"
+        return f"urgent: its {format_count(arrival.size, 'byte is', 'bytes are')} within {given}"
     return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+from lake.denials import read_denied
 from lake.engines import Engine
 from lake.errors import InvalidInputError
 from lake.ledger import State
@@ -37,14 +38,15 @@ PARALLEL_WRITES = 16
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
     """``{"run": "s3://...", "refusal"?, "failure"?, "jobRun"?, "engine"?, "failed"?, "stalled"?}`` ->
-    ``{"open": n, "terminal": n, "held": n, "switched": bool}``;
+    ``{"open": n, "terminal": n, "held": n, "denied": n, "switched": bool}``;
     ``{"next": true, "run", "engine", "workers"}`` -> ``{"engine", "workers"}`` of its next job run.
     """
     return run_status(event, container_services())
 
 
 def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
-    """Count the manifests of a run; ``held`` are open ones that a live run works on.
+    """Count the manifests of a run; ``held`` are open ones that a live run works on, ``denied`` those that no further
+    job run of the execution tries, because an earlier one was not allowed to convert them.
 
     A manifest whose owner run has ended is released, so that the next run of this child can claim it. ``refusal`` is
     why Glue did not start the last job run, empty if it did: no log of a job can tell it, so the waiting manifests get
@@ -68,7 +70,8 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     document = read_document(services, uri.removeprefix(prefix))
     if event.get("next"):
         return current_engine(services, document["execution"], event["engine"], event["workers"])
-    status, released = {"open": 0, "terminal": 0, "held": 0}, 0
+    status, released = {"open": 0, "terminal": 0, "held": 0, "denied": 0}, 0
+    denied = _read_denied(services, uri)
     costs = RunCosts(uri, document["execution"])
     for rows in current_row_pages(services, document["manifests"]):
         costs.add(rows)
@@ -80,6 +83,7 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         status["open"] += open_rows
         status["terminal"] += len(rows) - open_rows
         status["held"] += len(running) - len(freed)
+        status["denied"] += sum(row.open and row.state != State.RUNNING and row.id in denied for row in rows)
         released += len(freed)
     _record_costs(services, costs, str(event.get("jobRun") or ""))
     logger.info("run status", run=uri, released=released, counts=status)
@@ -88,12 +92,22 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     return {**status, "switched": progress.switched} if "engine" in event else status
 
 
+def _read_denied(services: Services, run: str) -> frozenset[str]:
+    """Without the list everything that is open is tried again."""
+    try:
+        return read_denied(services.s3, services.resources.control_bucket, run)
+    except Exception:
+        logger.exception("the list of denied manifests was not read", run=run)
+        return frozenset()
+
+
 def _check_progress(
     services: Services, event: Mapping[str, Any], document: Mapping[str, Any], status: Mapping[str, int]
 ) -> Progress:
     """Progress that cannot be judged, whatever the reason is, holds up no conversion either."""
     if "engine" not in event:
         return Progress()
+    left = status["open"] - status["denied"]
     try:
         return check_progress(
             services,
@@ -103,8 +117,8 @@ def _check_progress(
                 document["number"],
                 Engine(event["engine"]),
                 failed=bool(event.get("failed")),
-                last=int(event.get("stalled", 0)) + 1 >= services.settings.batch.max_attempts,
-                left=status["open"] / max(status["open"] + status["terminal"], 1),
+                last=not left or int(event.get("stalled", 0)) + 1 >= services.settings.batch.max_attempts,
+                left=left / max(status["open"] + status["terminal"], 1),
                 job_run=str(event.get("jobRun") or ""),
             ),
         )

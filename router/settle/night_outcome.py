@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lake.bills import MICRO
+from lake.counted import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +58,7 @@ class NightOutcome:
         """What a person reads of it; without a full stop."""
         found = []
         if self.late_minutes:
-            late = f"it ended {self.late_minutes} minutes after its deadline {self.deadline}"
+            late = f"it ended {format_count(self.late_minutes, 'minute')} after its deadline {self.deadline}"
             found.append(f"{late}; planned was {self.planned_end}")
         if self.switch is not None:
             found.append(

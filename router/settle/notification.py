@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lake.counted import format_count
 from lake.printable import printable
 from router.settle.verdict import ExecutionOutcome
 
@@ -46,7 +47,8 @@ def format_notification(
         f"{printable(verdict.message)}.",
         "",
         f"Manifests: {verdict.done} done, {verdict.failed} failed, {verdict.open} open.",
-        f"Published: {verdict.rows} rows; in the quarantine: {verdict.rejects} lines, {verdict.failed_files} files.",
+        f"Published: {format_count(verdict.rows, 'row')}; in the quarantine: {format_count(verdict.rejects, 'line')}, "
+        f"{format_count(verdict.failed_files, 'file')}.",
         f"Damaged objects: {verdict.damaged_objects}.",
         *(f"{sentence[0].upper()}{sentence[1:]}." for sentence in night),
         *details,

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from lake.commit import read_commit, totals_of
+from lake.counted import format_count
 from lake.documents import get_document
 from lake.errors import InvalidDocumentError
 from lake.layout import lake_prefix, result_key
@@ -150,7 +151,7 @@ def _published_etags(services: Services, document: CommitDocument) -> dict[str, 
 
 def _difference(item: PendingObject, etag: str | None, found: ObjectTypeDef) -> str | None:
     if found["Size"] != item.size:
-        return f"has {found['Size']} bytes, and {item.size} were published"
+        return f"has {format_count(found['Size'], 'byte')}, and {item.size:,} were published"
     if etag is not None and found["ETag"].strip('"') != etag:
         return "was replaced after it was published"
     return None

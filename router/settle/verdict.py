@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from lake.counted import format_count
 from lake.settings import NotifyQuarantine
 
 if TYPE_CHECKING:
@@ -64,17 +65,21 @@ def judge(tally: Tally, max_quarantined_share: float = 1) -> Verdict:
     if not tally.done + tally.failed + tally.open:
         outcome, message = ExecutionOutcome.EMPTY, "nothing was waiting"
     elif tally.worked_on:
-        outcome, message = ExecutionOutcome.OPEN, f"{tally.worked_on} manifests are still being worked on"
+        working = format_count(tally.worked_on, "manifest is", "manifests are")
+        outcome, message = ExecutionOutcome.OPEN, f"{working} still being worked on"
     elif tally.failed or tally.open or tally.damaged_objects:
         outcome, message = ExecutionOutcome.FAILED, _failure(tally)
     else:
         quarantined = rejects or tally.failed_files
         outcome = ExecutionOutcome.SUCCEEDED_WITH_QUARANTINE if quarantined else ExecutionOutcome.SUCCEEDED
-        message = f"all {tally.done} manifests are done: {tally.rows} rows"
+        done = "its manifest is" if tally.done == 1 else f"all {format_count(tally.done, 'manifest')} are"
+        message = f"{done} done: {format_count(tally.rows, 'row')}"
     if rejects:
-        message += f"; {rejects} lines could not become a row and are in the quarantine"
+        lines = format_count(rejects, "line could not become a row and is", "lines could not become a row and are")
+        message += f"; {lines} in the quarantine"
     if tally.failed_files:
-        message += f"; {tally.failed_files} files could not be read and are in the quarantine by reference"
+        files = format_count(tally.failed_files, "file could not be read and is", "files could not be read and are")
+        message += f"; {files} in the quarantine by reference"
     if above:
         message += f"; {_format_shares(above)}"
     return Verdict(
@@ -111,18 +116,19 @@ def _failure(tally: Tally) -> str:
     if tally.damaged:
         first = tally.damaged[0]
         parts.append(
-            f"{tally.damaged_objects} published objects are damaged (first: {first.uri} {_cut(first.problem)}): "
+            f"{format_count(tally.damaged_objects, 'published object is', 'published objects are')} damaged (first: "
+            f"{first.uri} {_cut(first.problem)}): "
             "the verdict document names them; find out who changed them, then restore them or run "
             f"'hybrid-router reprocess --manifest {first.manifest} --all'"
         )
     if tally.first_failed is not None:
         row = tally.first_failed
-        parts.append(f"{tally.failed} manifests failed (first: {row.id}, {_cut(str(row.reason))})")
+        parts.append(f"{format_count(tally.failed, 'manifest')} failed (first: {row.id}, {_cut(str(row.reason))})")
     if tally.first_open is not None:
         row = tally.first_open
         why = f", {_cut(row.reason)}" if row.reason else ""
         parts.append(
-            f"{tally.open} manifests are not done (first: {row.id}, {row.state}{why}): "
+            f"{format_count(tally.open, 'manifest is', 'manifests are')} not done (first: {row.id}, {row.state}{why}): "
             "start overnight again to convert them"
         )
     return "; ".join(parts)
@@ -130,7 +136,8 @@ def _failure(tally: Tally) -> str:
 
 def _format_shares(above: Sequence[DatasetTally]) -> str:
     shares = [f"{_format_share(tally.quarantined_share)} of {tally.dataset}" for tally in above[:MAX_NAMED_SHARES]]
-    others = f" and {len(above) - MAX_NAMED_SHARES} other datasets" if len(above) > MAX_NAMED_SHARES else ""
+    more = len(above) - MAX_NAMED_SHARES
+    others = f" and {format_count(more, 'other dataset')}" if more > 0 else ""
     return f"more than alarms.max_quarantined_share is in the quarantine: {', '.join(shares)}{others}"
 
 

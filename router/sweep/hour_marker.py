@@ -53,6 +53,16 @@ def announce(services: Services, row: HourRow) -> None:
         _restore_marker(services, row.partition)
 
 
+def confirm(services: Services, row: HourRow) -> None:
+    """Write the marker of an announced revision once more, and note it; idempotent, by any caller.
+
+    A caller that resumed late may have written the marker of an earlier revision, and ended before it learned that.
+    """
+    write_marker(services, row)
+    if not services.ledger.partitions.confirmed(row):
+        _restore_marker(services, row.partition)
+
+
 def _restore_marker(services: Services, partition: Partition) -> None:
     """Make the marker what the current row tells; the event of that is not this caller's."""
     row = services.ledger.partitions.get(partition)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lake.hour_contents import read_hour
-from lake.hours import may_be_complete, state_of_hour
+from lake.hours import may_be_complete, may_confirm, state_of_hour
 from lake.layout import parse_generation, partition_prefix
 from lake.ledger import HourState, State
 from lake.ledger.batch_reads import batches_of
-from router.sweep.hour_marker import announce
+from router.sweep.hour_marker import announce, confirm
 from router.telemetry import logger
 
 if TYPE_CHECKING:
@@ -32,9 +32,10 @@ def announce_hours(repair: Repair) -> None:
     """Announce hours that are complete or reopened; counts them as ``completed`` and ``reopened``."""
     for listed in batches_of(repair.services.ledger.partitions.unsettled()):
         # What was begun is finished first, and readers learn at once that an hour is no longer complete.
-        waiting = [row for row in listed if row.announced == row.revision and row.told != HourState.COMPLETE]
         told = [row for row in listed if row.announced != row.revision or row.told == HourState.COMPLETE]
-        for row in (*told, *_due(repair, waiting)):
+        waiting = [row for row in listed if row.announced == row.revision and row.told != HourState.COMPLETE]
+        unconfirmed = [row for row in waiting if may_confirm(row, repair.services.clock())]
+        for row in (*told, *dict.fromkeys([*unconfirmed, *_due(repair, waiting)])):
             if repair.expired:
                 return
             with repair.isolated("hour", partition=str(row.partition)):
@@ -57,10 +58,13 @@ def _look(repair: Repair, listed: HourRow) -> None:
     row = partitions.get(listed.partition)
     if row.announced < row.revision:
         _announce(repair, row, row.told)
-    elif row.told == HourState.COMPLETE:
-        if not row.is_settled:
-            _announce(repair, row, HourState.REOPENED)
-    else:
+        return
+    if row.told == HourState.COMPLETE and not row.is_settled:
+        _announce(repair, row, HourState.REOPENED)
+        return
+    if may_confirm(row, services.clock()) and not repair.dry_run:
+        confirm(services, row)
+    if row.told != HourState.COMPLETE:
         contents = read_hour(services.ledger, row.partition, until_waiting=True)
         if contents.waits_for is None:
             shows_replaced = _shows_replaced(services, row.partition, contents.generations)

@@ -49,7 +49,9 @@ def test_a_refused_bucket_fails_the_night_and_the_next_one_converts_everything(
     with denied(scenario, getattr(scenario.deployment.resources, f"{kind}_bucket"), action):
         refused = scenario.execute(scenario.deployment.outputs.overnight, {"dataset": dataset})
 
-    # Then it fails, names the permission, and has used up no attempt
+    # Then it fails after one job run, names the permission, and has used up no attempt
+    listed = scenario.deployment.glue.get_job_runs(JobName=scenario.deployment.resources.batch_job)["JobRuns"]
+    assert sum(f"/{refused['name']}/" in run["Arguments"].get("--run", "") for run in listed) == 1
     assert refused["status"] == "FAILED"
     assert action.removesuffix("*") in refused["cause"]
     waiting = [

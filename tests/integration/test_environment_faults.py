@@ -8,11 +8,13 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 
 import batch_job.main
+from lake.denials import read_denied
 from lake.ledger import State
 from router.settle.tally import Tally
 from router.settle.verdict import ExecutionOutcome, judge
 from tests.integration.faults import Steps
 from tests.integration.one_manifest import check_published_once, convert_with, enqueue
+from transform import preflight
 from transform.convert import MAX_WAITS
 
 if TYPE_CHECKING:
@@ -113,15 +115,20 @@ def test_a_run_that_may_not_work_claims_nothing_and_says_why_once(world: Convers
     verdict = judge(tally)
     assert verdict.outcome == ExecutionOutcome.FAILED
     assert "s3:GetObject" in verdict.message
+    # And no further job run is started for them
+    assert read_denied(world.services.s3, world.services.resources.control_bucket, arguments["run"]) == set(manifests)
 
-    # When it is granted / Then the next run converts everything
+    # When it is granted / Then a run that a person starts converts everything
     world.allow(input_bucket)
     assert batch_job.main.run(world.context(spark, "run-2"), arguments) == 0
     assert world.lake() == [{"a": "1"}] * 3
 
 
-def test_one_denied_object_does_not_stop_a_run_before_it_begins(world: ConversionWorld, spark: SparkSession) -> None:
-    # Given a run whose first manifest has only a denied file
+def test_one_denied_object_does_not_stop_a_run_before_it_begins(
+    world: ConversionWorld, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a run whose first manifest has only a denied file, and no other manifest is in the sample
+    monkeypatch.setattr(preflight, "MAX_SAMPLED", 0)
     manifests = [world.enqueue([world.put(f"orders/{name}.json", b'{"a":1}\n')]) for name in "ab"]
     world.deny(world.services.resources.input_bucket, "s3:GetObject*", "orders/a.json")
 
@@ -132,7 +139,16 @@ def test_one_denied_object_does_not_stop_a_run_before_it_begins(world: Conversio
     assert code == 1
     assert [world.row(manifest).state for manifest in manifests] == ["QUEUED", "DONE"]
     (alarm,) = [line for line in world.log_lines if line.startswith("ALARM")]
-    assert alarm.startswith("ALARM 1 manifests wait for the next run, without having used up an attempt: s3:GetObject")
+    assert alarm.startswith("ALARM 1 manifest waits for the next run, without having used up an attempt: s3:GetObject")
+
+    # When another job run of the same execution follows, with a manifest that waits for it
+    manifests.append(world.enqueue([world.put("orders/c.json", b'{"a":1}\n')]))
+    attempts = world.row(manifests[0]).attempt
+    assert batch_job.main.run(world.context(spark, "run-2"), {"run": world.put_run_document(manifests)}) == 0
+    # Then it leaves out the denied one
+    assert [world.row(manifest).state for manifest in manifests] == ["QUEUED", "DONE", "DONE"]
+    assert world.row(manifests[0]).attempt == attempts
+    assert any(line.startswith("1 manifest is left out") for line in world.log_lines)
 
 
 def test_a_publish_that_is_refused_is_finished_by_the_next_run(world: ConversionWorld, spark: SparkSession) -> None:

@@ -98,7 +98,7 @@ def test_all_files_failed(world: ConversionWorld, spark: SparkSession) -> None:
 
     # Then
     assert (outcome.state, outcome.rows) == ("DONE", 0)
-    assert "1 files failed" in str(outcome.reason)
+    assert "1 file failed" in str(outcome.reason)
     assert world.keys(world.services.resources.lake_bucket) == []
     assert len(world.quarantine()) == 1
 

@@ -33,7 +33,7 @@ def test_a_manifest_whose_uploads_vanish_fails_and_leaves_nothing(world: Convers
 
     # Then
     assert outcome.state == "FAILED"
-    assert "uploads are gone" in str(outcome.reason)
+    assert "gone before completion" in str(outcome.reason)
     assert world.lake() == []
     assert world.quarantine() == []
     assert world.unfinished_uploads() == []

@@ -120,7 +120,7 @@ def test_a_published_row_is_not_lost_when_its_file_is_gone(world: ConversionWorl
     # Then: it is FAILED, and what it has published stays
     assert outcome.state == "FAILED"
     reason = str(world.row(manifest).reason)
-    assert reason.startswith("1 files of its published generation 1 can no longer be read (first: s3://")
+    assert reason.startswith("1 file of its published generation 1 can no longer be read (first: s3://")
     assert "orders/deleted.json: this version was deleted after it arrived)" in reason
     sweep_after_the_grace_period(world)
     assert world.lake() == before

@@ -102,7 +102,7 @@ def test_one_query_follows_another_while_pointers_come_and_go(
 
     # Then a third query has nothing to do, and each manifest was converted once
     assert sum(line.startswith("a new query") for line in world.log_lines) == 2
-    assert sum(line.endswith(": 1 pointers") for line in world.log_lines) == 4
+    assert sum(line.endswith(": 1 pointer") for line in world.log_lines) == 4
     assert [(world.row(manifest).state, world.row(manifest).attempt) for manifest in manifests] == [("DONE", 1)] * 4
     rows = world.lake()
     assert len(rows) == 4

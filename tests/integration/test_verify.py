@@ -72,7 +72,7 @@ def test_a_missing_object_is_found(lake: VerifiedHour) -> None:
 
 @pytest.mark.parametrize(
     ("reason", "problem"),
-    [("trailing", None), ("not an object", "1 rejected lines (not an object)"), ("duplicate key", "(duplicate key)")],
+    [("trailing", None), ("not an object", "1 rejected line (not an object)"), ("duplicate key", "(duplicate key)")],
 )
 def test_one_missing_quarantine_record_is_found(lake: VerifiedHour, reason: str, problem: str | None) -> None:
     # Given a quarantine without the first record of a reason

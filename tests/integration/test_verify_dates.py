@@ -96,7 +96,7 @@ def test_what_was_not_compared_in_time_raises_an_alarm(lake: VerifiedHour, spark
     late = replace(context, clock=lambda: lake.world.clock.advance(minutes=479) or lake.world.clock())  # type: ignore[func-returns-value]
     assert run(late, {"verify": DATE}) == 1
     (alarm,) = alarms(lake)
-    assert "1 manifests were not compared, because the run's time was over" in alarm
+    assert "1 manifest was not compared, because the run's time was over" in alarm
 
 
 @pytest.mark.parametrize("which", ["yesterday", "", "2026-02-30", "2026-3-4"])

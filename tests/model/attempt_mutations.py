@@ -19,7 +19,7 @@ def count_faults_of_the_environment() -> AbstractContextManager[Any]:
 
 
 def claim_without_a_preflight() -> AbstractContextManager[Any]:
-    return patch("batch_job.main.check_environment", lambda *_: None)
+    return patch("batch_job.main.check_environment", lambda *_, **__: None)
 
 
 def read_relinquished_files() -> AbstractContextManager[Any]:

@@ -44,7 +44,8 @@ def overnight(world: World, actor: Actor | None, name: str) -> None:
                 batch_job.main.run(conversion(world, world.transform(actor), run), {"run": entry["run"]})
             finally:
                 world.stopped_runs.add(run)
-            if not run_status({"run": entry["run"], "jobRun": run}, services)["open"]:
+            status = run_status({"run": entry["run"], "jobRun": run}, services)
+            if status["open"] <= status["denied"]:
                 break
     verdict = settle({"execution": name}, services)
     _check_verdict(world, verdict, _planned(world, name))

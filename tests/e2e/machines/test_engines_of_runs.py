@@ -129,7 +129,7 @@ def test_a_job_that_fails_on_emr_serverless_runs_max_attempts_times(stubbed: Stu
     stubbed.set_answers("stub-plan", stubbed.index("s3://control/runs/0", engine=EMR))
     stubbed.set_answers("job", 1)
     stubbed.set_answers("stub-run-status", OPEN)
-    stubbed.set_answers("stub-settle", verdict("FAILED", "1 manifests are not done", notify=True))
+    stubbed.set_answers("stub-settle", verdict("FAILED", "1 manifest is not done", notify=True))
     # When
     end = stubbed.run("overnight", {})
     # Then each round has a job run of its own

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -78,37 +77,6 @@ def test_a_terminal_error_is_not_retried(stubbed: StubbedMachines) -> None:
     assert len(stubbed.calls("stub-plan")) == 1
 
 
-def test_a_held_manifest_is_waited_for_without_a_glue_run(stubbed: StubbedMachines) -> None:
-    # Given a run that leaves a manifest open, because another run holds it and converts it.
-    stubbed.set_answers("stub-run-status", {"open": 1, "terminal": 0, "held": 1}, {"open": 0, "terminal": 1, "held": 0})
-    assert stubbed.run("overnight", {})["status"] == "SUCCEEDED"
-    assert len(stubbed.calls("job")) == 2
-
-
-def test_waiting_for_another_run_is_limited(stubbed: StubbedMachines) -> None:
-    stubbed.set_answers("stub-run-status", {"open": 1, "terminal": 0, "held": 1})
-    stubbed.run("overnight", {})
-    # Then there were held_rounds rounds.
-    assert len(stubbed.calls("job")) == 3
-
-
-def test_a_job_that_fails_without_progress_runs_max_attempts_times(stubbed: StubbedMachines) -> None:
-    # Given a job that always fails, and no other run that holds its manifests.
-    stubbed.set_answers("job", 1)
-    stubbed.set_answers("stub-run-status", {"open": 1, "terminal": 0, "held": 0})
-    stubbed.set_answers("stub-settle", verdict("FAILED", "1 manifests are not done", notify=True))
-    end = stubbed.run("overnight", {})
-    # Then it ran max_attempts times, the verdict fails the execution, and people are notified.
-    assert len(stubbed.calls("job")) == 2
-    assert (end["status"], end["error"]) == ("FAILED", "OvernightFAILED")
-    assert end["cause"] == "1 manifests are not done. See s3://control/verdict.json"
-    assert stubbed.take_notifications() == ["FAILED: 1 manifests are not done"]
-    # And the function that looks at the run learns of each how it ended.
-    for call in stubbed.calls("stub-run-status"):
-        assert re.fullmatch(r"States.TaskFailed: jr_\w+ FAILED \S.*", call["failure"])
-        assert call["refusal"] == ""
-
-
 def test_progress_allows_further_failures(stubbed: StubbedMachines) -> None:
     # Given a job that fails twice, each time with fewer open manifests than before.
     stubbed.set_answers("stub-plan", {**stubbed.index("s3://control/runs/0"), "runs": 1})
@@ -163,7 +131,7 @@ def test_an_execution_with_a_quarantine_succeeds_and_notifies_as_settle_says(
     stubbed: StubbedMachines, notify: bool
 ) -> None:
     # Given: every manifest is done, and lines are in the quarantine
-    message = "all 1 manifests are done: 3 rows; 2 lines could not become a row"
+    message = "its manifest is done: 3 rows; 2 lines could not become a row"
     stubbed.set_answers("stub-settle", verdict("SUCCEEDED_WITH_QUARANTINE", message, notify=notify))
     # When
     result = output(stubbed.run("overnight", {}))
@@ -214,7 +182,7 @@ def test_a_wrong_backfill_says_what_to_change(stubbed: StubbedMachines) -> None:
 
 def test_a_backfill_fails_if_overnight_fails(stubbed: StubbedMachines) -> None:
     stubbed.set_answers("stub-backfill", REQUEST, {**TOTALS, "token": None, "waitSeconds": 0})
-    stubbed.set_answers("stub-settle", verdict("FAILED", "1 manifests failed", notify=True))
+    stubbed.set_answers("stub-settle", verdict("FAILED", "1 manifest failed", notify=True))
     end = stubbed.run("backfill", {})
     assert (end["status"], end["error"]) == ("FAILED", "BackfillFailed")
     assert end["cause"]

@@ -11,11 +11,10 @@ import pytest
 
 import cli.follow_execution
 from cli.exit_codes import ExitCode
-from cli.known_dataset import UnknownDatasetError
 from cli.start_executions import run_backfill, run_overnight
 from cli.stream import print_stream, start_stream, stop_stream
 from cli.sweep import LABELS, print_sweep
-from lake.errors import InvalidInputError
+from lake.errors import InvalidInputError, UnknownDatasetError
 from lake.ledger import StreamRow
 from lake.shards import Shards
 from router.sweep.handler import COUNTS

@@ -20,7 +20,7 @@ from cli import connect
 from cli.aws_errors import NotReachableError
 from cli.error_output import errors_on_stderr
 from cli.exit_codes import ExitCode
-from lake.errors import InvalidInputError, InvalidSettingsError, TransientError
+from lake.errors import InvalidInputError, InvalidSettingsError, TransientError, UnknownDatasetError
 from tests.unit.docs.pages import CHECKOUT
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ NO_NETWORK = EndpointConnectionError(endpoint_url="https://cloudformation.eu-cen
     ("error", "code", "advice"),
     [
         (InvalidInputError("from = 'x' is wrong"), ExitCode.WRONG_USE, "from = 'x' is wrong"),
+        (UnknownDatasetError("the ledger has no dataset 'x'"), ExitCode.NOT_SO, "the ledger has no dataset 'x'"),
         (InvalidSettingsError("stage", 1, "text"), ExitCode.WRONG_USE, "settings: stage = 1"),
         (TransientError("try again"), ExitCode.NOT_SO, "try again"),
         (NotReachableError("no stack"), ExitCode.NOT_REACHABLE, "no stack"),

@@ -11,7 +11,7 @@ import pytest
 
 from cli.exit_codes import ExitCode
 from cli.failures import failures_document, print_failures
-from cli.known_dataset import UnknownDatasetError
+from lake.errors import UnknownDatasetError
 from lake.layout import result_key
 from lake.ledger import ArrivalRow
 from lake.manifest import Lane, ObjectVersion

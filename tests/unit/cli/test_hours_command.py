@@ -11,8 +11,7 @@ import pytest
 
 from cli.exit_codes import ExitCode, exit_code_of
 from cli.hours import print_hours
-from cli.known_dataset import UnknownDatasetError
-from lake.errors import InvalidInputError
+from lake.errors import InvalidInputError, UnknownDatasetError
 from lake.manifest import write_manifest
 from router.sweep.handler import sweep
 from tests.load.request_counts import counted_requests

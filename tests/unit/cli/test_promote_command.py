@@ -9,7 +9,7 @@ import pytest
 from cli.deployed_stack import DeployedStack, FunctionFailedError
 from cli.promote import promote_files
 from infra.outputs import StackOutputs, output_key
-from lake.errors import InvalidInputError
+from lake.errors import InvalidInputError, UnknownDatasetError
 from router.promote.report import COUNTS
 from tests.unit.lake.world import RESOURCES
 
@@ -85,7 +85,8 @@ def test_only_the_given_options_are_sent_and_every_message_is_printed(capsys: py
 @pytest.mark.parametrize(
     ("functions", "error", "sentence"),
     [
-        (FakeLambda({"refused": "set this"}), InvalidInputError, "set this"),
+        (FakeLambda({"refused": "set this", "error": "InvalidInputError"}), InvalidInputError, "set this"),
+        (FakeLambda({"refused": "set this", "error": "UnknownDatasetError"}), UnknownDatasetError, "set this"),
         (
             FakeLambda({"errorType": "ClientError", "errorMessage": "set this"}, error=True),
             FunctionFailedError,
@@ -98,6 +99,7 @@ def test_a_refusal_of_the_function_is_passed_on_verbatim(
 ) -> None:
     with pytest.raises(error) as caught:
         promote_files(stack_with(functions), {"files": ["s3://b/k"]}, dry_run=False)
+    assert type(caught.value) is error
     assert str(caught.value) == sentence
 
 

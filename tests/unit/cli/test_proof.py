@@ -90,7 +90,7 @@ def test_a_wrong_lake_is_detected(source: Path, tmp_path: Path, rows: list[dict[
 def test_a_lost_reject_is_detected(source: Path, tmp_path: Path) -> None:
     write_lake(tmp_path, CORRECT_ROWS)
     write_quarantine(tmp_path, [])
-    assert differences(source, tmp_path) == [f"{URI}: 1 invalid lines, but 0 in the quarantine"]
+    assert differences(source, tmp_path) == [f"{URI}: 1 invalid line, but 0 in the quarantine"]
 
 
 def test_rescued_members_count_as_values(source: Path, tmp_path: Path) -> None:

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cli.exit_codes import ExitCode
-from cli.known_dataset import UnknownDatasetError
 from cli.quarantine.export import export_lines, line_digest, origins_file, read_origins
 from cli.quarantine.group_by import GroupBy
 from cli.quarantine.listing import print_quarantine
 from cli.quarantine.records import parse_quarantine_selection
 from cli.quarantine.show import print_records
-from lake.errors import InvalidInputError
+from lake.errors import InvalidInputError, UnknownDatasetError
 from lake.partition import Partition
 from tests.unit.cli.quarantined import converted, line_of, published
 from tests.unit.lake.world import PARTITION, World, new_world
@@ -94,7 +93,7 @@ def test_show_prints_place_reason_and_line(world: World, capsys: pytest.CaptureF
     told = capsys.readouterr().out.splitlines()
     assert told[:3] == [
         "s3://input/orders/a  version v1  hour 2026-11-20T09",
-        "  byte 5, 1 bytes: not JSON",
+        "  byte 5, 1 byte: not JSON",
         "  {",
     ]
     assert "  the whole file: gone" in told

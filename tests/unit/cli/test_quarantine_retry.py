@@ -138,7 +138,7 @@ def test_an_interrupted_retry_is_completed(
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        (b'{"a":1}\n', "has 1 lines, and .*repair\\.ndjson\\.origins names 4: keep one line for each line"),
+        (b'{"a":1}\n', "has 1 line, and .*repair\\.ndjson\\.origins names 4: keep one line for each line"),
         (b'{"a":1}\n{"a":2}\n{"a":3}\n{"a":4}\n{"a":5}\n', "has 5 lines"),
     ],
 )

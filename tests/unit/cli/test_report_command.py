@@ -154,7 +154,7 @@ def test_long_work_shows_how_far_it_is(
     # When
     write_report(stack, "2026-11-20", None, tmp_path / "page.html")
     # Then
-    assert shown == [f"reading the ledger: {number} manifests" for number in (1, 2, 3)]
+    assert shown == [f"reading the ledger: {number}" for number in ("1 manifest", "2 manifests", "3 manifests")]
 
 
 def test_a_night_over_midnight_is_shown_as_a_whole(deployment: Deployment, stack: DeployedStack) -> None:

@@ -151,7 +151,7 @@ def test_vanished_uploads_leave_nothing_behind_and_fail_the_manifest(world: Worl
     after = world.row(row.id)
     assert after.published is None
     assert after.reason is not None
-    assert after.reason.startswith(f"1 uploads are gone before they were completed (first: {gone.key})")
+    assert after.reason.startswith(f"1 upload is gone before completion (first: {gone.key})")
 
 
 def test_a_roll_back_that_crashed_is_repeated(world: World) -> None:
@@ -187,7 +187,7 @@ def test_an_object_with_other_bytes_is_not_the_completed_upload(world: World, ot
     one = document.objects[0]
     world.raw_s3.abort_multipart_upload(Bucket="lake", Key=one.key, UploadId=one.upload_id)
     world.raw_s3.put_object(Bucket="lake", Key=one.key, Body=other, ChecksumAlgorithm="CRC32")
-    with pytest.raises(Exception, match="1 uploads are gone"):
+    with pytest.raises(Exception, match="1 upload is gone"):
         complete_all(world.s3, document.objects)
 
 

@@ -75,8 +75,8 @@ def test_columns_rejects_and_price_are_shown(tmp_path: Path) -> None:
     for words in (
         "orders/a.ndjson: batch lane: waits for the overnight run",
         "dataset orders, hour 2026-11-20T12",
-        "3: 1 rows, 1 quarantined, 1 blank",
-        "1 lines: not an object",
+        "3: 1 row, 1 quarantined, 1 blank",
+        "1 line: not an object",
         "first: not an object at byte 27",
         "total",
         "glue-flex $0.00000",

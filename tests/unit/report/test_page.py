@@ -122,7 +122,7 @@ def test_plan_and_outcome_stand_side_by_side() -> None:
 
 def test_manifests_whose_rows_are_not_known_are_told() -> None:
     unknown = row(published=Published(1, CommitReference("k", "0")))
-    assert "1 manifests are done whose rows an older version did not record" in render_page(report_of(unknown))
+    assert "1 manifest is done whose rows an older version did not record" in render_page(report_of(unknown))
 
 
 def test_an_execution_without_plan_or_verdict_is_told() -> None:

@@ -98,7 +98,7 @@ def call_run_status(deployment: Deployment, _: str) -> Any:
 
 
 def check_run_status(deployment: Deployment, manifest: str, answer: dict[str, int]) -> None:
-    assert answer == {"open": 1, "terminal": 0, "held": 0}
+    assert answer == {"open": 1, "terminal": 0, "held": 0, "denied": 0}
     assert (deployment.row(manifest).state, deployment.row(manifest).tries) == (State.QUEUED, 1)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.unit.router.conftest import Deployment
 
 RUNS = 4
-OPEN = {"open": 1, "terminal": 0, "held": 0}
+OPEN = {"open": 1, "terminal": 0, "held": 0, "denied": 0}
 
 
 @dataclass
@@ -158,7 +158,7 @@ def test_runs_that_take_longer_than_planned_are_noticed_by_the_first_that_ends(d
     night.wait_until(timedelta(hours=5))
     answer = night.end_of_round(0, seconds=7200, failed=False)
     # Then
-    assert answer == {"open": 0, "terminal": 1, "held": 0, "switched": False}
+    assert answer == {"open": 0, "terminal": 1, "held": 0, "denied": 0, "switched": False}
     # When it is more, Then the runs that have not begun do not wait for spare capacity
     night.wait_until(timedelta(hours=3))
     assert night.end_of_round(0, seconds=7200, failed=False)["switched"]

@@ -172,7 +172,7 @@ def test_a_plan_that_crashed_and_is_repeated_plans_every_file_once(number: int) 
         ({"from": 20261120}, "from = 20261120 is not a valid time"),
         ({"from": "2026-11-21", "to": "2026-11-20"}, "from = '2026-11-21' is later than to = '2026-11-20': pass the"),
         ({"dataset": "order"}, "dataset = 'order' is unknown: pass one of orders"),
-        ({"dataset": 7}, "dataset = 7 is unknown"),
+        ({"dataset": 7}, "dataset = 7 is not a valid name"),
         ({"dryRun": "yes"}, "dryRun = 'yes' is neither true nor false: pass dryRun: true, without quotes"),
         ({"execution": ""}, "execution is missing"),
     ],

@@ -42,8 +42,9 @@ def test_a_wrong_request_is_answered(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, module: ModuleType, event: Any, message: str
 ) -> None:
     answer = invoke(module, deployment, event, monkeypatch)
-    assert set(answer) == {"refused"}
+    assert set(answer) == {"refused", "error"}
     assert message in answer["refused"]
+    assert answer["error"] == ("UnknownDatasetError" if "dataset = " in message else "InvalidInputError")
 
 
 def test_a_state_machine_gets_the_error_that_it_catches(

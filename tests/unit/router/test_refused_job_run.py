@@ -20,7 +20,7 @@ def test_the_verdict_names_why_a_job_run_did_not_start(deployment: Deployment) -
     # When
     status = run_status({"run": RUN, "refusal": f"{REFUSAL}\nnext line"}, deployment.services)
     # Then
-    assert status == {"open": 1, "terminal": 1, "held": 0}
+    assert status == {"open": 1, "terminal": 1, "held": 0, "denied": 0}
     assert deployment.row(second.id).reason == f"its job run did not start: {REFUSAL}\\nnext line"
     assert deployment.row(first.id).reason is None
     assert REFUSAL in settled(deployment)["message"]
@@ -53,7 +53,7 @@ def test_what_an_ended_run_held_is_released_with_the_error_of_the_run(deployment
     # When
     status = run_status({"run": RUN, "failure": FAILURE}, deployment.services)
     # Then
-    assert status == {"open": 1, "terminal": 0, "held": 0}
+    assert status == {"open": 1, "terminal": 0, "held": 0, "denied": 0}
     reason = deployment.row(row.id).reason
     assert reason == f"run jr_1 has ended without finishing it; its last job run failed: {FAILURE}"
 

@@ -102,7 +102,7 @@ def test_a_line_is_given_back_once_though_the_hour_was_reprocessed(deployment: D
     convert(deployment, manifest)
     # When, then
     again = uploaded(deployment, lines_of(manifest, 0, 20, generation=2))
-    with pytest.raises(InvalidInputError, match=r"1 lines were given back before, .* at byte 0 of s3://input/orders/a"):
+    with pytest.raises(InvalidInputError, match=r"1 line was given back before, .* at byte 0 of s3://input/orders/a"):
         request(deployment, again)
     assert len(recorded(deployment)) == 1
     assert deployment.keys("control", INTENTS) == []

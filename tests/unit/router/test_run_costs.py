@@ -133,7 +133,7 @@ def test_a_cost_that_cannot_be_recorded_holds_up_no_conversion(
     # When, Then
     with monkeypatch.context() as patch:
         patch.setattr("lake.ledger.costs.Costs.record", refuse)
-        assert run_status({"run": RUN}, deployment.services) == {"open": 0, "terminal": 1, "held": 0}
+        assert run_status({"run": RUN}, deployment.services) == {"open": 0, "terminal": 1, "held": 0, "denied": 0}
     # And the next status writes it
     run_status({"run": RUN}, deployment.services)
     assert len(recorded(deployment)) == 1

@@ -28,7 +28,7 @@ def test_an_execution_is_settled(deployment: Deployment) -> None:
     # Then
     result = settled(deployment)
     text = result.pop("notification")
-    assert text.startswith("Execution overnight of overnight, stage test: FAILED\n1 manifests failed (first: ")
+    assert text.startswith("Execution overnight of overnight, stage test: FAILED\n1 manifest failed (first: ")
     assert result == {
         "verdict": "FAILED",
         "done": 2,
@@ -40,8 +40,8 @@ def test_an_execution_is_settled(deployment: Deployment) -> None:
         "damagedObjects": 0,
         "datasetsAboveShare": 0,
         "notify": True,
-        "message": f"1 manifests failed (first: {halves[1].id}, out of memory); "
-        "1 lines could not become a row and are in the quarantine",
+        "message": f"1 manifest failed (first: {halves[1].id}, out of memory); "
+        "1 line could not become a row and is in the quarantine",
         "verdictUri": "s3://control/plans/overnight/verdict.json",
         "reportUri": "s3://control/plans/overnight/report.html",
     }
@@ -80,7 +80,7 @@ def test_run_status_counts_and_releases_what_an_ended_run_held(deployment: Deplo
     # When
     status = run_status({"run": "s3://control/plans/overnight/runs/00000.json"}, deployment.services)
     # Then
-    assert status == {"open": 3, "terminal": 1, "held": 1}
+    assert status == {"open": 3, "terminal": 1, "held": 1, "denied": 0}
     assert [deployment.row(row.id).state for row in (ended, live)] == ["QUEUED", "RUNNING"]
 
 
@@ -92,9 +92,9 @@ def test_what_was_promoted_is_no_longer_part_of_the_plan(deployment: Deployment)
     deployment.ledger.manifests.supersede([source], [urgent, rest], "promoted", deployment.now)
     # When, Then: the run waits for the other one only, and so does the verdict
     run = {"run": "s3://control/plans/overnight/runs/00000.json"}
-    assert run_status(run, deployment.services) == {"open": 1, "terminal": 0, "held": 0}
+    assert run_status(run, deployment.services) == {"open": 1, "terminal": 0, "held": 0, "denied": 0}
     done(deployment, deployment.row(rest.id), 3)
-    assert run_status(run, deployment.services) == {"open": 0, "terminal": 1, "held": 0}
+    assert run_status(run, deployment.services) == {"open": 0, "terminal": 1, "held": 0, "denied": 0}
     assert settled(deployment)["verdict"] == "SUCCEEDED"
 
 

@@ -45,7 +45,7 @@ def test_an_object_that_was_deleted_is_found(deployment: Deployment, row: Manife
     result = settled(deployment)
     # Then
     assert (result["verdict"], result["damagedObjects"], result["notify"]) == ("FAILED", 1, True)
-    assert result["message"].startswith(f"1 published objects are damaged (first: s3://{bucket}/{key} is missing)")
+    assert result["message"].startswith(f"1 published object is damaged (first: s3://{bucket}/{key} is missing)")
     assert verdict_document(deployment)["damaged"] == [
         {"manifest": row.id, "uri": f"s3://{bucket}/{key}", "problem": "is missing"}
     ]

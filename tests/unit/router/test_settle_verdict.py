@@ -36,21 +36,21 @@ def counts(rows: int, rejects: int, failed_files: int) -> PublishedTotals:
     ("rows", "outcome", "message"),
     [
         ([], "EMPTY", "nothing was waiting"),
-        ([ROW], "SUCCEEDED", "all 1 manifests are done: 0 rows"),
-        ([ROW, replace(ROW, state=State.RUNNING, lease_until=LEASED)], "OPEN", "1 manifests are still being"),
-        ([ROW, replace(ROW, state=State.RUNNING, lease_until=0)], "FAILED", "1 manifests are not done (first: m, RUN"),
-        ([ROW, replace(ROW, state=State.QUEUED, reason="gave up")], "FAILED", "1 manifests are not done (first: m, Q"),
-        ([ROW, replace(ROW, state=State.PUBLISHING)], "OPEN", "1 manifests are still"),
+        ([ROW], "SUCCEEDED", "its manifest is done: 0 rows"),
+        ([ROW, replace(ROW, state=State.RUNNING, lease_until=LEASED)], "OPEN", "1 manifest is still being"),
+        ([ROW, replace(ROW, state=State.RUNNING, lease_until=0)], "FAILED", "1 manifest is not done (first: m, RUN"),
+        ([ROW, replace(ROW, state=State.QUEUED, reason="gave up")], "FAILED", "1 manifest is not done (first: m, Q"),
+        ([ROW, replace(ROW, state=State.PUBLISHING)], "OPEN", "1 manifest is still"),
         (
             [replace(ROW, state=State.PUBLISHING, changed_at=(MORNING - timedelta(hours=1)).isoformat())],
             "FAILED",
-            "1 manifests are not done (first: m, PUBLISHING): start overnight again",
+            "1 manifest is not done (first: m, PUBLISHING): start overnight again",
         ),
-        ([ROW, replace(ROW, state=State.FAILED, reason="gone")], "FAILED", "1 manifests failed (first: m, gone)"),
+        ([ROW, replace(ROW, state=State.FAILED, reason="gone")], "FAILED", "1 manifest failed (first: m, gone)"),
         (
             [replace(ROW, state=State.FAILED), replace(ROW, state=State.RUNNING, lease_until=LEASED)],
             "OPEN",
-            "1 manifests are still",
+            "1 manifest is still",
         ),
     ],
 )
@@ -64,26 +64,26 @@ def test_the_verdict_follows_the_ledger(rows: list[ManifestRow], outcome: str, m
     ("rejects", "failed_files", "quarantine"),
     [
         (2, 0, "2 lines could not become a row and are in the quarantine"),
-        (0, 1, "1 files could not be read and are in the quarantine by reference"),
+        (0, 1, "1 file could not be read and is in the quarantine by reference"),
         (
             2,
             1,
             "2 lines could not become a row and are in the quarantine; "
-            "1 files could not be read and are in the quarantine by reference",
+            "1 file could not be read and is in the quarantine by reference",
         ),
     ],
 )
 def test_what_is_in_the_quarantine_is_in_the_outcome(rejects: int, failed_files: int, quarantine: str) -> None:
     verdict = judged([ROW], counts(3, rejects, failed_files))
     assert verdict.outcome == "SUCCEEDED_WITH_QUARANTINE"
-    assert verdict.message == f"all 1 manifests are done: 3 rows; {quarantine}"
+    assert verdict.message == f"its manifest is done: 3 rows; {quarantine}"
 
 
 def test_what_is_in_the_quarantine_does_not_hide_a_failure() -> None:
     rows = [ROW, replace(ROW, state=State.FAILED, reason="gone")]
     verdict = judged(rows, counts(3, 2, 1))
     assert verdict.outcome == "FAILED"
-    assert verdict.message.startswith("1 manifests failed (first: m, gone); 2 lines could not become a row")
+    assert verdict.message.startswith("1 manifest failed (first: m, gone); 2 lines could not become a row")
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def command(tmp_path: Path, *options: str) -> tuple[int, str]:
 def test_the_command_simulates_a_listing(tmp_path: Path) -> None:
     code, output = command(tmp_path, "--from-csv", "{}")
     assert code == 0
-    assert "1 files of other days are left out" in output or "2 files of other days are left out" in output
+    assert "1 file of other days is left out" in output or "2 files of other days are left out" in output
     assert "hybrid" in output
 
 

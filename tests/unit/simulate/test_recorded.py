@@ -67,7 +67,7 @@ def test_the_command_simulates_the_day(world: World, capsys: pytest.CaptureFixtu
     simulate_ledger(stack(world), settings(), "2026-11-18", Output(as_json=False, plots=None))
     out, err = capsys.readouterr()
     assert "3 files, 300 B a day" in out
-    assert "1 manifest documents of the day" in err
+    assert "1 manifest document of the day" in err
 
 
 @pytest.mark.parametrize(

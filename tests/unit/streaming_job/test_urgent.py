@@ -228,7 +228,7 @@ def test_a_pointer_that_could_not_be_deleted_is_deleted_by_a_later_look(
     with monkeypatch.context() as patch:
         patch.setattr(stream.world.raw_s3, "delete_object", refuse)
         stream.look()
-    assert "1 pointers that were read stay in the inbox" in stream.lines[-1]
+    assert "1 pointer that was read stays in the inbox" in stream.lines[-1]
     assert len(stream.pointers()) == 1
     # And it is not read again at once, but by the next look
     assert not stream.urgent._due.is_set()

@@ -73,7 +73,7 @@ def test_an_excluded_file_counts_nothing_and_has_its_reason() -> None:
 @pytest.mark.parametrize(
     ("results", "message"),
     [
-        (GOOD[:1], "2 tasks returned 1 results"),
+        (GOOD[:1], "2 tasks returned 1 result"),
         ((GOOD[0], GOOD[0]), "or results of other tasks"),
         (
             (GOOD[0], replace(GOOD[1], splits=(GOOD[1].splits[1],), objects=(pending("k1", 1),))),

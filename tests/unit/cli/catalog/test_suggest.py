@@ -16,7 +16,7 @@ from cli.catalog.sample import read_sample
 from cli.catalog.suggest import print_suggestion
 from cli.catalog.view_sql import Dialect, athena_view, spark_view, text_names
 from cli.exit_codes import ExitCode
-from cli.known_dataset import UnknownDatasetError
+from lake.errors import UnknownDatasetError
 from lake.layout import lake_key
 from lake.partition import Partition
 from tests.unit.cli.schemas import assert_valid

@@ -84,7 +84,7 @@ def test_too_much_at_once_is_refused_before_anything_is_done(
     monkeypatch.setattr(find, "MAX_FILES", 1)
     with pytest.raises(InvalidInputError, match="files names 2 URIs, one promote takes 1: pass fewer"):
         ask(deployment, "a", "b")
-    with pytest.raises(InvalidInputError, match="2 files in 1 manifests of the batch lane, one promote takes 1: pass"):
+    with pytest.raises(InvalidInputError, match="2 files in 1 manifest of the batch lane, one promote takes 1: pass"):
         ask(deployment, dataset="orders")
     assert deployment.faults.writes == []
 

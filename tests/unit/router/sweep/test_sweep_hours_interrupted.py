@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lake.hours import CONFIRM_AFTER, GRACE
 from lake.ledger import HourState
 from lake.ledger.partitions import Partitions
 from router.sweep.handler import sweep
@@ -89,6 +90,71 @@ def test_a_sweep_that_resumes_late_leaves_the_marker_of_the_current_row(
     assert marker(deployment) is None
     assert deployment.ledger.partitions.get(PARTITION).told == HourState.REOPENED
     assert [told for told in bridge.told if told[0] == "Reopened"] == [("Reopened", 2, 10)]
+
+
+def test_a_sweep_that_resumes_late_and_dies_leaves_no_marker_for_long(
+    deployment: Deployment, bridge: FakeEventBridge
+) -> None:
+    # Given a sweep that stalls before it puts the marker, while others announce the hour and that a file came late
+    done(deployment, listed(deployment, "a.json"), 10)
+    deployment.wait(HOUR)
+    deployment.faults.reset()
+
+    def meanwhile() -> None:
+        announce_hours(repair(deployment))
+        listed(deployment, "late.json")
+        announce_hours(repair(deployment))
+        # The marker, the event, and then nothing more.
+        deployment.faults.crash_before = len(deployment.faults.writes) + 3
+
+    deployment.faults.pause = (2, meanwhile)
+    with suppress(Crash):
+        announce_hours(repair(deployment))
+    assert marker(deployment) is not None
+    # When no sweep is left that began before the hour was reopened
+    deployment.faults.reset()
+    deployment.wait(CONFIRM_AFTER)
+    assert sweep(deployment.services, dry_run=True)["items"] == []
+    assert marker(deployment) is not None
+    announce_hours(repair(deployment))
+    # Then
+    assert marker(deployment) is None
+    assert [row.partition for row in deployment.ledger.partitions.unsettled()] == [PARTITION]
+    # And it is looked at once
+    deployment.faults.reset()
+    announce_hours(repair(deployment))
+    assert deployment.faults.writes == []
+
+
+def test_a_sweep_that_resumes_late_and_dies_does_not_take_the_marker_of_a_complete_hour(
+    deployment: Deployment, bridge: FakeEventBridge
+) -> None:
+    # Given a sweep that stalls before it deletes the marker of a reopened hour, until the hour is complete again
+    done(deployment, listed(deployment, "a.json"), 10)
+    deployment.wait(HOUR)
+    announce_hours(repair(deployment))
+    late = listed(deployment, "late.json")
+    deployment.faults.reset()
+
+    def meanwhile() -> None:
+        announce_hours(repair(deployment))
+        done(deployment, late, 1)
+        deployment.wait(GRACE)
+        announce_hours(repair(deployment))
+        deployment.faults.crash_before = len(deployment.faults.writes) + 3
+
+    deployment.faults.pause = (2, meanwhile)
+    with suppress(Crash):
+        announce_hours(repair(deployment))
+    deployment.faults.reset()
+    assert deployment.ledger.partitions.get(PARTITION).revision == 3
+    assert marker(deployment) is None
+    # When
+    deployment.wait(CONFIRM_AFTER)
+    announce_hours(repair(deployment))
+    # Then
+    assert marker(deployment) is not None
+    assert list(deployment.ledger.partitions.unsettled()) == []
 
 
 @pytest.mark.parametrize(("number", "told"), [(1, []), (4, [("Complete", 1, 10), ("Reopened", 2, 10)])])

@@ -1,0 +1,32 @@
+"""Manifests that a job run of an execution was not allowed to convert: no further job run of this execution tries them.
+
+A hint beside the ledger. Without it they are tried again, and are refused again; the next execution has its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from lake.documents import encode_document, find_document, put_document
+from lake.layout import denial_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mypy_boto3_s3 import S3Client
+
+
+def read_denied(s3: S3Client, control_bucket: str, run: str) -> frozenset[str]:
+    """Ids of the manifests that the job runs of the run document at this URI were denied. Raises botocore's errors."""
+    found = find_document(s3, control_bucket, _key(run))
+    return frozenset(map(str, found["manifests"])) if found is not None else frozenset()
+
+
+def write_denied(s3: S3Client, control_bucket: str, run: str, manifests: Iterable[str]) -> None:
+    """Replace the list: the job runs of a run document follow one another. Raises botocore's errors."""
+    put_document(s3, control_bucket, _key(run), encode_document({"manifests": sorted(manifests)}))
+
+
+def _key(run: str) -> str:
+    return denial_key(urlsplit(run, allow_fragments=False).path.removeprefix("/"))
