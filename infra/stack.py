@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from aws_cdk import CfnOutput, DefaultStackSynthesizer, Stack
 
-from infra.alarms import Alarms, AlarmTopic
+from infra.alarm_topic import AlarmTopic
+from infra.alarms import Alarms
 from infra.arrivals import Arrivals
 from infra.assets import Assets, asset_prefix
 from infra.catalog import Catalog
