@@ -9,7 +9,7 @@ from constructs import Construct
 
 from infra.alarm_set import AlarmSet
 from infra.dashboard import add_dashboard
-from infra.own_metrics import METRIC_PERIOD, OwnMetrics
+from infra.own_metrics import ANY_FUNCTION, METRIC_PERIOD, OwnMetrics
 from lake.shards import FIRST_SHARD
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ SWEEP_PERIOD = Duration.minutes(15)
 
 
 class Alarms(Construct):
-    """Every alarm of the stack, each with an action to the topic, and a dashboard of the stack's metrics.
+    """Every alarm of the stack, each with a way to the topic, and a dashboard of the stack's metrics.
 
     An alarm is raised after one period of its metric at or above its threshold, unless it has a reason to wait for more
     of them; missing data counts as good. Each shard of the stream lane has its own alarms.
@@ -55,14 +55,14 @@ class Alarms(Construct):
         arrivals: Arrivals,
         functions: Mapping[str, RouterFunction],
         machines: Machines,
-        alarm_lines: cloudwatch.IMetric,
+        alarm_lines: cloudwatch.Metric,
         metrics_namespace: str,
         settings: AlarmSettings,
         records: Records | None,
         shards: Sequence[str],
     ) -> None:
         super().__init__(scope, name)
-        self._alarms = AlarmSet(self, topic)
+        self._alarms = AlarmSet(self, title, topic)
         own = OwnMetrics(metrics_namespace)
         oldest_age = arrivals.queue.metric_approximate_age_of_oldest_message(period=METRIC_PERIOD, statistic="Maximum")
         dead_letters = arrivals.dead_letters.metric_approximate_number_of_messages_visible(
@@ -76,6 +76,12 @@ class Alarms(Construct):
             oldest_age,
             LATE_ARRIVAL_SECONDS,
             f"Arrivals wait over {LATE_ARRIVAL_SECONDS // 60} minutes for route: check its errors and throttles.",
+        )
+        self._alarms.add(
+            "LedgerRefuses",
+            own.metric(ANY_FUNCTION, "LedgerRefusals"),
+            1,
+            "The ledger's table refuses the functions: the log of any that fails names the permission, key or load.",
         )
         for function_name, function in functions.items():
             errors = function.function.metric_errors(period=METRIC_PERIOD)
@@ -144,10 +150,11 @@ class Alarms(Construct):
         for wanted in records.alarms(own) if records else ():
             datapoints = (wanted.periods, wanted.periods)
             self._alarms.add(wanted.name, wanted.metric, wanted.threshold, wanted.description, datapoints)
+        self._alarms.connect()
         add_dashboard(self, title, own, self._alarms.all, arrivals, functions, machines, shards)
 
     def _add_stream_alarms(self, own: OwnMetrics, settings: AlarmSettings, shard: str) -> None:
-        def metric(function: str, name: str, period: Duration = LASTING_PERIOD) -> cloudwatch.IMetric:
+        def metric(function: str, name: str, period: Duration = LASTING_PERIOD) -> cloudwatch.Metric:
             return own.metric(function, name, "Maximum", period, shard)
 
         suffix, subject = ("", "") if shard == FIRST_SHARD else (f"-{shard}", f"Shard {shard}: ")

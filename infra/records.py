@@ -60,7 +60,7 @@ class RecordsAlarm:
     """What raises an alarm."""
 
     name: str
-    metric: cloudwatch.IMetric
+    metric: cloudwatch.Metric | cloudwatch.MathExpression
     threshold: float
     description: str
     periods: int = 1
