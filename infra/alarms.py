@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from aws_cdk import aws_sns as sns
 
     from infra.arrivals import Arrivals
+    from infra.delivery_stream_alarms import DeliveryStreamAlarms
     from infra.functions import RouterFunction
     from infra.machine import Machine
     from infra.machines import Machines
-    from infra.records import Records
     from lake.settings import AlarmSettings
 
 LATE_ARRIVAL_SECONDS = 900
@@ -58,7 +58,7 @@ class Alarms(Construct):
         alarm_lines: cloudwatch.Metric,
         metrics_namespace: str,
         settings: AlarmSettings,
-        records: Records | None,
+        records: DeliveryStreamAlarms | None,
         shards: Sequence[str],
     ) -> None:
         super().__init__(scope, name)
@@ -147,7 +147,7 @@ class Alarms(Construct):
             )
         for machine in machines.all:
             self._add_machine_alarms(machine)
-        for wanted in records.alarms(own) if records else ():
+        for wanted in records.of_stage(own) if records else ():
             datapoints = (wanted.periods, wanted.periods)
             self._alarms.add(wanted.name, wanted.metric, wanted.threshold, wanted.description, datapoints)
         self._alarms.connect()
