@@ -20,6 +20,7 @@ LATE = Duration.minutes(15)
 """A record that waits in Firehose for so much longer than the buffer's time, or in its Kinesis stream, raises an
 alarm; AWS recommends one above the largest buffer
 (https://docs.aws.amazon.com/firehose/latest/dev/firehose-cloudwatch-metrics-best-practices.html)."""
+LATE_PERIODS = round(LATE.to_seconds() / METRIC_PERIOD.to_seconds())
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,12 @@ class DeliveryStreamAlarm:
 
 
 class DeliveryStreamAlarms:
-    """The alarms of all delivery streams of a stage, by the metrics that Firehose and Kinesis write."""
+    """The alarms of all delivery streams of a stage, by the metrics that Firehose and Kinesis write.
+
+    Names, dimension, statistics and units: Amazon Data Firehose Developer Guide, "Monitor Amazon Data Firehose with
+    CloudWatch metrics" (``DeliveryToS3.DataFreshness`` in seconds, ``KinesisMillisBehindLatest`` in milliseconds,
+    ``KafkaOffsetLag`` and ``DataReadFromSource.Records`` as counts, all by ``DeliveryStreamName``).
+    """
 
     def __init__(self, records: Sequence[RecordsRule], names: StackNames) -> None:
         self._records = records
@@ -51,7 +57,9 @@ class DeliveryStreamAlarms:
                 f"Firehose does not deliver records of {record.name} in time: read its log group.",
             )
             if record.kinesis_stream:
-                yield from self._alarms_on_reading(record)
+                yield from self._alarms_on_kinesis(record)
+            else:
+                yield self._alarm_on_kafka(record)
         yield DeliveryStreamAlarm(
             "FailedRecords",
             own.metric("route", "FailedRecordFiles"),
@@ -59,7 +67,7 @@ class DeliveryStreamAlarms:
             "Firehose has written records that it could not deliver: 'hybrid-router failures' lists them.",
         )
 
-    def _alarms_on_reading(self, record: RecordsRule) -> Iterator[DeliveryStreamAlarm]:
+    def _alarms_on_kinesis(self, record: RecordsRule) -> Iterator[DeliveryStreamAlarm]:
         yield DeliveryStreamAlarm(
             f"RecordsBehind-{record.name}",
             self._metric(record, "KinesisMillisBehindLatest"),
@@ -78,7 +86,30 @@ class DeliveryStreamAlarms:
             unread,
             1,
             f"Records are put into the Kinesis stream of {record.name}, and Firehose reads none: read its log group.",
-            periods=round(LATE.to_seconds() / METRIC_PERIOD.to_seconds()),
+            periods=LATE_PERIODS,
+        )
+
+    def _alarm_on_kafka(self, record: RecordsRule) -> DeliveryStreamAlarm:
+        """On a lag that Firehose needs longer than ``LATE`` to read.
+
+        CloudWatch gives the lag in messages, and no number of them is too many for every topic. So it is compared with
+        what is read of the whole topic. AWS does not say whether the lag is that of one partition; if it is, a topic
+        with many partitions is told later.
+        """
+        behind = cloudwatch.MathExpression(
+            expression=f"IF(lag > {LATE_PERIODS} * FILL(taken, 0), 1, 0)",
+            using_metrics={
+                "lag": self._metric(record, "KafkaOffsetLag"),
+                "taken": self._metric(record, "DataReadFromSource.Records", "Sum"),
+            },
+            period=METRIC_PERIOD,
+        )
+        return DeliveryStreamAlarm(
+            f"RecordsBehind-{record.name}",
+            behind,
+            1,
+            f"Firehose reads the Kafka topic of {record.name} too slowly: read its log group.",
+            periods=LATE_PERIODS,
         )
 
     def _metric(self, record: RecordsRule, name: str, statistic: str = "Maximum") -> cloudwatch.Metric:
