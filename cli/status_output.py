@@ -47,6 +47,8 @@ def print_status_document(document: Mapping[str, Any], zone: ZoneInfo, now: date
     typer.echo(f"{'alarms':<11}{format_count(len(alarms), 'open alarm') if alarms else 'none is open'}")
     for alarm in alarms:
         typer.echo(f"           {alarm['name']} since {clock(alarm['since'])}: {printable(alarm['description'])}")
+        if alarm["explained_by"]:
+            typer.echo(f"             explained by {alarm['explained_by']}: it sends no message of its own")
 
 
 def _print_backlog(rows: Iterable[Mapping[str, Any]]) -> None:

@@ -1,32 +1,30 @@
-"""The alarms, with the topic they publish to."""
+"""Which alarms a stage has."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import Duration, Stack
-from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
-from aws_cdk import aws_iam as iam
-from aws_cdk import aws_sns as sns
+from aws_cdk import Duration
 from constructs import Construct
 
+from infra.alarm_set import AlarmSet
 from infra.dashboard import add_dashboard
-from infra.own_metrics import METRIC_PERIOD, OwnMetrics
+from infra.own_metrics import ANY_FUNCTION, METRIC_PERIOD, OwnMetrics
 from lake.shards import FIRST_SHARD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from aws_cdk import aws_cloudwatch as cloudwatch
+    from aws_cdk import aws_sns as sns
+
     from infra.arrivals import ArrivalQueues
+    from infra.delivery_stream_alarms import DeliveryStreamAlarms
     from infra.functions import RouterFunction
     from infra.machine import Machine
     from infra.machines import Machines
-    from infra.records import Records
     from lake.settings import AlarmSettings
 
-RUNBOOK = "docs/runbook.md"
-"""The page with an entry for each alarm, in the repository. A person finds it in the checkout that was deployed."""
 LATE_ARRIVAL_SECONDS = 900
 """An S3 event that waits this long in the queue raises the alarm; usually: ``input.event_window_seconds``."""
 PLAN_PERIOD = Duration.hours(1)
@@ -40,25 +38,8 @@ SWEEP_PERIOD = Duration.minutes(15)
 """The interval between two sweeps: one value in each period."""
 
 
-class AlarmTopic(Construct):
-    """The topic for alarms and failed executions; people subscribe to it after the first deployment."""
-
-    def __init__(self, scope: Construct, name: str) -> None:
-        super().__init__(scope, name)
-        self.topic = sns.Topic(self, "Topic", enforce_ssl=True)
-        # The policy with the refusal of plain HTTP replaces the default one, which let CloudWatch publish.
-        self.topic.add_to_resource_policy(
-            iam.PolicyStatement(
-                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
-                actions=["sns:Publish"],
-                resources=[self.topic.topic_arn],
-                conditions={"StringEquals": {"aws:SourceAccount": Stack.of(self).account}},
-            )
-        )
-
-
 class Alarms(Construct):
-    """Every alarm of the stack, each with an action to the topic, and a dashboard of the stack's metrics.
+    """Every alarm of the stack, each with a way to the topic, and a dashboard of the stack's metrics.
 
     An alarm is raised after one period of its metric at or above its threshold, unless it has a reason to wait for more
     of them; missing data counts as good. Each shard of the stream lane has its own alarms.
@@ -74,77 +55,82 @@ class Alarms(Construct):
         arrivals: ArrivalQueues,
         functions: Mapping[str, RouterFunction],
         machines: Machines,
-        alarm_lines: cloudwatch.IMetric,
+        alarm_lines: cloudwatch.Metric,
         metrics_namespace: str,
         settings: AlarmSettings,
-        records: Records | None,
+        records: DeliveryStreamAlarms | None,
         shards: Sequence[str],
     ) -> None:
         super().__init__(scope, name)
-        self._action = cloudwatch_actions.SnsAction(topic)
+        self._alarms = AlarmSet(self, title, topic)
         own = OwnMetrics(metrics_namespace)
-        self._alarms: list[cloudwatch.Alarm] = []
         oldest_age = arrivals.queue.metric_approximate_age_of_oldest_message(period=METRIC_PERIOD, statistic="Maximum")
         dead_letters = arrivals.dead_letters.metric_approximate_number_of_messages_visible(
             period=METRIC_PERIOD, statistic="Maximum"
         )
-        self._add_alarm(
+        self._alarms.add(
             "DeadLetters", dead_letters, 1, "All attempts of an event or a schedule failed: read the dead-letter queue."
         )
-        self._add_alarm(
+        self._alarms.add(
             "LateArrivals",
             oldest_age,
             LATE_ARRIVAL_SECONDS,
             f"Arrivals wait over {LATE_ARRIVAL_SECONDS // 60} minutes for route: check its errors and throttles.",
         )
+        self._alarms.add(
+            "LedgerRefuses",
+            own.metric(ANY_FUNCTION, "LedgerRefusals"),
+            1,
+            "The ledger's table refuses the functions: the log of any that fails names the permission, key or load.",
+        )
         for function_name, function in functions.items():
             errors = function.function.metric_errors(period=METRIC_PERIOD)
-            self._add_alarm(
+            self._alarms.add(
                 f"Errors-{function_name}", errors, 1, f"The function {function_name} failed: read its log group."
             )
-        self._add_alarm(
+        self._alarms.add(
             "JobLines",
             alarm_lines,
             1,
             "A manifest was not published, pointers stay in the inbox, or an hour differs: find ALARM in the log.",
         )
-        self._add_alarm(
+        self._alarms.add(
             "SweepVanished",
             own.metric("sweep", "SweepVanished"),
             1,
             "The sweep could not finish a publish, and the manifest is FAILED: its log names the manifest.",
         )
-        self._add_alarm(
+        self._alarms.add(
             "SweepStalled",
             own.metric("sweep", "SweepStalled", "Maximum", period=LASTING_PERIOD),
             1,
             "Manifests are open for longer than sweep.stalled_hours: the log of sweep names each, with its state.",
         )
-        self._add_alarm(
+        self._alarms.add(
             "QuarantinedShare",
             own.metric("settle", "DatasetsAboveQuarantinedShare", "Maximum"),
             1,
             "More than alarms.max_quarantined_share of a dataset is in the quarantine: run 'hybrid-router night'.",
         )
-        self._add_alarm(
+        self._alarms.add(
             "QuarantinedHour",
             own.metric("sweep", "HoursAboveQuarantinedShare"),
             1,
             "The stream lane has put too much of an hour into the quarantine: the log of sweep names the hour.",
         )
-        self._add_alarm(
+        self._alarms.add(
             "DatasetLimit",
             own.metric("route", "FilesBeyondDatasetLimit"),
             1,
             "Files of new datasets are not converted, because keys have created max_datasets of them: see route's log.",
         )
-        self._add_alarm(
+        self._alarms.add(
             "PlanDoesNotFit",
             own.metric("plan", "PlanLateMinutes", "Maximum", period=PLAN_PERIOD),
             1,
             "The backlog will not be converted by schedule.deadline: run 'hybrid-router plan' to see by how much.",
         )
-        self._add_alarm(
+        self._alarms.add(
             "NightIsLate",
             own.metric("run_status", "NightLateMinutes", "Maximum", period=NIGHT_PERIOD),
             1,
@@ -153,7 +139,7 @@ class Alarms(Construct):
         for shard in shards:
             self._add_stream_alarms(own, settings, shard)
         if settings.daily_dollars:
-            self._add_alarm(
+            self._alarms.add(
                 "DailyDollars",
                 own.metric("sweep", "DayDollars", "Maximum", period=LASTING_PERIOD),
                 settings.daily_dollars,
@@ -161,30 +147,31 @@ class Alarms(Construct):
             )
         for machine in machines.all:
             self._add_machine_alarms(machine)
-        for wanted in records.alarms(own) if records else ():
+        for wanted in records.of_stage(own) if records else ():
             datapoints = (wanted.periods, wanted.periods)
-            self._add_alarm(wanted.name, wanted.metric, wanted.threshold, wanted.description, datapoints)
-        add_dashboard(self, title, own, self._alarms, arrivals, functions, machines, shards)
+            self._alarms.add(wanted.name, wanted.metric, wanted.threshold, wanted.description, datapoints)
+        self._alarms.connect()
+        add_dashboard(self, title, own, self._alarms.all, arrivals, functions, machines, shards)
 
     def _add_stream_alarms(self, own: OwnMetrics, settings: AlarmSettings, shard: str) -> None:
-        def metric(function: str, name: str, period: Duration = LASTING_PERIOD) -> cloudwatch.IMetric:
+        def metric(function: str, name: str, period: Duration = LASTING_PERIOD) -> cloudwatch.Metric:
             return own.metric(function, name, "Maximum", period, shard)
 
         suffix, subject = ("", "") if shard == FIRST_SHARD else (f"-{shard}", f"Shard {shard}: ")
-        self._add_alarm(
+        self._alarms.add(
             f"StreamOldest{suffix}",
             metric("sweep", "StreamOldestMinutes"),
             settings.stream_oldest_minutes,
             f"{subject}A stream manifest is open for alarms.stream_oldest_minutes or longer: run 'hybrid-router stream "
             "status'.",
         )
-        self._add_alarm(
+        self._alarms.add(
             f"SlowMicroBatch{suffix}",
             metric("stream_control", "MicroBatchMinutes"),
             settings.micro_batch_minutes,
             f"{subject}A micro-batch takes alarms.micro_batch_minutes or longer: run 'hybrid-router stream status'.",
         )
-        self._add_alarm(
+        self._alarms.add(
             f"StreamSilent{suffix}",
             metric("sweep", "StreamSilent", SWEEP_PERIOD),
             1,
@@ -193,7 +180,7 @@ class Alarms(Construct):
             # differ in length: a period can be without a value.
             datapoints=(2, 3),
         )
-        self._add_alarm(
+        self._alarms.add(
             f"StreamSpilling{suffix}",
             metric("stream_control", "StreamSpilling"),
             1,
@@ -204,39 +191,12 @@ class Alarms(Construct):
     def _add_machine_alarms(self, machine: Machine) -> None:
         failed = machine.state_machine.metric_failed(period=METRIC_PERIOD)
         timed_out = machine.state_machine.metric_timed_out(period=METRIC_PERIOD)
-        self._add_alarm(
+        self._alarms.add(
             f"Failed-{machine.node.id}", failed, 1, f"An execution of {machine.name} failed: read its error and cause."
         )
-        self._add_alarm(
+        self._alarms.add(
             f"TimedOut-{machine.node.id}",
             timed_out,
             1,
             f"An execution of {machine.name} timed out: see in which state it was.",
         )
-
-    def _add_alarm(
-        self,
-        name: str,
-        metric: cloudwatch.IMetric,
-        threshold: float,
-        description: str,
-        datapoints: tuple[int, int] = (1, 1),
-    ) -> None:
-        """Add an alarm. ``datapoints``: number of bad periods that raise it, and of periods among which they are.
-
-        The part of the name before a hyphen is the heading of its entry in the runbook.
-        """
-        bad, periods = datapoints
-        alarm = cloudwatch.Alarm(
-            self,
-            name,
-            metric=metric,
-            threshold=threshold,
-            evaluation_periods=periods,
-            datapoints_to_alarm=bad if periods > 1 else None,
-            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
-            alarm_description=f"{description} See {RUNBOOK}#{name.partition('-')[0].lower()}",
-        )
-        alarm.add_alarm_action(self._action)
-        self._alarms.append(alarm)

@@ -10,6 +10,8 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from lake.shards import FIRST_SHARD
 
 METRIC_PERIOD = Duration.minutes(5)
+ANY_FUNCTION = "any"
+"""In the place of a function's name: the dimension of a metric that they write together."""
 
 
 @dataclass(frozen=True, slots=True)

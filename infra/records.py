@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from aws_cdk import Duration, RemovalPolicy, Stack
-from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import RemovalPolicy, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kinesisfirehose as firehose
 from aws_cdk import aws_logs as logs
@@ -16,21 +14,14 @@ from constructs import Construct
 from infra.allow import acknowledge_finding, allow
 from infra.encryption import READ_KINESIS, WRITE_OBJECTS, allow_key
 from infra.log_groups import add_log_group
-from infra.own_metrics import METRIC_PERIOD, OwnMetrics
 from lake.settings.records import FAILED_RECORDS, GZIP
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from aws_cdk import aws_s3 as s3
 
     from infra.names import StackNames
     from lake.settings import RecordsRule, Settings
 
-LATE = Duration.minutes(15)
-"""A record that waits in Firehose for so much longer than the buffer's time, or in its Kinesis stream, raises an
-alarm; AWS recommends one above the largest buffer
-(https://docs.aws.amazon.com/firehose/latest/dev/firehose-cloudwatch-metrics-best-practices.html)."""
 LOG_STREAM = "DestinationDelivery"
 SERVICE = "firehose.amazonaws.com"
 BUCKET_ACTIONS = ("s3:GetBucketLocation", "s3:ListBucket", "s3:ListBucketMultipartUploads")
@@ -55,18 +46,6 @@ NO_OWN_ENCRYPTION = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RecordsAlarm:
-    """What raises an alarm."""
-
-    name: str
-    metric: cloudwatch.IMetric
-    threshold: float
-    description: str
-    periods: int = 1
-    """Bad periods one after the other that raise it."""
-
-
 class Records(Construct):
     """One delivery stream, with a role and a log of its own, for each ``[[records]]``."""
 
@@ -77,50 +56,6 @@ class Records(Construct):
         self._bucket = bucket
         for record in settings.records:
             self._add(record)
-
-    def alarms(self, own: OwnMetrics) -> Iterator[RecordsAlarm]:
-        """What has to be an alarm of the stack."""
-        for record in self._settings.records:
-            yield RecordsAlarm(
-                f"RecordsLate-{record.name}",
-                self._metric(record, "DeliveryToS3.DataFreshness"),
-                LATE.to_seconds() + record.buffer_seconds,
-                f"Firehose does not deliver records of {record.name} in time: read its log group.",
-            )
-            if record.kinesis_stream:
-                yield from self._alarms_on_reading(record)
-        yield RecordsAlarm(
-            "FailedRecords",
-            own.metric("route", "FailedRecordFiles"),
-            1,
-            "Firehose has written records that it could not deliver: 'hybrid-router failures' lists them.",
-        )
-
-    def _alarms_on_reading(self, record: RecordsRule) -> Iterator[RecordsAlarm]:
-        yield RecordsAlarm(
-            f"RecordsBehind-{record.name}",
-            self._metric(record, "KinesisMillisBehindLatest"),
-            LATE.to_milliseconds(),
-            f"Firehose reads the Kinesis stream of {record.name} too slowly: see its throttles.",
-        )
-        put = _metric("AWS/Kinesis", "IncomingRecords", "StreamName", record.kinesis_stream.rpartition("/")[2], "Sum")
-        # A delivery stream that may not read its source writes none of its metrics.
-        unread = cloudwatch.MathExpression(
-            expression="IF(FILL(put, 0) > 0 AND FILL(taken, 0) == 0, 1, 0)",
-            using_metrics={"put": put, "taken": self._metric(record, "DataReadFromKinesisStream.Records", "Sum")},
-            period=METRIC_PERIOD,
-        )
-        yield RecordsAlarm(
-            f"RecordsUnread-{record.name}",
-            unread,
-            1,
-            f"Records are put into the Kinesis stream of {record.name}, and Firehose reads none: read its log group.",
-            periods=round(LATE.to_seconds() / METRIC_PERIOD.to_seconds()),
-        )
-
-    def _metric(self, record: RecordsRule, name: str, statistic: str = "Maximum") -> cloudwatch.Metric:
-        stream = self._names.delivery_stream(record.name)
-        return _metric("AWS/Firehose", name, "DeliveryStreamName", stream, statistic)
 
     def _add(self, record: RecordsRule) -> None:
         scope = Construct(self, record.name)
@@ -213,13 +148,3 @@ def _source(scope: Construct, record: RecordsRule, role: iam.Role) -> dict[str, 
 
 def _failed_folder(record: RecordsRule) -> str:
     return f"{FAILED_RECORDS}{record.name}/"
-
-
-def _metric(namespace: str, name: str, dimension: str, value: str, statistic: str) -> cloudwatch.Metric:
-    return cloudwatch.Metric(
-        namespace=namespace,
-        metric_name=name,
-        dimensions_map={dimension: value},
-        statistic=statistic,
-        period=METRIC_PERIOD,
-    )

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 from aws_cdk import CfnOutput, DefaultStackSynthesizer, Stack
 
-from infra.alarms import Alarms, AlarmTopic
+from infra.alarm_topic import AlarmTopic
+from infra.alarms import Alarms
 from infra.arrivals import ArrivalQueues
 from infra.assets import Assets, asset_prefix
 from infra.catalog import Catalog
 from infra.code_version import CODE_MARK, code_version
+from infra.delivery_stream_alarms import DeliveryStreamAlarms
 from infra.emr import EmrServerless
 from infra.encryption import encrypt, grant_key
 from infra.functions import router_functions
@@ -80,6 +82,8 @@ class HybridRouterStack(Stack):
         topic = AlarmTopic(self, "AlarmTopic").topic
         machines = Machines(self, "Machines", settings, names, functions, jobs, storage.control, topic, emr)
         schedules = Schedules(self, "Schedules", settings, machines, functions, arrivals.dead_letters, topic)
+        if settings.records:
+            Records(self, "Records", settings, names, storage.input)
         grant_key(settings, functions, job_roles, machines, schedules)
         Alarms(
             self,
@@ -92,7 +96,7 @@ class HybridRouterStack(Stack):
             alarm_lines=count_alarm_lines(self, "LogAlarms", jobs.output_log, names.metrics_namespace),
             metrics_namespace=names.metrics_namespace,
             settings=settings.alarms,
-            records=Records(self, "Records", settings, names, storage.input) if settings.records else None,
+            records=DeliveryStreamAlarms(settings.records, names) if settings.records else None,
             shards=settings.shards.names,
         )
         outputs = StackOutputs(

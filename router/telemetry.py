@@ -15,10 +15,12 @@ from lake.shards import FIRST_SHARD
 
 logger = Logger()
 metrics = Metrics()
+ANY_FUNCTION = "any"
+"""In the place of a function's name: the dimension of a metric that they write together."""
 
 
 class Metric(StrEnum):
-    """Name of a metric; its dimension is the function that writes it.
+    """Name of a metric; its dimension is the function that writes it, or ``ANY_FUNCTION``.
 
     Those of the stream lane exist for each shard: that of the first one has no other dimension.
     """
@@ -65,6 +67,8 @@ class Metric(StrEnum):
     """Manifests that are open for longer than ``sweep.stalled_hours``."""
     DAY_DOLLARS = "DayDollars"
     """Dollars of the job runs that have ended on this day (UTC), as ``sweep`` finds them."""
+    LEDGER_REFUSALS = "LedgerRefusals"
+    """Invocations of any function that failed because the ledger's table refused them; written when there are any."""
 
 
 def count(metric: Metric, value: float, shard: str = FIRST_SHARD) -> None:
@@ -78,6 +82,12 @@ def count(metric: Metric, value: float, shard: str = FIRST_SHARD) -> None:
 def count_bytes(metric: Metric, value: float, shard: str = FIRST_SHARD) -> None:
     """Add a number of bytes to the metrics of this invocation, as ``count``."""
     _add(metric, MetricUnit.Bytes, value, shard)
+
+
+def count_for_any_function(metric: Metric) -> None:
+    """Add 1 to a count of all functions together. It is written at once, also when the invocation fails."""
+    with single_metric(name=metric.value, unit=MetricUnit.Count, value=1, namespace=metrics.namespace) as other:
+        other.add_dimension(name="service", value=ANY_FUNCTION)
 
 
 def _add(metric: Metric, unit: MetricUnit, value: float, shard: str) -> None:

@@ -169,6 +169,29 @@ def test_only_alarms_of_the_own_topic_are_open(world: World, capsys: pytest.Capt
 
 
 @pytest.mark.parametrize(
+    ("suppressed", "cause"),
+    [("Alarm", "hybrid-router-dev-Silent"), ("ExtensionPeriod", "hybrid-router-dev-Silent"), ("WaitPeriod", None)],
+)
+def test_an_alarm_that_sends_no_message_names_the_one_that_explains_it(
+    world: World, capsys: pytest.CaptureFixture[str], suppressed: str, cause: str | None
+) -> None:
+    # Given a composite alarm that is raised, and silent
+    alarm = {
+        "AlarmName": "hybrid-router-dev-Oldest",
+        "StateUpdatedTimestamp": NIGHT,
+        "AlarmActions": ["alarm_topic"],
+        "ActionsSuppressedBy": suppressed,
+        "ActionsSuppressor": "arn:aws:cloudwatch:eu-central-1:111122223333:alarm:hybrid-router-dev-Silent",
+    }
+    # When
+    document = document_of(world, FakeServices(alarms=[alarm]))
+    # Then
+    assert_valid("status", document)
+    assert [found["explained_by"] for found in document["alarms"]] == [cause]
+    assert ("explained by hybrid-router-dev-Silent: it sends" in page(document, world, capsys)) == (cause is not None)
+
+
+@pytest.mark.parametrize(
     ("seconds", "text"),
     [(59.9, "59 s"), (60, "1 min"), (3600, "1 h"), (3660, "1 h 1 min"), (86_400, "1 d"), (90_000, "1 d 1 h")],
 )

@@ -129,7 +129,7 @@ def edges(template: ResolvedTemplate) -> Iterator[Edge]:
 
 
 def _alarm(template: ResolvedTemplate, name: str, body: Mapping[str, Any]) -> Iterator[Edge]:
-    for topic in body["AlarmActions"]:
+    for topic in body.get("AlarmActions", ()):
         yield Edge(name, template.arn(name), "cloudwatch.amazonaws.com", "sns:Publish", topic)
 
 
@@ -238,6 +238,7 @@ INTEGRATIONS = {
 }
 EDGES = {
     "AWS::CloudWatch::Alarm": _alarm,
+    "AWS::CloudWatch::CompositeAlarm": _alarm,
     "AWS::Glue::Job": _job,
     delivery_edges.KIND: lambda _, name, body: (Edge(*edge) for edge in delivery_edges.requests(name, body)),
     "AWS::Lambda::EventSourceMapping": _event_source,

@@ -113,7 +113,7 @@ def test_alarms_tell_of_records_that_are_late_unread_or_given_up(other_assembly:
     assert late["Dimensions"] == [{"Name": "DeliveryStreamName", "Value": "hybrid-router-other-clicks"}]
     # 15 minutes longer than the buffer of a minute
     assert late["Threshold"] == 960
-    behind = other_assembly.one(ALARM, "RecordsBehind")
+    behind = other_assembly.one(ALARM, "RecordsBehindclicks")
     assert (behind["MetricName"], behind["Threshold"]) == ("KinesisMillisBehindLatest", 900_000)
     # 3 periods in which records are put and none is read
     unread = other_assembly.one(ALARM, "RecordsUnread")
@@ -126,3 +126,27 @@ def test_alarms_tell_of_records_that_are_late_unread_or_given_up(other_assembly:
     assert sources["put"]["Metric"]["Dimensions"] == [{"Name": "StreamName", "Value": "clicks"}]
     assert other_assembly.one(ALARM, "RecordsLatepayments")["Threshold"] == 960
     assert other_assembly.one(ALARM, "FailedRecords")["MetricName"] == "FailedRecordFiles"
+
+
+def test_an_alarm_tells_of_a_topic_whose_lag_takes_longer_to_read_than_15_minutes(other_assembly: Assembly) -> None:
+    # Given the topic of payments
+    behind = other_assembly.one(ALARM, "RecordsBehindpayments")
+    # Then messages that wait are compared with what 3 periods of 5 minutes read, for 3 periods
+    (expression,) = [item["Expression"] for item in behind["Metrics"] if "Expression" in item]
+    assert expression == "IF(lag > 3 * FILL(taken, 0), 1, 0)"
+    sources = {item["Id"]: item["MetricStat"] for item in behind["Metrics"] if "MetricStat" in item}
+    assert {name: (item["Metric"]["MetricName"], item["Stat"], item["Period"]) for name, item in sources.items()} == {
+        "lag": ("KafkaOffsetLag", "Maximum", 300),
+        "taken": ("DataReadFromSource.Records", "Sum", 300),
+    }
+    for item in sources.values():
+        assert item["Metric"]["Namespace"] == "AWS/Firehose"
+        stream = {"Name": "DeliveryStreamName", "Value": "hybrid-router-other-payments"}
+        assert item["Metric"]["Dimensions"] == [stream]
+    assert (behind["Threshold"], behind["EvaluationPeriods"], behind["DatapointsToAlarm"]) == (1, 3, 3)
+    # Nothing explains it: it sends its own message
+    assert behind["AlarmActions"]
+
+
+def test_a_stage_without_records_has_no_alarm_on_them(assembly: Assembly) -> None:
+    assert not [name for name in assembly.resources(ALARM) if "Records" in name]

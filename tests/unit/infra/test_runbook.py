@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infra.alarms import RUNBOOK
+from infra.alarm_set import RUNBOOK
 from tests.unit.docs.pages import CHECKOUT, Page
 from tests.unit.infra.resolved_template import ResolvedTemplate
 
