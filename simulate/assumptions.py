@@ -11,7 +11,7 @@ from router.estimate import offer
 from router.estimate.choose import MARGIN
 from router.plan.merge import TIME_TO_MERGE
 from router.plan.write_pace import MAX_INDEX_WRITES_PER_SECOND
-from simulate import batch_lane, night_times, routing, speed, stream_lane
+from simulate import batch_lane, night_times, routing, speed, stream_lane, stream_times, stream_workers
 from simulate.options import comparable_emr
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lake.settings import Settings
 
 BENCH = "docs/performance.md"
+STREAM_TIMES = "simulate/stream_times.py"
 
 
 class Basis(StrEnum):
@@ -62,7 +63,7 @@ def _routing(settings: Settings) -> Iterator[Assumption]:
     yield Assumption(
         "batches of events at the same time", routing.POLLERS, "", Basis.LISTED, "AWS Lambda Developer Guide"
     )
-    yield Assumption("events to QUEUED", routing.ROUTE_SECONDS, "s", Basis.ASSUMED, "simulate/routing.py")
+    yield Assumption("events to QUEUED", stream_times.ROUTE_SECONDS, "s", Basis.ASSUMED, STREAM_TIMES)
 
 
 def _conversion(settings: Settings, ratio: float) -> Iterator[Assumption]:
@@ -90,15 +91,18 @@ def _stream(stream_jobs: int) -> Iterator[Assumption]:
     looks = "streaming_job/urgent.py"
     yield Assumption("interval between looks for urgent files", stream_lane.LOOK_SECONDS, "s", Basis.LISTED, looks)
     yield Assumption("cores for urgent files beside others", stream_lane.URGENT_CORE_SHARE, "", Basis.ASSUMED, here)
-    yield Assumption("claim, commit and publish of a portion", stream_lane.PORTION_SECONDS, "s", Basis.ASSUMED, here)
+    portion = stream_times.PORTION_SECONDS
+    yield Assumption("claim, commit and publish of a portion", portion, "s", Basis.ASSUMED, STREAM_TIMES)
     yield Assumption(
         "an executor is idle before it is given back",
-        stream_lane.EXECUTOR_IDLE_SECONDS,
+        stream_workers.EXECUTOR_IDLE_SECONDS,
         "s",
         Basis.LISTED,
         "Spark, spark.dynamicAllocation.executorIdleTimeout",
     )
-    yield Assumption("workers of a quiet stream", stream_lane.MIN_WORKERS, "", Basis.ASSUMED, here)
+    yield Assumption(
+        "workers of a quiet stream", stream_workers.MIN_WORKERS, "", Basis.ASSUMED, "simulate/stream_workers.py"
+    )
 
 
 def _night(settings: Settings) -> Iterator[Assumption]:

@@ -18,6 +18,7 @@ from simulate.routing import Router
 from simulate.schedule import stream_window
 from simulate.speed import GZIP_SUFFIX, Speed
 from simulate.stream_lane import StreamLane
+from simulate.stream_times import AWS_STREAM
 from simulate.summary import summarise
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from lake.settings import Settings
     from simulate.arrivals import Arrivals
     from simulate.routing import SimulatedManifest
+    from simulate.stream_times import StreamTimes
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +103,24 @@ def measure_load(arrivals: Arrivals, settings: Settings, speed: Speed) -> Load:
     return Load(files, size, max(hours) / 3600)
 
 
-def route_day(arrivals: Arrivals, settings: Settings, speed: Speed, failing_share: float) -> RoutedDay:
-    """Window after window: route decides, the stream lane works, its watch measures the backlog."""
-    router = Router(settings, speed, arrivals.night)
-    window, length = _window_seconds(settings, arrivals.night), settings.input.event_window_seconds
-    stream = StreamLane(settings, window, failing_share)
+def route_day(
+    arrivals: Arrivals,
+    settings: Settings,
+    speed: Speed,
+    failing_share: float,
+    times: StreamTimes = AWS_STREAM,
+    window: tuple[float, float] | None = None,
+) -> RoutedDay:
+    """Window after window: route decides, the stream lane works, its watch measures the backlog.
+
+    Parameters
+    ----------
+    window
+        Start and end of the stream window, in seconds from the start of the day; None: as the settings say.
+    """
+    router = Router(settings, speed, arrivals.night, times.route)
+    window, length = window or _window_seconds(settings, arrivals.night), settings.input.event_window_seconds
+    stream = StreamLane(settings, window, failing_share, times)
     waiting: list[SimulatedManifest] = []
     backlog, peak, spilling, manifests, watched = Timeline(), (0, 0.0), False, 0, 0.0
     for number, groups in enumerate(arrivals.windows()):

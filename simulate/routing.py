@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,6 +17,7 @@ from router.ownership.draft import RoutedArrival, cut_drafts
 from router.route.decide_lane import decide_lane
 from simulate.arrivals import DAY_SECONDS
 from simulate.speed import GZIP_SUFFIX
+from simulate.stream_times import ROUTE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -32,8 +34,8 @@ POLLERS = 5
 SQS"); it adds pollers under load, which is not simulated."""
 MAX_ARRIVALS = 1000
 """Events of one invocation of ``route`` (infra/arrivals.py)."""
-ROUTE_SECONDS = 3.0
-"""Assumed: from the end of a window until its manifests are QUEUED and their pointers are in the inbox."""
+_PHASE = (math.sqrt(5) - 1) / 2
+"""Multiples of it spread most evenly: the windows of the pollers begin at any time, and never in step with triggers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +65,8 @@ class _Decision:
 class Router:
     """Routes window after window."""
 
-    def __init__(self, settings: Settings, speed: Speed, night: datetime) -> None:
-        self._settings, self._speed = settings, speed
+    def __init__(self, settings: Settings, speed: Speed, night: datetime, route_seconds: float = ROUTE_SECONDS) -> None:
+        self._settings, self._speed, self._route_seconds = settings, speed, route_seconds
         self._start = night - timedelta(seconds=DAY_SECONDS)
         self._numbers = count()
         self._works: dict[tuple[int, int, int, int], Work] = {}
@@ -98,10 +100,12 @@ class Router:
             self.spilled_files += group.count if decision.spilled else 0
             arrival = RoutedArrival(file, decision.partition, decision.lane, decision.reason, urgent=decision.urgent)
             routed.append((arrival, group.count))
-        created_at = iso_utc(now)
+        created_at, found = iso_utc(now), invocations(routed)
+        # Each poller has windows of its own, which end one after the other.
+        later = [length * (poller + window * _PHASE % 1) / len(found) for poller in range(len(found))]
         return [
-            self._manifest(draft, created_at, middle, end + ROUTE_SECONDS)
-            for events in invocations(routed)
+            self._manifest(draft, created_at, middle + seconds, end + seconds + self._route_seconds)
+            for events, seconds in zip(found, later, strict=True)
             for draft in cut_drafts(events, self._settings, self._new_id)
         ]
 
