@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 from lake.settings.price import PriceSettings
 from router.estimate import offer
 from router.estimate.choose import MARGIN
+from router.estimate.speed import NOT_MEASURED
 from router.plan.merge import TIME_TO_MERGE
 from router.plan.write_pace import MAX_INDEX_WRITES_PER_SECOND
 from simulate import batch_lane, night_times, routing, speed, stream_lane, stream_times, stream_workers
 from simulate.options import comparable_emr
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from lake.settings import Settings
 
@@ -81,6 +82,25 @@ def _conversion(settings: Settings, ratio: float) -> Iterator[Assumption]:
     yield Assumption("NDJSON for each byte of a gzip file", ratio, "", Basis.ASSUMED, "gzip.ratio of the profile")
     yield Assumption("Parquet for each byte of NDJSON", speed.OUTPUT_RATIO, "", Basis.MEASURED, f"{BENCH}, flat")
     yield Assumption("time of a file besides its bytes", 0, "s", Basis.ASSUMED, "files are read ahead")
+
+
+def dataset_speeds(found: speed.Speed, kinds: Iterable[tuple[str, bool]]) -> Iterator[Assumption]:
+    """The speed of each dataset, by what the ledger has measured, else as of datasets that it does not know.
+
+    Parameters
+    ----------
+    kinds
+        Names of datasets, and whether it is about compressed files; those without a name are left out.
+    """
+    for dataset, compressed in kinds:
+        own = found.measured.get(dataset, NOT_MEASURED)
+        measured, used = (own.compressed, found.gzip) if compressed else (own.plain, found.plain)
+        basis, source = (
+            (Basis.ASSUMED, "not measured; as above") if measured is None else (Basis.MEASURED, "the ledger")
+        )
+        if dataset:
+            what = f"bytes of {'compressed' if compressed else 'plain'} files of {dataset} that a core converts"
+            yield Assumption(what, round((measured or used) / speed.MEGABYTE, 3), "MB/s", basis, source)
 
 
 def _stream(stream_jobs: int) -> Iterator[Assumption]:

@@ -9,6 +9,7 @@ from datetime import timedelta
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
+from lake.compression import has_compressed_name
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane, ObjectVersion
 from lake.partition import Partition
@@ -16,7 +17,6 @@ from lake.time import iso_utc
 from router.ownership.draft import RoutedArrival, cut_drafts
 from router.route.decide_lane import decide_lane
 from simulate.arrivals import DAY_SECONDS
-from simulate.speed import GZIP_SUFFIX
 from simulate.stream_times import ROUTE_SECONDS
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Router:
         self._settings, self._speed, self._route_seconds = settings, speed, route_seconds
         self._start = night - timedelta(seconds=DAY_SECONDS)
         self._numbers = count()
-        self._works: dict[tuple[int, int, int, int], Work] = {}
+        self._works: dict[tuple[str, tuple[int, int, int, int]], Work] = {}
         self.ignored_files = 0
         """Files that no rule of the settings takes."""
         self.spilled_files = 0
@@ -123,7 +123,7 @@ class Router:
         for arrival in draft.arrivals:
             size = arrival.file.size
             total += size
-            if arrival.file.key.endswith(GZIP_SUFFIX):
+            if has_compressed_name(arrival.file.key):
                 compressed += size
                 files += 1
                 longest = max(longest, size)
@@ -138,10 +138,10 @@ class Router:
             compressed,
             draft.urgent,
         )
-        sizes = (total - compressed, compressed, longest, files)
-        if sizes not in self._works:
-            self._works[sizes] = self._speed.work(*sizes)
-        return SimulatedManifest(row, arrived, queued, self._works[sizes])
+        dataset, sizes = draft.partition.dataset, (total - compressed, compressed, longest, files)
+        if (dataset, sizes) not in self._works:
+            self._works[dataset, sizes] = self._speed.of_dataset(dataset).work(*sizes)
+        return SimulatedManifest(row, arrived, queued, self._works[dataset, sizes])
 
     def _new_id(self) -> str:
         return f"{next(self._numbers):08d}"

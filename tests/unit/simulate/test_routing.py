@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lake.ledger import DatasetSpeed
 from lake.manifest import Lane
 from lake.settings import PriceSettings, Settings
 from simulate.arrivals import FileGroup
@@ -75,6 +76,22 @@ def test_a_measured_speed_of_compressed_files_takes_the_place_of_the_default() -
     (compressed,) = routed(of, [FileGroup("a/file.json.gz", 5_000 * MB, 1)], EARLY)
     assert compressed.work.core_seconds == pytest.approx(500)
     assert Speed.of(settings(), 8.0).gzip == PriceSettings().compressed_mb_per_second_per_core * MB
+
+
+def test_what_a_dataset_has_measured_takes_the_place_of_the_settings() -> None:
+    # Given a dataset that has measured compressed files only
+    of = settings(batch={"manifest_bytes": 10**12})
+    speed = Speed.of(of, 8.0, {"a": DatasetSpeed(None, 2 * MB)})
+    groups = [FileGroup(f"{dataset}/file.json{suffix}", 400 * MB, 1) for dataset in "ab" for suffix in ("", ".BZ2")]
+    # When
+    found = Router(of, speed, NIGHT).route(0, groups, spilling=False)
+    # Then
+    seconds = {
+        name: sum(item.work.core_seconds for item in found if item.row.partition.dataset == name) for name in "ab"
+    }
+    plain, compressed = 400 * MB / speed.plain, 400 * MB / speed.gzip
+    assert seconds == {"a": pytest.approx(plain + 200), "b": pytest.approx(plain + compressed)}
+    assert sum(item.row.compressed_bytes for item in found) == 800 * MB
 
 
 @given(st.lists(st.integers(1, 3000), max_size=5))
