@@ -22,10 +22,11 @@ from simulate.report import report_lines
 from simulate.schedule import night_start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from cli.deployed_stack import DeployedStack
+    from lake.ledger import DatasetSpeed
     from lake.settings import Settings
     from simulate.arrivals import Arrivals
     from simulate.listing import ListedFile
@@ -111,6 +112,8 @@ def simulate_listing(
 def simulate_ledger(stack: DeployedStack, settings: Settings, day: str | None, output: Output) -> None:
     """Show what the files come to that a stage recorded in the 24 hours before the night of ``day``.
 
+    The speed of each dataset is what the ledger has measured of it, as for the plan of a night.
+
     Raises
     ------
     InvalidInputError
@@ -123,7 +126,7 @@ def simulate_ledger(stack: DeployedStack, settings: Settings, day: str | None, o
     files = read_recorded(
         stack.s3, resources.control_bucket, resources.input_bucket, night_start(settings, chosen), _progress
     )
-    _show_listing(files, "the ledger", settings, chosen, output)
+    _show_listing(files, "the ledger", settings, chosen, output, stack.ledger.datasets.speeds())
 
 
 def _parse_day(day: str | None) -> date | None:
@@ -134,19 +137,31 @@ def _parse_day(day: str | None) -> date | None:
 
 
 def _show_listing(
-    files: Iterable[ListedFile], source: str, settings: Settings, day: date | None, output: Output
+    files: Iterable[ListedFile],
+    source: str,
+    settings: Settings,
+    day: date | None,
+    output: Output,
+    measured: Mapping[str, DatasetSpeed] | None = None,
 ) -> None:
     arrivals = ListedArrivals(files, source, settings, day)
     if arrivals.left_out:
         files_left_out = format_count(arrivals.left_out, "file of other days is", "files of other days are")
         _progress(f"{files_left_out} left out; --date chooses the night")
-    _show(arrivals, settings, GzipShare().ratio, Failures().share, output)
+    _show(arrivals, settings, GzipShare().ratio, Failures().share, output, measured)
 
 
-def _show(arrivals: Arrivals, settings: Settings, ratio: float, failing_share: float, output: Output) -> None:
+def _show(
+    arrivals: Arrivals,
+    settings: Settings,
+    ratio: float,
+    failing_share: float,
+    output: Output,
+    measured: Mapping[str, DatasetSpeed] | None = None,
+) -> None:
     if output.plots is not None:
         require_matplotlib()
-    found = simulate(arrivals, settings, ratio, failing_share, _progress)
+    found = simulate(arrivals, settings, ratio, failing_share, _progress, measured)
     if output.as_json:
         typer.echo(json.dumps(asdict(found), indent=1))
     else:

@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING
 from lake.settings.price import PriceSettings
 from router.estimate import offer
 from router.estimate.choose import MARGIN
+from router.estimate.speed import NOT_MEASURED
 from router.plan.merge import TIME_TO_MERGE
 from router.plan.write_pace import MAX_INDEX_WRITES_PER_SECOND
-from simulate import batch_lane, night_times, routing, speed, stream_lane
+from simulate import batch_lane, night_times, routing, speed, stream_lane, stream_times, stream_workers
 from simulate.options import comparable_emr
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from lake.settings import Settings
 
 BENCH = "docs/performance.md"
+STREAM_TIMES = "simulate/stream_times.py"
 
 
 class Basis(StrEnum):
@@ -62,7 +64,7 @@ def _routing(settings: Settings) -> Iterator[Assumption]:
     yield Assumption(
         "batches of events at the same time", routing.POLLERS, "", Basis.LISTED, "AWS Lambda Developer Guide"
     )
-    yield Assumption("events to QUEUED", routing.ROUTE_SECONDS, "s", Basis.ASSUMED, "simulate/routing.py")
+    yield Assumption("events to QUEUED", stream_times.ROUTE_SECONDS, "s", Basis.ASSUMED, STREAM_TIMES)
 
 
 def _conversion(settings: Settings, ratio: float) -> Iterator[Assumption]:
@@ -82,6 +84,25 @@ def _conversion(settings: Settings, ratio: float) -> Iterator[Assumption]:
     yield Assumption("time of a file besides its bytes", 0, "s", Basis.ASSUMED, "files are read ahead")
 
 
+def dataset_speeds(found: speed.Speed, kinds: Iterable[tuple[str, bool]]) -> Iterator[Assumption]:
+    """The speed of each dataset, by what the ledger has measured, else as of datasets that it does not know.
+
+    Parameters
+    ----------
+    kinds
+        Names of datasets, and whether it is about compressed files; those without a name are left out.
+    """
+    for dataset, compressed in kinds:
+        own = found.measured.get(dataset, NOT_MEASURED)
+        measured, used = (own.compressed, found.gzip) if compressed else (own.plain, found.plain)
+        basis, source = (
+            (Basis.ASSUMED, "not measured; as above") if measured is None else (Basis.MEASURED, "the ledger")
+        )
+        if dataset:
+            what = f"bytes of {'compressed' if compressed else 'plain'} files of {dataset} that a core converts"
+            yield Assumption(what, round((measured or used) / speed.MEGABYTE, 3), "MB/s", basis, source)
+
+
 def _stream(stream_jobs: int) -> Iterator[Assumption]:
     here = "simulate/stream_lane.py"
     if stream_jobs > 1:
@@ -90,15 +111,18 @@ def _stream(stream_jobs: int) -> Iterator[Assumption]:
     looks = "streaming_job/urgent.py"
     yield Assumption("interval between looks for urgent files", stream_lane.LOOK_SECONDS, "s", Basis.LISTED, looks)
     yield Assumption("cores for urgent files beside others", stream_lane.URGENT_CORE_SHARE, "", Basis.ASSUMED, here)
-    yield Assumption("claim, commit and publish of a portion", stream_lane.PORTION_SECONDS, "s", Basis.ASSUMED, here)
+    portion = stream_times.PORTION_SECONDS
+    yield Assumption("claim, commit and publish of a portion", portion, "s", Basis.ASSUMED, STREAM_TIMES)
     yield Assumption(
         "an executor is idle before it is given back",
-        stream_lane.EXECUTOR_IDLE_SECONDS,
+        stream_workers.EXECUTOR_IDLE_SECONDS,
         "s",
         Basis.LISTED,
         "Spark, spark.dynamicAllocation.executorIdleTimeout",
     )
-    yield Assumption("workers of a quiet stream", stream_lane.MIN_WORKERS, "", Basis.ASSUMED, here)
+    yield Assumption(
+        "workers of a quiet stream", stream_workers.MIN_WORKERS, "", Basis.ASSUMED, "simulate/stream_workers.py"
+    )
 
 
 def _night(settings: Settings) -> Iterator[Assumption]:

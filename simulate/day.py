@@ -6,28 +6,33 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from lake.compression import has_compressed_name
 from lake.counted import format_count
+from lake.dataset_rules import matching_rule
 from lake.manifest import Lane
 from router.stream_control.spill import is_spilling
 from simulate.arrivals import DAY_SECONDS
-from simulate.assumptions import assumptions
+from simulate.assumptions import assumptions, dataset_speeds
 from simulate.batch_lane import collect_backlog, simulate_night
 from simulate.histogram import Timeline
 from simulate.options import as_one_stream_job, routing_options, simulated_engines, with_engine
 from simulate.result import OptionResult, Series, Simulation
 from simulate.routing import Router
 from simulate.schedule import stream_window
-from simulate.speed import GZIP_SUFFIX, Speed
+from simulate.speed import Speed
 from simulate.stream_lane import StreamLane
+from simulate.stream_times import AWS_STREAM
 from simulate.summary import summarise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
+    from lake.ledger import DatasetSpeed
     from lake.settings import Settings
     from simulate.arrivals import Arrivals
     from simulate.routing import SimulatedManifest
+    from simulate.stream_times import StreamTimes
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,8 @@ class Load:
     bytes: int
     peak_core_seconds: float
     """Work on one core that arrives per second in the busiest hour."""
+    kinds: tuple[tuple[str, bool], ...]
+    """Each dataset, and whether it is about its compressed files; an empty name: no rule takes them."""
 
 
 @dataclass(slots=True)
@@ -56,7 +63,12 @@ class RoutedDay:
 
 
 def simulate(
-    arrivals: Arrivals, settings: Settings, ratio: float, failing_share: float, log: Callable[[str], object]
+    arrivals: Arrivals,
+    settings: Settings,
+    ratio: float,
+    failing_share: float,
+    log: Callable[[str], object],
+    measured: Mapping[str, DatasetSpeed] | None = None,
 ) -> Simulation:
     """All options of a day.
 
@@ -68,9 +80,11 @@ def simulate(
         Share of runs, and of manifests of the stream lane, that fail once.
     log
         Gets a sentence of progress for each option.
+    measured
+        Speeds of datasets by the ledger; None: there is no ledger, and speeds are those of the settings.
     """
     stream_jobs, settings = settings.stream_runs, as_one_stream_job(settings)
-    speed = Speed.of(settings, ratio)
+    speed = Speed.of(settings, ratio, measured)
     load = measure_load(arrivals, settings, speed)
     results: list[OptionResult] = []
     series: dict[str, Series] = {}
@@ -86,27 +100,47 @@ def simulate(
             result, lines = summarise(option, name, night_settings, arrivals.night, day, night)
             results.append(result)
             series[f"{result.routing}/{result.engine}".rstrip("/")] = lines
-    return Simulation(load.files, load.bytes, tuple(results), series, assumptions(settings, ratio, stream_jobs))
+    rests_on = list(assumptions(settings, ratio, stream_jobs))
+    if measured is not None:
+        rests_on += dataset_speeds(speed, load.kinds)
+    return Simulation(load.files, load.bytes, tuple(results), series, tuple(rests_on))
 
 
 def measure_load(arrivals: Arrivals, settings: Settings, speed: Speed) -> Load:
     """What arrives, before anything is decided."""
     files = size = 0
     hours = [0.0] * (DAY_SECONDS // 3600)
+    rates: dict[tuple[str, bool], float] = {}
     for number, groups in enumerate(arrivals.windows()):
         for group in groups:
             files += group.count
             size += group.count * group.bytes
-            rate = speed.gzip if group.key.endswith(GZIP_SUFFIX) else speed.plain
-            hours[number * settings.input.event_window_seconds // 3600] += group.count * group.bytes / rate
-    return Load(files, size, max(hours) / 3600)
+            kind = matching_rule(group.key, settings.datasets)[1], has_compressed_name(group.key)
+            if kind not in rates:
+                own = speed.of_dataset(kind[0])
+                rates[kind] = own.gzip if kind[1] else own.plain
+            hours[number * settings.input.event_window_seconds // 3600] += group.count * group.bytes / rates[kind]
+    return Load(files, size, max(hours) / 3600, tuple(sorted(rates)))
 
 
-def route_day(arrivals: Arrivals, settings: Settings, speed: Speed, failing_share: float) -> RoutedDay:
-    """Window after window: route decides, the stream lane works, its watch measures the backlog."""
-    router = Router(settings, speed, arrivals.night)
-    window, length = _window_seconds(settings, arrivals.night), settings.input.event_window_seconds
-    stream = StreamLane(settings, window, failing_share)
+def route_day(
+    arrivals: Arrivals,
+    settings: Settings,
+    speed: Speed,
+    failing_share: float,
+    times: StreamTimes = AWS_STREAM,
+    window: tuple[float, float] | None = None,
+) -> RoutedDay:
+    """Window after window: route decides, the stream lane works, its watch measures the backlog.
+
+    Parameters
+    ----------
+    window
+        Start and end of the stream window, in seconds from the start of the day; None: as the settings say.
+    """
+    router = Router(settings, speed, arrivals.night, times.route)
+    window, length = window or _window_seconds(settings, arrivals.night), settings.input.event_window_seconds
+    stream = StreamLane(settings, window, failing_share, times)
     waiting: list[SimulatedManifest] = []
     backlog, peak, spilling, manifests, watched = Timeline(), (0, 0.0), False, 0, 0.0
     for number, groups in enumerate(arrivals.windows()):

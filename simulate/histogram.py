@@ -4,29 +4,36 @@ from __future__ import annotations
 
 from collections import Counter
 
+ROUNDING = 1e-6
+"""Files, by which the shares of a file may miss one."""
+
 
 class Latencies:
-    """Seconds from arrival to publication, counted by whole seconds."""
+    """Seconds from arrival to publication, counted by tenths of a second."""
 
     def __init__(self) -> None:
-        self._files: Counter[int] = Counter()
-
-    def add(self, seconds: float, files: int) -> None:
-        """Count ``files`` of this latency."""
-        self._files[round(seconds)] += files
-
-    @property
-    def files(self) -> int:
+        self.files = 0
         """Number of files."""
-        return self._files.total()
+        self._shares: Counter[int] = Counter()
+        """Files by tenths of a second; a file whose latency is only known within limits has a share of each second."""
+
+    def add(self, seconds: float, files: int, spread: float = 0.0) -> None:
+        """Count ``files`` whose latencies are ``seconds`` on average, evenly from half of ``spread`` less to as much
+        more, by whole seconds.
+        """
+        self.files += files
+        parts = max(round(spread), 1)
+        for part in range(parts):
+            offset = spread * ((part + 0.5) / parts - 0.5)
+            self._shares[round(10 * (seconds + offset))] += files / parts  # type: ignore[assignment]
 
     def percentile(self, share: float) -> float | None:
         """Smallest number of seconds in which this share (0 to 1) of the files was published; None: there are none."""
-        left = share * self.files
-        for seconds in sorted(self._files):
-            left -= self._files[seconds]
+        left = share * self.files - ROUNDING
+        for tenths in sorted(self._shares):
+            left -= self._shares[tenths]
             if left <= 0:
-                return float(seconds)
+                return tenths / 10
         return None
 
 

@@ -9,11 +9,11 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 from zoneinfo import ZoneInfo
 
+from lake.compression import has_compressed_name
 from lake.dataset_rules import matching_rule
 from lake.errors import InvalidInputError
 from simulate.arrivals import DAY_SECONDS, FileGroup, windows_of_day
 from simulate.schedule import night_start
-from simulate.speed import GZIP_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -88,7 +88,7 @@ class ListedArrivals:
         rule, dataset = matching_rule(key, settings.datasets)
         urgent = any(fnmatchcase(key, pattern) for pattern in settings.urgent.keys)
         ignored = key.endswith("/") or settings.input.suffix_of(key) is None
-        kind = (rule, dataset, urgent, ignored, key.endswith(GZIP_SUFFIX))
+        kind = (rule, dataset, urgent, ignored, has_compressed_name(key))
         if kind not in self._keys:
             self._keys[kind] = len(self._representatives)
             self._representatives.append(key)

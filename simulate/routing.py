@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
+from lake.compression import has_compressed_name
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane, ObjectVersion
 from lake.partition import Partition
@@ -15,7 +17,7 @@ from lake.time import iso_utc
 from router.ownership.draft import RoutedArrival, cut_drafts
 from router.route.decide_lane import decide_lane
 from simulate.arrivals import DAY_SECONDS
-from simulate.speed import GZIP_SUFFIX
+from simulate.stream_times import ROUTE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -32,8 +34,8 @@ POLLERS = 5
 SQS"); it adds pollers under load, which is not simulated."""
 MAX_ARRIVALS = 1000
 """Events of one invocation of ``route`` (infra/arrivals.py)."""
-ROUTE_SECONDS = 3.0
-"""Assumed: from the end of a window until its manifests are QUEUED and their pointers are in the inbox."""
+_PHASE = (math.sqrt(5) - 1) / 2
+"""Multiples of it spread most evenly: the windows of the pollers begin at any time, and never in step with triggers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +65,11 @@ class _Decision:
 class Router:
     """Routes window after window."""
 
-    def __init__(self, settings: Settings, speed: Speed, night: datetime) -> None:
-        self._settings, self._speed = settings, speed
+    def __init__(self, settings: Settings, speed: Speed, night: datetime, route_seconds: float = ROUTE_SECONDS) -> None:
+        self._settings, self._speed, self._route_seconds = settings, speed, route_seconds
         self._start = night - timedelta(seconds=DAY_SECONDS)
         self._numbers = count()
-        self._works: dict[tuple[int, int, int, int], Work] = {}
+        self._works: dict[tuple[str, tuple[int, int, int, int]], Work] = {}
         self.ignored_files = 0
         """Files that no rule of the settings takes."""
         self.spilled_files = 0
@@ -98,10 +100,12 @@ class Router:
             self.spilled_files += group.count if decision.spilled else 0
             arrival = RoutedArrival(file, decision.partition, decision.lane, decision.reason, urgent=decision.urgent)
             routed.append((arrival, group.count))
-        created_at = iso_utc(now)
+        created_at, found = iso_utc(now), invocations(routed)
+        # Each poller has windows of its own, which end one after the other.
+        later = [length * (poller + window * _PHASE % 1) / len(found) for poller in range(len(found))]
         return [
-            self._manifest(draft, created_at, middle, end + ROUTE_SECONDS)
-            for events in invocations(routed)
+            self._manifest(draft, created_at, middle + seconds, end + seconds + self._route_seconds)
+            for events, seconds in zip(found, later, strict=True)
             for draft in cut_drafts(events, self._settings, self._new_id)
         ]
 
@@ -119,7 +123,7 @@ class Router:
         for arrival in draft.arrivals:
             size = arrival.file.size
             total += size
-            if arrival.file.key.endswith(GZIP_SUFFIX):
+            if has_compressed_name(arrival.file.key):
                 compressed += size
                 files += 1
                 longest = max(longest, size)
@@ -134,10 +138,10 @@ class Router:
             compressed,
             draft.urgent,
         )
-        sizes = (total - compressed, compressed, longest, files)
-        if sizes not in self._works:
-            self._works[sizes] = self._speed.work(*sizes)
-        return SimulatedManifest(row, arrived, queued, self._works[sizes])
+        dataset, sizes = draft.partition.dataset, (total - compressed, compressed, longest, files)
+        if (dataset, sizes) not in self._works:
+            self._works[dataset, sizes] = self._speed.of_dataset(dataset).work(*sizes)
+        return SimulatedManifest(row, arrived, queued, self._works[dataset, sizes])
 
     def _new_id(self) -> str:
         return f"{next(self._numbers):08d}"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from lake.settings.price import PriceSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lake.ledger import DatasetSpeed
     from lake.settings import Settings
 
 MEGABYTE = 1_000_000
@@ -17,7 +20,6 @@ CPU_GZIP = 126.0
 """Measured: inflated megabytes of gzip files (the same table)."""
 OUTPUT_RATIO = 0.2
 """Parquet bytes per byte of NDJSON (measured: 0.21; the same page)."""
-GZIP_SUFFIX = ".gz"
 
 
 def given_gzip_speed(settings: Settings) -> float | None:
@@ -52,9 +54,11 @@ class Speed:
     split_bytes: int
     ratio: float
     """Bytes of NDJSON for each byte of a compressed file."""
+    measured: Mapping[str, DatasetSpeed] = field(default_factory=dict)
+    """By dataset: what takes the place of ``plain`` and ``gzip``."""
 
     @classmethod
-    def of(cls, settings: Settings, ratio: float) -> Speed:
+    def of(cls, settings: Settings, ratio: float, measured: Mapping[str, DatasetSpeed] | None = None) -> Speed:
         """The slower one of network and processor; the network's share of a core is that of the settings' forecasts.
 
         A speed of compressed files that the settings give takes the place of the measured one.
@@ -66,7 +70,15 @@ class Speed:
             settings.convert.target_file_bytes / OUTPUT_RATIO,
             settings.convert.split_bytes,
             ratio,
+            measured or {},
         )
+
+    def of_dataset(self, name: str) -> Speed:
+        """With what was measured of this dataset, plain and compressed files apart."""
+        found = self.measured.get(name)
+        if found is None:
+            return self
+        return replace(self, plain=found.plain or self.plain, gzip=found.compressed or self.gzip, measured={})
 
     def work(self, plain_bytes: int, gzip_bytes: int, longest_gzip: int, gzip_files: int) -> Work:
         """Work on files of these sizes as stored."""

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
-from lake.settings.workers import DPUS, WORKERS
-from router.estimate.night import DRIVERS
-from router.estimate.offer import GLUE_START_SECONDS, RAMP_SECONDS
 from simulate.histogram import Latencies, Timeline
+from simulate.stream_times import AWS_STREAM
+from simulate.stream_workers import StreamWorkers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lake.settings import Settings
     from simulate.routing import SimulatedManifest
+    from simulate.stream_times import StreamTimes
 
 MAX_POINTERS = 500
 """Pointers of a micro-batch (streaming_job/stream.py)."""
@@ -24,12 +25,6 @@ LOOK_SECONDS = 5.0
 """Interval between two looks for urgent pointers (streaming_job/urgent.py)."""
 URGENT_CORE_SHARE = 0.5
 """Of the cores, for urgent manifests beside a micro-batch: Spark's pools share them (the same module)."""
-PORTION_SECONDS = 4.0
-"""Assumed: claims, plan, commit and publish around the tasks of the manifests that are converted side by side."""
-EXECUTOR_IDLE_SECONDS = 60.0
-"""An executor without work is given back after it (Spark, ``spark.dynamicAllocation.executorIdleTimeout``)."""
-MIN_WORKERS = DRIVERS + 1
-"""Workers of a run that has nothing to do."""
 
 
 class StreamLane:
@@ -43,23 +38,42 @@ class StreamLane:
         Share of the manifests that are converted twice.
     """
 
-    def __init__(self, settings: Settings, window: tuple[float, float] | None, failing_share: float) -> None:
-        self._stream = settings.stream
-        self._vcpus, self._dpus = WORKERS[self._stream.worker_type], DPUS[self._stream.worker_type]
-        self._window, self._failing_share = window, failing_share
+    def __init__(
+        self,
+        settings: Settings,
+        window: tuple[float, float] | None,
+        failing_share: float,
+        times: StreamTimes = AWS_STREAM,
+    ) -> None:
+        self._stream, self._times = settings.stream, times
+        self._spread = settings.input.event_window_seconds
+        self._window, self._failing_share, self._failing = window, failing_share, 0.0
         self._queue: deque[SimulatedManifest] = deque()
         self._urgent: deque[SimulatedManifest] = deque()
         self._published: list[tuple[float, int, SimulatedManifest]] = []
         self._numbers = count()
         self._live: list[tuple[float, float]] = []
-        self._free_at = self._run_started = self._urgent_until = self._ended = 0.0
+        self._free_at = self._run_started = self._urgent_until = self._begun = self._ended = 0.0
         self._overran = False
-        self._workers, self._failing = MIN_WORKERS, 0.0
+        self._workers = StreamWorkers(self._stream, times.machine)
         self.backlog_bytes, self.backlog_core_seconds = 0, 0.0
         self.latencies, self.urgent_latencies = Latencies(), Latencies()
-        self.dpus = Timeline()
-        self.dpu_seconds = 0.0
         self.bytes = 0
+
+    @property
+    def runs(self) -> int:
+        """Job runs that were started for work; complete after ``finish``."""
+        return len(self._live)
+
+    @property
+    def dpus(self) -> Timeline:
+        """DPUs in use over the day; complete after ``finish``."""
+        return self._workers.dpus
+
+    @property
+    def dpu_seconds(self) -> float:
+        """What is billed of the job; complete after ``finish``."""
+        return self._workers.dpu_seconds
 
     def add(self, manifest: SimulatedManifest) -> None:
         """A pointer is in the inbox; call it in the order of time."""
@@ -90,13 +104,13 @@ class StreamLane:
     def finish(self) -> float:
         """Convert what is left; returns the time at which the last manifest is published."""
         self.advance(float("inf"))
-        self._release_workers(float("inf"))
+        self._workers.release(float("inf"))
         if self._live:
             start, _ = self._live[-1]
             self._live[-1] = (start, self._end_of_run())
         spans = merged([*self._live, *([self._window] if self._window else [])])
         for start, end in spans:
-            self._bill(start, end, MIN_WORKERS)
+            self._workers.bill_run(start, end)
         return self._ended
 
     def _next_start(self) -> float:
@@ -122,34 +136,29 @@ class StreamLane:
         taken: list[SimulatedManifest] = []
         while self._urgent and self._urgent[0].queued <= look:
             taken.append(self._urgent.popleft())
-        start = max(look, self._run_started, self._urgent_until)
-        work = sum(manifest.work.core_seconds for manifest in taken)
+        self._begun = start = max(look, self._run_started, self._urgent_until)
+        seconds = sum(manifest.work.core_seconds for manifest in taken)
         if start >= self._free_at:
-            end = self._convert(taken, start)
-            cores = float(self._cores)
+            ends, cores = self._convert(taken, start, self._times.urgent_portion), float(self._workers.cores)
             # A micro-batch may begin meanwhile.
             self._free_at = start
         else:
-            cores = URGENT_CORE_SHARE * self._cores
+            cores = URGENT_CORE_SHARE * self._workers.cores
             longest = max(manifest.work.longest_seconds for manifest in taken)
-            end = start + PORTION_SECONDS + max(longest, work / cores)
+            ends = [start + self._times.urgent_portion + max(longest, seconds / cores)] * len(taken)
             # The micro-batch takes longer by what it has lent.
-            self._free_at += work / self._cores
-        self._urgent_until = start + work / cores
-        self._publish(taken, end)
+            lent = seconds / self._workers.cores
+            self._workers.lend(lent)
+            self._free_at += lent
+        self._urgent_until = start + seconds / cores
+        self._publish(taken, ends)
 
-    @property
-    def _cores(self) -> int:
-        """Those that convert now."""
-        return (self._workers - DRIVERS) * self._vcpus
-
-    def _publish(self, manifests: list[SimulatedManifest], end: float) -> None:
-        for manifest in manifests:
-            self._ended = max(self._ended, end)
+    def _publish(self, manifests: list[SimulatedManifest], ends: list[float]) -> None:
+        self._ended = max(self._ended, *ends)
+        for manifest, end in zip(manifests, ends, strict=True):
             heapq.heappush(self._published, (end, next(self._numbers), manifest))
-            self.latencies.add(end - manifest.arrived, manifest.row.files)
-            if manifest.row.urgent:
-                self.urgent_latencies.add(end - manifest.arrived, manifest.row.files)
+            for latencies in (self.latencies, *([self.urgent_latencies] if manifest.row.urgent else [])):
+                latencies.add(end - manifest.arrived, manifest.row.files, self._spread)
 
     def _begin_run(self, start: float) -> None:
         """A run that has ended, or was never there, is started for the pointers."""
@@ -158,26 +167,27 @@ class StreamLane:
         if self._live:
             first, _ = self._live[-1]
             self._live[-1] = (first, self._end_of_run())
-        if self._window and self._window[0] + GLUE_START_SECONDS <= start <= self._window[1]:
+        if self._window and self._window[0] + self._times.start <= start <= self._window[1]:
             self._live.append((self._window[0], start))
         else:
             self._live.append((start, start))
-            self._free_at = self._run_started = start + GLUE_START_SECONDS
+            self._free_at = self._run_started = start + self._times.start
 
     def _end_of_run(self) -> float:
-        idle = self._free_at + 60 * self._stream.idle_minutes
-        inside = self._window and self._window[0] <= self._free_at <= self._window[1]
-        return max(self._window[1], self._free_at) if inside and self._window else idle
+        """The stop at the end of a window lets end what has begun; without a window the run is idle for a while."""
+        last = max(self._free_at, self._ended)
+        inside = self._window and self._window[0] <= self._begun <= self._window[1]
+        return max(self._window[1], last) if inside and self._window else last + 60 * self._stream.idle_minutes
 
     def _micro_batch(self, start: float) -> None:
         taken: list[SimulatedManifest] = []
         while self._queue and len(taken) < MAX_POINTERS and self._queue[0].queued <= start:
             taken.append(self._queue.popleft())
-        now = start
+        self._begun = now = start
         for portion in self._portions(taken):
-            end = self._convert(portion, now)
-            self._publish(portion, end)
-            now = end
+            ends = self._convert(portion, now, self._times.portion)
+            self._publish(portion, ends)
+            now = max(ends)
         self._overran = now - start > self._stream.trigger_seconds
         self._free_at = now
 
@@ -195,27 +205,13 @@ class StreamLane:
         if portion:
             yield portion
 
-    def _convert(self, portion: list[SimulatedManifest], start: float) -> float:
-        """The end of a portion; workers come with the tasks and leave when they were idle."""
-        work = sum(manifest.work.core_seconds * (2 if self._fails() else 1) for manifest in portion)
-        tasks = sum(manifest.work.tasks for manifest in portion)
-        longest = max(manifest.work.longest_seconds for manifest in portion)
-        self._release_workers(start)
-        before = self._workers
-        self._workers = max(before, min(DRIVERS + -(-tasks // self._vcpus), self._stream.max_workers))
-        few, many = (min(tasks, (workers - DRIVERS) * self._vcpus) for workers in (before, self._workers))
-        ramp = RAMP_SECONDS / 2 * (self._workers - before) / self._workers
-        end = start + PORTION_SECONDS + max(longest, min(work / few, work / many + ramp))
-        self._bill(start, end, self._workers - MIN_WORKERS)
-        self._free_at = end
-        return end
-
-    def _release_workers(self, now: float) -> None:
-        idle_until = min(now, self._free_at + EXECUTOR_IDLE_SECONDS)
-        if self._workers > MIN_WORKERS and idle_until > self._free_at:
-            self._bill(self._free_at, idle_until, self._workers - MIN_WORKERS)
-        if now - self._free_at > EXECUTOR_IDLE_SECONDS:
-            self._workers = MIN_WORKERS
+    def _convert(self, manifests: list[SimulatedManifest], start: float, overhead: float) -> list[float]:
+        """When each is published; one that fails is converted twice."""
+        works = [
+            replace(manifest.work, core_seconds=2 * manifest.work.core_seconds) if self._fails() else manifest.work
+            for manifest in manifests
+        ]
+        return self._workers.convert(works, start, overhead)
 
     def _fails(self) -> bool:
         """Every so many manifests, evenly."""
@@ -224,10 +220,6 @@ class StreamLane:
             return False
         self._failing -= 1
         return True
-
-    def _bill(self, start: float, end: float, workers: int) -> None:
-        self.dpus.add(start, end, workers * self._dpus)
-        self.dpu_seconds += (end - start) * workers * self._dpus
 
 
 def merged(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:

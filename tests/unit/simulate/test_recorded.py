@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ import pytest
 
 from cli.simulate import Output, simulate_ledger
 from lake.errors import InvalidInputError
+from lake.ledger import DatasetMeasurement
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id, write_manifest
 from lake.partition import Partition
 from lake.time import iso_utc
@@ -59,7 +61,7 @@ def test_every_version_of_the_day_is_there_once(world: World) -> None:
 
 
 def stack(world: World) -> Any:
-    return SimpleNamespace(s3=world.raw_s3, resources=RESOURCES)
+    return SimpleNamespace(s3=world.raw_s3, resources=RESOURCES, ledger=world.ledger)
 
 
 def test_the_command_simulates_the_day(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,6 +70,44 @@ def test_the_command_simulates_the_day(world: World, capsys: pytest.CaptureFixtu
     out, err = capsys.readouterr()
     assert "3 files, 300 B a day" in out
     assert "1 manifest document of the day" in err
+
+
+def assumption(line: str, out: str) -> str:
+    (found,) = (text for text in out.splitlines() if line in text)
+    return " ".join(found.split())
+
+
+def test_the_speeds_are_those_that_the_ledger_has_measured(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    # Given plain and compressed files of a dataset of which plain ones were converted, at 3 MB/s, and of one of which
+    # nothing was
+    recorded(world, MORNING, file("a.json", MORNING), file("b.json.zst", MORNING))
+    recorded(world, MORNING, replace(file("c.json", MORNING), key="clicks/c.json"))
+    world.ledger.datasets.register("orders")
+    world.ledger.datasets.add_measurement("orders", DatasetMeasurement(6_000_000, 1, 2000))
+    # When
+    simulate_ledger(stack(world), settings(), "2026-11-18", Output(as_json=False, plots=None))
+    # Then
+    out = capsys.readouterr().out
+    plain = "bytes of plain files of orders that a core converts"
+    assert assumption(plain, out) == f"3 MB/s {plain} measured the ledger"
+    for line in ("compressed files of orders", "plain files of clicks"):
+        assert assumption(line, out).endswith("assumed not measured; as above")
+
+
+def test_files_take_the_time_that_their_dataset_has_measured(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    # Given a day of a dataset that converts a hundredth of what the settings assume
+    recorded(world, MORNING, replace(file("a.json", MORNING), size=40_000_000_000))
+    nights = []
+    for slow in (False, True):
+        if slow:
+            world.ledger.datasets.register("orders")
+            world.ledger.datasets.add_measurement("orders", DatasetMeasurement(400_000, 1, 1000))
+        # When
+        simulate_ledger(stack(world), settings(), "2026-11-18", Output(as_json=True, plots=None))
+        found = json.loads(capsys.readouterr().out)
+        nights.append(next(item for item in found["options"] if item["routing"] == "all-batch")["dollars"]["night"])
+    # Then
+    assert nights[1] > 20 * nights[0]
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,20 @@
 """Arrivals to manifests: by the product's decision and cut, every file once."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lake.ledger import DatasetSpeed
 from lake.manifest import Lane
 from lake.settings import PriceSettings, Settings
 from simulate.arrivals import FileGroup
 from simulate.options import ALL_BATCH, routing_options
 from simulate.routing import MAX_ARRIVALS, POLLERS, Router, invocations
 from simulate.speed import Speed
+from simulate.stream_times import ROUTE_SECONDS
 from tests.unit.simulate.world import MB, NIGHT, routed, settings
 
 DAY = datetime.fromisoformat("2026-11-18T10:00:00+00:00")
@@ -75,6 +78,22 @@ def test_a_measured_speed_of_compressed_files_takes_the_place_of_the_default() -
     assert Speed.of(settings(), 8.0).gzip == PriceSettings().compressed_mb_per_second_per_core * MB
 
 
+def test_what_a_dataset_has_measured_takes_the_place_of_the_settings() -> None:
+    # Given a dataset that has measured compressed files only
+    of = settings(batch={"manifest_bytes": 10**12})
+    speed = Speed.of(of, 8.0, {"a": DatasetSpeed(None, 2 * MB)})
+    groups = [FileGroup(f"{dataset}/file.json{suffix}", 400 * MB, 1) for dataset in "ab" for suffix in ("", ".BZ2")]
+    # When
+    found = Router(of, speed, NIGHT).route(0, groups, spilling=False)
+    # Then
+    seconds = {
+        name: sum(item.work.core_seconds for item in found if item.row.partition.dataset == name) for name in "ab"
+    }
+    plain, compressed = 400 * MB / speed.plain, 400 * MB / speed.gzip
+    assert seconds == {"a": pytest.approx(plain + 200), "b": pytest.approx(plain + compressed)}
+    assert sum(item.row.compressed_bytes for item in found) == 800 * MB
+
+
 @given(st.lists(st.integers(1, 3000), max_size=5))
 def test_every_event_is_in_one_invocation(counts: list[int]) -> None:
     events = invocations([(number, count) for number, count in enumerate(counts)])
@@ -85,6 +104,24 @@ def test_every_event_is_in_one_invocation(counts: list[int]) -> None:
     assert max(sizes, default=0) - min(sizes, default=0) <= 1
     assert max(sizes, default=0) <= MAX_ARRIVALS
     assert len(events) >= min(POLLERS, sum(counts))
+
+
+def test_the_pollers_of_a_window_end_theirs_one_after_the_other() -> None:
+    # Given windows of 20 s
+    found = routed(settings(), [FileGroup("a/file.json", MB, 50)], DAY)
+    # Then the manifests are queued evenly over one window, and each of them waits equally long
+    queued = sorted(manifest.queued for manifest in found)
+    steps = [later - sooner for sooner, later in pairwise(queued)]
+    assert steps == pytest.approx([20 / POLLERS] * (POLLERS - 1))
+    assert {round(manifest.queued - manifest.arrived, 6) for manifest in found} == {10 + ROUTE_SECONDS}
+
+
+def test_windows_do_not_keep_step_with_triggers() -> None:
+    # Given one file in each of many windows, and triggers every 20 s as well
+    at = [routed(settings(), [FileGroup("a/file.json", MB, 1)], DAY + timedelta(seconds=20 * n)) for n in range(40)]
+    # Then their waits for the trigger are spread over the whole interval
+    waits = sorted(-manifest.queued % 20 for (manifest,) in at)
+    assert waits == pytest.approx([20 * (n + 0.5) / 40 for n in range(40)], abs=1)
 
 
 def test_a_file_above_the_stream_s_limit_waits_for_the_night_and_the_others_do_not() -> None:

@@ -10,7 +10,9 @@ from lake.manifest import Lane
 from router.estimate.offer import GLUE_START_SECONDS
 from simulate.routing import SimulatedManifest
 from simulate.speed import Work
-from simulate.stream_lane import EXECUTOR_IDLE_SECONDS, MAX_POINTERS, MIN_WORKERS, PORTION_SECONDS, StreamLane, merged
+from simulate.stream_lane import MAX_POINTERS, StreamLane, merged
+from simulate.stream_times import PORTION_SECONDS
+from simulate.stream_workers import EXECUTOR_IDLE_SECONDS, MIN_WORKERS
 from streaming_job.stream import MAX_POINTERS_PER_TRIGGER
 from tests.unit.lake.world import PARTITION
 from tests.unit.simulate.world import MB, settings
@@ -23,8 +25,11 @@ def manifest(queued: float, seconds: float = 10.0, tasks: int = 1, size: int = M
     return SimulatedManifest(row, queued, queued, Work(seconds, tasks, seconds / tasks))
 
 
-def lane(window: tuple[float, float] | None = WINDOW, failing: float = 0.0, **stream: Any) -> StreamLane:
-    return StreamLane(settings(stream={"trigger_seconds": 30, **stream}), window, failing)
+def lane(
+    window: tuple[float, float] | None = WINDOW, failing: float = 0.0, event_window: int = 1, **stream: Any
+) -> StreamLane:
+    of = settings(stream={"trigger_seconds": 30, **stream}, input={"event_window_seconds": event_window})
+    return StreamLane(of, window, failing)
 
 
 def converted(found: StreamLane, *manifests: SimulatedManifest) -> StreamLane:
@@ -41,6 +46,23 @@ def test_a_micro_batch_takes_as_many_pointers_as_the_streaming_job() -> None:
 def test_a_manifest_waits_for_the_next_trigger() -> None:
     found = converted(lane(), manifest(601.0))
     assert found.latencies.percentile(1) == 29 + PORTION_SECONDS + 10
+
+
+def test_the_files_of_a_manifest_have_arrived_all_through_their_window() -> None:
+    # Given a manifest of a window of 20 s, whose middle is 29 s before the trigger
+    found = converted(lane(event_window=20), manifest(601.0))
+    # Then the first of its files waited half a window longer than the average one, the last so much less
+    average = 29 + PORTION_SECONDS + 10
+    percentiles = [found.latencies.percentile(share) or 0 for share in (0.025, 0.5, 1)]
+    assert percentiles == pytest.approx([average - 10, average, average + 10], abs=0.51)
+
+
+def test_manifests_that_are_converted_together_are_published_one_after_the_other() -> None:
+    # Given 4 cores, and 8 manifests of which each takes a core for 10 s
+    found = converted(lane(max_workers=2), *[manifest(601.0)] * 8)
+    # Then the first ones are not published with the last one
+    first, last = (found.latencies.percentile(share) or 0 for share in (0.5, 1))
+    assert (first, last) == (29 + PORTION_SECONDS + 10, 29 + PORTION_SECONDS + 20)
 
 
 def test_after_a_long_micro_batch_the_next_begins_at_once() -> None:
@@ -88,6 +110,13 @@ def test_an_urgent_file_outside_the_window_starts_a_run_that_ends_when_it_is_idl
     found = converted(lane(None, idle_minutes=15), manifest(600.0))
     assert found.latencies.percentile(1) == GLUE_START_SECONDS + PORTION_SECONDS + 10
     assert found.dpu_seconds == MIN_WORKERS * (GLUE_START_SECONDS + PORTION_SECONDS + 10 + 15 * 60)
+
+
+def test_work_that_the_end_of_the_window_meets_is_finished_and_the_run_does_not_idle_after_it() -> None:
+    # Given a micro-batch that begins before the end of the window and ends after it
+    found = converted(lane((0.0, 605.0), idle_minutes=15), manifest(600.0))
+    # Then the run ends with it
+    assert found.dpu_seconds == MIN_WORKERS * (600 + PORTION_SECONDS + 10)
 
 
 def test_a_second_file_long_after_it_starts_another_run() -> None:
