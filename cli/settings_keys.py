@@ -26,6 +26,7 @@ UNITS = {
     "hours": "hours",
     "days": "days",
     "mib": "MiB",
+    "gb": "GB",
     "dollars": "US dollars",
     "share": "share from 0 to 1",
     "dpus": "DPUs",

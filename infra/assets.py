@@ -63,7 +63,7 @@ class Assets:
             are missing or belong to another checkout.
         """
         libraries = None
-        if wheels is not None and settings.batch.uses_emr:
+        if wheels is not None and settings.uses_emr:
             architecture = settings.emr.architecture
             libraries = check_libraries(checkout / libraries_zip(architecture), checkout, architecture)
         settings_file = workspace / "settings.json"

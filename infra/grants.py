@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from aws_cdk import Stack
 
 from infra.allow import allow
+from infra.emr_job_runs import PASSED_TO_EMR
 from lake import layout
 from lake.ledger.table import OPEN_INDEX
 
@@ -19,11 +20,13 @@ if TYPE_CHECKING:
 
     from infra.catalog import Catalog
     from infra.emr import EmrServerless
+    from infra.emr_stream import EmrStream
     from infra.jobs import Jobs
     from infra.storage import Storage
 
 ANY_KEY = "The keys are made at run time; every key under this prefix belongs to the system."
 ANY_INPUT = "Every key of the input bucket can be an arrival."
+ANY_EMR_RUN = "A job run gets its id when it starts."
 ANY_QUOTA = "Reading a quota cannot be limited to one (Service Authorization Reference, Service Quotas)."
 ANY_TABLE = "A table is named after its dataset, which is unknown until its first file arrives."
 
@@ -37,6 +40,8 @@ class Grants:
     catalog: Catalog
     emr: EmrServerless | None
     """None: no run of the batch lane is on EMR Serverless."""
+    emr_stream: EmrStream | None
+    """None: the streaming jobs run on Glue."""
 
     def read_rows(self, role: iam.Role) -> None:
         """Read single rows of the ledger, consistently."""
@@ -148,28 +153,33 @@ class Grants:
         allow(role, ("s3:ListBucket",), [self.storage.input.bucket_arn])
 
     def start_stream(self, role: iam.Role) -> None:
-        """Start a run of a streaming job, and learn after a refusal whether one exists."""
-        allow(role, ("glue:StartJobRun", "glue:GetJobRuns"), self.jobs.stream_arns)
+        """Start a run of a streaming job, and learn whether one exists: on Glue after a refusal, on EMR before."""
+        if self.emr_stream is None:
+            allow(role, ("glue:StartJobRun", "glue:GetJobRuns"), self.jobs.stream_arns)
+            return
+        application = self.emr_stream.application.attr_arn
+        allow(role, ("emr-serverless:StartJobRun", "emr-serverless:ListJobRuns"), [application])
+        allow(role, ("iam:PassRole",), [self.emr_stream.role.role_arn], conditions=PASSED_TO_EMR)
 
     def watch_runs(self, role: iam.Role) -> None:
         """Read the state of a run of any job, on every engine."""
         allow(role, ("glue:GetJobRun",), [*self.jobs.stream_arns, self.jobs.batch_arn])
-        if self.emr is not None:
-            reason = "A job run gets its id when it starts."
-            allow(role, ("emr-serverless:GetJobRun",), [self.emr.job_runs_arn], reason)
+        runs = [item.job_runs_arn for item in (self.emr, self.emr_stream) if item is not None]
+        if runs:
+            allow(role, ("emr-serverless:GetJobRun",), runs, ANY_EMR_RUN)
 
     def read_glue_room(self, role: iam.Role) -> None:
         """Read the account's quotas of Glue, and list the runs of the batch job."""
         allow(role, ("glue:GetJobRuns",), [self.jobs.batch_arn])
         allow(role, ("servicequotas:GetServiceQuota", "servicequotas:GetAWSDefaultServiceQuota"), ["*"], ANY_QUOTA)
 
-    def list_stream_runs(self, role: iam.Role) -> None:
-        """List the runs of the streaming jobs."""
-        allow(role, ("glue:GetJobRuns",), self.jobs.stream_arns)
-
-    def stop_stream(self, role: iam.Role) -> None:
-        """Stop runs of the streaming jobs."""
-        allow(role, ("glue:BatchStopJobRun",), self.jobs.stream_arns)
+    def end_stream(self, role: iam.Role) -> None:
+        """List the runs of the streaming jobs, and end them; on EMR who starts them may list them."""
+        if self.emr_stream is None:
+            allow(role, ("glue:GetJobRuns",), self.jobs.stream_arns)
+            allow(role, ("glue:BatchStopJobRun",), self.jobs.stream_arns)
+        else:
+            allow(role, ("emr-serverless:CancelJobRun",), [self.emr_stream.job_runs_arn], ANY_EMR_RUN)
 
     def announce_hours(self, role: iam.Role) -> None:
         """Send events to the account's default bus."""

@@ -71,14 +71,16 @@ class Jobs(Construct):
         """What the drivers print."""
         self._error_log = self._log_group("ErrorLog", "error")
         self.shards = settings.shards.names
+        on_glue = () if settings.stream.on_emr else self.shards
         self.stream_arns = [
             stack.format_arn(service="glue", resource="job", resource_name=resources.stream_job_of(shard))
-            for shard in self.shards
+            for shard in on_glue
         ]
+        """Of the streaming jobs; none where they run on EMR Serverless."""
         self.batch_arn = stack.format_arn(service="glue", resource="job", resource_name=names.batch_job)
         self.role = self._create_role()
         arguments = self._arguments(resources)
-        streaming = [self._create_stream_job(shard, resources, arguments) for shard in self.shards]
+        streaming = [self._create_stream_job(shard, resources, arguments) for shard in on_glue]
         jobs = (*streaming, self._create_batch_job(arguments))
         for job in jobs:
             acknowledge_finding(job, "AwsSolutions-GL1", NO_SECURITY_CONFIGURATION)

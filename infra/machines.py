@@ -10,6 +10,7 @@ from constructs import Construct
 
 from infra.allow import allow
 from infra.emr import NOT_DEPLOYED
+from infra.emr_job_runs import PASSED_TO_EMR
 from infra.machine import Machine
 from lake import layout
 
@@ -158,8 +159,7 @@ class Machines(Construct):
         allow(role, ("emr-serverless:StartJobRun",), [emr.application.attr_arn])
         actions = ("emr-serverless:GetJobRun", "emr-serverless:CancelJobRun")
         allow(role, actions, [emr.job_runs_arn], "A job run gets its id when it starts.")
-        passed = {"StringEquals": {"iam:PassedToService": "emr-serverless.amazonaws.com"}}
-        allow(role, ("iam:PassRole",), [emr.role.role_arn], conditions=passed)
+        allow(role, ("iam:PassRole",), [emr.role.role_arn], conditions=PASSED_TO_EMR)
         rule = Stack.of(self).format_arn(service="events", resource="rule", resource_name=EMR_RUN_RULE)
         allow(role, USE_RULE, [rule])
 

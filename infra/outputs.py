@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _T = TypeVar("_T")
-NOT_TEXT = ("resources", "shards", "records")
-"""Fields that are not one text."""
+OPTIONAL = ("shards", "records", "stream_application")
+"""Fields whose output a stack may lack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +55,20 @@ class StackOutputs:
     """The shards of the stream lane; without an output of their own while there is only the first one."""
     records: Mapping[str, str] = field(default_factory=dict)
     """Name -> dataset of each ``[[records]]``; a stage without any has no such output."""
+    stream_application: str = ""
+    """Id of the EMR Serverless application of the streaming jobs; a stage with them on Glue has no such output."""
 
     def to_outputs(self) -> dict[str, str]:
         """Output key -> value, one for each field of this class and of ``ResourceNames``; ``shards`` only if there are
-        others than the first one, ``records`` only if there are any.
+        others than the first one, ``records`` and ``stream_application`` only if there are any.
         """
-        others = {item.name: getattr(self, item.name) for item in fields(self) if item.name not in NOT_TEXT}
+        others = {name: getattr(self, name) for name in _required_names()}
         if self.shards != Shards():
             others["shards"] = self.shards.to_text()
         if self.records:
             others["records"] = json.dumps(self.records)
+        if self.stream_application:
+            others["stream_application"] = self.stream_application
         resources = {item.name: getattr(self.resources, item.name) for item in fields(ResourceNames)}
         return {output_key(name): value for name, value in {**resources, **others}.items()}
 
@@ -84,13 +88,19 @@ class StackOutputs:
             return outputs[output_key(name)]
 
         resources = ResourceNames(**{item.name: read(item.name) for item in fields(ResourceNames)})
-        others = {item.name: read(item.name) for item in fields(cls) if item.name not in NOT_TEXT}
+        others = {name: read(name) for name in _required_names()}
         return cls(
             resources,
             **others,
             shards=_read_document(outputs, "shards", Shards.from_text, Shards()),
             records=_read_document(outputs, "records", json.loads, {}),
+            stream_application=outputs.get(output_key("stream_application"), ""),
         )
+
+
+def _required_names() -> list[str]:
+    """Fields that are one text, and whose output every stack has."""
+    return [item.name for item in fields(StackOutputs) if item.name not in ("resources", *OPTIONAL)]
 
 
 def _read_document(outputs: Mapping[str, str], name: str, parse: Callable[[str], _T], default: _T) -> _T:

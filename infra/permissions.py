@@ -29,10 +29,14 @@ def grant_functions(grants: Grants, functions: Mapping[str, RouterFunction]) -> 
 
 
 def grant_jobs(grants: Grants) -> None:
-    """Give the common role of Glue's jobs what a conversion needs, and what the stream lane needs besides."""
-    grant_conversion(grants, grants.jobs.role)
-    grants.list_open_manifests(grants.jobs.role)
-    grants.use_stream_files(grants.jobs.role)
+    """Give the roles of the job runs what a conversion needs, and that of the stream lane what it needs besides."""
+    roles = [item.role for item in (grants.jobs, grants.emr, grants.emr_stream) if item is not None]
+    for role in roles:
+        grant_conversion(grants, role)
+    # The common role of Glue's jobs has the stream lane as well.
+    stream = grants.jobs.role if grants.emr_stream is None else grants.emr_stream.role
+    grants.list_open_manifests(stream)
+    grants.use_stream_files(stream)
 
 
 def grant_conversion(grants: Grants, role: iam.Role) -> None:
@@ -148,8 +152,7 @@ def _stream_control(grants: Grants, role: iam.Role) -> None:
     grants.list_open_manifests(role)
     grants.change_rows(role)
     grants.start_stream(role)
-    grants.list_stream_runs(role)
-    grants.stop_stream(role)
+    grants.end_stream(role)
 
 
 def _promote(grants: Grants, role: iam.Role) -> None:

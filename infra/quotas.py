@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from lake.settings import Settings
 
 MAX_ROUTE_CONCURRENCY = 10
@@ -32,18 +34,9 @@ class NeededQuota:
 def needed_quotas(settings: Settings) -> tuple[NeededQuota, ...]:
     """What this stage alone needs, when everything that its settings allow runs at the same time."""
     batch_runs = settings.max_batch_runs
-    streams = "the streaming job" if settings.stream_runs == 1 else f"the {settings.stream_runs} streaming jobs"
+    streams, workers = _streams(settings)
+    later = "" if settings.stream.on_emr else ", and the streaming job starts later"
     dpus = settings.stream_dpus + batch_runs * settings.run_dpus
-    emr = (
-        NeededQuota(
-            "emr-serverless",
-            "L-D05C8A75",
-            "Max concurrent vCPUs per account",
-            settings.emr.max_vcpus,
-            "emr.max_vcpus, where batch.engines has emr-serverless",
-            "runs wait for their workers, or fail and are tried again",
-        ),
-    )
     return (
         NeededQuota(
             "lambda",
@@ -57,17 +50,42 @@ def needed_quotas(settings: Settings) -> tuple[NeededQuota, ...]:
             "glue",
             "L-5E4153CA",
             "Max concurrent job runs per account",
-            batch_runs + settings.stream_runs,
-            f"batch.max_runs within quota.*, a verification (verify.share above 0), and {streams}",
-            "runs wait for a retry, and the streaming job starts later",
+            batch_runs + settings.stream_glue_runs,
+            f"batch.max_runs within quota.*, a verification (verify.share above 0){streams}",
+            f"runs wait for a retry{later}",
         ),
         NeededQuota(
             "glue",
             "L-08F3B322",
             "Max task DPUs per account",
             math.ceil(dpus),
-            "these runs x batch.workers and stream.max_workers, each with its worker_type",
-            "runs wait for a retry or get fewer workers, and the streaming job starts later",
+            f"these runs x batch.workers{workers}, each with its worker_type",
+            f"runs wait for a retry or get fewer workers{later}",
         ),
-        *(emr if settings.batch.uses_emr else ()),
+        *_emr(settings),
     )
+
+
+def _streams(settings: Settings) -> tuple[str, str]:
+    """What the streaming jobs add to the runs, and to their workers; for people."""
+    if settings.stream.on_emr:
+        return "", ""
+    jobs = "the streaming job" if settings.stream_runs == 1 else f"the {settings.stream_runs} streaming jobs"
+    return f", and {jobs}", " and stream.max_workers"
+
+
+def _emr(settings: Settings) -> Iterator[NeededQuota]:
+    parts = []
+    if settings.batch.uses_emr:
+        parts.append("emr.max_vcpus, where batch.engines has emr-serverless")
+    if settings.stream.on_emr:
+        parts.append("the driver and the executors of stream.max_workers for each streaming job")
+    if parts:
+        yield NeededQuota(
+            "emr-serverless",
+            "L-D05C8A75",
+            "Max concurrent vCPUs per account",
+            settings.stream_vcpus + (settings.emr.max_vcpus if settings.batch.uses_emr else 0),
+            ", and ".join(parts),
+            "runs wait for their workers, or fail and are tried again",
+        )

@@ -14,6 +14,7 @@ from infra.catalog import Catalog
 from infra.code_version import CODE_MARK, code_version
 from infra.delivery_stream_alarms import DeliveryStreamAlarms
 from infra.emr import EmrServerless
+from infra.emr_stream import EmrStream
 from infra.encryption import encrypt, grant_key
 from infra.functions import router_functions
 from infra.grants import Grants
@@ -23,7 +24,6 @@ from infra.machines import Machines
 from infra.names import StackNames
 from infra.outputs import StackOutputs
 from infra.permissions import (
-    grant_conversion,
     grant_event_logs,
     grant_functions,
     grant_jobs,
@@ -65,14 +65,18 @@ class HybridRouterStack(Stack):
         jobs = Jobs(self, "Jobs", settings, names, assets, resources)
         functions = router_functions(self, assets.functions, resources.to_environment(), names.metrics_namespace)
         emr = EmrServerless(self, "Emr", settings, names, assets, resources) if settings.batch.uses_emr else None
-        grants = Grants(storage, jobs, catalog, emr)
+        emr_stream = None
+        if settings.stream.on_emr:
+            emr_stream = EmrStream(self, "EmrStream", settings, names, assets, resources)
+            emr_stream.tell(functions)
+        grants = Grants(storage, jobs, catalog, emr, emr_stream)
         grant_functions(grants, functions)
         grant_jobs(grants)
         grant_urgency(grants, functions["route"].role, settings.datasets)
-        job_roles = [jobs.role, *([emr.role] if emr else [])]
-        if emr is not None:
-            grant_conversion(grants, emr.role)
-            count_alarm_lines(self, "EmrLogAlarms", emr.log, names.metrics_namespace)
+        on_emr = {name: item for name, item in (("Emr", emr), ("EmrStream", emr_stream)) if item is not None}
+        job_roles = [jobs.role, *(item.role for item in on_emr.values())]
+        for name, item in on_emr.items():
+            count_alarm_lines(self, f"{name}LogAlarms", item.log, names.metrics_namespace)
         if settings.verify.share:
             grant_verification(grants)
         if settings.spark.ui_logs:
@@ -117,6 +121,7 @@ class HybridRouterStack(Stack):
             dead_letters=arrivals.dead_letters.queue_url,
             shards=settings.shards,
             records={record.name: record.dataset for record in settings.records},
+            stream_application=emr_stream.application.attr_application_id if emr_stream else "",
         )
         if settings.encryption.kms_key:
             encrypt(self, settings.encryption.kms_key)

@@ -14,6 +14,7 @@ from lake.job_runs import (
     TERMINAL_STATES,
     UNKNOWN_EMR_RUN_CODES,
     UNKNOWN_RUN_CODES,
+    split_emr_run_id,
 )
 from lake.settings.emr import X86
 from lake.settings.workers import DPUS
@@ -122,7 +123,7 @@ def _dpu_milliseconds(run: Mapping[str, Any]) -> int:
 
 
 def _read_emr_bill(emr: EmrServerlessClient, job_run: str) -> Bill | None:
-    application, _, service_id = job_run.removeprefix(EMR_PREFIX).partition(":")
+    application, service_id = split_emr_run_id(job_run)
     try:
         found = emr.get_job_run(applicationId=application, jobRunId=service_id)["jobRun"]
     except ClientError as error:

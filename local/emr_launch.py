@@ -6,6 +6,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lake.job_runs import STREAMING
 from local.errors import ServiceError
 from local.job_launch import JobLaunch
 
@@ -75,7 +76,7 @@ def needed_capacity(properties: Mapping[str, str]) -> Capacity:
     return Capacity(driver.vcpus + executors * executor.vcpus, driver.gigabytes + executors * executor.gigabytes)
 
 
-def emr_launch(request: Mapping[str, Any], environment: Mapping[str, str]) -> JobLaunch:
+def emr_launch(request: Mapping[str, Any], environment: Mapping[str, str], attempt: int) -> JobLaunch:
     """What a run of the request starts; ``environment``: what the service tells a driver about itself."""
     properties = spark_properties(request)
     return JobLaunch(
@@ -84,16 +85,20 @@ def emr_launch(request: Mapping[str, Any], environment: Mapping[str, str]) -> Jo
         spark={key: value for key, value in properties.items() if not key.startswith(OF_THE_CLUSTER)},
         arguments=tuple(_spark_submit(request).get("entryPointArguments", ())),
         environment=environment,
-        event_logs=_event_logs(request, environment),
+        event_logs=_event_logs(request, environment, attempt),
     )
 
 
-def _event_logs(request: Mapping[str, Any], environment: Mapping[str, str]) -> str:
-    """Below the URI of the request, as https://github.com/aws-samples/emr-serverless-samples (utilities/spark-ui)."""
+def _event_logs(request: Mapping[str, Any], environment: Mapping[str, str], attempt: int) -> str:
+    """Below the URI of the request, as https://github.com/aws-samples/emr-serverless-samples (utilities/spark-ui).
+
+    Those of a streaming run are in a folder of their attempt (Amazon EMR Serverless User Guide, "Job resiliency").
+    """
     monitoring = (request.get("configurationOverrides") or {}).get("monitoringConfiguration") or {}
     uri = (monitoring.get("s3MonitoringConfiguration") or {}).get("logUri", "")
     run = f"applications/{environment[APPLICATION]}/jobs/{environment[JOB_RUN]}"
-    return f"{uri.rstrip('/')}/{run}/sparklogs/" if uri else ""
+    of_attempt = f"/attempts/{attempt}" if request.get("mode") == STREAMING else ""
+    return f"{uri.rstrip('/')}/{run}{of_attempt}/sparklogs/" if uri else ""
 
 
 def _spark_submit(request: Mapping[str, Any]) -> Mapping[str, Any]:

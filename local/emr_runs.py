@@ -7,7 +7,7 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from lake.job_runs import TERMINAL_EMR_STATES
+from lake.job_runs import STREAMING, TERMINAL_EMR_STATES
 from local.emr_launch import APPLICATION, JOB_RUN, emr_launch, needed_capacity, spark_properties
 from local.errors import ServiceError
 from local.event_logs import store_event_logs
@@ -15,7 +15,7 @@ from local.job_launch import prepare
 from local.run_log import last_error
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
     from local.emr_launch import Capacity
@@ -29,6 +29,11 @@ _DEFAULT_MINUTES = 720
 _MAX_MINUTES = 1_000_000
 _DEFAULT_QUEUE_MINUTES = 360
 """Of an application's queue (the same, SchedulerConfiguration)."""
+_DEFAULT_FAILED_ATTEMPTS, _MAX_FAILED_ATTEMPTS = 5, 10
+"""Of a streaming run in an hour, here in its whole time; after them it is tried no more: one means no retries (Amazon
+EMR Serverless User Guide, "Job resiliency")."""
+_GRACE_SECONDS = (0, *range(15, 1801))
+"""Allowed of shutdownGracePeriodInSeconds (the same guide, "Job run cancellation with grace period")."""
 _MAX_DETAILS = 256
 """Characters of stateDetails (the same, JobRun)."""
 
@@ -66,6 +71,8 @@ class EmrRuns:
             another request.
         """
         needed = needed_capacity(spark_properties(request))
+        if not 1 <= _failed_attempts(request) <= _MAX_FAILED_ATTEMPTS:
+            raise ServiceError("ValidationException", "maxFailedAttemptsPerHour must be from 1 to 10")
         token = (application["applicationId"], str(request.get("clientToken") or uuid.uuid4()))
         with self._changed:
             known = self._tokens.get(token)
@@ -88,14 +95,26 @@ class EmrRuns:
             raise ServiceError("ResourceNotFoundException", f"Job run {job_run} does not exist")
         return run
 
-    def of(self, application: str) -> list[dict[str, Any]]:
-        """The records of all job runs of an application, the newest first."""
+    def of(self, application: str, states: Collection[str] = (), mode: str = "") -> list[dict[str, Any]]:
+        """The records of the job runs of an application, the newest first; empty ``states`` and ``mode``: of all."""
         with self._changed:
-            runs = list(self._runs.values())
-        return [run for run in reversed(runs) if run["applicationId"] == application]
+            runs = [run for run in self._runs.values() if run["applicationId"] == application]
+        return [
+            run for run in reversed(runs) if run["state"] in (states or {run["state"]}) and mode in ("", run["mode"])
+        ]
 
-    def cancel(self, run: dict[str, Any]) -> None:
-        """Kill the run: it becomes CANCELLING, and CANCELLED when its processes have ended; nothing if it has ended."""
+    def cancel(self, run: dict[str, Any], grace_seconds: int = 0) -> None:
+        """Kill the run: it becomes CANCELLING, and CANCELLED when its processes have ended; nothing if it has ended.
+
+        A run gets no time to end by itself, whatever ``grace_seconds`` are: no job here depends on it.
+
+        Raises
+        ------
+        ServiceError
+            ``ValidationException``: the grace period is not valid.
+        """
+        if grace_seconds not in _GRACE_SECONDS:
+            raise ServiceError("ValidationException", "shutdownGracePeriodInSeconds must be 0, or from 15 to 1800")
         with self._changed:
             if run["state"] in TERMINAL_EMR_STATES:
                 return
@@ -104,7 +123,7 @@ class EmrRuns:
 
     def _run(self, application: Mapping[str, Any], request: Mapping[str, Any], run: dict[str, Any]) -> None:
         try:
-            state, details = self._wait_for_room(application, run) or self._execute(application, request, run)
+            state, details = self._wait_for_room(application, run) or self._attempts(application, request, run)
         except Exception as error:  # a state machine polls the run: it must reach a final state after any error
             state, details = "FAILED", f"{type(error).__name__}: {error}"
         with self._changed:
@@ -144,19 +163,30 @@ class EmrRuns:
             item.gigabytes for item in used
         ) <= _number(maximum["memory"])
 
+    def _attempts(
+        self, application: Mapping[str, Any], request: Mapping[str, Any], run: dict[str, Any]
+    ) -> tuple[str, str]:
+        """Every attempt of the run, one after the other; the end of the last one."""
+        while True:
+            state, details = self._execute(application, request, run)
+            if state != "FAILED" or run["mode"] != STREAMING or run["attempt"] >= _failed_attempts(request):
+                return state, details
+            run["attempt"] += 1
+
     def _execute(
         self, application: Mapping[str, Any], request: Mapping[str, Any], run: dict[str, Any]
     ) -> tuple[str, str]:
         own = {JOB_RUN: run["jobRunId"], APPLICATION: run["applicationId"]}
-        log_file: Path = self._settings.logs / str(application["name"]) / f"{run['jobRunId']}.log"
+        name = str(run["jobRunId"]) if run["attempt"] == 1 else f"{run['jobRunId']}-attempt-{run['attempt']}"
+        log_file: Path = self._settings.logs / str(application["name"]) / f"{name}.log"
         log_file.parent.mkdir(parents=True, exist_ok=True)
-        folder = self._settings.runs / str(run["jobRunId"])
+        folder = self._settings.runs / name
         folder.mkdir(parents=True)
         key = self._assume_role(str(request["executionRoleArn"]), "emr-serverless.amazonaws.com", run["jobRunId"])
-        launch = emr_launch(request, own)
+        launch = emr_launch(request, own, run["attempt"])
         launch_file = prepare(self._settings, folder, launch, key, self._fetch)
         self._processes.start(run["jobRunId"], launch_file, log_file)
-        run["startedAt"] = time.time()
+        run.setdefault("startedAt", time.time())
         with self._changed:
             cancelled = run["state"] == "CANCELLING"
             if not cancelled:
@@ -182,7 +212,7 @@ class EmrRuns:
 
 def _new_record(application: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
     now, job_run = time.time(), f"00{uuid.uuid4().hex[:14]}"
-    copied = ("name", "jobDriver", "configurationOverrides", "executionTimeoutMinutes")
+    copied = ("name", "jobDriver", "configurationOverrides", "executionTimeoutMinutes", "retryPolicy")
     return {
         "applicationId": application["applicationId"],
         "jobRunId": job_run,
@@ -195,8 +225,14 @@ def _new_record(application: Mapping[str, Any], request: Mapping[str, Any]) -> d
         "stateDetails": "",
         "releaseLabel": application["releaseLabel"],
         "mode": request.get("mode", "BATCH"),
+        "attempt": 1,
         **{key: request[key] for key in copied if key in request},
     }
+
+
+def _failed_attempts(request: Mapping[str, Any]) -> int:
+    """Those of a streaming run after which it is tried no more."""
+    return int((request.get("retryPolicy") or {}).get("maxFailedAttemptsPerHour", _DEFAULT_FAILED_ATTEMPTS))
 
 
 def _used(capacity: Capacity, seconds: float) -> dict[str, Any]:

@@ -51,6 +51,8 @@ def _jobs_of(services: Services, row: ManifestRow) -> list[str]:
     """The Glue jobs that the owner of a manifest can be a run of, the likeliest first."""
     if row.lane != Lane.STREAM:
         return [services.resources.batch_job]
+    if services.settings.stream.on_emr:
+        return []
     shards = services.settings.shards
     likeliest = shards.of(row.partition.dataset, row.id)
     # Another one may have taken it: the number of shards was different, or its pointer was in another inbox.

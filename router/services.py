@@ -18,6 +18,7 @@ from botocore.utils import parse_timestamp
 from lake.ledger import Ledger
 from lake.resource_names import ResourceNames
 from lake.settings import Settings, load_settings
+from lake.stream_launch import STREAM_LAUNCH, StreamLaunch
 from router.object_listing import read_listings_quickly
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ class Services:
     """None: no run of the stage is on EMR Serverless."""
     events: EventBridgeClient | None = None
     """None: the function sends no events."""
+    stream_launch: StreamLaunch | None = None
+    """None: the streaming jobs run on Glue, or the function starts none of them."""
 
 
 def new_session() -> boto3.Session:
@@ -94,6 +97,7 @@ def container_services() -> Services:
     """
     resources = ResourceNames.from_environment(os.environ)
     settings = load_settings(ASSET_ROOT / os.environ.get("SETTINGS_FILE", "settings.json"))
+    launch = os.environ.get(STREAM_LAUNCH)
     session = new_session()
     dynamodb = session.resource("dynamodb", config=CLIENT_CONFIG)
     return Services(
@@ -103,5 +107,6 @@ def container_services() -> Services:
         s3=session.client("s3", config=CLIENT_CONFIG),
         glue=session.client("glue", config=CLIENT_CONFIG),
         clock=lambda: datetime.now(UTC),
-        emr=session.client("emr-serverless", config=CLIENT_CONFIG) if settings.batch.uses_emr else None,
+        emr=session.client("emr-serverless", config=CLIENT_CONFIG) if settings.uses_emr else None,
+        stream_launch=StreamLaunch.from_text(launch) if launch else None,
     )

@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import TransientError
-from lake.job_runs import live_glue_runs
+from router.stream_engines import stream_engine
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from lake.ledger.stream import StreamRow
     from router.services import Services
 
-MAX_LISTED_RUNS = 20
-"""One run of a job is alive at a time: older ones have ended."""
 HEARTBEAT_TRIGGERS = 6
 """A heartbeat is valid for this number of trigger intervals ..."""
 MIN_HEARTBEAT_AGE = timedelta(minutes=1)
@@ -31,9 +29,9 @@ def ensure_running(services: Services, shard: str) -> bool:
     Raises
     ------
     TransientError
-        The account's quota of job runs or DPUs has no room.
+        The account's quota of Glue's job runs or DPUs has no room, or EMR Serverless cannot start it now.
     BotoCoreError, ClientError
-        Glue or DynamoDB refused a request or did not answer.
+        Glue, EMR Serverless or DynamoDB refused a request or did not answer.
     """
     row = services.ledger.stream.of(shard).get()
     if not row.stop_requested and has_valid_heartbeat(services, row):
@@ -73,25 +71,15 @@ def has_valid_heartbeat(services: Services, row: StreamRow) -> bool:
 
 
 def start_run(services: Services, shard: str) -> bool:
-    """Start a streaming run of a shard; False when one exists already. Raises what ``ensure_running`` raises.
-
-    The job's ``MaxConcurrentRuns`` is 1: Glue refuses a second run as a concurrent one. A full account is refused by
-    either error (AWS Glue API, ``StartJobRun``: "too many jobs are being run concurrently", "a resource numerical limit
-    was exceeded"), so only a live run proves that one exists.
-    """
-    job, exceptions = services.resources.stream_job_of(shard), services.glue.exceptions
-    try:
-        services.glue.start_job_run(JobName=job)
-    except (exceptions.ConcurrentRunsExceededException, exceptions.ResourceNumberLimitExceededException) as error:
-        if isinstance(error, exceptions.ConcurrentRunsExceededException) and live_runs(services, shard):
-            return False
-        raise TransientError(
-            f"Glue has no room to start the streaming job {job} ({error}): wait until other job runs end, or raise the "
-            "account's quotas of Glue job runs and DPUs"
-        ) from error
-    return True
+    """Start a streaming run of a shard; False when one exists already. Raises what ``ensure_running`` raises."""
+    return stream_engine(services).start(shard)
 
 
 def live_runs(services: Services, shard: str) -> list[str]:
-    """Ids of the runs of a shard's streaming job that have not ended, of the newest ones."""
-    return live_glue_runs(services.glue, services.resources.stream_job_of(shard), MAX_LISTED_RUNS)
+    """Ids of the runs of a shard's streaming job that have not ended."""
+    return stream_engine(services).live_runs(shard)
+
+
+def end_runs(services: Services, shard: str, runs: Sequence[str]) -> None:
+    """End these runs of a shard's streaming job at once."""
+    stream_engine(services).end(shard, runs)

@@ -1,4 +1,4 @@
-"""The stream lane's Glue job: micro-batches over the inbox until it is stopped or has nothing to do."""
+"""The stream lane's job: micro-batches over the inbox until it is stopped or has nothing to do."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lake.layout import inbox
 from lake.shards import FIRST_SHARD
+from lake.stream_launch import SHARD_ARGUMENT
 from streaming_job.stream import InboxStream
 from transform.job_main import run_job
 
@@ -17,13 +18,9 @@ if TYPE_CHECKING:
     from transform.context import ConversionContext
 
 
-SHARD = "stream_shard"
-"""The argument with the name of the job's shard; a job without it is that of the first one."""
-
-
 def run(context: ConversionContext, arguments: Mapping[str, str]) -> int:
     """Convert what the inbox of the shard names until the run should end; the exit code."""
-    shard = arguments.get(SHARD, FIRST_SHARD)
+    shard = arguments.get(SHARD_ARGUMENT, FIRST_SHARD)
     ledger = context.services.ledger
     # The row of the stream is that of this shard, wherever the run reads or writes it.
     services = replace(context.services, ledger=replace(ledger, stream=ledger.stream.of(shard)))

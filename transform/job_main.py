@@ -99,9 +99,10 @@ def _open_context(arguments: Mapping[str, str], app_name: str, log: RunLog) -> C
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     glue = glue_client(services.region)
-    emr = emr_client(services.region) if services.settings.batch.uses_emr else None
-    resources = services.resources
-    jobs = (resources.batch_job, *map(resources.stream_job_of, services.settings.shards.names))
+    settings, resources = services.settings, services.resources
+    emr = emr_client(services.region) if settings.uses_emr else None
+    streaming = () if settings.stream.on_emr else map(resources.stream_job_of, settings.shards.names)
+    jobs = (resources.batch_job, *streaming)
     run = run_id(arguments, os.environ)
     # By this name a person finds the run in Spark's history server.
     builder = SparkSession.builder.appName(f"{app_name} {run}").config(S3A_REGION, services.region)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
-from lake.ledger.table import Key
+from lake.ledger.table import Condition, Key, RefusedError
 from lake.shards import FIRST_SHARD
 from lake.time import iso_utc
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from datetime import timedelta
 
     from lake.ledger.table import LedgerTable
 
@@ -58,12 +60,33 @@ class Stream:
             item.get("micro_batch_since"),
         )
 
+    def begin_start(self, now: datetime, settles: timedelta) -> str:
+        """The client token by which a run is to be started at ``now`` (aware).
+
+        It is that of a start which another caller has begun less than ``settles`` ago, so that both start one run, or a
+        new one. Of several callers that make a new one at the same time, one wins, and all get that one.
+        """
+        while True:
+            item = self._table.get(self._key) or {}
+            known = item.get("start_token")
+            if known is not None and now - datetime.fromisoformat(item["start_at"]) < settles:
+                return str(known)
+            token = uuid.uuid4().hex
+            unchanged = Condition("start_token", "missing") if known is None else Condition("start_token", "=", known)
+            try:
+                beginning = {"start_token": token, "start_at": iso_utc(now)}
+                self._table.update(self._key, assign=beginning, conditions=[unchanged])
+            except RefusedError:
+                continue
+            return token
+
     def begin_run(self, run: str, now: datetime) -> None:
         """The run has begun. The micro-batch of an earlier run, and the request to stop it, are not its own: a
-        function that wants this one to stop asks until it has ended.
+        function that wants this one to stop asks until it has ended. The client token has done its work: the next start
+        gets another one.
         """
         beginning = {"run": run, "heartbeat_at": iso_utc(now), "stop_requested": False}
-        self._table.update(self._key, assign=beginning, remove=("micro_batch_since",))
+        self._table.update(self._key, assign=beginning, remove=("micro_batch_since", "start_token", "start_at"))
 
     def begin_micro_batch(self, now: datetime) -> None:
         """The run converts a micro-batch from ``now`` (aware) on."""

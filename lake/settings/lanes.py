@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lake.engines import Engine
 from lake.errors import InvalidSettingsError
 from lake.settings.checks import check_choice, check_range
-from lake.settings.workers import EMR_WORKERS, FLEX_WORKERS, GIB, MAX_WORKERS, WORKERS
+from lake.settings.workers import EMR_WORKERS, FLEX_WORKERS, GIB, MAX_WORKERS, WORKERS, check_emr_size
 from lake.shards import MAX_SHARDS, Spread
 
 MAX_FILES_OF_A_JOB = 350_000
@@ -19,6 +19,9 @@ MAX_LATENCY_GOAL_SECONDS = 7 * 24 * 3600
 BYTES_PER_CORE = GIB
 """One and a half times the input of a usual task of the stream lane, so that a core has the next task before it has
 finished one (docs/performance.md)."""
+STREAM_ENGINES = (Engine.GLUE.value, Engine.EMR_SERVERLESS.value)
+MIN_EMR_DRIVER_GB = 4
+"""Assumed: Spark keeps up to 1 GiB of results (``spark.driver.maxResultSize``), of a heap of 2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +49,24 @@ class StreamSettings:
     """Time in which a peak file that is not urgent is to be published. Such files spill to the batch lane while the
     backlog of their streaming job is more than all its workers convert in this time, and until it is a quarter of
     that."""
+    engine: str = Engine.GLUE.value
+    """Where the streaming jobs run: glue, with two workers at least, or emr-serverless, with the workers of the
+    ``emr_`` keys of this table: while the stream is quiet, a small driver alone."""
     worker_type: str = "G.1X"
-    """Glue worker type of the streaming job: G.1X, G.2X, G.4X or G.8X."""
+    """Glue worker type of the streaming job: G.1X, G.2X, G.4X or G.8X. Without effect with emr-serverless."""
     max_workers: int = 10
     """Upper limit of auto scaling of each streaming job, the driver's worker included."""
+    emr_driver_vcpus: int = 2
+    """vCPUs of the driver on EMR Serverless: 1, 2, 4, 8 or 16."""
+    emr_driver_gb: int = 8
+    """Its memory in GB, at least 4."""
+    emr_executor_vcpus: int = 4
+    """vCPUs of each executor on EMR Serverless: 1, 2, 4, 8 or 16. Each converts one task at a time."""
+    emr_executor_gb: int = 16
+    """Its memory in GB."""
+    emr_min_executors: int = 0
+    """Executors that a streaming job on EMR Serverless keeps while it has nothing to convert. With 0 the first file
+    after a quiet time waits until an executor has started."""
     jobs: int = 1
     """Number of streaming jobs that divide the stream lane among themselves, each with its own inbox, workers and
     alarms. Those that datasets have for themselves (``datasets.stream_job``) come on top."""
@@ -71,6 +88,7 @@ class StreamSettings:
         check_range("stream.latency_goal_seconds", self.latency_goal_seconds, 1, MAX_LATENCY_GOAL_SECONDS)
         check_choice("stream.worker_type", self.worker_type, WORKERS)
         check_range("stream.max_workers", self.max_workers, 2, MAX_WORKERS)
+        self._check_engine()
         check_range("stream.jobs", self.jobs, 1, MAX_SHARDS)
         check_choice("stream.spread", self.spread, [choice.value for choice in Spread])
 
@@ -82,7 +100,28 @@ class StreamSettings:
     @property
     def cores(self) -> int:
         """vCPUs that convert when auto scaling has reached ``max_workers``."""
-        return (self.max_workers - 1) * WORKERS[self.worker_type]
+        return (self.max_workers - 1) * (self.emr_executor_vcpus if self.on_emr else WORKERS[self.worker_type])
+
+    @property
+    def on_emr(self) -> bool:
+        """Whether the streaming jobs run on EMR Serverless."""
+        return self.engine == Engine.EMR_SERVERLESS
+
+    @property
+    def emr_vcpus(self) -> int:
+        """vCPUs of one streaming job on EMR Serverless with all of its workers."""
+        return self.emr_driver_vcpus + (self.max_workers - 1) * self.emr_executor_vcpus
+
+    @property
+    def emr_gb(self) -> int:
+        """The same of their memory, in GB."""
+        return self.emr_driver_gb + (self.max_workers - 1) * self.emr_executor_gb
+
+    def _check_engine(self) -> None:
+        check_choice("stream.engine", self.engine, STREAM_ENGINES)
+        check_emr_size("stream.emr_driver", self.emr_driver_vcpus, self.emr_driver_gb, MIN_EMR_DRIVER_GB)
+        check_emr_size("stream.emr_executor", self.emr_executor_vcpus, self.emr_executor_gb)
+        check_range("stream.emr_min_executors", self.emr_min_executors, 0, self.max_workers - 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from lake.settings.schedule import ScheduleSettings
 from lake.settings.spark import SparkSettings
 from lake.settings.sweep import SweepSettings
 from lake.settings.verify import VerifySettings
-from lake.settings.workers import DPUS, WORKERS, check_worker
+from lake.settings.workers import DPUS, WORKERS, check_emr_memory, check_worker
 from lake.shards import MAX_SHARDS, Shards
 
 
@@ -70,8 +70,13 @@ class Settings:
         check_pattern("stage", self.stage, DATASET_NAME, "lower case letters, digits and underscore")
         check_time_zone("time_zone", self.time_zone)
         check_range("max_datasets", self.max_datasets, 1, 100_000)
-        check_worker("stream.worker_type", self.stream.worker_type, self.convert.row_group_bytes)
-        check_worker("batch.worker_type", self.batch.worker_type, self.convert.row_group_bytes)
+        stream, row_group_bytes = self.stream, self.convert.row_group_bytes
+        if stream.on_emr:
+            vcpus, gigabytes = stream.emr_executor_vcpus, stream.emr_executor_gb
+            check_emr_memory("stream.emr_executor_gb", vcpus, gigabytes, row_group_bytes)
+        else:
+            check_worker("stream.worker_type", stream.worker_type, row_group_bytes)
+        check_worker("batch.worker_type", self.batch.worker_type, row_group_bytes)
         self.ledger.check_windows(self.sweep)
         run_vcpus = self.batch.workers * WORKERS[self.batch.worker_type]
         if self.batch.uses_emr and self.emr.max_vcpus < run_vcpus:
@@ -87,10 +92,11 @@ class Settings:
             raise InvalidSettingsError("stream.jobs", self.stream.jobs, expected)
         if self.max_overnight_runs < 1:
             streams = "the streaming job needs" if jobs == 1 else f"the {jobs} streaming jobs need"
+            beside = "" if self.stream.on_emr else f"{streams} {self.stream_dpus:g} DPU and "
             raise InvalidSettingsError(
                 "quota.dpus",
                 self.quota.dpus,
-                f"{streams} {self.stream_dpus:g} DPU and each run of the batch lane {self.run_dpus:g}: take fewer or "
+                f"{beside}each run of the batch lane {'needs ' * (not beside)}{self.run_dpus:g}: take fewer or "
                 "smaller workers, or raise the account's quotas and then quota.dpus and quota.job_runs",
             )
 
@@ -100,14 +106,29 @@ class Settings:
         return Shards(self.stream.jobs, self.stream.spread, own_shards(self.datasets))
 
     @property
+    def uses_emr(self) -> bool:
+        """Whether a run of either lane may be on EMR Serverless."""
+        return self.batch.uses_emr or self.stream.on_emr
+
+    @property
     def stream_runs(self) -> int:
         """Runs of the streaming jobs at the same time."""
         return len(self.shards.names)
 
     @property
+    def stream_glue_runs(self) -> int:
+        """Those of them that are job runs of Glue."""
+        return 0 if self.stream.on_emr else self.stream_runs
+
+    @property
     def stream_dpus(self) -> float:
-        """DPUs of the streaming jobs with all of their workers."""
-        return self.stream_runs * self.stream.max_workers * DPUS[self.stream.worker_type]
+        """DPUs of the streaming jobs on Glue with all of their workers."""
+        return self.stream_glue_runs * self.stream.max_workers * DPUS[self.stream.worker_type]
+
+    @property
+    def stream_vcpus(self) -> int:
+        """vCPUs of the streaming jobs on EMR Serverless with all of their workers."""
+        return self.stream_runs * self.stream.emr_vcpus if self.stream.on_emr else 0
 
     @property
     def run_dpus(self) -> float:
@@ -122,7 +143,7 @@ class Settings:
         """
         verifications = self.max_verifications
         by_dpus = int((self.quota.dpus - self.stream_dpus) // self.run_dpus) - verifications
-        return min(self.batch.max_runs, by_dpus, self.quota.job_runs - self.stream_runs - verifications)
+        return min(self.batch.max_runs, by_dpus, self.quota.job_runs - self.stream_glue_runs - verifications)
 
     @property
     def max_verifications(self) -> int:

@@ -29,14 +29,43 @@ _EXECUTOR_BYTES = 1_000_000_000
 _TASK_BYTES = 300_000_000
 """Budget per task with the default row group; measurements: docs/performance.md."""
 _ROW_GROUP_BYTES = 64 * MIB
+EMR_MEMORY_GB = {1: (2, 8, 1), 2: (4, 16, 1), 4: (8, 30, 1), 8: (16, 60, 4), 16: (32, 120, 8)}
+"""vCPUs of a worker of EMR Serverless -> smallest and largest memory in GB, and its step (Amazon EMR Serverless User
+Guide, "Supported worker configurations")."""
+_HEAP_SIXTEENTHS = 10
+"""Share of a worker's memory on EMR Serverless that the JVM gets, in sixteenths: as assumed of Glue."""
 
 
-def needed_bytes(worker_type: str, row_group_bytes: int) -> int:
-    """Bytes outside the JVM's heap that an executor of this type needs when every vCPU runs a task."""
+def needed_bytes(vcpus: int, row_group_bytes: int) -> int:
+    """Bytes outside the JVM's heap that an executor needs when each of its vCPUs runs a task."""
     # Full pages are kept compressed: from 64 to 256 MiB, half of the increase was measured with 16 and 46 columns.
     # With so many columns that no page is full, all data stays uncompressed, in buffers that may be copied to grow.
     increase = 2 * max(0, row_group_bytes - _ROW_GROUP_BYTES)
-    return WORKERS[worker_type] * (_TASK_BYTES + increase) + _EXECUTOR_BYTES
+    return vcpus * (_TASK_BYTES + increase) + _EXECUTOR_BYTES
+
+
+def emr_heap_gb(gigabytes: int) -> int:
+    """GB of the JVM's heap in a worker of EMR Serverless with this memory; the rest is for what is outside of it."""
+    return gigabytes * _HEAP_SIXTEENTHS // 16
+
+
+def check_emr_size(part: str, vcpus: int, gigabytes: int, min_gigabytes: int = 1) -> None:
+    """Check that EMR Serverless has a worker of this size, for the settings ``<part>_vcpus`` and ``<part>_gb``.
+
+    Raises
+    ------
+    InvalidSettingsError
+        It has none, or the memory is below ``min_gigabytes``.
+    """
+    if vcpus not in EMR_MEMORY_GB:
+        expected = f"expected one of {', '.join(map(str, EMR_MEMORY_GB))}"
+        raise InvalidSettingsError(f"{part}_vcpus", vcpus, expected)
+    smallest, largest, step = EMR_MEMORY_GB[vcpus]
+    smallest = max(smallest, min_gigabytes)
+    if not smallest <= gigabytes <= largest or (gigabytes - smallest) % step:
+        steps = "" if step == 1 else f" in steps of {step}"
+        expected = f"expected a whole number from {smallest} to {largest}{steps}, for a worker of {vcpus} vCPU"
+        raise InvalidSettingsError(f"{part}_gb", gigabytes, expected)
 
 
 def check_worker(key: str, worker_type: str, row_group_bytes: int) -> None:
@@ -47,11 +76,22 @@ def check_worker(key: str, worker_type: str, row_group_bytes: int) -> None:
     InvalidSettingsError
         The executors would run out of memory and be killed.
     """
-    needed, available = needed_bytes(worker_type, row_group_bytes), int(MEMORY_GIB[worker_type] * GIB * _OUTSIDE_HEAP)
+    vcpus, available = WORKERS[worker_type], int(MEMORY_GIB[worker_type] * GIB * _OUTSIDE_HEAP)
+    _check_memory(key, worker_type, vcpus, available, row_group_bytes, "G.1X or larger")
+
+
+def check_emr_memory(key: str, vcpus: int, gigabytes: int, row_group_bytes: int) -> None:
+    """Check that an executor of EMR Serverless has the memory that its tasks need; raises as ``check_worker``."""
+    available = (gigabytes - emr_heap_gb(gigabytes)) * GIB
+    _check_memory(key, gigabytes, vcpus, available, row_group_bytes, "more memory or fewer vCPUs")
+
+
+def _check_memory(key: str, value: object, vcpus: int, available: int, row_group_bytes: int, advice: str) -> None:
+    needed = needed_bytes(vcpus, row_group_bytes)
     if needed > available:
         raise InvalidSettingsError(
             key,
-            worker_type,
-            f"its {WORKERS[worker_type]} tasks need {needed / 1e9:.1f} GB beside the JVM's heap, of which there are "
-            f"about {available / 1e9:.1f}: take G.1X or larger, or a smaller convert.row_group_bytes where that is set",
+            value,
+            f"its {vcpus} tasks need {needed / 1e9:.1f} GB beside the JVM's heap, of which there are "
+            f"about {available / 1e9:.1f}: take {advice}, or a smaller convert.row_group_bytes where that is set",
         )

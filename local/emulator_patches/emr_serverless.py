@@ -9,7 +9,7 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from ministack import app  # type: ignore[import-untyped]
-from ministack.core import iam_actions, router  # type: ignore[import-untyped]
+from ministack.core import iam_actions, iam_evaluator, router  # type: ignore[import-untyped]
 from ministack.services import stepfunctions  # type: ignore[import-untyped]
 from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
 
@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 
 _SERVICE = "emr-serverless"
 _PATH = re.compile(r"^/applications(?:/(?P<application>[0-9a-z]+)(?P<runs>/jobruns(?:/(?P<run>[0-9a-z]+))?)?)?/?$")
-_STATUS = {"ValidationException": 400, "ResourceNotFoundException": 404, "ConflictException": 409}
+_STATUS = {
+    "ValidationException": 400,
+    "AccessDeniedException": 403,
+    "ResourceNotFoundException": 404,
+    "ConflictException": 409,
+}
 """Amazon EMR Serverless API Reference, common to its actions."""
 
 _applications: dict[str, dict[str, Any]] = {}
@@ -46,18 +51,20 @@ def _patch_requests(runs: EmrRuns) -> None:
 
     def extract_resource_arn(service: str, method: str, path: str, *more: EmulatorValue) -> str:
         if service == _SERVICE:
-            return f"arn:aws:emr-serverless:{REGION}:{ACCOUNT}:{path.rstrip('/')}"
+            # Starting and listing are rights on the application (Service Authorization Reference, EMR Serverless).
+            return f"arn:aws:emr-serverless:{REGION}:{ACCOUNT}:{path.rstrip('/').removesuffix('/jobruns')}"
         return str(extract(service, method, path, *more))
 
     async def handle(
-        method: str, path: str, _headers: EmulatorValue, body: bytes, query: Mapping[str, EmulatorValue]
+        method: str, path: str, headers: EmulatorValue, body: bytes, query: Mapping[str, list[str]]
     ) -> EmulatorValue:
-        del query
+        request = json.loads(body or b"{}")
         try:
-            answer, status, headers = _answer(runs, method, path, json.loads(body or b"{}")), 200, {}
+            _check_passed_role(router.extract_access_key_id(headers, query), request)
+            answer, status, added = _answer(runs, method, path, request, query), 200, {}
         except ServiceError as error:
-            answer, status, headers = {"message": str(error)}, _STATUS[error.code], {"x-amzn-errortype": error.code}
-        return status, {"Content-Type": "application/json", **headers}, json.dumps(answer).encode()
+            answer, status, added = {"message": str(error)}, _STATUS[error.code], {"x-amzn-errortype": error.code}
+        return status, {"Content-Type": "application/json", **added}, json.dumps(answer).encode()
 
     router.SERVICE_PATTERNS[_SERVICE] = {"host_patterns": [r"emr-serverless\."], "credential_scope": _SERVICE}
     app.SERVICE_HANDLERS[_SERVICE] = handle
@@ -66,7 +73,21 @@ def _patch_requests(runs: EmrRuns) -> None:
     iam_actions.extract_resource_arn = extract_resource_arn
 
 
-def _answer(runs: EmrRuns, method: str, path: str, request: dict[str, Any]) -> dict[str, Any]:
+def _check_passed_role(access_key: str, request: Mapping[str, Any]) -> None:
+    """Who starts a job run has to pass its role, which the emulator does not ask for."""
+    role = request.get("executionRoleArn")
+    if role is None:
+        return
+    passed = {"iam:passedtoservice": f"{_SERVICE}.amazonaws.com"}
+    denied = iam_evaluator.enforce(access_key, "iam:PassRole", "iam", REGION, resource_arn=role, service_context=passed)
+    if denied is not None:
+        message = iam_actions.identity_denial_message("iam:PassRole", denied.principal_arn, role, False)
+        raise ServiceError("AccessDeniedException", message)
+
+
+def _answer(
+    runs: EmrRuns, method: str, path: str, request: dict[str, Any], query: Mapping[str, list[str]]
+) -> dict[str, Any]:
     asked = _PATH.match(path)
     if asked is None:
         raise ServiceError("ValidationException", f"The local cloud has no {method} {path} of EMR Serverless")
@@ -76,10 +97,10 @@ def _answer(runs: EmrRuns, method: str, path: str, request: dict[str, Any]) -> d
     if asked["runs"] is None:
         return {"application": application}
     if asked["run"] is None:
-        return _start_or_list(runs, method, application, request)
+        return _start_or_list(runs, method, application, request, query)
     run = runs.find(application["applicationId"], asked["run"])
     if method == "DELETE":
-        runs.cancel(run)
+        runs.cancel(run, int(query.get("shutdownGracePeriodInSeconds", ["0"])[0]))
         return {key: run[key] for key in ("applicationId", "jobRunId")}
     return {"jobRun": run}
 
@@ -90,12 +111,17 @@ def _create(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _start_or_list(
-    runs: EmrRuns, method: str, application: Mapping[str, Any], request: dict[str, Any]
+    runs: EmrRuns,
+    method: str,
+    application: Mapping[str, Any],
+    request: dict[str, Any],
+    query: Mapping[str, list[str]],
 ) -> dict[str, Any]:
     if method == "POST":
         run = runs.start(application, request)
         return {key: run[key] for key in ("applicationId", "jobRunId", "arn")}
-    return {"jobRuns": [{**run, "id": run["jobRunId"]} for run in runs.of(application["applicationId"])]}
+    found = runs.of(application["applicationId"], query.get("states", ()), query.get("mode", [""])[0])
+    return {"jobRuns": [{**run, "id": run["jobRunId"]} for run in found]}
 
 
 def _application(application: str) -> dict[str, Any]:

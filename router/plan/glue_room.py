@@ -74,4 +74,4 @@ def _beside_others(settings: Settings, dpus: float, runs: int, alive: int, sourc
     """At least one run: Glue refuses it until there is room, and the state machine tries again."""
     others = alive + settings.max_verifications
     left = dpus - settings.stream_dpus - others * settings.run_dpus
-    return GlueRoom(max(left, settings.run_dpus), max(runs - settings.stream_runs - others, 1), source)
+    return GlueRoom(max(left, settings.run_dpus), max(runs - settings.stream_glue_runs - others, 1), source)

@@ -14,7 +14,7 @@ from lake.ledger import State
 from lake.manifest import Lane
 from lake.time import iso_utc, next_local_time
 from router.stream_control.spill import is_spilling, read_core_seconds
-from router.streaming import has_valid_heartbeat, live_runs, start_run
+from router.streaming import end_runs, has_valid_heartbeat, live_runs, start_run
 from router.telemetry import logger
 
 if TYPE_CHECKING:
@@ -119,8 +119,7 @@ def _stop(services: Services, shard: str, *, has_work: bool) -> ShardStatus:
 def _kill(services: Services, shard: str) -> ShardStatus:
     runs = live_runs(services, shard)
     if runs:
-        job = services.resources.stream_job_of(shard)
-        services.glue.batch_stop_job_run(JobName=job, JobRunIds=runs)
+        end_runs(services, shard, runs)
     stream = services.ledger.stream.of(shard)
     stream.request_stop(False)
     return ShardStatus(running=False, window_over=_window_is_over(services, stream.get()), killed=len(runs))

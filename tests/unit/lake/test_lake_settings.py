@@ -160,7 +160,7 @@ def test_the_other_workers_have_memory_for_the_default_row_group(worker_type: st
         stream=StreamSettings(worker_type=worker_type),
         batch=BatchSettings(worker_type=worker_type, engines=("glue",)),
     )
-    assert needed_bytes("G.1X", settings.convert.row_group_bytes) == 4 * 300_000_000 + 1_000_000_000
+    assert needed_bytes(4, settings.convert.row_group_bytes) == 4 * 300_000_000 + 1_000_000_000
 
 
 def test_the_error_for_a_missing_file_says_what_to_do(tmp_path: Path) -> None:

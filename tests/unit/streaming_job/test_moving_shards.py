@@ -223,7 +223,7 @@ def test_a_job_keeps_the_row_of_its_own_shard(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(main, "InboxStream", record)
     with new_world() as world:
         # When the job of the second shard runs, and then that of the first one, which has no such argument
-        main.run(context_of(world, "jr_2"), {main.SHARD: "2"})
+        main.run(context_of(world, "jr_2"), {SHARD_ARGUMENT: "2"})
         main.run(context_of(world, "jr_1"), {})
         # Then
         row = world.ledger.stream

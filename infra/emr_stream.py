@@ -1,0 +1,90 @@
+"""EMR Serverless as the engine of the stream lane: an application of its own, so that no night takes its vCPUs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aws_cdk import Stack
+from constructs import Construct
+
+from infra.emr_job_runs import (
+    Capacity,
+    WorkerSize,
+    create_application,
+    create_role,
+    script_arguments,
+    spark_submit_parameters,
+)
+from infra.jobs import STREAM_TIMEOUT_MINUTES, event_logs_uri
+from infra.log_groups import add_log_group
+from lake.stream_launch import STREAM_LAUNCH, StreamLaunch, stream_log_group
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from infra.assets import Assets
+    from infra.functions import RouterFunction
+    from infra.names import StackNames
+    from lake.resource_names import ResourceNames
+    from lake.settings import Settings, StreamSettings
+
+STARTERS = ("route", "promote", "sweep", "stream_control")
+"""The functions that start a streaming run."""
+
+
+class EmrStream(Construct):
+    """One application for the runs of all shards; it starts with the first of them, and stops when it is idle."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        settings: Settings,
+        names: StackNames,
+        assets: Assets,
+        resources: ResourceNames,
+    ) -> None:
+        super().__init__(scope, name)
+        stream, runs = settings.stream, settings.stream_runs
+        self.log = add_log_group(self, "Log", stream_log_group(names.stack))
+        """What drivers and executors print."""
+        capacity = Capacity(settings.stream_vcpus, runs * stream.emr_gb, runs)
+        self.application = create_application(self, names.stream_job, settings.emr.architecture, capacity)
+        self.role = create_role(self, assets, self.log)
+        driver = WorkerSize(stream.emr_driver_vcpus, stream.emr_driver_gb)
+        executor = WorkerSize(stream.emr_executor_vcpus, stream.emr_executor_gb)
+        self._launch = StreamLaunch(
+            application=self.application.attr_application_id,
+            role=self.role.role_arn,
+            entry_point=assets.stream_script.s3_object_url,
+            arguments=script_arguments(assets, resources, Stack.of(self).region),
+            spark_submit_parameters=spark_submit_parameters(assets, driver, executor, _scaling(stream)),
+            timeout_minutes=STREAM_TIMEOUT_MINUTES,
+            log_group=self.log.log_group_name,
+            log_uri=event_logs_uri(resources.control_bucket) if settings.spark.ui_logs else "",
+            # EMR keeps event logs for its Spark UI in a place of its own, under a key of its own.
+            keeps_event_logs=not settings.encryption.kms_key,
+        )
+
+    @property
+    def job_runs_arn(self) -> str:
+        """The ARNs of all job runs of the application."""
+        return f"{self.application.attr_arn}/jobruns/*"
+
+    def tell(self, functions: Mapping[str, RouterFunction]) -> None:
+        """Let the functions that start a streaming run know how."""
+        for name in STARTERS:
+            functions[name].function.add_environment(STREAM_LAUNCH, self._launch.to_text())
+
+
+def _scaling(stream: StreamSettings) -> dict[str, str]:
+    """Executors come and go with the tasks; without these properties a run would begin with three of them."""
+    first = max(1, stream.emr_min_executors)
+    return {
+        "spark.dynamicAllocation.enabled": "true",
+        "spark.dynamicAllocation.minExecutors": str(stream.emr_min_executors),
+        "spark.dynamicAllocation.maxExecutors": str(stream.max_workers - 1),
+        # The first files find one while the driver is alone later.
+        "spark.dynamicAllocation.initialExecutors": str(first),
+        "spark.executor.instances": str(first),
+    }
