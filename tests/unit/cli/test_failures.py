@@ -19,19 +19,11 @@ from lake.partition import Partition
 from tests.unit.cli.schemas import assert_valid
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.transitions import DOCUMENT, TOTALS
-from tests.unit.lake.world import PARTITION, new_world
+from tests.unit.lake.world import PARTITION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from lake.ledger import ManifestRow
     from tests.unit.lake.world import World
-
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    with new_world() as world:
-        yield world
 
 
 def listed(world: World, *, dataset: str | None = None, limit: int = 10, dead_letters: int = 0) -> list[dict[str, Any]]:

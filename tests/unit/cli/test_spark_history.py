@@ -18,10 +18,8 @@ from cli.spark_history import EVENT_LOGS_ARGUMENT, HistoryServerError, serve_his
 from lake.errors import InvalidInputError
 from local.errors import LocalCloudError
 from tests.unit.cli.stack_world import FakeServices, stack_of
-from tests.unit.lake.world import new_world
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from cli.deployed_stack import DeployedStack
@@ -71,12 +69,6 @@ def port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])
-
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    with new_world() as world:
-        yield world
 
 
 @pytest.fixture
