@@ -27,7 +27,7 @@ class DeniedManifests:
         """The manifests that no earlier job run was denied; all of them if there is no other one."""
         try:
             self._denied = read_denied(self._s3, self._bucket, self._run)
-        except (BotoCoreError, ClientError) as error:
+        except Exception as error:
             self._context.log(f"what earlier job runs were denied could not be read, nothing is left out: {error}")
         others = [manifest for manifest in manifests if manifest not in self._denied]
         if not others or len(others) == len(manifests):

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
+from cli.aws_cli import aws_on_aws, aws_on_local_cloud
 from cli.aws_errors import NotReachableError, advise
 from cli.deployed_stack import DeployedStack
 from cli.local_clouds import LocalStage
@@ -40,7 +41,12 @@ def connect_to_stage(
         cloud = read_local_state(stage)
         session = isolation.session(isolation.AccessKey(**cloud["access_key"]))
         return DeployedStack.connect(
-            cloud["outputs"], session, cloud["endpoint"], isolation.client_config(), cloud.get("logs")
+            cloud["outputs"],
+            session,
+            cloud["endpoint"],
+            isolation.client_config(),
+            cloud.get("logs"),
+            aws=aws_on_local_cloud(LocalStage(LOCAL_STATE, stage).aws_config),
         )
     try:
         session = boto3.Session(profile_name=profile, region_name=region)
@@ -48,7 +54,7 @@ def connect_to_stage(
     except (BotoCoreError, ClientError) as error:
         raise NotReachableError(_no_stack(error, stage)) from error
     outputs = {item["OutputKey"]: item["OutputValue"] for item in stacks[0].get("Outputs", [])}
-    return DeployedStack.connect(outputs, session)
+    return DeployedStack.connect(outputs, session, aws=aws_on_aws(profile, region))
 
 
 def read_local_state(stage: str) -> Mapping[str, Any]:

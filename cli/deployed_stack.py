@@ -53,6 +53,8 @@ class DeployedStack:
     """The client of EventBridge Scheduler."""
     local_logs: str | None = None
     """Folder of the local cloud's logs; None on AWS, or where it is not known."""
+    aws: str = "aws"
+    """How a person calls the AWS command line for this stack."""
 
     @property
     def resources(self) -> ResourceNames:
@@ -77,6 +79,7 @@ class DeployedStack:
         endpoint: str | None = None,
         config: Config | None = None,
         local_logs: str | None = None,
+        aws: str = "aws",
     ) -> DeployedStack:
         """Clients for the stack with these outputs; no request is sent.
 
@@ -92,6 +95,8 @@ class DeployedStack:
             Applies to all clients.
         local_logs
             Folder of the local cloud's logs.
+        aws
+            How a person calls the AWS command line for the stack.
 
         Raises
         ------
@@ -117,6 +122,7 @@ class DeployedStack:
             cloudwatch=client("cloudwatch"),
             scheduler=client("scheduler"),
             local_logs=local_logs,
+            aws=aws,
         )
 
     def control_stream(self, action: str, shards: str = "") -> dict[str, Any]:

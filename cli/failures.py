@@ -212,7 +212,7 @@ def _dead_letters(stack: DeployedStack) -> list[Trouble]:
     number = count_dead_letters(stack)
     if not number:
         return []
-    command = f"aws sqs receive-message --queue-url {stack.outputs.dead_letters}"
+    command = f"{stack.aws} sqs receive-message --queue-url {stack.outputs.dead_letters}"
     reason = "events or starts of schedules failed in every attempt"
     advice = "read them; the sweep finds the files of lost events by listing"
     return [Trouble(FailureKind.DEAD_LETTERS, reason, advice, command, files=number)]
@@ -228,7 +228,7 @@ def _not_delivered(stack: DeployedStack, dataset: str | None) -> tuple[list[Trou
                 FailureKind.NOT_DELIVERED,
                 f"Firehose could not deliver records of {group.name}: {group.kind}",
                 PUT_AGAIN,
-                f"aws s3 ls --recursive {shlex.quote(uri)}",
+                f"{stack.aws} s3 ls --recursive {shlex.quote(uri)}",
                 group.since,
                 dataset=group.dataset,
                 uri=uri,

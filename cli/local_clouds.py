@@ -37,6 +37,11 @@ class LocalStage:
     stage: str
 
     @property
+    def aws_config(self) -> Path:
+        """How the AWS command line reaches the running cloud."""
+        return self.folder / f"{self.stage}.aws"
+
+    @property
     def lock_file(self) -> Path:
         """Held while a cloud of the stage runs; it has the id of the process."""
         return self.folder / f"{self.stage}.lock"
@@ -84,11 +89,16 @@ class LocalStage:
 
     def remove_leftovers(self) -> list[Path]:
         """Remove state file and folders of clouds that have ended; returns these. The caller has claimed the stage."""
-        self.state_file.unlink(missing_ok=True)
+        self.forget()
         removed = [folder for folder in self._folders() if not _is_used(folder)]
         for folder in removed:
             shutil.rmtree(folder)
         return removed
+
+    def forget(self) -> None:
+        """Remove what tells how to reach the cloud."""
+        self.state_file.unlink(missing_ok=True)
+        self.aws_config.unlink(missing_ok=True)
 
     def has_leftovers(self) -> bool:
         """Whether a cloud of the stage was killed and has left something, if none runs."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from cli.aws_cli import aws_on_local_cloud, local_config
 from cli.connect import LOCAL_STATE
 from cli.end_signals import ended_by_signal
 from cli.local_clouds import KEPT, LocalStage
@@ -44,7 +45,7 @@ def local_up(settings_file: Path, *, keep: bool = False) -> None:
         try:
             _run(settings, stage, folder, keep=keep)
         finally:
-            stage.state_file.unlink(missing_ok=True)
+            stage.forget()
             if keep and folder.exists():
                 kept = folder.rename(f"{folder}{KEPT}")
                 typer.echo(f"buckets and logs are kept in {kept}: delete it when you do not need it")
@@ -59,12 +60,17 @@ def _run(settings: Settings, stage: LocalStage, folder: Path, *, keep: bool) -> 
         key = asdict(cloud.access_key)
         state = {"endpoint": cloud.endpoint, "access_key": key, "outputs": outputs, "pid": os.getpid()}
         state["logs"] = str(cloud.logs_dir)
-        stage.state_file.touch(mode=0o600)
-        stage.state_file.write_text(json.dumps(state), encoding="utf-8")
+        for file, text in (
+            (stage.aws_config, local_config(cloud.endpoint, cloud.access_key)),
+            (stage.state_file, json.dumps(state)),
+        ):
+            file.touch(mode=0o600)
+            file.write_text(text, encoding="utf-8")
         typer.echo(f"\nendpoint  {cloud.endpoint}   (its access key is in {stage.state_file})")
         for name, value in sorted(outputs.items()):
             typer.echo(f"{name:<22} {value}")
         typer.echo(f"logs      {cloud.logs_dir}")
+        typer.echo(f"AWS CLI   {aws_on_local_cloud(stage.aws_config)}")
         place = f"--local --stage {settings.stage}"
         typer.echo(f"\nPut files into the input bucket; run hybrid-router status {place}.")
         kept = f"; buckets and logs are kept in {folder}{KEPT}" if keep else f" and deletes {folder}: buckets and logs"

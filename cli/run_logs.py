@@ -32,7 +32,7 @@ def log_of_run(stack: DeployedStack, job_run: str, lane: str) -> str | None:
         # Amazon EMR Serverless User Guide, "Logging for EMR Serverless with CloudWatch".
         group = f"/aws/emr-serverless/{stack.name}"
         stream = f"/applications/{application}/jobs/{service_id}/SPARK_DRIVER/stdout"
-    return f"aws logs tail {group} --log-stream-names {stream} --since {KEPT}"
+    return f"{stack.aws} logs tail {group} --log-stream-names {stream} --since {KEPT}"
 
 
 def _local_log(stack: DeployedStack, lane: str, name: str) -> str:

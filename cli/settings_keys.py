@@ -14,7 +14,8 @@ import typer
 
 from cli.exit_codes import ExitCode
 from lake.errors import InvalidInputError, InvalidSettingsError
-from lake.settings import DatasetRule, RecordsRule, Settings, parse_settings
+from lake.settings import Settings, parse_settings
+from lake.settings.rule_tables import RULE_TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,14 +39,6 @@ UNITS = {
 }
 """Unit of a number by the end of its key."""
 KINDS = {int: "any whole number", float: "any number", str: "any text", bool: "true or false"}
-LISTS: dict[str, tuple[type, dict[str, str]]] = {
-    "datasets": (DatasetRule, {"name": "any"}),
-    "records": (
-        RecordsRule,
-        {"name": "any", "dataset": "any", "kinesis_stream": "arn:aws:kinesis:us-east-1:111122223333:stream/any"},
-    ),
-}
-"""Table of which a file may have several -> its class, and what a valid one has at least."""
 REFUSED: dict[type, tuple[Any, ...]] = {int: (10**18, -(10**18)), float: (1e18, -1e18), str: ("\0",), bool: ()}
 """Values beyond every range: the error for one says what is allowed."""
 
@@ -98,8 +91,8 @@ def _keys_of(settings: type, where: str) -> Iterator[SettingsKey]:
     meanings, hints = _meanings(settings), get_type_hints(settings)
     for item in fields(settings):
         key, kind = where + item.name, hints[item.name]
-        if item.name in LISTS:
-            yield from _keys_of(LISTS[item.name][0], f"{item.name}.")
+        if item.name in RULE_TABLES:
+            yield from _keys_of(RULE_TABLES[item.name].rule, f"{item.name}.")
         elif is_dataclass(kind) and isinstance(kind, type):
             yield from _keys_of(kind, f"{key}.")
         else:
@@ -156,7 +149,7 @@ def _document(key: str, value: Any) -> dict[str, Any]:  # noqa: ANN401
     """A settings document with this value and defaults otherwise."""
     document: Any = value
     for name in reversed(key.split(".")):
-        document = [{**LISTS[name][1], **document}] if name in LISTS else document
+        document = [{**RULE_TABLES[name].smallest, **document}] if name in RULE_TABLES else document
         document = {name: document}
     return {"stage": "any", **document}
 

@@ -114,8 +114,10 @@ def _urgent(rule: DatasetUrgentSettings) -> str:
 
 def _records(record: RecordsRule, settings: Settings) -> str:
     source = f"topic {record.msk_topic} of {record.msk_cluster}" if record.msk_cluster else record.kinesis_stream
-    times = f"every {record.buffer_seconds} s or {record.buffer_mib} MiB, compression {record.compression}"
-    return f"{record.name}: {source} becomes files under {record.folder(settings.datasets)}, {times}"
+    # Without a time Firehose collects nothing.
+    times = f"every {record.buffer_seconds} s or {record.buffer_mib} MiB" if record.buffer_seconds else "within seconds"
+    folder = record.folder(settings.datasets)
+    return f"{record.name}: {source} becomes files under {folder}, {times}, compression {record.compression}"
 
 
 def _stream(settings: Settings) -> str:

@@ -41,7 +41,7 @@ EVENT_LOGS_ARGUMENT = "--spark-event-logs-path"
 
 
 class HistoryServerError(HybridRouterError):
-    """The history server has not started."""
+    """The history server has not started, or is too slow."""
 
 
 def serve_history(stack: DeployedStack, run: str | None, limit: int, port: int) -> int:
@@ -54,7 +54,7 @@ def serve_history(stack: DeployedStack, run: str | None, limit: int, port: int) 
     InvalidInputError
         The port is taken.
     HistoryServerError
-        The history server has ended.
+        The history server has ended, or has not read the event logs in time.
     BotoCoreError, ClientError
         S3 refused the request, or did not answer.
     """
@@ -108,7 +108,7 @@ def _wait_until_read(
         if found is not None and (is_known or len(found) >= logs):
             return found
         if time.monotonic() > deadline:
-            return found or []
+            raise _late(folder, found, run, logs)
         time.sleep(POLL_SECONDS)
 
 
@@ -172,9 +172,28 @@ def server_command() -> list[str]:
 
 
 def _ended(server: subprocess.Popen[bytes], folder: Path) -> HistoryServerError:
+    return HistoryServerError(
+        f"Spark's history server has ended with exit code {server.returncode}. It said:{_last_lines(folder)}"
+    )
+
+
+def _late(folder: Path, found: list[dict[str, Any]] | None, run: str | None, logs: int) -> HistoryServerError:
+    """The server does not answer, or has not read all event logs and does not know the run."""
+    time_over = f"within {format_count(MAX_START_SECONDS, 'second')}"
+    advice = "pass a smaller --limit, so that it has less to read"
+    if found is not None:
+        number = f"{len(found):,} of {format_count(logs, 'event log')}"
+        return HistoryServerError(
+            f"Spark's history server has read {number} {time_over}, and none of these is of job run {run}: {advice}"
+        )
+    return HistoryServerError(
+        f"Spark's history server has not answered {time_over}: {advice}. It said:{_last_lines(folder)}"
+    )
+
+
+def _last_lines(folder: Path) -> str:
     said = (folder / SERVER_LOG).read_text(encoding="utf-8", errors="replace").splitlines()[-MAX_QUOTED_LINES:]
-    lines = "".join(f"\n{line}" for line in said)
-    return HistoryServerError(f"Spark's history server has ended with exit code {server.returncode}. It said:{lines}")
+    return "".join(f"\n{line}" for line in said)
 
 
 def _folder_of_logs(folder: Path) -> Path:

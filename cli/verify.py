@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cli.exit_codes import ExitCode
+from cli.exit_codes import ExitCode, exit_code_of
 from lake.documents import read_uri
 from lake.errors import HybridRouterError, InvalidInputError
 from lake.printable import printable
@@ -42,7 +42,7 @@ def verify(stack: DeployedStack, options: dict[str, str], share: float, *, as_js
         hours = _hours(stack, settings, options)
     except InvalidInputError as error:
         typer.echo(f"hybrid-router: {error}", err=True)
-        return ExitCode.WRONG_USE
+        return exit_code_of(error)
     except (BotoCoreError, ClientError, HybridRouterError) as error:
         return _not_reachable(error)
     reports: list[HourReport] = []

@@ -57,9 +57,10 @@ class Bill:
     def micro_dollars(self, price: PriceSettings, architecture: str = X86) -> int:
         """Its price in millionths of a dollar; ``architecture`` is that of EMR Serverless (``emr.architecture``)."""
         vcpu_hour, gb_hour = price.emr_rates(architecture)
-        dpu_hour = price.dpu_hour_flex if self.engine is Engine.GLUE_FLEX else price.dpu_hour
         dollars = (
-            self.dpu_milliseconds * dpu_hour + self.vcpu_milliseconds * vcpu_hour + self.gb_milliseconds * gb_hour
+            self.dpu_milliseconds * price.dpu_rate(self.engine)
+            + self.vcpu_milliseconds * vcpu_hour
+            + self.gb_milliseconds * gb_hour
         ) / HOUR_MILLISECONDS
         return round(dollars * MICRO)
 

@@ -31,6 +31,8 @@ class RunCosts:
     """URI of the run document."""
     execution: str
     rows: list[ManifestRow] = field(default_factory=list)
+    bills: dict[str, Bill | None] = field(default_factory=dict)
+    """By job run: each is read once."""
 
     def add(self, rows: Iterable[ManifestRow]) -> None:
         """Add current rows of manifests of the run."""
@@ -45,7 +47,7 @@ class RunCosts:
         held = [owner for row in self.rows for owner in (*row.earlier_owners, row.owner) if owner]
         written = 0
         for holder in dict.fromkeys([job_run, *held] if job_run else held):
-            bill = self._bill(services, holder)
+            bill = self.bill(services, holder)
             if bill is None:
                 logger.info("no bill of a job run yet", job_run=holder, run=self.run)
             elif bill.final:
@@ -59,7 +61,7 @@ class RunCosts:
 
         With ``estimate`` a bill that is not final is taken as it is. Idempotent. Raises botocore's errors.
         """
-        bill = self._bill(services, job_run)
+        bill = self.bill(services, job_run)
         if bill is None or not (bill.final or estimate):
             return False
         if not bill.final:
@@ -67,8 +69,16 @@ class RunCosts:
         services.ledger.costs.record(self._row(bill, services))
         return True
 
-    def _bill(self, services: Services, job_run: str) -> Bill | None:
-        return read_bill(services.glue, services.resources.batch_job, job_run, services.emr, self.run)
+    def bill(self, services: Services, job_run: str) -> Bill | None:
+        """The bill of a job run that was started for this run document; None: there is none yet.
+
+        Raises botocore's errors.
+        """
+        if job_run not in self.bills:
+            self.bills[job_run] = read_bill(
+                services.glue, services.resources.batch_job, job_run, services.emr, self.run
+            )
+        return self.bills[job_run]
 
     def _row(self, bill: Bill, services: Services) -> CostRow:
         settings = services.settings

@@ -78,7 +78,7 @@ def format_end(outcomes: Sequence[ConversionOutcome], unfinished: Sequence[Conve
     if not unfinished:
         failed = sum(outcome.state == State.FAILED for outcome in outcomes)
         advice = f", {failed} of them FAILED: run 'hybrid-router failures' to see why and what to do" if failed else ""
-        return f"the run ended, no manifest of it is left to convert{advice}"
+        return f"the run ended, no manifest that it took is left to convert{advice}"
     first = format_outcome(unfinished[0])
     of_all = f"of {format_count(len(outcomes), 'manifest')}"
     number = format_count(len(unfinished), f"{of_all} is", f"{of_all} are")

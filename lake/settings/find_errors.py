@@ -7,13 +7,10 @@ from typing import Any
 
 from lake.errors import InvalidSettingsError
 from lake.settings.parse import parse_settings
+from lake.settings.rule_tables import RULE_TABLES
 
 _PLACEHOLDER = "placeholder"
 """A valid value of the keys that have no default."""
-_LISTS: dict[str, list[dict[str, Any]]] = {"datasets": [{"name": "{folder}"}], "records": []}
-"""Tables of which a file may have several -> what replaces them if they are wrong."""
-_REQUIRED = {"datasets": ("name",), "records": ("name", "dataset")}
-"""Their keys that have no default."""
 
 
 def find_errors(body: dict[str, Any]) -> list[InvalidSettingsError]:
@@ -25,8 +22,8 @@ def find_errors(body: dict[str, Any]) -> list[InvalidSettingsError]:
     if not isinstance(body, dict):
         return _first_error(body)
     body, errors = deepcopy(body), []
-    body.setdefault("datasets", [dict(rule) for rule in _LISTS["datasets"]])
-    for table in _LISTS:
+    body.setdefault("datasets", _default_of("datasets"))
+    for table in RULE_TABLES:
         rules = body.get(table)
         if isinstance(rules, list) and len(rules) > 1:
             alone = [error for rule in rules for error in find_errors({"stage": _PLACEHOLDER, table: [rule]})]
@@ -43,6 +40,10 @@ def find_errors(body: dict[str, Any]) -> list[InvalidSettingsError]:
         if not _remove(body, key, again=again):
             break
     return errors
+
+
+def _default_of(table: str) -> list[dict[str, Any]]:
+    return [dict(rule) for rule in RULE_TABLES[table].default]
 
 
 def _first_error(body: Any) -> list[InvalidSettingsError]:  # noqa: ANN401
@@ -93,13 +94,13 @@ def _remove(body: dict[str, Any], key: str, *, again: bool) -> bool:
 
 def _remove_from_rules(rules: list[Any], table: str, name: str, *, again: bool) -> bool:
     if again or not all(isinstance(rule, dict) for rule in rules):
-        changed = rules != _LISTS[table]
-        rules[:] = deepcopy(_LISTS[table])
+        changed = rules != _default_of(table)
+        rules[:] = _default_of(table)
         return changed
     outer, _, inner = name.rpartition(".")
     for rule in rules:
         owner = rule.get(outer) if outer else rule
-        if name in _REQUIRED[table]:
+        if name in RULE_TABLES[table].required:
             rule[name] = _PLACEHOLDER
         elif isinstance(owner, dict):
             owner.pop(inner, None)

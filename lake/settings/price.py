@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from lake.engines import Engine
 from lake.settings.checks import check_date, check_pattern, check_range
 from lake.settings.emr import ARM
 
@@ -58,6 +59,10 @@ class PriceSettings:
         check_range("price.mb_per_second_per_core", self.mb_per_second_per_core, 0.1, 10_000)
         compressed = self.compressed_mb_per_second_per_core
         check_range("price.compressed_mb_per_second_per_core", compressed, 0.1, 10_000)
+
+    def dpu_rate(self, engine: Engine) -> float:
+        """Price of a DPU hour on an engine of Glue."""
+        return self.dpu_hour_flex if engine is Engine.GLUE_FLEX else self.dpu_hour
 
     def emr_rates(self, architecture: str) -> tuple[float, float]:
         """Price of a vCPU hour and of a GB hour of EMR Serverless, for a value of ``emr.architecture``."""

@@ -89,8 +89,7 @@ def offers(settings: Settings) -> Iterator[Offer]:
             dollars = WORKERS[worker] * vcpu_hour + MEMORY_GIB[worker] * gb_hour
             units, start, wait, factor = float(WORKERS[worker]), EMR_START_SECONDS, 0.0, price.emr_speed_factor
         else:
-            flex = engine is Engine.GLUE_FLEX
-            dollars = DPUS[worker] * (price.dpu_hour_flex if flex else price.dpu_hour)
+            dollars = DPUS[worker] * price.dpu_rate(engine)
             units, start, factor = DPUS[worker], GLUE_START_SECONDS, 1.0
-            wait = 60 * price.flex_wait_minutes if flex else 0.0
+            wait = 60 * price.flex_wait_minutes if engine is Engine.GLUE_FLEX else 0.0
         yield Offer(engine, worker, WORKERS[worker], units, dollars, start, wait, factor)

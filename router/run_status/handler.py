@@ -87,7 +87,7 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         released += len(freed)
     _record_costs(services, costs, str(event.get("jobRun") or ""))
     logger.info("run status", run=uri, released=released, counts=status)
-    progress = _check_progress(services, event, document, status)
+    progress = _check_progress(services, event, document, status, costs)
     count(Metric.NIGHT_LATE_MINUTES, progress.late_minutes)
     return {**status, "switched": progress.switched} if "engine" in event else status
 
@@ -102,24 +102,27 @@ def _read_denied(services: Services, run: str) -> frozenset[str]:
 
 
 def _check_progress(
-    services: Services, event: Mapping[str, Any], document: Mapping[str, Any], status: Mapping[str, int]
+    services: Services,
+    event: Mapping[str, Any],
+    document: Mapping[str, Any],
+    status: Mapping[str, int],
+    costs: RunCosts,
 ) -> Progress:
     """Progress that cannot be judged, whatever the reason is, holds up no conversion either."""
     if "engine" not in event:
         return Progress()
-    left = status["open"] - status["denied"]
+    left, job_run = status["open"] - status["denied"], str(event.get("jobRun") or "")
     try:
         return check_progress(
             services,
             Round(
                 document["execution"],
-                event["run"],
                 document["number"],
                 Engine(event["engine"]),
                 failed=bool(event.get("failed")),
                 last=not left or int(event.get("stalled", 0)) + 1 >= services.settings.batch.max_attempts,
                 left=left / max(status["open"] + status["terminal"], 1),
-                job_run=str(event.get("jobRun") or ""),
+                bill=costs.bill(services, job_run) if job_run else None,
             ),
         )
     except Exception:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from lake.bills import MICRO, read_bill
+from lake.bills import MICRO
 from lake.engines import Engine
 from lake.layout import plan_index_key
 from lake.time import iso_utc
@@ -19,6 +19,7 @@ from router.telemetry import logger
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from lake.bills import Bill
     from router.run_status.engine_switch import Way
     from router.services import Services
 
@@ -31,8 +32,6 @@ class Round:
     """A job run of a run of the plan has ended, or did not start."""
 
     execution: str
-    run: str
-    """URI of the run document."""
     number: int
     """Of the run in its plan."""
     engine: Engine
@@ -41,8 +40,8 @@ class Round:
     """Without progress, the run is abandoned after this round."""
     left: float
     """Share of the manifests of the run that are open."""
-    job_run: str
-    """Empty: not known."""
+    bill: Bill | None
+    """Of the job run; None: there is none yet, or the job run is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +102,7 @@ def _decide(
     settings, available = services.settings, tuple(offers(services.settings))
     workers, concurrency, works = int(plan["workers"]), int(plan["concurrency"]), [run["coreSeconds"] for run in index]
     (offer,) = (offer for offer in available if offer.engine == round_.engine)
-    bill = None
-    if round_.job_run:
-        resources = services.resources
-        bill = read_bill(services.glue, resources.batch_job, round_.job_run, services.emr, round_.run)
+    bill = round_.bill
     number, done, allowed = round_.number, 1 - round_.left, [Engine(engine) for engine in plan["engines"]]
     if round_.failed and round_.engine is Engine.GLUE_FLEX and bill is not None and not bill.seconds:
         # The runs that began with this one wait as well.

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lake.layout import lake_prefix, partition_prefix
-from lake.ledger import State
 from lake.ledger.batch_reads import batches_of
 from lake.ledger.published_totals import NO_OBJECTS, ObjectsDigest
-from router.settle.published import MAX_NAMED_OBJECTS, Damage, find_damage
+from router.settle.published import MAX_NAMED_OBJECTS, Damage, current_rows, find_damage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from mypy_boto3_s3 import S3Client
 
@@ -91,7 +90,7 @@ class PublishedManifests:
                     suspects[manifest].append(missing)
             named = 0
             for ids in batches_of(sorted(suspects)):
-                current = _current_rows(services, ids, generations)
+                current = current_rows(services, {manifest: generations[manifest] for manifest in ids})
                 examined = [row for row in current if named < MAX_NAMED_OBJECTS or None in suspects[row.id]]
                 for damage in pool.map(lambda row: find_damage(services, row), examined):
                     named += len(damage.named)
@@ -114,12 +113,6 @@ class PublishedManifests:
             yield from _divide(resources.quarantine_bucket, folder, quarantine)
         for folder, expected in documents.items():
             yield from _divide(resources.control_bucket, folder, expected)
-
-
-def _current_rows(services: Services, manifests: Sequence[str], generations: Mapping[str, int]) -> list[ManifestRow]:
-    """Rows whose generation is still the result: a newer one replaces its objects, and has its own execution."""
-    rows = services.ledger.manifests.get_many(manifests)
-    return [row for row in rows if row and row.state == State.DONE and row.generation == generations[row.id]]
 
 
 def _divide(bucket: str, folder: str, expected: list[_Expected]) -> Iterator[_Listing]:

@@ -16,7 +16,7 @@ from lake.layout import lake_prefix, result_key
 from lake.ledger import State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from mypy_boto3_s3.type_defs import ObjectTypeDef
 
@@ -94,7 +94,7 @@ def find_damage(services: Services, row: ManifestRow) -> Damage:
     if isinstance(document, Damage):
         return document
     damaged = list(_damaged_objects(services, row, document))
-    if not damaged or not _is_current(services, row):
+    if not damaged or not current_rows(services, {row.id: row.generation}):
         return NO_DAMAGE
     return Damage(len(damaged), tuple(damaged[:MAX_NAMED_OBJECTS]))
 
@@ -157,7 +157,11 @@ def _difference(item: PendingObject, etag: str | None, found: ObjectTypeDef) -> 
     return None
 
 
-def _is_current(services: Services, row: ManifestRow) -> bool:
-    """Whether this generation is still the result: a newer one replaces its objects, and has its own execution."""
-    (current,) = services.ledger.manifests.get_many([row.id])
-    return current is not None and (current.state, current.generation) == (State.DONE, row.generation)
+def current_rows(services: Services, generations: Mapping[str, int]) -> list[ManifestRow]:
+    """Rows of manifests whose generation is still the result: a newer one replaces its objects, and has its own
+    execution.
+
+    ``generations`` has at most ``MAX_BATCH_KEYS`` manifests. Raises botocore's errors.
+    """
+    rows = services.ledger.manifests.get_many(list(generations))
+    return [row for row in rows if row and (row.state, row.generation) == (State.DONE, generations[row.id])]

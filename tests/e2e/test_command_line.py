@@ -177,14 +177,14 @@ def test_a_promote_of_nothing_that_exists_fails_with_what_to_type(two: list[Loca
     unknown = command("promote", *place, "s3://elsewhere/a.ndjson")
     assert unknown.returncode == ExitCode.NOT_SO
     assert "never seen s3://elsewhere/a.ndjson: check the spelling" in unknown.stdout
-    for arguments, sentence in (
-        ((), "run hybrid-router promote s3://bucket/key"),
-        (("elsewhere/a.ndjson",), "'elsewhere/a.ndjson' is not a valid S3 URI: pass s3://bucket/key"),
-        (("--dataset", "nowhere"), "dataset = 'nowhere' is unknown"),
-        (("--from", "yesterday"), "from = 'yesterday' is not a valid time: pass a UTC day"),
+    for arguments, code, sentence in (
+        ((), ExitCode.WRONG_USE, "run hybrid-router promote s3://bucket/key"),
+        (("a.ndjson",), ExitCode.WRONG_USE, "'a.ndjson' is not a valid S3 URI: pass s3://bucket/key"),
+        (("--dataset", "nowhere"), ExitCode.NOT_SO, "dataset = 'nowhere' is unknown"),
+        (("--from", "yesterday"), ExitCode.WRONG_USE, "from = 'yesterday' is not a valid time: pass a UTC day"),
     ):
         answer = command("promote", *place, *arguments)
-        assert answer.returncode == ExitCode.WRONG_USE
+        assert answer.returncode == code
         assert sentence in answer.stderr
         assert "Traceback" not in answer.stderr
 

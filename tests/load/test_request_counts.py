@@ -44,8 +44,9 @@ result document.
 The stream reads a manifest's row a second time, for its size. Once per run, the preflight reads one manifest and one
 byte of its first file, and creates and aborts one upload in the lake and one in the quarantine.
 """
-PLAN = {"write units": 10, "PutObject": 5, "GetObject": 6, "GetItem": 8, "BatchGetItem": 2}
-"""The same after a plan: the row of the execution, three documents, and the status of the run."""
+PLAN = {"write units": 10, "PutObject": 5, "GetObject": 8, "GetItem": 8, "BatchGetItem": 2}
+"""The same after a plan: the row of the execution, three documents, the status of the run; the job run and the status
+look for the list of what was denied."""
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ def test_a_forced_backfill_reprocesses_its_range_before_overnight(stubbed: Stubb
     assert stubbed.calls("stub-reprocess") == [{**request, "token": None}, {**request, "token": "next"}]
     # And: overnight gets the range and nothing else
     (plan,) = stubbed.calls("stub-plan")
-    assert {key: value for key, value in plan.items() if key != "execution"} == {**HOURS, "raiseRefusal": True}
+    assert {key: value for key, value in plan.items() if key != "execution"} == HOURS
     assert result["search"] == {**TOTALS, "reprocessed": 2}
 
 

@@ -18,13 +18,11 @@ from lake.ledger import CostRow, CostShare
 from lake.ledger.table import Key
 from lake.manifest import Lane
 from tests.unit.cli.test_promote_command import FakeLambda, stack_with
-from tests.unit.lake.world import World, new_world
 from transform.read_ahead import CHUNK_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cli.deployed_stack import DeployedStack
+    from tests.unit.lake.world import World
 
 DAY = "2026-11-21"
 ORDERS = CostShare("orders", 3_000_000, 6 * 10**9, 3, 1, 9, 2, 10**9)
@@ -56,12 +54,6 @@ STREAM = replace(
 EARLY = replace(
     ROW, id="jr_0", micro_dollars=250_000, shares=(CostShare("", 250_000),), ended_at="2026-11-20T23:50:00.000+00:00"
 )
-
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    with new_world() as world:
-        yield world
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,13 +12,7 @@ from lake.ledger import ArrivalRow
 from lake.manifest import Lane, Manifest, new_manifest_id, write_manifest
 from lake.shards import Shards
 from tests.unit.cli.stack_world import FakeServices, stack_of
-from tests.unit.lake.world import LEASE, PARTITION, World, new_world
-
-
-@pytest.fixture
-def world() -> Any:
-    with new_world() as world:
-        yield world
+from tests.unit.lake.world import LEASE, PARTITION, World
 
 
 def arrived(world: World, manifest: Manifest) -> None:

@@ -19,20 +19,12 @@ from router.s3_uri import S3Uri, parse_s3_uri
 from tests.unit.cli.schemas import assert_valid
 from tests.unit.cli.stack_world import FakeServices, put_summary, stack_of
 from tests.unit.lake.transitions import DOCUMENT, TOTALS
-from tests.unit.lake.world import LEASE, PARTITION, new_world
+from tests.unit.lake.world import LEASE, PARTITION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.unit.lake.world import World
 
 FILE = S3Uri("input", "orders/a")
-
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    with new_world() as world:
-        yield world
 
 
 def arrived(world: World, *names: str, lane: Lane = Lane.BATCH) -> Manifest:

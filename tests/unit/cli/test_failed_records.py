@@ -15,11 +15,8 @@ from cli.status import status_document
 from cli.status_output import print_status_document
 from tests.unit.cli.schemas import assert_valid
 from tests.unit.cli.stack_world import FakeServices, stack_of
-from tests.unit.lake.world import new_world
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cli.deployed_stack import DeployedStack
     from tests.unit.lake.world import World
 
@@ -27,12 +24,6 @@ FOLDER = "firehose-failed-records"
 KIND = "processing-failed"
 RECORDS = {"clicks": "web", "payments": "shop"}
 """Name -> dataset."""
-
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    with new_world() as world:
-        yield world
 
 
 @pytest.fixture

@@ -19,19 +19,11 @@ from lake.partition import Partition
 from tests.unit.cli.schemas import assert_valid
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.transitions import DOCUMENT, TOTALS
-from tests.unit.lake.world import PARTITION, new_world
+from tests.unit.lake.world import PARTITION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from lake.ledger import ManifestRow
     from tests.unit.lake.world import World
-
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    with new_world() as world:
-        yield world
 
 
 def listed(world: World, *, dataset: str | None = None, limit: int = 10, dead_letters: int = 0) -> list[dict[str, Any]]:
@@ -157,6 +149,12 @@ def test_dead_letters_are_one_entry(world: World) -> None:
     (found,) = listed(world, dead_letters=3)
     assert (found["kind"], found["files"]) == ("DEAD_LETTERS", 3)
     assert found["command"] == "aws sqs receive-message --queue-url dead_letters"
+
+
+def test_commands_of_the_aws_cli_reach_the_cloud_of_the_stack(world: World) -> None:
+    stack = replace(stack_of(world, FakeServices(dead_letters=1)), aws="AWS_CONFIG_FILE=dev.aws aws --profile local")
+    (found,) = failures_document(stack, None, 10)["failures"]
+    assert found["command"].startswith("AWS_CONFIG_FILE=dev.aws aws --profile local sqs receive-message ")
 
 
 def test_the_page_says_why_and_what_to_do(world: World, capsys: pytest.CaptureFixture[str]) -> None:

@@ -56,6 +56,8 @@ class FakeCloud:
         return {"LakeBucket": "lake"}
 
     def wait(self) -> None:
+        files = [file for file in self.logs_dir.parents[1].glob("dev.*") if file.suffix in (".json", ".aws")]
+        assert [oct(file.stat().st_mode & 0o777) for file in files] == ["0o600"] * 2
         os.kill(os.getpid(), self._signal)
 
 
@@ -74,6 +76,7 @@ def leave(folder: Path, stage: str) -> Path:
     cloud.mkdir(parents=True)
     (cloud / "lock").touch()
     (folder / f"{stage}.json").write_text(json.dumps({"endpoint": "http://127.0.0.1:1"}))
+    (folder / f"{stage}.aws").touch()
     (folder / f"{stage}.lock").write_text(str(ENDED))
     return cloud
 
@@ -85,7 +88,9 @@ def test_a_cloud_that_is_ended_leaves_nothing(
     before = [signal.getsignal(each) for each in END_SIGNALS]
     run_up(tmp_path, monkeypatch, number)
     assert list(folder.iterdir()) == []
-    assert f"Ctrl-C ends everything and deletes {folder}/dev-{os.getpid()}" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert f"Ctrl-C ends everything and deletes {folder}/dev-{os.getpid()}" in told
+    assert f"\nAWS CLI   AWS_CONFIG_FILE={folder}/dev.aws aws --profile hybrid-router-local\n" in told
     assert [signal.getsignal(each) for each in END_SIGNALS] == before
 
 

@@ -17,11 +17,8 @@ from lake.ledger import CostRow, CostShare
 from lake.manifest import Lane
 from tests.unit.cli.schemas import assert_valid
 from tests.unit.cli.stack_world import MACHINE, NIGHT, FakeServices, execution, put_summary, stack_of
-from tests.unit.lake.world import new_world
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.unit.lake.world import World
 
 VERDICT = {"outcome": "SUCCEEDED_WITH_QUARANTINE", "rows": 101, "rejects": 793, "failed_files": 1, "done": 2}
@@ -37,12 +34,6 @@ DATASET = {
     "failed_files": 1,
 }
 UNREADABLE = {"uri": "s3://input/orders/b\n", "version": "v1", "manifest": "m1", "reason": "it was deleted"}
-
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    with new_world() as world:
-        yield world
 
 
 def night(world: World, name: str, **verdict: Any) -> dict[str, Any]:

@@ -12,19 +12,14 @@ from cli.quarantine import context as context_module
 from cli.quarantine.records import parse_quarantine_selection
 from cli.quarantine.show import print_records
 from tests.unit.cli.quarantined import converted, line_of
-from tests.unit.lake.world import World, new_world
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+
+    from tests.unit.lake.world import World
 
 BODY = b'{"n":1}\n{"n":2}\n{\n{"n":4}\n[5]\n{"n":6}\n'
 REJECTS = {"{": BODY.index(b"{\n"), "[5]": BODY.index(b"[5]")}
-
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    with new_world() as world:
-        yield world
 
 
 def show(world: World, capsys: pytest.CaptureFixture[str], context: int, *, as_json: bool = False) -> Any:

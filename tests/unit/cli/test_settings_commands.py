@@ -98,6 +98,11 @@ def test_what_makes_files_of_a_dataset_urgent_is_said_with_its_cost(urgent: dict
     assert dict(summary(replace(WEEKDAYS, datasets=(rule,))))["dataset"].endswith(words)
 
 
+def test_records_that_are_not_collected_are_delivered_within_seconds() -> None:
+    records = (replace(RECORDS[0], buffer_seconds=0),)
+    assert dict(summary(replace(WEEKDAYS, records=records)))["records"].endswith(", within seconds, compression gzip")
+
+
 def test_where_records_become_files_is_said() -> None:
     lines = [text for topic, text in summary(replace(WEEKDAYS, records=RECORDS)) if topic == "records"]
     assert lines == [

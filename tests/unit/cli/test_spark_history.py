@@ -18,10 +18,8 @@ from cli.spark_history import EVENT_LOGS_ARGUMENT, HistoryServerError, serve_his
 from lake.errors import InvalidInputError
 from local.errors import LocalCloudError
 from tests.unit.cli.stack_world import FakeServices, stack_of
-from tests.unit.lake.world import new_world
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from cli.deployed_stack import DeployedStack
@@ -71,12 +69,6 @@ def port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])
-
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    with new_world() as world:
-        yield world
 
 
 @pytest.fixture
@@ -170,6 +162,31 @@ def test_a_server_that_ends_is_quoted(stack: DeployedStack, port: int, monkeypat
     monkeypatch.setattr(spark_history, "server_command", lambda: [sys.executable, "-c", "print('no class'); exit(3)"])
     with pytest.raises(HistoryServerError, match=r"exit code 3\. It said:\nno class"):
         serve_history(stack, None, 20, port)
+
+
+def test_a_server_that_does_not_answer_in_time_is_said(
+    stack: DeployedStack, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a server that waits
+    put(stack, "spark-logs/jr_1")
+    command = [sys.executable, "-c", "import signal; signal.pause()"]
+    monkeypatch.setattr(spark_history, "server_command", lambda: command)
+    monkeypatch.setattr(spark_history, "MAX_START_SECONDS", 0)
+    with pytest.raises(HistoryServerError, match="has not answered within 0 seconds: pass a smaller --limit"):
+        serve_history(stack, None, 20, port)
+
+
+def test_a_run_whose_log_was_not_read_in_time_is_not_said_to_have_none(
+    stack: DeployedStack, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(stack, "spark-logs/jr_1", "spark-logs/jr_2")
+    monkeypatch.setattr(spark_history, "MAX_START_SECONDS", 0)
+    monkeypatch.setattr(spark_history, "_applications", lambda _: [{"id": "jr_1", "name": "hybrid-router-batch jr_1"}])
+    message = (
+        "has read 1 of 2 event logs within 0 seconds, and none of these is of job run jr_2: pass a smaller --limit"
+    )
+    with pytest.raises(HistoryServerError, match=message):
+        serve_history(stack, "jr_2", 20, port)
 
 
 def test_without_java_nothing_is_copied(stack: DeployedStack, port: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,18 +18,10 @@ from lake.shards import Shards
 from tests.unit.cli.schemas import assert_valid
 from tests.unit.cli.stack_world import NIGHT, FakeServices, execution, put_summary, stack_of
 from tests.unit.lake.transitions import DOCUMENT, TOTALS
-from tests.unit.lake.world import MORNING, new_world
+from tests.unit.lake.world import MORNING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.unit.lake.world import World
-
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    with new_world() as world:
-        yield world
 
 
 def document_of(world: World, services: FakeServices, limit: int = 100) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import pytest
 
 from infra.machines import INDEX_WAIT_SECONDS
 from lake import errors
+from router.entry import RAISE_REFUSAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -170,10 +171,12 @@ def test_the_first_task_tells_a_person_what_was_wrong_with_the_input(file: Path)
         # The job itself says what was wrong, in its log.
         assert first["Resource"] == "arn:aws:states:::glue:startJobRun.sync"
         return
-    caught = first["Catch"][0]
-    assert set(caught["ErrorEquals"]) <= subclasses(errors.TerminalError)
-    assert "InvalidInputError" in caught["ErrorEquals"]
-    assert machine["States"][caught["Next"]]["Type"] == "Fail"
+    # What is wrong is an answer: an error of the function would raise its alarm.
+    assert RAISE_REFUSAL not in json.dumps(first["Arguments"])
+    assert {"error", "cause"} <= set(first["Assign"])
+    refused = machine["States"][first["Next"]]["Choices"][0]
+    assert refused["Condition"] == "{% $error != '' %}"
+    assert machine["States"][refused["Next"]]["Type"] == "Fail"
 
 
 @machine_files

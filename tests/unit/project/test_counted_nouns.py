@@ -61,9 +61,9 @@ def _counting_texts(package: str) -> Iterator[str]:
         texts = (node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.JoinedStr))
         for value, following in (pair for text in texts for pair in pairwise(text.values)):
             if isinstance(value, ast.FormattedValue) and isinstance(following, ast.Constant):
-                counted = ast.unparse(value.value)
-                if PLURAL.match(str(following.value)) and _varies(value.value):
-                    yield f"{path.relative_to(CHECKOUT)}:{value.lineno}: {counted}{following.value}"
+                noun = str(following.value)
+                if PLURAL.match(noun) and _varies(value.value):
+                    yield f"{path.relative_to(CHECKOUT)}:{value.lineno}: {ast.unparse(value.value)}{noun}"
 
 
 def _varies(value: ast.expr) -> bool:

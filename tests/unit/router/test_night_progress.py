@@ -86,6 +86,22 @@ def late_minutes() -> float:
     return float(value)
 
 
+def test_a_bill_is_read_once(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    night = a_night(deployment, "glue-flex", "glue")
+    asked: list[str] = []
+    answer = deployment.glue.get_job_run
+
+    def get_job_run(JobName: str, RunId: str) -> Any:  # noqa: N803
+        asked.append(RunId)
+        return answer(JobName, RunId)
+
+    monkeypatch.setattr(deployment.glue, "get_job_run", get_job_run)
+    # When the end of a job run is looked at, for its cost and for the progress of the night
+    night.end_of_round(0, seconds=60)
+    # Then
+    assert asked == ["jr_0"]
+
+
 def test_a_run_waits_for_spare_capacity_while_there_is_time(deployment: Deployment) -> None:
     night = a_night(deployment, "glue-flex", "glue")
     assert night.end_of_round(0, seconds=0) == {**OPEN, "switched": False}

@@ -1,0 +1,42 @@
+"""How ``verify`` ends when it is asked for what is not there; what it proves is in tests/integration/test_verify.py."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cli.exit_codes import ExitCode
+from cli.verify import verify
+from tests.unit.cli.stack_world import FakeServices, stack_of
+
+if TYPE_CHECKING:
+    from cli.deployed_stack import DeployedStack
+    from tests.unit.lake.world import World
+
+HOURS = {"dataset": "nowhere", "from": "2026-11-20", "to": "2026-11-20"}
+
+
+@pytest.fixture
+def stack(world: World) -> DeployedStack:
+    """A stack with default settings."""
+    world.raw_s3.put_object(Bucket="control", Key="settings.json", Body=b'{"stage": "dev"}')
+    job = {"Job": {"DefaultArguments": {"--settings": "s3://control/settings.json"}}}
+    glue: Any = SimpleNamespace(get_job=lambda **_: job)
+    return replace(stack_of(world, FakeServices()), glue=glue)
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "message"),
+    [
+        ({}, ExitCode.NOT_SO, "dataset = 'nowhere' is unknown"),
+        ({"dataset": None, "from": "yesterday"}, ExitCode.WRONG_USE, "from = 'yesterday' is not a valid time"),
+    ],
+)
+def test_an_unknown_dataset_is_told_from_a_wrong_option(
+    stack: DeployedStack, capsys: pytest.CaptureFixture[str], changes: dict[str, Any], code: ExitCode, message: str
+) -> None:
+    assert verify(stack, {**HOURS, **changes}, 1, as_json=False) == code
+    assert f"hybrid-router: {message}" in capsys.readouterr().err
