@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _T = TypeVar("_T")
-NOT_TEXT = ("resources", "shards", "records")
-"""Fields that are not one text."""
+NOT_TEXT = ("resources", "shards", "records", "self_test_queue")
+"""Fields that are not one text, or that a stage can lack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +55,20 @@ class StackOutputs:
     """The shards of the stream lane; without an output of their own while there is only the first one."""
     records: Mapping[str, str] = field(default_factory=dict)
     """Name -> dataset of each ``[[records]]``; a stage without any has no such output."""
+    self_test_queue: str = ""
+    """ARN of the queue by which the self-test of the alarms comes back; a stage without one has no such output."""
 
     def to_outputs(self) -> dict[str, str]:
         """Output key -> value, one for each field of this class and of ``ResourceNames``; ``shards`` only if there are
-        others than the first one, ``records`` only if there are any.
+        others than the first one, ``records`` and ``self_test_queue`` only if there are any.
         """
         others = {item.name: getattr(self, item.name) for item in fields(self) if item.name not in NOT_TEXT}
         if self.shards != Shards():
             others["shards"] = self.shards.to_text()
         if self.records:
             others["records"] = json.dumps(self.records)
+        if self.self_test_queue:
+            others["self_test_queue"] = self.self_test_queue
         resources = {item.name: getattr(self.resources, item.name) for item in fields(ResourceNames)}
         return {output_key(name): value for name, value in {**resources, **others}.items()}
 
@@ -90,6 +94,7 @@ class StackOutputs:
             **others,
             shards=_read_document(outputs, "shards", Shards.from_text, Shards()),
             records=_read_document(outputs, "records", json.loads, {}),
+            self_test_queue=outputs.get(output_key("self_test_queue"), ""),
         )
 
 
