@@ -145,6 +145,13 @@ class Alarms(Construct):
                 settings.daily_dollars,
                 "The job runs of this day cost alarms.daily_dollars or more: run 'hybrid-router cost' to see which.",
             )
+        if settings.self_test:
+            self._alarms.add(
+                "SelfTestLost",
+                own.metric("sweep", "SelfTestLost", "Maximum", period=LASTING_PERIOD),
+                1,
+                "The self-test of the alarms did not come back from their topic: run 'hybrid-router doctor'.",
+            )
         for machine in machines.all:
             self._add_machine_alarms(machine)
         for wanted in records.of_stage(own) if records else ():

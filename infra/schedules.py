@@ -17,7 +17,6 @@ from lake.layout import PLAN_AHEAD_EXECUTION
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from aws_cdk import aws_sns as sns
     from aws_cdk import aws_sqs as sqs
 
     from infra.functions import RouterFunction
@@ -30,18 +29,16 @@ SWEEP_RATE = "rate(15 minutes)"
 PLAN_AHEAD_RATE = "rate(1 hour)"
 PLAN_AHEAD = MappingProxyType({"execution": PLAN_AHEAD_EXECUTION, "dryRun": True, "raiseRefusal": True})
 """A dry run for the next night: its metric raises the alarm before that night. Its summary replaces the last one."""
-SELF_TEST = (
-    "Self-test: alarms of the stage {stage} reach you. No action is needed. This message comes at the times of the "
-    "setting alarms.self_test. If it stays out, run 'hybrid-router doctor --stage {stage}'."
-)
+SELF_TEST = MappingProxyType({"selfTest": True})
+"""What ``sweep`` sends the self-test of the alarms for."""
 MAX_START_RETRIES = 10
 MAX_START_AGE_SECONDS = 3600
 """A start goes to the dead-letter queue after the last retry, or when it is this old."""
 
 
 class Schedules(Construct):
-    """Starts ``overnight``, ``stream_window``, ``verify``, and the functions ``catalog``, ``sweep`` and ``plan``; sends
-    the self-test of the alarms.
+    """Starts ``overnight``, ``stream_window``, ``verify``, and the functions ``catalog``, ``sweep`` and ``plan``; has
+    ``sweep`` send the self-test of the alarms.
     """
 
     def __init__(
@@ -52,7 +49,6 @@ class Schedules(Construct):
         machines: Machines,
         functions: Mapping[str, RouterFunction],
         dead_letters: sqs.IQueue,
-        topic: sns.ITopic,
     ) -> None:
         super().__init__(scope, name)
         self._time_zone = settings.time_zone
@@ -76,9 +72,7 @@ class Schedules(Construct):
         self._invoke_function("Sweep", SWEEP_RATE, functions["sweep"])
         self._invoke_function("PlanAhead", PLAN_AHEAD_RATE, functions["plan"], PLAN_AHEAD)
         if settings.alarms.self_test:
-            allow(self.role, ("sns:Publish",), [topic.topic_arn])
-            text = SELF_TEST.format(stage=settings.stage)
-            self._schedule("SelfTest", settings.alarms.self_test, topic.topic_arn, text=text)
+            self._invoke_function("SelfTest", settings.alarms.self_test, functions["sweep"], SELF_TEST)
 
     def _start_machine(
         self, name: str, expression: str, machine: Machine, state: str = "ENABLED"
@@ -100,7 +94,7 @@ class Schedules(Construct):
         state: str = "ENABLED",
         text: str = "{}",
     ) -> scheduler.CfnSchedule:
-        """``text``: the event of a function, the input of a state machine or the message of a topic."""
+        """``text``: the event of a function, or the input of a state machine."""
         schedule = scheduler.CfnSchedule(
             self,
             name,

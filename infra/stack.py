@@ -32,6 +32,7 @@ from infra.permissions import (
 )
 from infra.records import Records
 from infra.schedules import Schedules
+from infra.self_test import SelfTest
 from infra.storage import Storage
 from lake.resource_names import ResourceNames
 
@@ -85,9 +86,10 @@ class HybridRouterStack(Stack):
         arrivals.deliver_to(functions["route"], settings.input.event_window_seconds)
         topic = AlarmTopic(self, "AlarmTopic").topic
         machines = Machines(self, "Machines", settings, names, functions, jobs, storage.control, topic, emr)
-        schedules = Schedules(self, "Schedules", settings, machines, functions, arrivals.dead_letters, topic)
+        schedules = Schedules(self, "Schedules", settings, machines, functions, arrivals.dead_letters)
         if settings.records:
             Records(self, "Records", settings, names, storage.input)
+        self_test = SelfTest(self, "SelfTest", topic, functions["sweep"]) if settings.alarms.self_test else None
         grant_key(settings, functions, job_roles, machines, schedules)
         Alarms(
             self,
@@ -122,6 +124,7 @@ class HybridRouterStack(Stack):
             shards=settings.shards,
             records={record.name: record.dataset for record in settings.records},
             stream_application=emr_stream.application.attr_application_id if emr_stream else "",
+            self_test_queue=self_test.queue.queue_arn if self_test else "",
         )
         if settings.encryption.kms_key:
             encrypt(self, settings.encryption.kms_key)

@@ -67,6 +67,8 @@ class Metric(StrEnum):
     """Manifests that are open for longer than ``sweep.stalled_hours``."""
     DAY_DOLLARS = "DayDollars"
     """Dollars of the job runs that have ended on this day (UTC), as ``sweep`` finds them."""
+    SELF_TEST_LOST = "SelfTestLost"
+    """1 while the last self-test has not come back from the topic of the alarms, else 0; only where one is sent."""
     LEDGER_REFUSALS = "LedgerRefusals"
     """Invocations of any function that failed because the ledger's table refused them; written when there are any."""
 

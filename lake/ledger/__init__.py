@@ -20,6 +20,7 @@ from lake.ledger.partitions import Partitions
 from lake.ledger.published_totals import PublishedObjects, PublishedTotals
 from lake.ledger.reasons import Reasons
 from lake.ledger.resubmissions import ResubmissionRow, Resubmissions
+from lake.ledger.self_tests import SelfTestRow, SelfTests
 from lake.ledger.stream import Stream, StreamRow
 from lake.ledger.table import LedgerTable
 
@@ -43,6 +44,7 @@ class Ledger:
     executions: Executions
     costs: Costs
     resubmissions: Resubmissions
+    self_tests: SelfTests
 
     @classmethod
     def over(cls, client: DynamoDBClient, table_name: str, wait: Callable[[float], object] = time.sleep) -> Ledger:
@@ -62,6 +64,7 @@ class Ledger:
             Executions(table),
             Costs(table),
             Resubmissions(table),
+            SelfTests(table),
         )
 
 
@@ -86,6 +89,7 @@ __all__ = [
     "PublishedObjects",
     "PublishedTotals",
     "ResubmissionRow",
+    "SelfTestRow",
     "State",
     "StreamRow",
 ]

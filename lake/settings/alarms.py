@@ -38,7 +38,8 @@ class AlarmSettings:
 
     self_test: str = "cron(0 9 1 * ? *)"
     """When a message without a cause is sent to the topic of the alarms: an EventBridge Scheduler expression, in
-    ``time_zone``. Who gets none knows that alarms do not arrive either. Empty: none is sent."""
+    ``time_zone``. Who gets none knows that alarms do not arrive either; so does the stage, to which it has to come
+    back. Empty: none is sent."""
 
     def __post_init__(self) -> None:
         check_choice("alarms.notify_quarantine", self.notify_quarantine, [choice.value for choice in NotifyQuarantine])

@@ -22,6 +22,8 @@ from router.sweep.objects import delete_objects
 from router.sweep.pointers import renew_pointers
 from router.sweep.publishing import finish_publishing
 from router.sweep.repair import MAX_ITEMS, Repair
+from router.sweep.self_test import REQUEST as SELF_TEST_REQUEST
+from router.sweep.self_test import container_channel, is_self_test_lost, send_self_test
 from router.sweep.stalled import report_stalled
 from router.sweep.stream_health import measure_stream
 from router.sweep.uploads import abort_uploads
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
     from router.services import EventBridgeClient
+    from router.sweep.self_test import SelfTestChannel
 
 TIME_PER_REPAIR = timedelta(seconds=60)
 """A repair begins no further item after it; the next sweep continues."""
@@ -62,9 +65,14 @@ COUNTS = (
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
-    """``{"dryRun"?}`` -> a count for each of ``COUNTS``; a dry run adds ``"items"``, the first to be repaired."""
-    services = replace(container_services(), events=_event_bridge())
-    return sweep(services, dry_run=parse_flag(event or {}, "dryRun"))
+    """``{"dryRun"?}`` -> a count for each of ``COUNTS``; a dry run adds ``"items"``, the first to be repaired.
+
+    ``{"selfTest": true}`` sends the self-test of the alarms and repairs nothing -> ``{"message"}``.
+    """
+    services, channel = replace(container_services(), events=_event_bridge()), container_channel()
+    if parse_flag(event or {}, SELF_TEST_REQUEST):
+        return dict(send_self_test(services, channel))
+    return sweep(services, channel, dry_run=parse_flag(event or {}, "dryRun"))
 
 
 @cache
@@ -74,8 +82,10 @@ def _event_bridge() -> EventBridgeClient:
     return client
 
 
-def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:
+def sweep(services: Services, channel: SelfTestChannel | None = None, *, dry_run: bool = False) -> dict[str, Any]:
     """Try every repair; returns counts of what was repaired, by kind.
+
+    ``channel`` is where the last self-test has to be found; None: the stage sends none.
 
     A dry run counts what the next sweep would repair, and names the first items. It changes nothing, records no metric
     and keeps no position.
@@ -113,6 +123,8 @@ def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:
         attempt("stream", lambda _: _count_stream_health(services))
         attempt("bills", record_late_bills)
         attempt("costs", lambda _: count(Metric.DAY_DOLLARS, _day_dollars(services)))
+    if channel is not None and not dry_run:
+        attempt("self-test", lambda repair: count(Metric.SELF_TEST_LOST, is_self_test_lost(repair, channel)))
     attempt("quarantine", lambda repair: delete_objects(repair, quarantine, "quarantine"))
     if not dry_run:
         count(Metric.SWEEP_VANISHED, done["vanished"])

@@ -20,7 +20,7 @@ FIELDS = ("AlarmName", "AlarmRule", "AlarmDescription", "AlarmActions", "Actions
 """What PutCompositeAlarm would set to its default."""
 
 
-def test_the_message_of_the_schedule_reaches_a_subscriber(scenario: Scenario) -> None:
+def test_the_message_of_the_schedule_reaches_a_subscriber_and_comes_back(scenario: Scenario) -> None:
     # Given a person who subscribes to the topic of the alarms
     queue = subscribe_queue(scenario.cloud, scenario.deployment.outputs.alarm_topic, "people")
     sqs = scenario.cloud.client("sqs")
@@ -30,8 +30,14 @@ def test_the_message_of_the_schedule_reaches_a_subscriber(scenario: Scenario) ->
     with changed_schedule(scenario, lambda schedule: "SelfTest" in schedule["Name"], **now):
         messages = wait_for("the message", lambda: sqs.receive_message(QueueUrl=queue).get("Messages"))
     # Then its text says what it is, of which stage, and that there is nothing to do
-    text = json.loads(messages[0]["Body"])["Message"]
-    assert text.startswith("Self-test: alarms of the stage e2e reach you. No action is needed.")
+    body = json.loads(messages[0]["Body"])
+    assert body["Message"].startswith("Self-test: alarms of the stage e2e reach you. No action is needed.")
+    # And the next sweep finds the same message in the stage's own queue
+    tests = scenario.deployment.ledger.self_tests
+    wait_for("the id of the message", lambda: tests.get().message == body["MessageId"])
+    assert tests.get().arrived_at is None
+    scenario.deployment.sweep(dry_run=False)
+    assert tests.get().arrived_at is not None
 
 
 def test_one_cause_is_one_message(scenario: Scenario) -> None:

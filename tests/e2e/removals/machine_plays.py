@@ -84,7 +84,3 @@ def the_time_of_a_machine(stage: Stage) -> str:
 
 def the_time_of_a_function(stage: Stage) -> str:
     return the_time_has_come(stage, "lambda")
-
-
-def the_time_of_a_message(stage: Stage) -> str:
-    return the_time_has_come(stage, "sns")

@@ -50,6 +50,14 @@ OF_SWEEP = (
         ANSWER,
         sweep.an_unfinished_publish,
     ),
+    Removal("RoutersweepRole", "sns:Publish", "no self-test message comes", ANSWER, sweep.a_self_test),
+    Removal(
+        "RoutersweepRole",
+        "sqs:ReceiveMessage sqs:DeleteMessage",
+        "whether the self-test came back is not known",
+        ANSWER,
+        sweep.a_self_test_under_way,
+    ),
 )
 OF_JOBS_AND_SERVICES = (
     Removal(
@@ -133,7 +141,6 @@ OF_JOBS_AND_SERVICES = (
     ),
     Removal("SchedulesRole", "states:StartExecution", "no execution starts", CLOUD, machines.the_time_of_a_machine),
     Removal("SchedulesRole", "lambda:InvokeFunction", "no sweep starts", CLOUD, machines.the_time_of_a_function),
-    Removal("SchedulesRole", "sns:Publish", "no self-test message comes", CLOUD, machines.the_time_of_a_message),
 )
 OF_LOGS = tuple(
     Removal(

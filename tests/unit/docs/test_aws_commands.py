@@ -13,7 +13,7 @@ from tests.unit.docs.pages import PAGES, Page
 
 COMMAND = re.compile(r"^aws ([a-z][a-z0-9-]*) ([a-z][a-z-]*)(.*)")
 OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
-SAME_FOR_ALL = {"max-items", "output", "profile", "query", "region"}
+SAME_FOR_ALL = {"cli-binary-format", "max-items", "output", "profile", "query", "region"}
 OWN_COMMANDS = {
     ("logs", "tail"): {"log-stream-names", "since", "filter-pattern", "follow", "format"},
     ("s3", "sync"): {"delete", "dryrun", "exclude", "include"},

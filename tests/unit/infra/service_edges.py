@@ -133,6 +133,10 @@ def _alarm(template: ResolvedTemplate, name: str, body: Mapping[str, Any]) -> It
         yield Edge(name, template.arn(name), "cloudwatch.amazonaws.com", "sns:Publish", topic)
 
 
+def _subscription(template: ResolvedTemplate, name: str, body: Mapping[str, Any]) -> Iterator[Edge]:
+    yield Edge(name, body["TopicArn"], "sns.amazonaws.com", "sqs:SendMessage", body["Endpoint"])
+
+
 def _notification(template: ResolvedTemplate, name: str, body: Mapping[str, Any]) -> Iterator[Edge]:
     for queue in body["NotificationConfiguration"]["QueueConfigurations"]:
         bucket = f"arn:aws:s3:::{body['BucketName']}"
@@ -243,6 +247,7 @@ EDGES = {
     delivery_edges.KIND: lambda _, name, body: (Edge(*edge) for edge in delivery_edges.requests(name, body)),
     "AWS::Lambda::EventSourceMapping": _event_source,
     "AWS::Lambda::Function": _function,
+    "AWS::SNS::Subscription": _subscription,
     "AWS::Scheduler::Schedule": _schedule,
     "AWS::StepFunctions::StateMachine": _machine,
     "Custom::S3BucketNotifications": _notification,

@@ -38,8 +38,8 @@ def test_every_bucket_queue_and_topic_refuses_plain_http(assembly: Assembly) -> 
         for name, statement in assembly.statements()
         if statement["Effect"] == "Deny" and statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
     }
-    # Four buckets, the arrivals queue and its dead letters, the topic.
-    assert len(refusing) == 7
+    # Four buckets, the arrivals queue and its dead letters, the queue of the self-test, the topic.
+    assert len(refusing) == 8
 
 
 def test_every_created_object_reaches_the_queue(assembly: Assembly) -> None:

@@ -1,43 +1,62 @@
-"""A message goes to the topic of the alarms once a month, so that a way to people that is broken is noticed."""
+"""A message goes to the topic of the alarms once a month, and comes back to a queue of the stage."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from infra.synth import synth
 from lake.settings import AlarmSettings
+from router.sweep.self_test import REQUEST
 from tests.unit.infra.conftest import Assembly, listed
+from tests.unit.infra.resolved_template import ResolvedTemplate
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-SCHEDULE = "AWS::Scheduler::Schedule"
+ALARM, QUEUE, SCHEDULE = "AWS::CloudWatch::Alarm", "AWS::SQS::Queue", "AWS::Scheduler::Schedule"
 
 
 def publishing_roles(assembly: Assembly) -> set[str]:
     return {name for name, statement in assembly.statements() if "sns:Publish" in listed(statement["Action"])}
 
 
-def test_a_schedule_sends_a_message_to_the_topic(assembly: Assembly) -> None:
+def test_a_schedule_has_sweep_send_the_test(assembly: Assembly) -> None:
     # Given a stage in New York's time zone
     schedule = assembly.one(SCHEDULE, "SelfTest")
-    # Then a message comes on the first of each month, in that time zone, by the topic of the alarms
+    # Then it is sent on the first of each month, in that time zone, by sweep
     assert (schedule["ScheduleExpression"], schedule["ScheduleExpressionTimezone"]) == (
         "cron(0 9 1 * ? *)",
         "America/New_York",
     )
-    (topic,) = assembly.resources("AWS::SNS::Topic")
-    assert schedule["Target"]["Arn"] == {"Ref": topic}
-    # And says what it is, that nothing has to be done, and what to do if it stays out
-    text = schedule["Target"]["Input"]
-    assert text.startswith("Self-test: alarms of the stage test_ny reach you. No action is needed.")
-    assert text.endswith("run 'hybrid-router doctor --stage test_ny'.")
-    assert any(name.startswith("SchedulesRole") for name in publishing_roles(assembly))
+    assert schedule["Target"]["Arn"]["Fn::GetAtt"][0].startswith("Routersweep")
+    assert json.loads(schedule["Target"]["Input"]) == {REQUEST: True}
+    assert any(name.startswith("Routersweep") for name in publishing_roles(assembly))
+    assert not any(name.startswith("Schedules") for name in publishing_roles(assembly))
+
+
+def test_a_queue_of_the_stage_gets_what_the_topic_sends_and_sweep_knows_both(assembly: Assembly) -> None:
+    template = ResolvedTemplate(assembly.template)
+    (queue,) = (name for name in template.of_kind(QUEUE) if name.startswith("SelfTest"))
+    (topic,) = template.of_kind("AWS::SNS::Topic")
+    (subscription,) = template.of_kind("AWS::SNS::Subscription").values()
+    assert (subscription["TopicArn"], subscription["Endpoint"]) == (template.arn(topic), template.arn(queue))
+    # Then sweep has both in its environment, and no other function has
+    functions = assembly.resources("AWS::Lambda::Function").items()
+    told = {name: body.get("Environment", {}).get("Variables", {}) for name, body in functions}
+    (sweep,) = (variables for variables in told.values() if "SELF_TEST_QUEUE" in variables)
+    assert (sweep["POWERTOOLS_SERVICE_NAME"], sweep["SELF_TEST_QUEUE"]) == ("sweep", {"Ref": queue})
+    assert sweep["ALARM_TOPIC"] == {"Ref": topic}
+    # And the command line knows the queue, which is not a person
+    assert assembly.template["Outputs"]["SelfTestQueue"]["Value"] == {"Fn::GetAtt": [queue, "Arn"]}
 
 
 def test_a_stage_can_do_without(assembly: Assembly, tmp_path: Path) -> None:
     settings = replace(assembly.settings, alarms=AlarmSettings(self_test=""))
     without = Assembly(synth(settings, tmp_path), settings)
-    assert not [name for name in without.resources(SCHEDULE) if "SelfTest" in name]
-    assert not any(name.startswith("SchedulesRole") for name in publishing_roles(without))
+    for kind in (ALARM, QUEUE, SCHEDULE):
+        assert not [name for name in without.resources(kind) if "SelfTest" in name]
+    assert without.resources("AWS::SNS::Subscription") == {}
+    assert "SelfTestQueue" not in without.template["Outputs"]
+    assert not any(name.startswith("Routersweep") for name in publishing_roles(without))

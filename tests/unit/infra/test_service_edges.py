@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.unit.infra import delivery_edges
-from tests.unit.infra.resolved_template import ResolvedTemplate
+from tests.unit.infra.resolved_template import ACCOUNT, ResolvedTemplate
 from tests.unit.infra.service_edges import EDGES, Policies, edges
 
 if TYPE_CHECKING:
@@ -54,11 +54,11 @@ def test_every_type_of_resource_has_its_edges_or_has_none(template: ResolvedTemp
 def test_every_edge_is_allowed(template: ResolvedTemplate) -> None:
     policies = Policies.of(template)
     walked = list(edges(template))
-    # Given alarms to the topic, the bucket to its queue, schedules, the queue to route, machines, and the jobs' code.
+    # Given alarms to the topic, topic and bucket to their queues, schedules, the queue to route, machines, jobs' code.
     services = {edge.service.partition(".")[0] for edge in walked}
     emr = {"emr-serverless"} if template.of_kind("AWS::EMRServerless::Application") else set()
     firehose = {"firehose"} if template.of_kind(delivery_edges.KIND) else set()
-    assert services == {"cloudwatch", "s3", "scheduler", "lambda", "states", "glue"} | emr | firehose
+    assert services == {"cloudwatch", "s3", "scheduler", "sns", "lambda", "states", "glue"} | emr | firehose
     # Then the policies of the template allow each of them.
     refused = [f"{edge.source}: {edge.action} on {edge.resource}" for edge in walked if not policies.allow(edge)]
     assert not refused
@@ -67,10 +67,11 @@ def test_every_edge_is_allowed(template: ResolvedTemplate) -> None:
 def test_no_service_acts_for_another_account(template: ResolvedTemplate) -> None:
     # Given the requests of services in their own name: a bucket's name, once free, can belong to another account
     walked = [edge for edge in edges(template) if not edge.role]
-    assert {edge.service for edge in walked} == {"cloudwatch.amazonaws.com", "s3.amazonaws.com"}
-    # Then none is allowed for a resource of another account
+    assert {edge.service for edge in walked} == {f"{name}.amazonaws.com" for name in ("cloudwatch", "s3", "sns")}
+    # Then none is allowed for a resource of another account, in whose ARN the account is, unless it is a bucket
     policies = Policies.of(template)
-    assert not [edge for edge in walked if policies.allow(edge, OTHER_ACCOUNT)]
+    elsewhere = [replace(edge, source_arn=edge.source_arn.replace(ACCOUNT, OTHER_ACCOUNT)) for edge in walked]
+    assert not [edge for edge in elsewhere if policies.allow(edge, OTHER_ACCOUNT)]
 
 
 def test_without_any_one_allowing_statement_an_edge_is_refused(template: ResolvedTemplate) -> None:
