@@ -133,7 +133,7 @@ browser: setup ## a report in Chromium: no error on its console, charts drawn, l
 load: setup ## thousands of files through both lanes and the control plane, about 35 minutes; prints the numbers
 	@$(PY) -m tests.load
 
-predict: setup ## a night on the local cloud, predicted by the simulator and measured, about 10 minutes; Error 1: more than 20 % apart
+predict: setup ## both lanes on the local cloud, predicted by the simulator and measured, about 15 minutes; Error 1: more than 20 % apart
 	@$(PY) -m tests.predict
 
 e2e-night: setup ## a day of 5,000 files in which much goes wrong, its night, every line counted; FILES=n: with so many

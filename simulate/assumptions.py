@@ -111,8 +111,12 @@ def _stream(stream_jobs: int) -> Iterator[Assumption]:
     looks = "streaming_job/urgent.py"
     yield Assumption("interval between looks for urgent files", stream_lane.LOOK_SECONDS, "s", Basis.LISTED, looks)
     yield Assumption("cores for urgent files beside others", stream_lane.URGENT_CORE_SHARE, "", Basis.ASSUMED, here)
-    portion = stream_times.PORTION_SECONDS
-    yield Assumption("claim, commit and publish of a portion", portion, "s", Basis.ASSUMED, STREAM_TIMES)
+    for what, seconds in (
+        ("claim, commit and publish of a portion", stream_times.PORTION_SECONDS),
+        ("the same of urgent files", stream_times.URGENT_PORTION_SECONDS),
+        ("a task in the stream besides its bytes", stream_times.TASK_SECONDS),
+    ):
+        yield Assumption(what, seconds, "s", Basis.MEASURED, STREAM_TIMES)
     yield Assumption(
         "an executor is idle before it is given back",
         stream_workers.EXECUTOR_IDLE_SECONDS,

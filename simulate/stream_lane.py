@@ -55,7 +55,7 @@ class StreamLane:
         self._live: list[tuple[float, float]] = []
         self._free_at = self._run_started = self._urgent_until = self._begun = self._ended = 0.0
         self._overran = False
-        self._workers = StreamWorkers(self._stream, times.machine)
+        self._workers = StreamWorkers(self._stream, times)
         self.backlog_bytes, self.backlog_core_seconds = 0, 0.0
         self.latencies, self.urgent_latencies = Latencies(), Latencies()
         self.bytes = 0
@@ -137,14 +137,14 @@ class StreamLane:
         while self._urgent and self._urgent[0].queued <= look:
             taken.append(self._urgent.popleft())
         self._begun = start = max(look, self._run_started, self._urgent_until)
-        seconds = sum(manifest.work.core_seconds for manifest in taken)
+        seconds = sum(self._workers.core_seconds(manifest.work) for manifest in taken)
         if start >= self._free_at:
             ends, cores = self._convert(taken, start, self._times.urgent_portion), float(self._workers.cores)
             # A micro-batch may begin meanwhile.
             self._free_at = start
         else:
             cores = URGENT_CORE_SHARE * self._workers.cores
-            longest = max(manifest.work.longest_seconds for manifest in taken)
+            longest = max(self._workers.longest_seconds(manifest.work) for manifest in taken)
             ends = [start + self._times.urgent_portion + max(longest, seconds / cores)] * len(taken)
             # The micro-batch takes longer by what it has lent.
             lent = seconds / self._workers.cores

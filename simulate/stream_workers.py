@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from lake.settings import StreamSettings
     from simulate.speed import Work
-    from simulate.stream_times import StreamMachine
+    from simulate.stream_times import StreamTimes
 
 EXECUTOR_IDLE_SECONDS = 60.0
 """An executor without work is given back after it (Spark, ``spark.dynamicAllocation.executorIdleTimeout``)."""
@@ -27,14 +27,14 @@ class StreamWorkers:
 
     Parameters
     ----------
-    machine
-        What the job runs on where it is not Glue; None: Glue.
+    times
+        Those of a task, and of the machine where it is not Glue.
     """
 
-    def __init__(self, stream: StreamSettings, machine: StreamMachine | None) -> None:
+    def __init__(self, stream: StreamSettings, times: StreamTimes) -> None:
         self._vcpus, self._max_workers = WORKERS[stream.worker_type], stream.max_workers
-        self._worker_dpus, self._machine = DPUS[stream.worker_type], machine
-        self._min_workers = machine.workers if machine else MIN_WORKERS
+        self._worker_dpus, self._machine, self._task_seconds = DPUS[stream.worker_type], times.machine, times.task
+        self._min_workers = times.machine.workers if times.machine else MIN_WORKERS
         self._workers, self._busy_until = self._min_workers, 0.0
         self.dpus = Timeline()
         self.dpu_seconds = 0.0
@@ -63,12 +63,21 @@ class StreamWorkers:
         ramp = RAMP_SECONDS / 2 * (self._workers - before) / self._workers
         ends, seconds, tasks = [], 0.0, 0
         for work in works:
-            seconds, tasks = seconds + work.core_seconds, tasks + work.tasks
+            seconds, tasks = seconds + self.core_seconds(work), tasks + work.tasks
             few, many = (min(tasks, self._cores(workers)) for workers in (before, self._workers))
-            ends.append(start + overhead + max(work.longest_seconds, min(seconds / few, seconds / many + ramp)))
+            shared = min(seconds / few, seconds / many + ramp)
+            ends.append(start + overhead + max(self.longest_seconds(work), shared))
         self._bill(start, max(ends), self._workers - self._min_workers)
         self._busy_until = max(ends)
         return ends
+
+    def core_seconds(self, work: Work) -> float:
+        """Time of cores for it, that of the tasks besides their bytes included."""
+        return work.core_seconds + work.tasks * self._task_seconds
+
+    def longest_seconds(self, work: Work) -> float:
+        """Its longest task."""
+        return work.longest_seconds + self._task_seconds
 
     def release(self, now: float) -> None:
         """Give back what is idle for long enough."""

@@ -74,7 +74,8 @@ def _stream(options: argparse.Namespace, cloud: LocalCloud, _: Path) -> bool:
     verdict = "keeps up" if latencies.keeps_up else "FALLS BEHIND"
     print(
         f"stream: {latencies.files} files at {latencies.rate:.1f}/s: "
-        f"put to published p50 {latencies.p50:.0f} s, p95 {latencies.p95:.0f} s; "
+        f"put to published p50 {latencies.peak[0]:.0f} s, p95 {latencies.peak[1]:.0f} s, "
+        f"of urgent ones p50 {latencies.urgent[0]:.0f} s, p95 {latencies.urgent[1]:.0f} s; "
         f"age of the oldest unconverted file by quarter {ages} s; {latencies.manifests} manifests, whose control plane "
         f"is estimated at ${dollars:.2f} for a million files; {verdict}",
         flush=True,

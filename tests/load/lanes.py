@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import datetime
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from bench.input_files import Recipe, generate
 from lake.settings import BatchSettings, DatasetRule, PeakSettings, Settings, StreamSettings
+from lake.settings.routing import DAYS
 from tests.chaos.glue_world import OVER, GlueWorld
 from tests.chaos.inputs import Body
 from tests.chaos.processes import clients
+from tests.load.published import published_manifests
 from tests.roles import create_unlimited_role
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from local.cloud import LocalCloud
 
 WINDOW_MESSAGES = 1000
 """Its maximum batch."""
 PUT_THREADS = 8
 BODIES = 32
+URGENT_EVERY = 10
 MAX_AGE_GROWTH = 1.25
 """Age of the oldest file in the last quarter of the load, divided by its age in the quarter before."""
 MAX_AGE_SLACK_SECONDS = 10
@@ -38,8 +41,10 @@ class Latencies:
     files: int
     rate: float
     """Files per second, as measured."""
-    p50: float
-    p95: float
+    peak: tuple[float, float]
+    """p50 and p95 of peak files, in seconds ..."""
+    urgent: tuple[float, float]
+    """... and of urgent ones."""
     max_ages: tuple[float, ...]
     """In seconds, one for each quarter."""
     manifests: int
@@ -92,14 +97,17 @@ class _GlueWithoutStart:
 
 
 def stream_load(cloud: LocalCloud, files: int, size: int, rate: float) -> Latencies:
-    """Put ``rate`` files per second while the stream lane converts them, with the queue's windows as on AWS."""
-    settings = load_test_settings()
+    """Put ``rate`` files per second while the stream lane converts them, with the queue's windows as on AWS.
+
+    They are peak files, and one of ``URGENT_EVERY`` is urgent.
+    """
+    settings = replace(load_test_settings(), peak=PeakSettings(hours=("00:00-24:00",), days=DAYS))
     world = new_world(cloud, settings)
-    contents = bodies(size)
+    named = named_files(bodies(size), files, urgent_every=URGENT_EVERY)
     job = world.resources.stream_job
     run = world.start(job, None)
     put_at: dict[str, float] = {}
-    putting = threading.Thread(target=put_at_rate, args=(world, contents, files, rate, put_at))
+    putting = threading.Thread(target=put_at_rate, args=(world, named, rate, put_at))
     putting.start()
     started = time.time()
     route_while_put(world, putting, settings.input.event_window_seconds)
@@ -129,39 +137,39 @@ def route_while_put(world: GlueWorld, putting: threading.Thread, window_seconds:
             world.route(window[first : first + WINDOW_MESSAGES])
 
 
-def put_at_rate(world: GlueWorld, contents: list[Body], files: int, rate: float, put_at: dict[str, float]) -> None:
-    """Put urgent files; ``put_at`` gets the seconds since the epoch of each, by key."""
+def named_files(contents: list[Body], files: int, *, urgent_every: int) -> list[tuple[str, Body]]:
+    """Keys, each with a body; one of ``urgent_every`` is urgent."""
+    folders = ["urgent/" if number % urgent_every == 0 else "" for number in range(files)]
+    return [(f"orders/{folder}{n}.ndjson", contents[n % BODIES]) for n, folder in enumerate(folders)]
+
+
+def put_at_rate(world: GlueWorld, files: Sequence[tuple[str, Body]], rate: float, put_at: dict[str, float]) -> None:
+    """Put files, and their events into the queue; ``put_at`` gets the seconds since the epoch of each, by key.
+
+    The name of a message ends with a hyphen and the number of its file.
+    """
     start = time.monotonic()
     pause = threading.Event()
 
     def put(number: int) -> None:
         pause.wait(max(0.0, start + number / rate - time.monotonic()))
-        key = f"orders/urgent/{number}.ndjson"
+        key, body = files[number]
         put_at[key] = time.time()
-        _, name, event = world.put(key, contents[number % BODIES])
+        _, name, event = world.put(key, body)
         world.queue[f"{name}-{number}"] = {**event, "messageId": f"{name}-{number}"}
 
     with ThreadPoolExecutor(PUT_THREADS) as pool:
-        list(pool.map(put, range(files)))
+        list(pool.map(put, range(len(files))))
 
 
 def published_files(world: GlueWorld) -> tuple[dict[str, float], int]:
     """Seconds since the epoch at which each published file was published, by key; and the number of manifests."""
-    control = world.resources.control_bucket
-    published, manifests = {}, 0
-    for page in world.clients.s3.get_paginator("list_objects_v2").paginate(Bucket=control, Prefix="results/"):
-        for item in page.get("Contents", []):
-            result = json.loads(world.clients.s3.get_object(Bucket=control, Key=item["Key"])["Body"].read())
-            manifests += 1
-            at = datetime.fromisoformat(result["published_at"]).timestamp()
-            for source in result["sources"]:
-                published[source["uri"].partition("-input/")[2]] = at
-    return published, manifests
+    manifests = list(published_manifests(world.clients.s3, world.resources.control_bucket))
+    return {key: item.published for item in manifests for key in item.keys}, len(manifests)
 
 
 def _latencies(started: float, put_at: dict[str, float], published: dict[str, float], manifests: int) -> Latencies:
     assert published.keys() == put_at.keys(), f"{len(put_at)} files were put, {len(published)} are published"
-    waits = sorted(published[key] - put_at[key] for key in put_at)
     last = max(put_at.values())
     max_ages = []
     for quarter in range(4):
@@ -174,11 +182,16 @@ def _latencies(started: float, put_at: dict[str, float], published: dict[str, fl
     return Latencies(
         len(put_at),
         len(put_at) / (last - min(put_at.values())),
-        statistics.median(waits),
-        waits[int(len(waits) * 0.95) - 1],
+        percentiles([published[key] - put for key, put in put_at.items() if "/urgent/" not in key]),
+        percentiles([published[key] - put for key, put in put_at.items() if "/urgent/" in key]),
         tuple(max_ages),
         manifests,
     )
+
+
+def percentiles(seconds: list[float]) -> tuple[float, float]:
+    """Median, and what 95 of 100 of them do not exceed."""
+    return statistics.median(seconds), sorted(seconds)[int(len(seconds) * 0.95) - 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +223,5 @@ def batch_load(cloud: LocalCloud, files: int, size: int, *, manifest_files: int 
         assert state == "SUCCEEDED", state
     seconds = time.monotonic() - started
     assert not world.open_rows()
-    control, milliseconds = world.resources.control_bucket, 0
-    for item in world.clients.s3.list_objects_v2(Bucket=control, Prefix="results/")["Contents"]:
-        result = json.loads(world.clients.s3.get_object(Bucket=control, Key=item["Key"])["Body"].read())
-        milliseconds += result["task_milliseconds"]
-    return Throughput(files, total, milliseconds / 1000, seconds)
+    published = published_manifests(world.clients.s3, world.resources.control_bucket)
+    return Throughput(files, total, sum(item.core_seconds for item in published), seconds)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -14,7 +13,9 @@ from tests.chaos.glue_world import OVER
 from tests.load.lanes import (
     bodies,
     load_test_settings,
+    named_files,
     new_world,
+    percentiles,
     published_files,
     put_and_route,
     put_at_rate,
@@ -37,7 +38,7 @@ class UrgentLatencies:
     """Files of the backlog that were published after the last urgent one."""
 
 
-def urgent_load(cloud: LocalCloud, backlog_files: int, size: int, urgent_files: int, rate: float) -> UrgentLatencies:
+def urgent_load(cloud: LocalCloud, backlog_files: int, size: int, files: int, rate: float) -> UrgentLatencies:
     """Put ``rate`` urgent files a second, of a hundredth of ``size`` bytes, while the stream converts a backlog."""
     settings = replace(load_test_settings(), peak=PeakSettings(hours=("00:00-24:00",), days=DAYS))
     world = new_world(cloud, settings)
@@ -47,18 +48,18 @@ def urgent_load(cloud: LocalCloud, backlog_files: int, size: int, urgent_files: 
     run = world.start(job, None)
     world.wait("the begin of the backlog", lambda: any(row["state"] == State.RUNNING for row in world.open_rows()))
     put_at: dict[str, float] = {}
-    putting = threading.Thread(target=put_at_rate, args=(world, small, urgent_files, rate, put_at))
+    putting = threading.Thread(
+        target=put_at_rate, args=(world, named_files(small, files, urgent_every=1), rate, put_at)
+    )
     putting.start()
     route_while_put(world, putting, settings.input.event_window_seconds)
     world.wait("the backlog to be empty", lambda: not world.open_rows())
     published, _ = published_files(world)
     world.wait("the end of the streaming run", lambda: world.state(job, run) in OVER)
-    waits = sorted(published[key] - put_at[key] for key in put_at)
     last = max(published[key] for key in put_at)
     return UrgentLatencies(
-        len(waits),
-        statistics.median(waits),
-        waits[int(len(waits) * 0.95) - 1],
+        len(put_at),
+        *percentiles([published[key] - put for key, put in put_at.items()]),
         backlog_bytes,
         sum(at > last for key, at in published.items() if key not in put_at),
     )

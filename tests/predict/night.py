@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bench.input_files import Recipe, prepare
 from lake.bills import MICRO
@@ -14,25 +13,16 @@ from lake.compression import has_compressed_name
 from lake.ledger import State
 from lake.manifest import Lane
 from tests.e2e.waiting import wait_for
+from tests.load.published import published_manifests
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from tests.e2e.scenario import Scenario
+    from tests.load.published import PublishedManifest
 
 DATASET = "predicted"
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedManifest:
-    """What a result document says."""
-
-    job_run: str
-    keys: tuple[str, ...]
-    started: float
-    published: float
-    core_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +83,8 @@ def run_night(scenario: Scenario, recipes: Sequence[Recipe], cache: Path, name: 
     wait_for("all files to be queued", queued)
     execution = scenario.execute(deployment.outputs.overnight, {"dataset": DATASET})
     assert execution["status"] == "SUCCEEDED", execution.get("cause")
-    found = [item for item in _published(scenario) if not files.keys().isdisjoint(item.keys)]
+    every = published_manifests(deployment.s3, deployment.resources.control_bucket)
+    found = [item for item in every if not files.keys().isdisjoint(item.keys)]
     return MeasuredNight(
         {key: path.stat().st_size for key, path in files.items()},
         {key: item.core_seconds for item in found for key in item.keys},
@@ -105,22 +96,6 @@ def run_night(scenario: Scenario, recipes: Sequence[Recipe], cache: Path, name: 
         len(found),
         _dollars(scenario, execution["name"]),
     )
-
-
-def _published(scenario: Scenario) -> list[PublishedManifest]:
-    deployment = scenario.deployment
-    control, found = deployment.resources.control_bucket, []
-    for page in deployment.s3.get_paginator("list_objects_v2").paginate(Bucket=control, Prefix="results/"):
-        for item in page.get("Contents", []):
-            body: dict[str, Any] = json.loads(deployment.s3.get_object(Bucket=control, Key=item["Key"])["Body"].read())
-            keys = (source["uri"].removeprefix("s3://").partition("/")[2] for source in body["sources"])
-            started, published = (
-                datetime.fromisoformat(body[field]).timestamp() for field in ("started_at", "published_at")
-            )
-            found.append(
-                PublishedManifest(body["run"], tuple(keys), started, published, body["task_milliseconds"] / 1000)
-            )
-    return found
 
 
 def _job_runs(scenario: Scenario, published: Sequence[PublishedManifest]) -> tuple[JobRun, ...]:

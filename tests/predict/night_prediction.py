@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -56,12 +56,6 @@ def calibrate(night: MeasuredNight) -> Calibration:
         statistics.median(later.started - run.ended for run, later in pairwise(runs)),
         night.ended - runs[-1].ended,
     )
-
-
-def average(first: Calibration, second: Calibration) -> Calibration:
-    """The means of both: the speed of a machine with other work drifts."""
-    before, after = asdict(first), asdict(second)
-    return Calibration(**{name: (value + after[name]) / 2 for name, value in before.items()})
 
 
 @dataclass(frozen=True, slots=True)
