@@ -37,7 +37,7 @@ URGENT_SHARE = 0.01
 WORKERS = 10
 RATIO = 8.0
 PEAK_HOUR = tuple(float(hour == 12) for hour in range(24))
-STEPS = ((1, 1), (2, 5), (5, 5), (5, 10), (5, 30), (10, 30), (20, 30), (60, 60))
+STEPS = ((1, 1), (2, 5), (3, 5), (5, 5), (5, 10), (5, 30), (10, 30), (20, 30), (60, 60))
 """Seconds of the event window and of the trigger."""
 COLUMNS = ("`input.event_window_seconds`", "`stream.trigger_seconds`", "urgent p50, p95", "peak p50, p95")
 COSTS = ("manifests an hour", "write units", "PUT requests", "$ for a million files")

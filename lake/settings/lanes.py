@@ -34,7 +34,7 @@ class StreamSettings:
     """Maximum number of files of one manifest."""
     max_file_bytes: int = 0
     """Size in bytes above which a file that is not urgent goes to the batch lane, also in peak hours; 0: no limit."""
-    trigger_seconds: int = 10
+    trigger_seconds: int = 5
     """Interval between micro-batches."""
     batch_bytes: int = 0
     """Maximum input in bytes that a micro-batch converts side by side, one manifest may exceed it; 0: what keeps all

@@ -19,6 +19,7 @@ from tests.load.lanes import batch_load, stream_load
 from tests.load.large_file import large_file_load
 from tests.load.overnight import overnight_load
 from tests.load.settle_night import LARGE_NIGHTS, measure_night
+from tests.load.shards import shard_load
 from tests.load.urgent import urgent_load
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--stream-rate", type=float, default=56.0, help="files per second")
     parser.add_argument("--urgent-backlog", type=int, default=600, help="peak files of --batch-bytes each")
     parser.add_argument("--urgent-files", type=int, default=60, help="one a second")
+    parser.add_argument("--shard-files", type=int, default=400, help="peak files of --batch-bytes each")
+    parser.add_argument("--shards", type=int, default=2, help="streaming jobs, compared with one")
     parser.add_argument("--old-manifests", type=int, default=100_000)
     parser.add_argument("--batch-files", type=int, default=1_000)
     parser.add_argument("--batch-bytes", type=int, default=3_500_000)
@@ -92,6 +95,13 @@ def _urgent(options: argparse.Namespace, cloud: LocalCloud, _: Path) -> bool:
         flush=True,
     )
     return found.after > 0
+
+
+def _shards(options: argparse.Namespace, cloud: LocalCloud, _: Path) -> bool:
+    loads = {jobs: shard_load(cloud, options.shard_files, options.batch_bytes, jobs) for jobs in (1, options.shards)}
+    for jobs, load in loads.items():
+        print(f"shards: {jobs} streaming jobs: {load}", flush=True)
+    return all(load.converts_each_line_once for load in loads.values()) and min(loads[options.shards].shares) > 0
 
 
 def _old(options: argparse.Namespace, _: LocalCloud, __: Path) -> bool:
@@ -155,6 +165,7 @@ def _checkpoint(options: argparse.Namespace, cloud: LocalCloud, folder: Path) ->
 LOAD_TESTS: dict[str, Callable[[argparse.Namespace, LocalCloud, Path], bool]] = {
     "stream": _stream,
     "urgent": _urgent,
+    "shards": _shards,
     "old": _old,
     "batch": _batch,
     "manifest": _manifest,

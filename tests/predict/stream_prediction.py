@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-from collections import defaultdict
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -89,19 +88,31 @@ def _task_times(found: MeasuredStream) -> tuple[float, float, float]:
 
 
 def _besides_tasks(found: MeasuredStream, settings: Settings) -> list[float]:
-    """Seconds from the trigger to the publication of each peak manifest, besides the time of tasks."""
-    trigger = settings.stream.trigger_seconds
-    batches: defaultdict[float, list[PublishedManifest]] = defaultdict(list)
-    for item in found.manifests:
-        if not is_urgent(item.keys[0]):
-            batches[-(-found.files[item.keys[0]].queued // trigger) * trigger].append(item)
-    seconds = []
-    for at, items in batches.items():
-        items.sort(key=lambda item: found.files[item.keys[0]].queued)
+    """Seconds from the begin of its micro-batch to the publication of each peak manifest, besides the time of tasks."""
+    trigger, seconds, begin, ended = settings.stream.trigger_seconds, [], 0.0, 0.0
+    for items in _micro_batches(found):
+        queued = [found.files[item.keys[0]].queued for item in items]
+        # As Spark does: at once after a micro-batch that took longer than the interval, else at the next trigger.
+        overran = ended - begin > trigger and queued[0] <= ended
+        begin = ended if overran else -(-max(ended, queued[0]) // trigger) * trigger
         works = [Work(item.core_seconds, 1, item.core_seconds) for item in items]
-        ends = StreamWorkers(settings.stream, StreamTimes(task=0.0, machine=MACHINE)).convert(works, at, 0.0)
+        ends = StreamWorkers(settings.stream, StreamTimes(task=0.0, machine=MACHINE)).convert(works, begin, 0.0)
         seconds += [item.published - end for item, end in zip(items, ends, strict=True)]
+        ended = max(item.published for item in items)
     return seconds
+
+
+def _micro_batches(found: MeasuredStream) -> list[list[PublishedManifest]]:
+    """The peak manifests of each micro-batch, oldest first: the next one begins when all of them are published."""
+    batches: list[list[PublishedManifest]] = []
+    peak = [item for item in found.manifests if not is_urgent(item.keys[0])]
+    for item in sorted(peak, key=lambda item: item.started):
+        if not batches or item.started > max(other.published for other in batches[-1]):
+            batches.append([])
+        batches[-1].append(item)
+    for batch in batches:
+        batch.sort(key=lambda item: found.files[item.keys[0]].queued)
+    return batches
 
 
 @dataclass(frozen=True, slots=True)

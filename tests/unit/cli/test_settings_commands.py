@@ -77,7 +77,7 @@ def test_a_stage_without_peak_hours_has_no_window() -> None:
     quiet = replace(WEEKDAYS, peak=PeakSettings(hours=()))
     told = dict(summary(quiet))
     assert "" not in told
-    assert told["stream lane"].startswith("keys that match */urgent/* at any hour; every 10 s")
+    assert told["stream lane"].startswith("keys that match */urgent/* at any hour; every 5 s")
     assert list(doubts(quiet)) == []
 
 
