@@ -53,6 +53,8 @@ class DeployedStack:
     """The client of EventBridge Scheduler."""
     local_logs: str | None = None
     """Folder of the local cloud's logs; None on AWS, or where it is not known."""
+    emr: Any = None
+    """The client of EMR Serverless; None: the streaming jobs run on Glue."""
 
     @property
     def resources(self) -> ResourceNames:
@@ -117,6 +119,7 @@ class DeployedStack:
             cloudwatch=client("cloudwatch"),
             scheduler=client("scheduler"),
             local_logs=local_logs,
+            emr=client("emr-serverless") if stack_outputs.stream_application else None,
         )
 
     def control_stream(self, action: str, shards: str = "") -> dict[str, Any]:

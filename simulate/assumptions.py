@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from lake.settings.price import PriceSettings
 from router.estimate import offer
 from router.estimate.choose import MARGIN
+from router.estimate.night import DRIVERS
+from router.estimate.stream_workers import stream_workers
 from router.plan.merge import TIME_TO_MERGE
 from router.plan.write_pace import MAX_INDEX_WRITES_PER_SECOND
 from simulate import batch_lane, night_times, routing, speed, stream_lane
@@ -52,7 +54,7 @@ def assumptions(settings: Settings, ratio: float, stream_jobs: int = 1) -> tuple
     stream_jobs
         Streaming jobs for which the one of the simulation stands.
     """
-    stream = _stream(stream_jobs)
+    stream = _stream(settings, stream_jobs)
     return (*_routing(settings), *_conversion(settings, ratio), *stream, *_night(settings), *_prices(settings))
 
 
@@ -82,8 +84,8 @@ def _conversion(settings: Settings, ratio: float) -> Iterator[Assumption]:
     yield Assumption("time of a file besides its bytes", 0, "s", Basis.ASSUMED, "files are read ahead")
 
 
-def _stream(stream_jobs: int) -> Iterator[Assumption]:
-    here = "simulate/stream_lane.py"
+def _stream(settings: Settings, stream_jobs: int) -> Iterator[Assumption]:
+    here, workers = "simulate/stream_lane.py", DRIVERS + stream_workers(settings).min_executors
     if stream_jobs > 1:
         what = "streaming jobs, simulated as one with all their executors"
         yield Assumption(what, stream_jobs, "", Basis.ASSUMED, "simulate/options.py")
@@ -98,7 +100,13 @@ def _stream(stream_jobs: int) -> Iterator[Assumption]:
         Basis.LISTED,
         "Spark, spark.dynamicAllocation.executorIdleTimeout",
     )
-    yield Assumption("workers of a quiet stream", stream_lane.MIN_WORKERS, "", Basis.ASSUMED, here)
+    if settings.stream.on_emr:
+        first, key = stream_lane.FIRST_EXECUTOR_SECONDS, "stream.emr_min_executors"
+        yield Assumption("start of an executor beside a driver that was alone", first, "s", Basis.ASSUMED, here)
+        yield Assumption("workers of a quiet stream", workers, "", Basis.SETTING, key)
+    else:
+        source = "router/estimate/stream_workers.py"
+        yield Assumption("workers of a quiet stream", workers, "", Basis.ASSUMED, source)
 
 
 def _night(settings: Settings) -> Iterator[Assumption]:

@@ -7,9 +7,9 @@ from collections import deque
 from itertools import count
 from typing import TYPE_CHECKING
 
-from lake.settings.workers import DPUS, WORKERS
 from router.estimate.night import DRIVERS
-from router.estimate.offer import GLUE_START_SECONDS, RAMP_SECONDS
+from router.estimate.offer import RAMP_SECONDS
+from router.estimate.stream_workers import stream_workers
 from simulate.histogram import Latencies, Timeline
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ PORTION_SECONDS = 4.0
 """Assumed: claims, plan, commit and publish around the tasks of the manifests that are converted side by side."""
 EXECUTOR_IDLE_SECONDS = 60.0
 """An executor without work is given back after it (Spark, ``spark.dynamicAllocation.executorIdleTimeout``)."""
-MIN_WORKERS = DRIVERS + 1
-"""Workers of a run that has nothing to do."""
+FIRST_EXECUTOR_SECONDS = RAMP_SECONDS
+"""Assumed: until a driver that was alone has an executor."""
 
 
 class StreamLane:
@@ -45,7 +45,7 @@ class StreamLane:
 
     def __init__(self, settings: Settings, window: tuple[float, float] | None, failing_share: float) -> None:
         self._stream = settings.stream
-        self._vcpus, self._dpus = WORKERS[self._stream.worker_type], DPUS[self._stream.worker_type]
+        self._cluster = stream_workers(settings)
         self._window, self._failing_share = window, failing_share
         self._queue: deque[SimulatedManifest] = deque()
         self._urgent: deque[SimulatedManifest] = deque()
@@ -54,18 +54,18 @@ class StreamLane:
         self._live: list[tuple[float, float]] = []
         self._free_at = self._run_started = self._urgent_until = self._ended = 0.0
         self._overran = False
-        self._workers, self._failing = MIN_WORKERS, 0.0
+        self._executors, self._failing = self._cluster.min_executors, 0.0
         self.backlog_bytes, self.backlog_core_seconds = 0, 0.0
         self.latencies, self.urgent_latencies = Latencies(), Latencies()
         self.dpus = Timeline()
-        self.dpu_seconds = 0.0
+        self.dollars = 0.0
         self.bytes = 0
 
     def add(self, manifest: SimulatedManifest) -> None:
         """A pointer is in the inbox; call it in the order of time."""
         (self._urgent if manifest.row.urgent else self._queue).append(manifest)
         self.backlog_bytes += manifest.row.bytes
-        self.backlog_core_seconds += manifest.work.core_seconds
+        self.backlog_core_seconds += manifest.work.core_seconds / self._cluster.speed_factor
         self.bytes += manifest.row.bytes
 
     def advance(self, until: float) -> None:
@@ -85,18 +85,18 @@ class StreamLane:
         while self._published and self._published[0][0] <= until:
             _, _, manifest = heapq.heappop(self._published)
             self.backlog_bytes -= manifest.row.bytes
-            self.backlog_core_seconds -= manifest.work.core_seconds
+            self.backlog_core_seconds -= manifest.work.core_seconds / self._cluster.speed_factor
 
     def finish(self) -> float:
         """Convert what is left; returns the time at which the last manifest is published."""
         self.advance(float("inf"))
-        self._release_workers(float("inf"))
+        self._release_executors(float("inf"))
         if self._live:
             start, _ = self._live[-1]
             self._live[-1] = (start, self._end_of_run())
         spans = merged([*self._live, *([self._window] if self._window else [])])
         for start, end in spans:
-            self._bill(start, end, MIN_WORKERS)
+            self._bill(start, end, self._cluster.min_executors, drivers=DRIVERS)
         return self._ended
 
     def _next_start(self) -> float:
@@ -123,7 +123,7 @@ class StreamLane:
         while self._urgent and self._urgent[0].queued <= look:
             taken.append(self._urgent.popleft())
         start = max(look, self._run_started, self._urgent_until)
-        work = sum(manifest.work.core_seconds for manifest in taken)
+        work = sum(manifest.work.core_seconds for manifest in taken) / self._cluster.speed_factor
         if start >= self._free_at:
             end = self._convert(taken, start)
             cores = float(self._cores)
@@ -140,8 +140,8 @@ class StreamLane:
 
     @property
     def _cores(self) -> int:
-        """Those that convert now."""
-        return (self._workers - DRIVERS) * self._vcpus
+        """Those that convert now; while a driver is alone, those of the executor that is about to come."""
+        return max(1, self._executors) * self._cluster.vcpus
 
     def _publish(self, manifests: list[SimulatedManifest], end: float) -> None:
         for manifest in manifests:
@@ -158,11 +158,11 @@ class StreamLane:
         if self._live:
             first, _ = self._live[-1]
             self._live[-1] = (first, self._end_of_run())
-        if self._window and self._window[0] + GLUE_START_SECONDS <= start <= self._window[1]:
+        if self._window and self._window[0] + self._cluster.start_seconds <= start <= self._window[1]:
             self._live.append((self._window[0], start))
         else:
             self._live.append((start, start))
-            self._free_at = self._run_started = start + GLUE_START_SECONDS
+            self._free_at = self._run_started = start + self._cluster.start_seconds
 
     def _end_of_run(self) -> float:
         idle = self._free_at + 60 * self._stream.idle_minutes
@@ -198,24 +198,29 @@ class StreamLane:
     def _convert(self, portion: list[SimulatedManifest], start: float) -> float:
         """The end of a portion; workers come with the tasks and leave when they were idle."""
         work = sum(manifest.work.core_seconds * (2 if self._fails() else 1) for manifest in portion)
+        work /= self._cluster.speed_factor
         tasks = sum(manifest.work.tasks for manifest in portion)
-        longest = max(manifest.work.longest_seconds for manifest in portion)
-        self._release_workers(start)
-        before = self._workers
-        self._workers = max(before, min(DRIVERS + -(-tasks // self._vcpus), self._stream.max_workers))
-        few, many = (min(tasks, (workers - DRIVERS) * self._vcpus) for workers in (before, self._workers))
-        ramp = RAMP_SECONDS / 2 * (self._workers - before) / self._workers
-        end = start + PORTION_SECONDS + max(longest, min(work / few, work / many + ramp))
-        self._bill(start, end, self._workers - MIN_WORKERS)
+        longest = max(manifest.work.longest_seconds for manifest in portion) / self._cluster.speed_factor
+        self._release_executors(start)
+        before, vcpus = self._executors, self._cluster.vcpus
+        self._executors = max(before, min(-(-tasks // vcpus), self._stream.max_workers - DRIVERS))
+        few, many = (min(tasks, executors * vcpus) for executors in (before, self._executors))
+        ramp = RAMP_SECONDS / 2 * (self._executors - before) / (self._executors + DRIVERS)
+        if few:
+            end = start + PORTION_SECONDS + max(longest, min(work / few, work / many + ramp))
+        else:
+            end = start + PORTION_SECONDS + FIRST_EXECUTOR_SECONDS + max(longest, work / many + ramp)
+        self._bill(start, end, self._executors - self._cluster.min_executors)
         self._free_at = end
         return end
 
-    def _release_workers(self, now: float) -> None:
+    def _release_executors(self, now: float) -> None:
         idle_until = min(now, self._free_at + EXECUTOR_IDLE_SECONDS)
-        if self._workers > MIN_WORKERS and idle_until > self._free_at:
-            self._bill(self._free_at, idle_until, self._workers - MIN_WORKERS)
+        further = self._executors - self._cluster.min_executors
+        if further and idle_until > self._free_at:
+            self._bill(self._free_at, idle_until, further)
         if now - self._free_at > EXECUTOR_IDLE_SECONDS:
-            self._workers = MIN_WORKERS
+            self._executors = self._cluster.min_executors
 
     def _fails(self) -> bool:
         """Every so many manifests, evenly."""
@@ -225,9 +230,11 @@ class StreamLane:
         self._failing -= 1
         return True
 
-    def _bill(self, start: float, end: float, workers: int) -> None:
-        self.dpus.add(start, end, workers * self._dpus)
-        self.dpu_seconds += (end - start) * workers * self._dpus
+    def _bill(self, start: float, end: float, executors: int, drivers: int = 0) -> None:
+        cluster = self._cluster
+        self.dpus.add(start, end, drivers * cluster.driver_dpus + executors * cluster.executor_dpus)
+        hours = (end - start) / 3600
+        self.dollars += hours * (drivers * cluster.driver_dollars + executors * cluster.executor_dollars)
 
 
 def merged(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
