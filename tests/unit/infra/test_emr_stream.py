@@ -12,11 +12,13 @@ from infra.emr_stream import STARTERS
 from infra.outputs import StackOutputs
 from infra.quotas import needed_quotas
 from infra.synth import synth
-from lake.settings import BatchSettings, EmrSettings, Settings, StreamSettings
+from lake.settings import BatchSettings, EmrSettings, Settings, SparkSettings, StreamSettings
 from lake.stream_launch import STREAM_LAUNCH, StreamLaunch
 from local.emr_launch import Capacity, needed_capacity, spark_properties
 from tests.unit.infra.conftest import Assembly, listed
-from tests.unit.infra.resolved_template import ResolvedTemplate
+from tests.unit.infra.emr_edges import WRITE_LOG
+from tests.unit.infra.resolved_template import ACCOUNT, REGION, ResolvedTemplate
+from tests.unit.infra.service_edges import Edge, Policies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,8 +36,8 @@ STREAM = StreamSettings(jobs=2, engine="emr-serverless", emr_driver_vcpus=1, emr
 
 @pytest.fixture(scope="module")
 def on_emr(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """Two streaming jobs on EMR Serverless; the batch lane has Flex. cdk-nag checks it."""
-    settings = Settings(stage="same", stream=STREAM)
+    """Two streaming jobs on EMR Serverless with event logs; the batch lane has Flex. cdk-nag checks it."""
+    settings = Settings(stage="same", stream=STREAM, spark=SparkSettings(ui_logs=True))
     return Assembly(synth(settings, tmp_path_factory.mktemp("on_emr"), checked=True), settings)
 
 
@@ -74,7 +76,7 @@ def test_the_functions_that_start_a_run_are_told_how(on_emr: Assembly) -> None:
     }
     launch = next(iter(found.values()))
     assert launch.entry_point.endswith(".py")
-    assert not launch.log_uri
+    assert launch.log_uri.endswith("/spark-logs/")
     arguments = dict(zip(launch.arguments.split(" ")[::2], launch.arguments.split(" ")[1::2], strict=True))
     assert (arguments["--stream_job"], arguments["--batch_job"]) == (
         "hybrid-router-same-stream",
@@ -91,6 +93,26 @@ def test_a_run_has_the_workers_of_the_settings(on_emr: Assembly) -> None:
     assert (properties["spark.driver.memory"], properties["spark.driver.memoryOverhead"]) == ("2g", "2g")
     scaling = {name.rpartition(".")[2]: value for name, value in properties.items() if ".dynamicAllocation." in name}
     assert scaling == {"enabled": "true", "minExecutors": "2", "maxExecutors": "9", "initialExecutors": "2"}
+
+
+def test_a_run_may_read_its_code_and_write_its_logs(on_emr: Assembly) -> None:
+    # Given what the service does with the run's role before its code runs, and when it has ended
+    template = ResolvedTemplate(on_emr.template)
+    _, launch = next(launches(on_emr))
+    words = f"{launch.entry_point} {launch.arguments} {launch.spark_submit_parameters}"
+    group = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{launch.log_group}:log-stream:any"
+    asked = [
+        *(("s3:GetObject", f"arn:aws:s3:::{uri.removeprefix('s3://')}") for uri in re.findall(r"s3://[^\s#]+", words)),
+        ("s3:PutObject", f"arn:aws:s3:::{launch.log_uri.removeprefix('s3://')}any"),
+        ("logs:DescribeLogGroups", "*"),
+        *((action, group) for action in WRITE_LOG),
+    ]
+    assert len(asked) == 8
+    # Then it may
+    policies, service = Policies.of(template), "emr-serverless.amazonaws.com"
+    source = f"arn:aws:emr-serverless:{REGION}:{ACCOUNT}:/applications/{launch.application}"
+    edges = [Edge("EmrStream", source, service, action, resource, launch.role) for action, resource in asked]
+    assert [edge.action for edge in edges if not policies.allow(edge)] == []
 
 
 def test_what_a_function_is_told_fits_its_environment(on_emr: Assembly) -> None:
