@@ -55,6 +55,8 @@ class DeployedStack:
     """Folder of the local cloud's logs; None on AWS, or where it is not known."""
     aws: str = "aws"
     """How a person calls the AWS command line for this stack."""
+    emr: Any = None
+    """The client of EMR Serverless; None: the streaming jobs run on Glue."""
 
     @property
     def resources(self) -> ResourceNames:
@@ -123,6 +125,7 @@ class DeployedStack:
             scheduler=client("scheduler"),
             local_logs=local_logs,
             aws=aws,
+            emr=client("emr-serverless") if stack_outputs.stream_application else None,
         )
 
     def control_stream(self, action: str, shards: str = "") -> dict[str, Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lake.job_runs import EMR_PREFIX
+from lake.job_runs import EMR_PREFIX, split_emr_run_id
 from lake.manifest import Lane
+from lake.stream_launch import stream_log_group
 
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
@@ -24,14 +25,17 @@ def log_of_run(stack: DeployedStack, job_run: str, lane: str) -> str | None:
     if job_run.startswith("manual-"):
         return None
     emr = job_run.startswith(EMR_PREFIX)
-    application, _, service_id = job_run.removeprefix(EMR_PREFIX).partition(":")
+    application, service_id = split_emr_run_id(job_run)
     if stack.local:
         return _local_log(stack, lane, f"{service_id or application}.log") if stack.local_logs else None
     group, stream = f"/aws-glue/{stack.name}/output", job_run
     if emr:
         # Amazon EMR Serverless User Guide, "Logging for EMR Serverless with CloudWatch".
-        group = f"/aws/emr-serverless/{stack.name}"
-        stream = f"/applications/{application}/jobs/{service_id}/SPARK_DRIVER/stdout"
+        group, attempt = f"/aws/emr-serverless/{stack.name}", ""
+        if application == stack.outputs.stream_application:
+            # Of streaming runs each attempt has its own (the same guide, "Job resiliency"); ours have one.
+            group, attempt = stream_log_group(stack.name), "/attempts/1"
+        stream = f"/applications/{application}/jobs/{service_id}{attempt}/SPARK_DRIVER/stdout"
     return f"{stack.aws} logs tail {group} --log-stream-names {stream} --since {KEPT}"
 
 

@@ -13,6 +13,7 @@ from lake.settings.checks import minutes_of_day
 from lake.settings.routing import DAYS, FOLDER
 from lake.settings.schedule_expression import minute_of_start
 from report.texts import format_size
+from router.estimate.stream_cluster import stream_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,8 +134,19 @@ def _stream(settings: Settings) -> str:
         parts.append(f"unless more wait than {stream.cores} cores convert in {stream.latency_goal_seconds} s")
     files = ", ".join(parts) or "no files, except promoted ones"
     jobs = "" if settings.stream_runs == 1 else f" in each of {settings.stream_runs} streaming jobs"
-    workers = f"{format_count(stream.max_workers, 'worker')} {stream.worker_type} at most{jobs}"
-    return f"{files}; every {stream.trigger_seconds} s, {workers}"
+    return f"{files}; every {stream.trigger_seconds} s, {_stream_workers(settings, jobs)}"
+
+
+def _stream_workers(settings: Settings, jobs: str) -> str:
+    stream = settings.stream
+    if not stream.on_emr:
+        return f"{format_count(stream.max_workers, 'worker')} {stream.worker_type} at most{jobs}"
+    driver = f"{stream.emr_driver_vcpus} vCPU and {stream.emr_driver_gb} GB"
+    executors = f"{stream.emr_executor_vcpus} vCPU and {stream.emr_executor_gb} GB"
+    return (
+        f"on EMR Serverless a driver of {driver} and {stream.emr_min_executors} to {stream.max_workers - 1} executors "
+        f"of {executors}{jobs}, {format_dollars(stream_cluster(settings).quiet_dollars)} an hour while one is quiet"
+    )
 
 
 def _batch(settings: Settings) -> str:

@@ -203,7 +203,7 @@ def _folder_of_logs(folder: Path) -> Path:
 
 
 def _why_there_is_none(stack: DeployedStack) -> str:
-    job = stack.glue.get_job(JobName=stack.resources.stream_job)["Job"]
+    job = stack.glue.get_job(JobName=stack.resources.batch_job)["Job"]
     if EVENT_LOGS_ARGUMENT in job.get("DefaultArguments", {}):
         return "there are no event logs yet: those of a job run are stored while it runs and expire after 30 days"
     return "the stage keeps no event logs: set spark.ui_logs = true in its settings and deploy it, for later runs"

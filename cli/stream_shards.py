@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lake.job_runs import live_glue_runs
+from lake.job_runs import live_emr_runs, live_glue_runs
 from router.stream_engines import MAX_LISTED_RUNS
 
 if TYPE_CHECKING:
@@ -25,8 +25,14 @@ class ShardState:
 
 def read_shards(stack: DeployedStack) -> list[ShardState]:
     """Every shard of the stack, the first one first; raises botocore's errors."""
-    found = []
-    for shard in stack.outputs.shards.names:
-        runs = live_glue_runs(stack.glue, stack.resources.stream_job_of(shard), MAX_LISTED_RUNS)
-        found.append(ShardState(shard, tuple(runs), stack.ledger.stream.of(shard).get()))
-    return found
+    return [
+        ShardState(shard, tuple(_live_runs(stack, shard)), stack.ledger.stream.of(shard).get())
+        for shard in stack.outputs.shards.names
+    ]
+
+
+def _live_runs(stack: DeployedStack, shard: str) -> list[str]:
+    job, application = stack.resources.stream_job_of(shard), stack.outputs.stream_application
+    if application:
+        return live_emr_runs(stack.emr, application, job)
+    return live_glue_runs(stack.glue, job, MAX_LISTED_RUNS)

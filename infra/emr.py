@@ -8,7 +8,7 @@ from aws_cdk import Stack
 from constructs import Construct
 
 from infra.emr_job_runs import (
-    Capacity,
+    MaximumCapacity,
     WorkerSize,
     create_application,
     create_role,
@@ -48,7 +48,7 @@ class EmrServerless(Construct):
         worker = WorkerSize(WORKERS[worker_type], MEMORY_GIB[worker_type])
         self.log = add_log_group(self, "Log", emr_log_group(names.stack))
         """What drivers and executors print."""
-        capacity = Capacity(max_vcpus, max_vcpus // worker.vcpus * worker.gigabytes, settings.max_emr_runs)
+        capacity = MaximumCapacity(max_vcpus, max_vcpus // worker.vcpus * worker.gigabytes, settings.max_emr_runs)
         self.application = create_application(self, names.batch_job, settings.emr.architecture, capacity)
         self.role = create_role(self, assets, self.log)
         self.substitutions = {

@@ -44,7 +44,7 @@ class WorkerSize:
 
 
 @dataclass(frozen=True, slots=True)
-class Capacity:
+class MaximumCapacity:
     """What all job runs of an application may use at the same time."""
 
     vcpus: int
@@ -53,7 +53,7 @@ class Capacity:
 
 
 def create_application(
-    scope: Construct, name: str, architecture: str, capacity: Capacity
+    scope: Construct, name: str, architecture: str, capacity: MaximumCapacity
 ) -> emrserverless.CfnApplication:
     """An application that starts with a job run and stops when it is idle; further runs wait in its queue."""
     application = emrserverless.CfnApplication

@@ -8,7 +8,7 @@ from aws_cdk import Stack
 from constructs import Construct
 
 from infra.emr_job_runs import (
-    Capacity,
+    MaximumCapacity,
     WorkerSize,
     create_application,
     create_role,
@@ -48,7 +48,7 @@ class EmrStream(Construct):
         stream, runs = settings.stream, settings.stream_runs
         self.log = add_log_group(self, "Log", stream_log_group(names.stack))
         """What drivers and executors print."""
-        capacity = Capacity(settings.stream_vcpus, runs * stream.emr_gb, runs)
+        capacity = MaximumCapacity(settings.stream_vcpus, runs * stream.emr_gb, runs)
         self.application = create_application(self, names.stream_job, settings.emr.architecture, capacity)
         self.role = create_role(self, assets, self.log)
         driver = WorkerSize(stream.emr_driver_vcpus, stream.emr_driver_gb)

@@ -45,17 +45,17 @@ class StreamEngine(Protocol):
 def stream_engine(services: Services) -> StreamEngine:
     """The engine that ``stream.engine`` names; raises ``InvalidInputError``: the function was not deployed for it."""
     if not services.settings.stream.on_emr:
-        return GlueStream(services)
+        return GlueStreamRuns(services)
     if services.emr is None or services.stream_launch is None:
         raise InvalidInputError(
             "this function does not know how a streaming run is started on EMR Serverless: deploy the stack again, it "
             "sets STREAM_LAUNCH"
         )
-    return EmrStream(services, services.emr, services.stream_launch)
+    return EmrStreamRuns(services, services.emr, services.stream_launch)
 
 
 @dataclass(frozen=True, slots=True)
-class GlueStream:
+class GlueStreamRuns:
     """A Glue job for each shard."""
 
     services: Services
@@ -88,7 +88,7 @@ class GlueStream:
 
 
 @dataclass(frozen=True, slots=True)
-class EmrStream:
+class EmrStreamRuns:
     """One application of EMR Serverless for all shards, whose runs have the names of their jobs."""
 
     services: Services

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from lake.settings.price import PriceSettings
 from router.estimate import offer
 from router.estimate.choose import MARGIN
+from router.estimate.night import DRIVERS
 from router.estimate.speed import NOT_MEASURED
+from router.estimate.stream_cluster import stream_cluster
 from router.plan.merge import TIME_TO_MERGE
 from router.plan.write_pace import MAX_INDEX_WRITES_PER_SECOND
 from simulate import batch_lane, night_times, routing, speed, stream_lane, stream_times, stream_workers
@@ -54,7 +56,7 @@ def assumptions(settings: Settings, ratio: float, stream_jobs: int = 1) -> tuple
     stream_jobs
         Streaming jobs for which the one of the simulation stands.
     """
-    stream = _stream(stream_jobs)
+    stream = _stream(settings, stream_jobs)
     return (*_routing(settings), *_conversion(settings, ratio), *stream, *_night(settings), *_prices(settings))
 
 
@@ -103,8 +105,8 @@ def dataset_speeds(found: speed.Speed, kinds: Iterable[tuple[str, bool]]) -> Ite
             yield Assumption(what, round((measured or used) / speed.MEGABYTE, 3), "MB/s", basis, source)
 
 
-def _stream(stream_jobs: int) -> Iterator[Assumption]:
-    here = "simulate/stream_lane.py"
+def _stream(settings: Settings, stream_jobs: int) -> Iterator[Assumption]:
+    here, workers = "simulate/stream_lane.py", DRIVERS + stream_cluster(settings).min_executors
     if stream_jobs > 1:
         what = "streaming jobs, simulated as one with all their executors"
         yield Assumption(what, stream_jobs, "", Basis.ASSUMED, "simulate/options.py")
@@ -124,9 +126,19 @@ def _stream(stream_jobs: int) -> Iterator[Assumption]:
         Basis.LISTED,
         "Spark, spark.dynamicAllocation.executorIdleTimeout",
     )
-    yield Assumption(
-        "workers of a quiet stream", stream_workers.MIN_WORKERS, "", Basis.ASSUMED, "simulate/stream_workers.py"
-    )
+    if settings.stream.on_emr:
+        first, key = stream_workers.FIRST_EXECUTOR_SECONDS, "stream.emr_min_executors"
+        yield Assumption(
+            "start of an executor beside a driver that was alone",
+            first,
+            "s",
+            Basis.ASSUMED,
+            "simulate/stream_workers.py",
+        )
+        yield Assumption("workers of a quiet stream", workers, "", Basis.SETTING, key)
+    else:
+        source = "router/estimate/stream_cluster.py"
+        yield Assumption("workers of a quiet stream", workers, "", Basis.ASSUMED, source)
 
 
 def _night(settings: Settings) -> Iterator[Assumption]:

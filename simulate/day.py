@@ -97,7 +97,7 @@ def simulate(
             night_settings = option.settings if engine is None else with_engine(option.settings, engine)
             night = simulate_night(backlog, night_settings, arrivals.night, failing_share)
             name = engine.name if engine else ""
-            result, lines = summarise(option, name, night_settings, arrivals.night, day, night)
+            result, lines = summarise(option, name, arrivals.night, day, night)
             results.append(result)
             series[f"{result.routing}/{result.engine}".rstrip("/")] = lines
     rests_on = list(assumptions(settings, ratio, stream_jobs))

@@ -13,6 +13,7 @@ from lake.settings.lanes import MAX_LATENCY_GOAL_SECONDS
 from lake.settings.routing import DAYS
 from lake.settings.workers import DPUS, EMR_WORKERS, FLEX_WORKERS, WORKERS
 from router.estimate.night import DRIVERS
+from router.estimate.stream_cluster import stream_cluster
 from router.plan.glue_room import configured_room
 
 if TYPE_CHECKING:
@@ -85,13 +86,14 @@ def _all_batch(settings: Settings) -> RoutingOption:
 
 
 def _all_stream(settings: Settings, peak_core_seconds: float, task_bytes: float) -> RoutingOption:
-    stream, vcpus = settings.stream, WORKERS[settings.stream.worker_type]
+    stream, vcpus = settings.stream, stream_cluster(settings).vcpus
     needed = DRIVERS + math.ceil(STREAM_RESERVE * peak_core_seconds / vcpus)
     workers = min(max(needed, stream.max_workers), MAX_STREAM_WORKERS)
     batch_bytes = max(stream.side_by_side_bytes, int(TASKS_PER_CORE * (workers - DRIVERS) * vcpus * task_bytes))
     busy = needed > stream.max_workers
     trigger = min(stream.trigger_seconds, BUSY_TRIGGER_SECONDS) if busy else stream.trigger_seconds
-    dpus = math.ceil(workers * DPUS[stream.worker_type] + settings.run_dpus * (1 + settings.max_verifications))
+    streams = 0 if stream.on_emr else workers * DPUS[stream.worker_type]
+    dpus = math.ceil(streams + settings.run_dpus * (1 + settings.max_verifications))
     changed = replace(
         settings,
         peak=replace(settings.peak, hours=("00:00-24:00",), days=DAYS),

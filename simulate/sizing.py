@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, date, datetime
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lake.settings import Settings
+from lake.engines import Engine
+from lake.settings import EmrSettings, Settings, StreamSettings
+from lake.settings.emr import ARM
+from router.estimate.stream_cluster import stream_cluster
 from simulate.arrivals import ProfileArrivals
 from simulate.day import simulate
 from simulate.options import ALL_BATCH, ALL_STREAM, HYBRID
 from simulate.profile import Profile, SizeShare
 from simulate.published_estimates import estimate_lines
 from simulate.report import NOTHING, format_bytes, format_seconds
-from simulate.schedule import night_start
+from simulate.schedule import night_start, stream_window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,6 +37,16 @@ DAYS = (
     Profile(338_000, (SizeShare(4_500 * MB),), urgent_share=URGENT_SHARE),
 )
 """About 10 GB, 1 TB, 100 TB and 1.5 PB a day, by an even curve, on a Wednesday."""
+ON_EMR = StreamSettings(engine=Engine.EMR_SERVERLESS.value)
+QUIET_STREAMS = (
+    (StreamSettings(), EmrSettings()),
+    (replace(ON_EMR, emr_min_executors=1), EmrSettings()),
+    (ON_EMR, EmrSettings()),
+    (ON_EMR, EmrSettings(architecture=ARM)),
+    (replace(ON_EMR, emr_driver_vcpus=1, emr_driver_gb=4), EmrSettings()),
+    (replace(ON_EMR, emr_driver_vcpus=1, emr_driver_gb=4), EmrSettings(architecture=ARM)),
+)
+"""Streaming jobs whose price is compared while no file arrives."""
 COLUMNS = (
     *("routing", "engine of the night", "in the stream", "p50, p95", "overnight", "p50, p95"),
     *("night ends", "$ a day", "$ a month", "$ a TB"),
@@ -45,7 +59,7 @@ def figures(log: Callable[[str], object]) -> list[str]:
     """Lines between the markers."""
     settings = Settings("sizing")
     found = [_simulated(profile, settings, log) for profile in DAYS]
-    lines = ["", *_choices(found)]
+    lines = ["", *_choices(found), "", "### A quiet stream", "", *_quiet_streams(settings)]
     for day in found:
         lines += ["", f"### {format_bytes(day.bytes)} a day", "", *_options(day), "", *_changes(day)]
     lines += ["", "### What the usual published estimates get wrong", "", *estimate_lines(settings, found[-1]), ""]
@@ -81,6 +95,23 @@ def _choices(days: Sequence[Simulation]) -> Iterator[str]:
             best = min(options, key=lambda option: option.dollars.total, default=None)
             cells += [_name(best), f"{best.dollars.month:,.0f}"] if best else ["none", NOTHING]
         yield _row(cells)
+
+
+def _quiet_streams(settings: Settings) -> Iterator[str]:
+    """What each engine bills while a streaming job waits for files."""
+    window = stream_window(settings, night_start(settings, date.fromisoformat(DAYS[0].date)))
+    hours = [(end - begin) / timedelta(hours=1) for begin, end in ([window] if window else [])] + [24.0]
+    yield from _markdown(("engine of the stream", "workers", "$ an hour", *(f"$ in {item:g} hours" for item in hours)))
+    for stream, emr in QUIET_STREAMS:
+        found = replace(settings, stream=stream, emr=emr)
+        workers = stream_cluster(found)
+        engine = f"{stream.engine}, {emr.architecture}" if stream.on_emr else f"{stream.engine}, {stream.worker_type}"
+        driver = f"{stream.emr_driver_vcpus} vCPU, {stream.emr_driver_gb} GB" if stream.on_emr else stream.worker_type
+        kept = f", and {workers.min_executors} executor" if workers.min_executors else " alone"
+        dollars = workers.quiet_dollars
+        yield _row(
+            (engine, f"a driver of {driver}{kept}", f"{dollars:.3f}", *(f"{item * dollars:.2f}" for item in hours))
+        )
 
 
 def _is_soon(option: OptionResult) -> bool:

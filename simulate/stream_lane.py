@@ -55,7 +55,7 @@ class StreamLane:
         self._live: list[tuple[float, float]] = []
         self._free_at = self._run_started = self._urgent_until = self._begun = self._ended = 0.0
         self._overran = False
-        self._workers = StreamWorkers(self._stream, times)
+        self._workers = StreamWorkers(settings, times)
         self.backlog_bytes, self.backlog_core_seconds = 0, 0.0
         self.latencies, self.urgent_latencies = Latencies(), Latencies()
         self.bytes = 0
@@ -71,15 +71,15 @@ class StreamLane:
         return self._workers.dpus
 
     @property
-    def dpu_seconds(self) -> float:
+    def dollars(self) -> float:
         """What is billed of the job; complete after ``finish``."""
-        return self._workers.dpu_seconds
+        return self._workers.dollars
 
     def add(self, manifest: SimulatedManifest) -> None:
         """A pointer is in the inbox; call it in the order of time."""
         (self._urgent if manifest.row.urgent else self._queue).append(manifest)
         self.backlog_bytes += manifest.row.bytes
-        self.backlog_core_seconds += manifest.work.core_seconds
+        self.backlog_core_seconds += self._workers.byte_seconds(manifest.work)
         self.bytes += manifest.row.bytes
 
     def advance(self, until: float) -> None:
@@ -99,7 +99,7 @@ class StreamLane:
         while self._published and self._published[0][0] <= until:
             _, _, manifest = heapq.heappop(self._published)
             self.backlog_bytes -= manifest.row.bytes
-            self.backlog_core_seconds -= manifest.work.core_seconds
+            self.backlog_core_seconds -= self._workers.byte_seconds(manifest.work)
 
     def finish(self) -> float:
         """Convert what is left; returns the time at which the last manifest is published."""
@@ -167,11 +167,11 @@ class StreamLane:
         if self._live:
             first, _ = self._live[-1]
             self._live[-1] = (first, self._end_of_run())
-        if self._window and self._window[0] + self._times.start <= start <= self._window[1]:
+        if self._window and self._window[0] + self._workers.start_seconds <= start <= self._window[1]:
             self._live.append((self._window[0], start))
         else:
             self._live.append((start, start))
-            self._free_at = self._run_started = start + self._times.start
+            self._free_at = self._run_started = start + self._workers.start_seconds
 
     def _end_of_run(self) -> float:
         """The stop at the end of a window lets end what has begun; without a window the run is idle for a while."""

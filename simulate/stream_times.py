@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from router.estimate.offer import GLUE_START_SECONDS
-
 ROUTE_SECONDS = 2.0
 """From the end of a window until its manifests are QUEUED and their pointers are in the inbox. Measured: 0.9; the rest,
 until S3 has delivered the last event and the function is invoked, is assumed."""
@@ -47,10 +45,10 @@ class StreamTimes:
     """... and of urgent ones, for which Spark lists and reads nothing."""
     task: float = TASK_SECONDS
     """Of a task besides its bytes."""
-    start: float = GLUE_START_SECONDS
-    """From the start of a run until it begins its first micro-batch."""
+    start: float | None = None
+    """From the start of a run until it begins its first micro-batch; None: that of the engine."""
     machine: StreamMachine | None = None
-    """None: Glue, with auto scaling."""
+    """None: the engine of the settings, with auto scaling."""
 
 
 AWS_STREAM = StreamTimes()

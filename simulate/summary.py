@@ -13,7 +13,6 @@ from simulate.result import Dollars, LaneResult, LatencySeconds, NightResult, Op
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from lake.settings import Settings
     from simulate.batch_lane import SimulatedNight
     from simulate.day import RoutedDay
     from simulate.options import RoutingOption
@@ -25,7 +24,6 @@ DAYS_OF_A_MONTH = 30
 def summarise(
     option: RoutingOption,
     engine: str,
-    settings: Settings,
     night_start: datetime,
     day: RoutedDay,
     night: SimulatedNight | None,
@@ -60,7 +58,7 @@ def summarise(
         day.router.ignored_files,
         iso_utc(first + timedelta(seconds=day.stream_end)) if day.stream_manifests else None,
         _night(night, engine) if night else None,
-        _dollars(day, night, settings, stream_bytes + batch_bytes),
+        _dollars(day, night, stream_bytes + batch_bytes),
         max(_sum(day.stream.dpus.values(), night_dpus.values()), default=0.0),
     )
     lines = Series(
@@ -99,8 +97,8 @@ def _night(night: SimulatedNight, engine: str) -> NightResult:
     )
 
 
-def _dollars(day: RoutedDay, night: SimulatedNight | None, settings: Settings, size: int) -> Dollars:
-    stream = day.stream.dpu_seconds / 3600 * settings.price.dpu_hour
+def _dollars(day: RoutedDay, night: SimulatedNight | None, size: int) -> Dollars:
+    stream = day.stream.dollars
     runs = night.dollars if night else 0.0
     total = stream + runs
     return Dollars(

@@ -1,4 +1,5 @@
-"""Meters the streaming job: Glue reports no DPU seconds for a streaming run, so its driver counts its own workers."""
+"""Meters the streaming job: its driver counts its own workers, because Glue reports no DPU seconds for a streaming run,
+and EMR Serverless reports what it bills when a run has ended."""
 
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
+    from lake.settings import StreamSettings
     from transform.context import ConversionContext
     from transform.outcome import ConversionOutcome
 
@@ -79,17 +81,22 @@ class StreamMeter:
 
     def _row(self, converted: Sequence[CostShare]) -> CostRow:
         settings = self._context.services.settings
+        begun, ended = self._begun, self._counted_until
+        milliseconds = (ended - begun) // timedelta(milliseconds=1)
+        dpus, vcpus, gigabytes = metered(settings.stream, milliseconds, self._worker_milliseconds)
         bill = Bill(
             # Written twice it is one row: a run has no two intervals that begin at the same time.
-            f"{self._context.run}#{iso_utc(self._begun)}",
+            f"{self._context.run}#{iso_utc(begun)}",
             None,
-            Engine.GLUE,
-            self._begun,
-            self._counted_until,
-            round((self._counted_until - self._begun).total_seconds()),
-            dpu_milliseconds=round(self._worker_milliseconds * DPUS[settings.stream.worker_type]),
+            Engine(settings.stream.engine),
+            begun,
+            ended,
+            round((ended - begun).total_seconds()),
+            dpu_milliseconds=dpus,
+            vcpu_milliseconds=vcpus,
+            gb_milliseconds=gigabytes,
         )
-        cost = bill.micro_dollars(settings.price)
+        cost = bill.micro_dollars(settings.price, settings.emr.architecture)
         return CostRow.of_bill(bill, Lane.STREAM, cost, stream_shares(cost, converted))
 
     def _write(self) -> None:
@@ -101,6 +108,23 @@ class StreamMeter:
                 self._unwritten.pop(0)
         except (BotoCoreError, ClientError, TransientError) as error:
             self._context.log(f"the cost of the stream was not recorded: {error}; the next interval tries it again")
+
+
+def metered(stream: StreamSettings, milliseconds: int, worker_milliseconds: int) -> tuple[int, int, int]:
+    """DPUs, vCPUs and GB, each times milliseconds, of an interval; an engine that does not bill one has 0. Pure.
+
+    Parameters
+    ----------
+    milliseconds
+        Length of the interval, in which the driver's worker was alive.
+    worker_milliseconds
+        The same of all workers, the driver's included.
+    """
+    if not stream.on_emr:
+        return round(worker_milliseconds * DPUS[stream.worker_type]), 0, 0
+    executors = worker_milliseconds - milliseconds
+    vcpus = milliseconds * stream.emr_driver_vcpus + executors * stream.emr_executor_vcpus
+    return 0, vcpus, milliseconds * stream.emr_driver_gb + executors * stream.emr_executor_gb
 
 
 def stream_shares(micro_dollars: int, converted: Sequence[CostShare]) -> tuple[CostShare, ...]:

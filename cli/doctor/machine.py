@@ -92,7 +92,7 @@ def _libraries(checkout: Path, settings: Settings | None) -> Iterator[Finding]:
         yield Finding("wheels", Readiness.OK, str(check_wheels(checkout / WHEELS_ZIP, checkout)))
     except HybridRouterError as error:
         yield Finding("wheels", Readiness.TO_DO, str(error))
-    if settings is not None and settings.batch.uses_emr:
+    if settings is not None and settings.uses_emr:
         architecture = settings.emr.architecture
         archive = checkout / libraries_zip(architecture)
         try:

@@ -59,11 +59,11 @@ class StreamSettings:
     emr_driver_vcpus: int = 2
     """vCPUs of the driver on EMR Serverless: 1, 2, 4, 8 or 16."""
     emr_driver_gb: int = 8
-    """Its memory in GB, at least 4."""
+    """Memory of the driver on EMR Serverless in GB, at least 4."""
     emr_executor_vcpus: int = 4
     """vCPUs of each executor on EMR Serverless: 1, 2, 4, 8 or 16. Each converts one task at a time."""
     emr_executor_gb: int = 16
-    """Its memory in GB."""
+    """Memory of each executor on EMR Serverless in GB."""
     emr_min_executors: int = 0
     """Executors that a streaming job on EMR Serverless keeps while it has nothing to convert. With 0 the first file
     after a quiet time waits until an executor has started."""

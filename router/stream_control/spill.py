@@ -31,12 +31,15 @@ def is_spilling(settings: StreamSettings, backlog_core_seconds: float, before: b
 
 
 def read_core_seconds(services: Services, backlog: Collection[ManifestRow]) -> float:
-    """Time of one core for the backlog: by the speed that each dataset has measured, else by that of the settings.
+    """Time of one core of the streaming jobs' engine for the backlog: by the speed that each dataset has measured, else
+    by that of the settings.
 
     One read for each dataset of the backlog.
     """
+    settings = services.settings
     names = sorted({row.partition.dataset for row in backlog})
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
         measured = dict(zip(names, pool.map(services.ledger.datasets.speed, names), strict=True))
-    speeds = Speeds(measured, services.settings.price)
-    return sum(map(speeds.core_seconds, backlog))
+    speeds = Speeds(measured, settings.price)
+    factor = settings.price.emr_speed_factor if settings.stream.on_emr else 1.0
+    return sum(map(speeds.core_seconds, backlog)) / factor

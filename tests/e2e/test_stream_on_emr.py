@@ -1,29 +1,36 @@
-"""The stream lane on EMR Serverless: it converts, ends when it is asked to, and begins again."""
+"""The stream lane on EMR Serverless: it converts, ends when it is asked to, begins again, and says what it cost."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from cli.deployed_stack import DeployedStack
+from cli.event_logs import newest_event_logs
+from cli.run_logs import log_of_run
+from cli.stream_shards import read_shards
 from infra.synth import synth
 from lake.engines import Engine
 from lake.job_runs import live_emr_runs, split_emr_run_id
 from lake.ledger import State
+from lake.manifest import Lane
 from local import isolation
+from tests.e2e.permission_record import granted, never_used, used
 from tests.e2e.scenario import Scenario
 from tests.e2e.stack_settings import e2e_settings
+from tests.e2e.test_engines import LINES, ROWS
 from tests.e2e.waiting import wait_for
 
 if TYPE_CHECKING:
-    from pathlib import Path
-    from typing import Any
+    from lake.ledger import CostRow
 
 pytestmark = pytest.mark.long
 """``make permissions`` plays all end-to-end tests."""
-STAGE, DATASET = "emr_stream", "small"
+STAGE, DATASET = "emr_stream", "same"
 
 
 @pytest.fixture(scope="module")
@@ -33,41 +40,91 @@ def on_emr(scenario: Scenario, tmp_path_factory: pytest.TempPathFactory) -> Scen
     stream = replace(settings.stream, engine=Engine.EMR_SERVERLESS.value, idle_minutes=60)
     settings = replace(settings, stage=STAGE, stream=stream)
     outputs = cloud.deploy(synth(settings, tmp_path_factory.mktemp(STAGE) / "cdk.out"))
-    session = isolation.session(cloud.access_key)
-    return Scenario(cloud, DeployedStack.connect(outputs, session, cloud.endpoint, isolation.client_config()))
+    session, logs = isolation.session(cloud.access_key), str(cloud.logs_dir)
+    return Scenario(cloud, DeployedStack.connect(outputs, session, cloud.endpoint, isolation.client_config(), logs))
 
 
 def live(scenario: Scenario) -> list[str]:
     """The ids of the streaming runs that are alive."""
     stack = scenario.deployment
-    emr: Any = scenario.cloud.client("emr-serverless")
-    return live_emr_runs(emr, stack.outputs.stream_application, stack.resources.stream_job)
+    return live_emr_runs(stack.emr, stack.outputs.stream_application, stack.resources.stream_job)
 
 
-def state_of(scenario: Scenario, run: str) -> str:
-    application, job_run = split_emr_run_id(run)
-    emr: Any = scenario.cloud.client("emr-serverless")
-    return str(emr.get_job_run(applicationId=application, jobRunId=job_run)["jobRun"]["state"])
+def job_run(scenario: Scenario, run: str) -> dict[str, Any]:
+    application, service_id = split_emr_run_id(run)
+    found: dict[str, Any] = scenario.deployment.emr.get_job_run(applicationId=application, jobRunId=service_id)
+    return dict(found["jobRun"])
 
 
-def test_the_stream_converts_ends_when_asked_and_begins_again(on_emr: Scenario, tmp_path: Path) -> None:
+def wait_until_stopped(scenario: Scenario) -> None:
+    """Ask the streaming run to end until it has, as the state machine does."""
+    wait_for("the streaming run to end", lambda: scenario.deployment.control_stream("stop")["stopped"])
+
+
+def costs_of(scenario: Scenario, run: str) -> list[CostRow]:
+    today = datetime.now(UTC).date()
+    rows = scenario.deployment.ledger.costs.of_days(today - timedelta(days=1), today)
+    return [row for row in rows if row.id.startswith(f"{run}#")]
+
+
+def test_the_stream_converts_as_every_engine_and_ends_when_it_is_asked_to(on_emr: Scenario, tmp_path: Path) -> None:
     # Given an urgent file, for which route starts the streaming job
-    first = on_emr.put(f"{DATASET}/urgent/a.ndjson", ['{"n": 1}'])
-    row = on_emr.wait_state(first, State.DONE)
-    # Then it was the only run of the application
+    stack = on_emr.deployment
+    file = on_emr.put(f"{DATASET}/urgent/a.ndjson", LINES)
+    row = on_emr.wait_state(file, State.DONE)
+    # Then it was the only run of the application, it is alive, and the lake has the rows that every engine gives
     (run,) = live(on_emr)
-    assert (row.lane, row.owner) == ("stream", run)
-    # When it is asked to end
-    assert not on_emr.deployment.control_stream("stop")["stopped"]
-    wait_for("the streaming run to end", lambda: not live(on_emr))
-    # Then it has ended by itself, and the next file is converted by another run
-    assert state_of(on_emr, run) == "SUCCESS"
-    assert on_emr.deployment.control_stream("stop")["stopped"]
-    second = on_emr.put(f"{DATASET}/urgent/b.ndjson", ['{"n": 2}'])
-    again = on_emr.wait_state(second, State.DONE)
-    assert again.owner == live(on_emr)[0] != run
-    assert sorted(on_emr.lake_rows(DATASET, tmp_path)) == ['{"n": "1"}', '{"n": "2"}']
+    assert (row.lane, row.owner) == (Lane.STREAM, run)
+    assert read_shards(stack)[0].runs == (run,)
+    assert read_shards(stack)[0].row.run == run
+    assert on_emr.lake_rows(DATASET, tmp_path) == ROWS
+    # When it is asked to end, then it ends by itself
+    wait_until_stopped(on_emr)
+    assert job_run(on_emr, run)["state"] == "SUCCESS"
+    assert job_run(on_emr, run)["mode"] == "STREAMING"
+    # And what it has cost is in the ledger, by its vCPUs
+    costs = costs_of(on_emr, run)
+    assert {(cost.engine, cost.lane) for cost in costs} == {(Engine.EMR_SERVERLESS, Lane.STREAM)}
+    assert sum(cost.vcpu_milliseconds for cost in costs) > 0
+    assert [share.dataset for cost in costs for share in cost.shares] == [DATASET]
+    # And its log and its event log are where commands look for them
+    log = log_of_run(stack, run, Lane.STREAM)
+    assert log is not None
+    assert "stopped as requested" in Path(log).read_text(encoding="utf-8")
+    (event_log,) = newest_event_logs(stack.s3, stack.resources.control_bucket, 10)
+    assert all("/attempts/1/sparklogs/" in key for key in event_log.keys)
+
+
+def test_a_promoted_file_starts_another_run_and_a_kill_cancels_it(on_emr: Scenario) -> None:
+    # Given a file of the batch lane, when no run is alive
+    stack = on_emr.deployment
+    file = on_emr.put(f"{DATASET}/b.ndjson", ['{"n": 2}'])
+    on_emr.wait_state(file, State.QUEUED)
+    assert live(on_emr) == []
+    # When it is promoted, then another run converts it
+    stack.promote({"files": [file.uri]})
+    wait_for("a streaming run", lambda: live(on_emr))
+    (run,) = live(on_emr)
+    wait_for("the promoted file", lambda: stack.ledger.stream.get().run == run and not open_manifests(on_emr))
     # When it is killed, then its run is cancelled
-    assert on_emr.deployment.control_stream("kill")["killed"] == 1
+    assert stack.control_stream("kill")["killed"] == 1
     wait_for("the killed run to end", lambda: not live(on_emr))
-    assert state_of(on_emr, str(again.owner)) == "CANCELLED"
+    assert job_run(on_emr, run)["state"] == "CANCELLED"
+
+
+def open_manifests(scenario: Scenario) -> list[str]:
+    manifests = scenario.deployment.ledger.manifests
+    return [row.id for state in (State.QUEUED, State.RUNNING) for row in manifests.open(Lane.STREAM, state)]
+
+
+def test_what_these_tests_start_and_end_uses_the_rights_on_emr_serverless(on_emr: Scenario) -> None:
+    # Given what the roles of the stack used, after the other tests of this file
+    stack = f"hybrid-router-{STAGE.replace('_', '-')}"
+    uses = used(on_emr.cloud.logs_dir / "permissions.jsonl", stack)
+    unused = never_used(granted(on_emr.cloud.client("iam"), stack), uses)
+    # Then the right to start and list runs was used by each function that started one, and that to end them
+    on_the_way = ("emr-serverless:StartJobRun", "emr-serverless:ListJobRuns", "iam:PassRole")
+    starters = {"RouterrouteRole", "RouterpromoteRole"}
+    assert not {(role, action) for role in starters for action in on_the_way} & unused
+    assert ("RouterstreamcontrolRole", "emr-serverless:CancelJobRun") not in unused
+    assert ("RouterstreamcontrolRole", "emr-serverless:ListJobRuns") not in unused

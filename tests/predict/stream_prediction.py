@@ -167,5 +167,5 @@ def predict(found: MeasuredStream, learned: StreamCalibration, settings: Setting
         *(value for value in percentiles if value is not None),
         runs=routed.stream.runs,
         manifests=routed.stream_manifests,
-        dollars=routed.stream.dpu_seconds / 3600 * settings.price.dpu_hour,
+        dollars=routed.stream.dollars,
     )

@@ -8,7 +8,7 @@ import pytest
 
 from cli.deployed_stack import DeployedStack
 from cli.reprocess import UNQUEUED_LABELS, reprocess_manifests
-from infra.outputs import NOT_TEXT, StackOutputs
+from infra.outputs import OPTIONAL, StackOutputs
 from lake.errors import InvalidInputError
 from lake.resource_names import ResourceNames
 from router.reprocess.report import COUNTS, TOTALS
@@ -37,7 +37,7 @@ class FakeCloud:
 
 def stack_with(cloud: FakeCloud) -> DeployedStack:
     unused: Any = None
-    names = [name for name in StackOutputs.__dataclass_fields__ if name not in NOT_TEXT]
+    names = [name for name in StackOutputs.__dataclass_fields__ if name not in ("resources", *OPTIONAL)]
     resources = ResourceNames(**{name: getattr(RESOURCES, name) for name in ResourceNames.__dataclass_fields__})
     texts: dict[str, Any] = {name: name for name in names}
     outputs = StackOutputs(resources, **texts)

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from infra import assets
-from infra.emr import RELEASE
+from infra.emr_job_runs import RELEASE
 from infra.emr_libraries import emr_runtime
 from infra.quotas import needed_quotas
 from infra.synth import synth

@@ -14,6 +14,7 @@ from lake.settings import dump_settings, parse_settings
 from router import services
 from router.services import container_services, new_session, parse_time
 from tests.unit.lake.world import RESOURCES
+from tests.unit.router.emr import LAUNCH
 
 ROOT = Path(__file__).parents[3]
 HANDLERS = ("route", "plan", "backfill", "run_status", "settle", "catalog", "stream_control", "promote", "reprocess")
@@ -39,6 +40,23 @@ def test_settings_are_parsed_once_per_container(tmp_path: Path, monkeypatch: pyt
     assert first.clock().tzinfo is not None
     assert container_services() is first
     container_services.cache_clear()
+
+
+def test_a_function_is_told_how_a_streaming_run_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given the environment of a stage whose streaming jobs are on EMR Serverless
+    file = tmp_path / "settings.json"
+    settings = parse_settings({"stage": "test", "stream": {"engine": "emr-serverless"}})
+    file.write_text(dump_settings(settings), encoding="utf-8")
+    environment = {**RESOURCES.to_environment(), "SETTINGS_FILE": str(file), "AWS_DEFAULT_REGION": "eu-west-1"}
+    for key, value in {**environment, "STREAM_LAUNCH": LAUNCH.to_text()}.items():
+        monkeypatch.setenv(key, value)
+    container_services.cache_clear()
+    # When
+    found = container_services()
+    container_services.cache_clear()
+    # Then
+    assert found.stream_launch == LAUNCH
+    assert found.emr is not None
 
 
 @pytest.mark.parametrize(

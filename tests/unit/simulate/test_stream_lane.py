@@ -8,16 +8,20 @@ import pytest
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
 from router.estimate.offer import GLUE_START_SECONDS
+from router.estimate.stream_cluster import stream_cluster
 from simulate.routing import SimulatedManifest
 from simulate.speed import Work
 from simulate.stream_lane import MAX_POINTERS, StreamLane, merged
 from simulate.stream_times import PORTION_SECONDS, TASK_SECONDS, URGENT_PORTION_SECONDS
-from simulate.stream_workers import EXECUTOR_IDLE_SECONDS, MIN_WORKERS
+from simulate.stream_workers import EXECUTOR_IDLE_SECONDS, FIRST_EXECUTOR_SECONDS
 from streaming_job.stream import MAX_POINTERS_PER_TRIGGER
 from tests.unit.lake.world import PARTITION
 from tests.unit.simulate.world import MB, settings
 
 WINDOW = (0.0, 86_400.0)
+MIN_WORKERS = 2
+"""Of a Glue stream."""
+DPU_SECOND = 0.308 / 3600
 PEAK = PORTION_SECONDS + TASK_SECONDS + 10
 URGENT = URGENT_PORTION_SECONDS + TASK_SECONDS + 10
 """From the trigger, or the look, until a manifest of 10 s on one core is published."""
@@ -97,9 +101,9 @@ def test_workers_leave_a_minute_after_their_work() -> None:
     one = converted(lane(), manifest(600.0, seconds=4000, tasks=400))
     both = converted(lane(), manifest(600.0, seconds=4000, tasks=400), manifest(2400.0))
     # Then the workers have left before it comes, after a minute that is billed as well
-    assert both.dpu_seconds == pytest.approx(one.dpu_seconds)
+    assert both.dollars == pytest.approx(one.dollars)
     busy = PORTION_SECONDS + (4000 + 400 * TASK_SECONDS) / 36 + 15 * 8 / 10
-    assert one.dpu_seconds - 86_400 * MIN_WORKERS == pytest.approx((busy + EXECUTOR_IDLE_SECONDS) * 8)
+    assert one.dollars / DPU_SECOND - 86_400 * MIN_WORKERS == pytest.approx((busy + EXECUTOR_IDLE_SECONDS) * 8)
 
 
 def test_more_workers_convert_many_tasks_sooner() -> None:
@@ -110,26 +114,26 @@ def test_more_workers_convert_many_tasks_sooner() -> None:
 
 
 def test_a_quiet_stream_is_billed_for_its_smallest_run_all_day() -> None:
-    assert converted(lane()).dpu_seconds == 86_400 * MIN_WORKERS
-    assert converted(lane(None)).dpu_seconds == 0
+    assert converted(lane()).dollars == pytest.approx(86_400 * MIN_WORKERS * DPU_SECOND)
+    assert converted(lane(None)).dollars == 0
 
 
 def test_an_urgent_file_outside_the_window_starts_a_run_that_ends_when_it_is_idle() -> None:
     found = converted(lane(None, idle_minutes=15), manifest(600.0))
     assert found.latencies.percentile(1) == seconds(GLUE_START_SECONDS + PEAK)
-    assert found.dpu_seconds == MIN_WORKERS * (GLUE_START_SECONDS + PEAK + 15 * 60)
+    assert found.dollars == pytest.approx(MIN_WORKERS * (GLUE_START_SECONDS + PEAK + 15 * 60) * DPU_SECOND)
 
 
 def test_work_that_the_end_of_the_window_meets_is_finished_and_the_run_does_not_idle_after_it() -> None:
     # Given a micro-batch that begins before the end of the window and ends after it
     found = converted(lane((0.0, 605.0), idle_minutes=15), manifest(600.0))
     # Then the run ends with it
-    assert found.dpu_seconds == MIN_WORKERS * (600 + PEAK)
+    assert found.dollars == pytest.approx(MIN_WORKERS * (600 + PEAK) * DPU_SECOND)
 
 
 def test_a_second_file_long_after_it_starts_another_run() -> None:
     found = converted(lane(None, idle_minutes=1), manifest(600.0), manifest(6000.0))
-    assert found.dpu_seconds == 2 * MIN_WORKERS * (GLUE_START_SECONDS + PEAK + 60)
+    assert found.dollars == pytest.approx(2 * MIN_WORKERS * (GLUE_START_SECONDS + PEAK + 60) * DPU_SECOND)
 
 
 def test_the_backlog_is_what_is_queued_and_not_yet_published() -> None:
@@ -175,3 +179,37 @@ def test_an_urgent_manifest_does_not_wait_behind_a_backlog_of_many_triggers() ->
 def test_an_urgent_manifest_of_the_night_waits_for_the_start_of_a_run() -> None:
     found = converted(lane(window=None), urgent(600.0), urgent(605.0))
     assert found.urgent_latencies.percentile(1) == seconds(GLUE_START_SECONDS + URGENT)
+
+
+def on_emr(**stream: Any) -> StreamLane:
+    return lane(**{"engine": "emr-serverless", "emr_driver_vcpus": 1, "emr_driver_gb": 4, **stream})
+
+
+def test_a_quiet_stream_on_emr_serverless_costs_its_driver() -> None:
+    # Given 1 vCPU at $0.052624 and 4 GB at $0.0057785 an hour; and executors of 4 vCPU and 16 GB
+    driver, executor = 0.052624 + 4 * 0.0057785, 4 * 0.052624 + 16 * 0.0057785
+    assert converted(on_emr()).dollars == pytest.approx(24 * driver)
+    assert converted(on_emr(emr_min_executors=2)).dollars == pytest.approx(24 * (driver + 2 * executor))
+
+
+def test_a_file_waits_for_the_first_executor_on_emr_serverless() -> None:
+    # Given the same file with and without an executor that is kept
+    alone, kept = (
+        converted(on_emr(emr_min_executors=number), manifest(600.0, seconds=40, tasks=4)) for number in (0, 1)
+    )
+    # Then the driver alone lets it wait, and the executor is billed until it was idle for a minute
+    waits = (alone.latencies.percentile(1) or 0) - (kept.latencies.percentile(1) or 0)
+    assert waits >= FIRST_EXECUTOR_SECONDS - 1
+    workers = stream_cluster(settings(stream={"engine": "emr-serverless"}))
+    more = alone.dollars - converted(on_emr()).dollars
+    assert more > (40 / 4 + EXECUTOR_IDLE_SECONDS) / 3600 * workers.executor_dollars
+
+
+def test_faster_vcpus_of_emr_serverless_convert_sooner() -> None:
+    stream = {"engine": "emr-serverless", "emr_min_executors": 1}
+    work = manifest(600.0, seconds=400, tasks=4)
+    slow, fast = (
+        converted(StreamLane(settings(stream=stream, price={"emr_speed_factor": factor}), WINDOW, 0.0), work)
+        for factor in (1.0, 2.0)
+    )
+    assert (slow.latencies.percentile(1) or 0) - (fast.latencies.percentile(1) or 0) == pytest.approx(50, abs=2)

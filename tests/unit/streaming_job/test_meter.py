@@ -28,18 +28,22 @@ WORKER_HOUR = 616_000
 """Millionths of a dollar for a G.2X, which has 2 DPU, at $0.308."""
 
 
+GLUE = {"worker_type": "G.2X"}
+
+
 @dataclass
 class Stream:
     """A streaming run with a clock and a number of workers."""
 
     world: World
+    settings: dict[str, Any] = field(default_factory=lambda: {"stream": GLUE})
     now: datetime = START
     workers: int = 2
     lines: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         unused: Any = None
-        settings = parse_settings({"stage": "test", "stream": {"worker_type": "G.2X"}})
+        settings = parse_settings({"stage": "test", **self.settings})
         services = JobServices(unused, self.world.ledger, unused, settings, "eu-central-1")
         context = ConversionContext(unused, services, "jr_1", lambda: self.now, bool, self.lines.append)
         self.meter = StreamMeter(context, lambda: self.workers)
@@ -85,6 +89,32 @@ def test_workers_that_come_and_go_are_counted_while_they_live(stream: Stream) ->
     # Then
     (row,) = stream.rows()
     assert row.dpu_milliseconds == 2 * 1000 * 60 * (2 * 5 + 10 * 5 + 1 * 5)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "vcpu_hour", "gb_hour"), [("x86_64", 0.052624, 0.0057785), ("arm64", 0.042094, 0.004628)]
+)
+def test_on_emr_serverless_the_vcpus_and_the_memory_of_driver_and_executors_are_metered(
+    architecture: str, vcpu_hour: float, gb_hour: float
+) -> None:
+    # Given a driver of 1 vCPU and 4 GB alone for 10 minutes, then with 3 executors of 4 vCPU and 16 GB for 5
+    sizes = {"engine": "emr-serverless", "emr_driver_vcpus": 1, "emr_driver_gb": 4}
+    with new_world() as world:
+        stream = Stream(world, {"stream": sizes, "emr": {"architecture": architecture}}, workers=1)
+        stream.passes(minutes=9)
+        stream.workers = 4
+        stream.passes(minutes=1)
+        stream.passes(minutes=5)
+        (row,) = stream.rows()
+    # Then
+    minutes = {"driver": 15, "executors": 3 * 5}
+    assert row.engine == "emr-serverless"
+    assert row.dpu_milliseconds == 0
+    assert row.vcpu_milliseconds == 60_000 * (minutes["driver"] + 4 * minutes["executors"])
+    assert row.gb_milliseconds == 60_000 * (4 * minutes["driver"] + 16 * minutes["executors"])
+    hours = {name: value / 60 for name, value in minutes.items()}
+    dollars = hours["driver"] * (vcpu_hour + 4 * gb_hour) + hours["executors"] * (4 * vcpu_hour + 16 * gb_hour)
+    assert row.micro_dollars == pytest.approx(dollars * 1_000_000, abs=1)
 
 
 def test_an_interval_is_divided_among_what_it_has_converted(stream: Stream) -> None:

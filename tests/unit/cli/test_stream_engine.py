@@ -1,0 +1,85 @@
+"""What commands say of the streaming jobs on EMR Serverless: runs, logs, event logs, settings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cli.event_logs import newest_event_logs
+from cli.run_logs import log_of_run
+from cli.settings_summary import summary
+from cli.stream_shards import read_shards
+from lake.job_runs import emr_run_id
+from lake.manifest import Lane
+from lake.settings import EmrSettings, Settings, StreamSettings
+from lake.shards import Shards
+from tests.unit.cli.stack_world import FakeServices, stack_of
+from tests.unit.lake.world import World, new_world
+from tests.unit.router.emr import APPLICATION, LAUNCH, FakeEmr
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cli.deployed_stack import DeployedStack
+
+RUN = emr_run_id(APPLICATION, "00run1")
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with new_world() as world:
+        yield world
+
+
+@pytest.fixture
+def stack(world: World) -> DeployedStack:
+    """A stack with two shards on EMR Serverless, of which the second one has a run."""
+    stack, emr = stack_of(world, FakeServices()), FakeEmr()
+    outputs = replace(stack.outputs, shards=Shards(jobs=2), stream_application=APPLICATION)
+    emr.start_job_run(**LAUNCH.request("2", outputs.resources.stream_job_of("2"), "token"))
+    return replace(stack, outputs=outputs, emr=emr)
+
+
+def test_the_runs_of_each_shard_are_those_of_its_name(stack: DeployedStack) -> None:
+    assert [state.runs for state in read_shards(stack)] == [(), (RUN,)]
+
+
+def test_the_log_of_a_streaming_run_is_that_of_its_only_attempt(stack: DeployedStack) -> None:
+    group = "/aws/emr-serverless/hybrid-router-dev"
+    assert log_of_run(stack, RUN, Lane.STREAM) == (
+        f"aws logs tail {group}-stream --log-stream-names "
+        f"/applications/{APPLICATION}/jobs/00run1/attempts/1/SPARK_DRIVER/stdout --since 30d"
+    )
+    # And a run of the batch lane has that of the other application
+    batch = log_of_run(stack, emr_run_id("00batch", "00run2"), Lane.BATCH)
+    assert batch is not None
+    assert f"{group} --log-stream-names /applications/00batch/jobs/00run2/SPARK_DRIVER/stdout" in batch
+
+
+def test_the_log_of_a_streaming_run_of_the_local_cloud_is_a_file(stack: DeployedStack, tmp_path: Any) -> None:
+    file = tmp_path / stack.resources.stream_job / "00run1.log"
+    file.parent.mkdir()
+    file.touch()
+    assert log_of_run(replace(stack, local=True, local_logs=str(tmp_path)), RUN, Lane.STREAM) == str(file)
+
+
+def test_the_event_log_of_a_streaming_run_is_below_its_attempt(stack: DeployedStack) -> None:
+    bucket, log = stack.resources.control_bucket, "eventlog_v2_00run1"
+    place = f"spark-logs/applications/{APPLICATION}/jobs/00run1/attempts/1"
+    for key in (f"{place}/sparklogs/{log}/events_1_00run1", f"{place}/SPARK_DRIVER/stdout.gz"):
+        stack.s3.put_object(Bucket=bucket, Key=key, Body=b"x")
+    (found,) = newest_event_logs(stack.s3, bucket, 10)
+    assert (found.name, found.keys) == (log, [f"{place}/sparklogs/{log}/events_1_00run1"])
+
+
+def test_settings_are_said_in_words_with_the_price_of_a_quiet_hour() -> None:
+    stream = StreamSettings(engine="emr-serverless", emr_driver_vcpus=1, emr_driver_gb=4, max_workers=5)
+    settings = Settings(stage="dev", stream=stream, emr=EmrSettings(architecture="arm64"))
+    told = dict(summary(settings))["stream lane"]
+    assert "unless more wait than 16 cores convert in 300 s" in told
+    assert told.endswith(
+        "on EMR Serverless a driver of 1 vCPU and 4 GB and 0 to 4 executors of 4 vCPU and 16 GB, $0.0606 an hour while "
+        "one is quiet"
+    )

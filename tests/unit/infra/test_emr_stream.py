@@ -1,0 +1,210 @@
+"""The stream lane on EMR Serverless in the template: its application, and rights in the place of those on Glue."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from infra.emr_stream import STARTERS
+from infra.outputs import StackOutputs
+from infra.quotas import needed_quotas
+from infra.synth import synth
+from lake.settings import BatchSettings, EmrSettings, Settings, SparkSettings, StreamSettings
+from lake.stream_launch import STREAM_LAUNCH, StreamLaunch
+from local.emr_launch import Capacity, needed_capacity, spark_properties
+from tests.unit.infra.conftest import Assembly, listed
+from tests.unit.infra.emr_edges import WRITE_LOG
+from tests.unit.infra.resolved_template import ACCOUNT, REGION, ResolvedTemplate
+from tests.unit.infra.service_edges import Edge, Policies
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAX_ENVIRONMENT_BYTES = 4096
+"""Of all variables of a function, keys and values (AWS Lambda quotas)."""
+LONG_STAGE = "s" * 40
+APPLICATION = "AWS::EMRServerless::Application"
+TAGS = {
+    ("RouterrouteRole", f"s3:{name}") for name in ("GetObjectTagging", "GetObjectVersionTagging", "GetObjectVersion")
+}
+POLICY = re.compile(r"DefaultPolicy\w{8}$")
+STREAM = StreamSettings(jobs=2, engine="emr-serverless", emr_driver_vcpus=1, emr_driver_gb=4, emr_min_executors=2)
+
+
+@pytest.fixture(scope="module")
+def on_emr(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+    """Two streaming jobs on EMR Serverless with event logs; the batch lane has Flex. cdk-nag checks it."""
+    settings = Settings(stage="same", stream=STREAM, spark=SparkSettings(ui_logs=True))
+    return Assembly(synth(settings, tmp_path_factory.mktemp("on_emr"), checked=True), settings)
+
+
+def grants(assembly: Assembly) -> set[tuple[str, str]]:
+    return {
+        (POLICY.sub("", name), action)
+        for name, statement in assembly.statements()
+        if POLICY.search(name)
+        for action in listed(statement["Action"])
+    }
+
+
+def launches(assembly: Assembly) -> Iterator[tuple[str, StreamLaunch]]:
+    """Logical id of a function, and what it is told."""
+    for name, body in ResolvedTemplate(assembly.template).resources.items():
+        variables = (body.get("Environment") or {}).get("Variables", {})
+        if STREAM_LAUNCH in variables:
+            yield name, StreamLaunch.from_text(variables[STREAM_LAUNCH])
+
+
+def test_the_application_has_room_for_all_workers_of_all_shards(on_emr: Assembly) -> None:
+    # Given two shards, each with a driver of 1 vCPU and 4 GB and up to 9 executors of 4 vCPU and 16 GB
+    application = on_emr.one(APPLICATION, "EmrStream")
+    assert application["MaximumCapacity"] == {"Cpu": "74 vCPU", "Memory": "296 GB"}
+    assert application["SchedulerConfiguration"]["MaxConcurrentRuns"] == 2
+    assert application["AutoStopConfiguration"] == {"Enabled": True, "IdleTimeoutMinutes": 5}
+    assert not {"NetworkConfiguration", "InitialCapacity"} & application.keys()
+    # And there is no streaming job of Glue
+    assert [body["Name"] for body in on_emr.resources("AWS::Glue::Job").values()] == ["hybrid-router-same-batch"]
+
+
+def test_the_functions_that_start_a_run_are_told_how(on_emr: Assembly) -> None:
+    found = dict(launches(on_emr))
+    assert {name.removeprefix("Router").partition("Function")[0] for name in found} == {
+        name.replace("_", "") for name in STARTERS
+    }
+    launch = next(iter(found.values()))
+    assert launch.entry_point.endswith(".py")
+    assert launch.log_uri.endswith("/spark-logs/")
+    arguments = dict(zip(launch.arguments.split(" ")[::2], launch.arguments.split(" ")[1::2], strict=True))
+    assert (arguments["--stream_job"], arguments["--batch_job"]) == (
+        "hybrid-router-same-stream",
+        "hybrid-router-same-batch",
+    )
+
+
+def test_a_run_has_the_workers_of_the_settings(on_emr: Assembly) -> None:
+    # When the service reads what a function sends
+    _, launch = next(launches(on_emr))
+    properties = spark_properties(launch.request("1", "job", "token"))
+    # Then all workers have sizes that exist, and the driver keeps two executors
+    assert needed_capacity(properties) == Capacity(vcpus=37, gigabytes=148)
+    assert (properties["spark.driver.memory"], properties["spark.driver.memoryOverhead"]) == ("2g", "2g")
+    scaling = {name.rpartition(".")[2]: value for name, value in properties.items() if ".dynamicAllocation." in name}
+    assert scaling == {"enabled": "true", "minExecutors": "2", "maxExecutors": "9", "initialExecutors": "2"}
+
+
+def test_a_run_may_read_its_code_and_write_its_logs(on_emr: Assembly) -> None:
+    # Given what the service does with the run's role before its code runs, and when it has ended
+    template = ResolvedTemplate(on_emr.template)
+    _, launch = next(launches(on_emr))
+    words = f"{launch.entry_point} {launch.arguments} {launch.spark_submit_parameters}"
+    group = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{launch.log_group}:log-stream:any"
+    asked = [
+        *(("s3:GetObject", f"arn:aws:s3:::{uri.removeprefix('s3://')}") for uri in re.findall(r"s3://[^\s#]+", words)),
+        ("s3:PutObject", f"arn:aws:s3:::{launch.log_uri.removeprefix('s3://')}any"),
+        ("logs:DescribeLogGroups", "*"),
+        *((action, group) for action in WRITE_LOG),
+    ]
+    assert len(asked) == 8
+    # Then it may
+    policies, service = Policies.of(template), "emr-serverless.amazonaws.com"
+    source = f"arn:aws:emr-serverless:{REGION}:{ACCOUNT}:/applications/{launch.application}"
+    edges = [Edge("EmrStream", source, service, action, resource, launch.role) for action, resource in asked]
+    assert [edge.action for edge in edges if not policies.allow(edge)] == []
+
+
+def test_what_a_function_is_told_fits_its_environment(on_emr: Assembly) -> None:
+    resources = ResolvedTemplate(on_emr.template).resources
+    for name, _ in launches(on_emr):
+        # Given a long name of the stage, and bucket names as long as they can be
+        text = json.dumps(resources[name]["Environment"]["Variables"]).replace("-same", f"-{LONG_STAGE}")
+        for bucket in ("StorageInput", "StorageLake", "StorageQuarantine", "StorageControl"):
+            text = re.sub(rf"{bucket}\w*", "b" * 63, text)
+        assert len(text) < MAX_ENVIRONMENT_BYTES
+
+
+def test_the_roles_have_the_rights_of_glue_in_its_place(on_emr: Assembly, assembly: Assembly) -> None:
+    # Given what differs from a stage on Glue, which has a dataset with urgent tags besides
+    on_glue = {item for item in grants(assembly) if item not in TAGS}
+    added, removed = grants(on_emr) - on_glue, on_glue - grants(on_emr)
+    starters = {f"Router{name.replace('_', '')}Role" for name in STARTERS}
+    # Then those who start a run may do it there, list runs, and pass its role
+    starts = {"emr-serverless:StartJobRun", "emr-serverless:ListJobRuns", "iam:PassRole"}
+    expected = {(role, action) for role in starters for action in starts}
+    # And one function may end them, and those who ask for the end of a run may ask
+    expected.add(("RouterstreamcontrolRole", "emr-serverless:CancelJobRun"))
+    watchers = ("RouterplanRole", "RouterrunstatusRole", "RoutersweepRole", "JobsRole", "EmrStreamRole")
+    expected |= {(role, "emr-serverless:GetJobRun") for role in watchers}
+    assert {item for item in added if not item[0].startswith("EmrStream")} | {
+        item for item in added if item[1] == "emr-serverless:GetJobRun"
+    } == expected
+    # And the role of the runs has what Glue's had, without the rights that belong to the services' logs
+    of_glue = {action for role, action in on_glue if role == "JobsRole" and not action.startswith("logs:")}
+    of_emr = {action for role, action in grants(on_emr) if role == "EmrStreamRole" and not action.startswith("logs:")}
+    assert of_emr == of_glue | {"emr-serverless:GetJobRun"}
+    # And what is gone are the streaming jobs of Glue, and the index of open manifests for its role
+    assert removed == {
+        *((role, action) for role in starters for action in ("glue:StartJobRun", "glue:GetJobRuns")),
+        ("RouterstreamcontrolRole", "glue:BatchStopJobRun"),
+        ("JobsRole", "dynamodb:Query"),
+    }
+
+
+def test_the_role_of_the_runs_can_be_passed_to_emr_serverless_only(on_emr: Assembly) -> None:
+    passes = [body for _, body in on_emr.statements() if "iam:PassRole" in listed(body["Action"])]
+    assert len(passes) == len(STARTERS)
+    for statement in passes:
+        assert str(statement["Resource"]["Fn::GetAtt"][0]).startswith("EmrStreamRole")
+        assert statement["Condition"] == {"StringEquals": {"iam:PassedToService": "emr-serverless.amazonaws.com"}}
+
+
+def test_no_role_may_use_more_than_the_application_of_the_stream(on_emr: Assembly) -> None:
+    resources = {
+        json.dumps(resource)
+        for _, body in on_emr.statements()
+        if any(action.startswith("emr-serverless:") for action in listed(body["Action"]))
+        for resource in listed(body["Resource"])
+    }
+    assert all("EmrStreamApplication" in resource for resource in resources), resources
+    assert len(resources) == 2, "the application, and its job runs"
+
+
+def test_the_inbox_is_read_by_the_role_of_the_streaming_runs_alone(on_emr: Assembly) -> None:
+    readers = {
+        POLICY.sub("", name)
+        for name, body in on_emr.statements()
+        if "s3:DeleteObject" in listed(body["Action"]) and "/inbox*" in json.dumps(body["Resource"])
+    }
+    assert readers == {"EmrStreamRole"}
+
+
+def test_lines_with_alarm_are_counted_in_the_log_of_the_stream(on_emr: Assembly) -> None:
+    groups = [body["LogGroupName"]["Ref"] for body in on_emr.resources("AWS::Logs::MetricFilter").values()]
+    assert sorted(re.sub(r"[0-9A-F]{8}$", "", group) for group in groups) == ["EmrStreamLog", "JobsOutputLog"]
+    assert on_emr.one("AWS::Logs::LogGroup", "EmrStreamLog")["LogGroupName"].endswith("/hybrid-router-same-stream")
+
+
+def test_an_output_names_the_application_where_there_is_one(on_emr: Assembly, assembly: Assembly) -> None:
+    assert on_emr.template["Outputs"]["StreamApplication"]["Value"]["Fn::GetAtt"][1] == "ApplicationId"
+    # Given the outputs of a stage on Glue, then there is none, and the command line reads them all the same
+    outputs = dict.fromkeys(assembly.template["Outputs"], "x")
+    assert StackOutputs.from_outputs(outputs).stream_application == ""
+    # And it is read where it is there
+    found = StackOutputs.from_outputs({**outputs, "StreamApplication": "00stream"})
+    assert found.stream_application == "00stream"
+    assert found.to_outputs() == {**outputs, "StreamApplication": "00stream"}
+
+
+def test_the_quotas_count_what_each_engine_needs() -> None:
+    def needed(**fields: Any) -> dict[str, int]:
+        return {item.code: item.needed for item in needed_quotas(Settings(stage="t", **fields))}
+
+    runs, dpus, vcpus = "L-5E4153CA", "L-08F3B322", "L-D05C8A75"
+    glue, emr = needed(), needed(stream=StreamSettings(engine="emr-serverless"))
+    # Then the streaming job takes no run and no DPU of Glue, and its night may have both
+    assert (glue[runs], glue[dpus]) == (50, 500)
+    assert (emr[runs], emr[dpus], emr[vcpus]) == (50, 500, 38)
+    both = BatchSettings(engines=("emr-serverless",))
+    assert needed(stream=STREAM, batch=both, emr=EmrSettings(max_vcpus=64))[vcpus] == 64 + 74

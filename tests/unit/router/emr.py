@@ -1,0 +1,99 @@
+"""An EMR Serverless that keeps job runs in memory; it refuses requests that its real client would not send."""
+
+from __future__ import annotations
+
+import itertools
+from functools import cache
+from typing import Any
+
+import boto3
+from botocore.exceptions import ClientError
+from botocore.validate import validate_parameters
+
+from lake.job_runs import TERMINAL_EMR_STATES
+from lake.stream_launch import StreamLaunch
+
+APPLICATION = "00stream"
+LAUNCH = StreamLaunch(
+    APPLICATION,
+    "arn:aws:iam::111122223333:role/stream",
+    "s3://code/main.py",
+    "--lake_bucket lake --region eu-central-1",
+    "--conf spark.driver.cores=1",
+    1440,
+    "/aws/emr-serverless/stack-stream",
+)
+
+
+@cache
+def _operations() -> Any:
+    return boto3.client("emr-serverless", region_name="eu-central-1").meta.service_model
+
+
+def emr_error(code: str, operation: str = "StartJobRun") -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": code}}, operation)
+
+
+class FakeEmr:
+    """One application."""
+
+    def __init__(self) -> None:
+        self.runs: dict[str, dict[str, Any]] = {}
+        """By id: name, mode and state."""
+        self.requests: list[dict[str, Any]] = []
+        self.cancelled: list[dict[str, Any]] = []
+        self.unlisted: set[str] = set()
+        """Runs that the list does not have yet."""
+        self.page_size = 50
+        self._tokens: dict[str, tuple[dict[str, Any], str]] = {}
+        self._numbers = itertools.count(1)
+
+    def states(self) -> list[str]:
+        return [run["state"] for run in self.runs.values()]
+
+    def end(self, state: str) -> None:
+        """Every run that is alive ends."""
+        for run in self.runs.values():
+            if run["state"] not in TERMINAL_EMR_STATES:
+                run["state"] = state
+
+    def start_job_run(self, **request: Any) -> dict[str, Any]:
+        validate_parameters(request, _operations().operation_model("StartJobRun").input_shape)
+        self.requests.append(request)
+        known = self._tokens.get(request["clientToken"])
+        if known is not None:
+            if known[0] != request:
+                raise emr_error("ConflictException")
+            return {"jobRunId": known[1]}
+        run = f"00run{next(self._numbers)}"
+        self._tokens[request["clientToken"]] = (request, run)
+        self.runs[run] = {"id": run, "name": request["name"], "mode": request["mode"], "state": "SUBMITTED"}
+        return {"jobRunId": run}
+
+    def list_job_runs(self, **request: Any) -> dict[str, Any]:
+        validate_parameters(request, _operations().operation_model("ListJobRuns").input_shape)
+        assert request["applicationId"] == APPLICATION
+        first = int(request.get("nextToken", "0"))
+        found = [
+            run
+            for run in reversed(self.runs.values())
+            if run["mode"] == request["mode"] and run["state"] in request["states"] and run["id"] not in self.unlisted
+        ]
+        page = {"jobRuns": found[first : first + self.page_size]}
+        return page if first + self.page_size >= len(found) else {**page, "nextToken": str(first + self.page_size)}
+
+    def get_job_run(self, **request: Any) -> dict[str, Any]:
+        validate_parameters(request, _operations().operation_model("GetJobRun").input_shape)
+        run = self.runs.get(request["jobRunId"])
+        if run is None:
+            raise emr_error("ResourceNotFoundException", "GetJobRun")
+        return {"jobRun": run}
+
+    def cancel_job_run(self, **request: Any) -> dict[str, Any]:
+        validate_parameters(request, _operations().operation_model("CancelJobRun").input_shape)
+        self.cancelled.append(request)
+        run = self.runs[request["jobRunId"]]
+        if run["state"] in TERMINAL_EMR_STATES:
+            raise emr_error("ValidationException", "CancelJobRun")
+        run["state"] = "CANCELLED"
+        return {}

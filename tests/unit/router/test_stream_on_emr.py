@@ -1,0 +1,233 @@
+"""The streaming jobs on EMR Serverless: one run of a shard at a time, started, listed and ended by its API."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lake.errors import InvalidInputError, TransientError
+from lake.job_runs import emr_run_id, live_emr_runs
+from lake.ledger import State
+from lake.manifest import Lane
+from router.job_runs import release_unheld
+from router.route.handler import route
+from router.stream_control.handler import stream_control
+from router.stream_control.spill import read_core_seconds
+from router.stream_engines import START_SETTLES, stream_engine
+from router.streaming import ensure_running
+from tests.unit.router.emr import APPLICATION, LAUNCH, FakeEmr, emr_error
+from tests.unit.router.events import batch, failures, message, s3_record
+from tests.unit.router.sharding import CLICKS, RULES
+
+if TYPE_CHECKING:
+    from tests.unit.router.conftest import Deployment
+
+ON_EMR = {"engine": "emr-serverless"}
+
+
+@pytest.fixture
+def emr(deployment: Deployment) -> FakeEmr:
+    emr = FakeEmr()
+    deployment.configure(stream=ON_EMR)
+    deployment.services = replace(deployment.services, emr=emr, stream_launch=LAUNCH)
+    return emr
+
+
+def act(deployment: Deployment, action: str) -> dict[str, Any]:
+    return stream_control({"action": action}, deployment.services)
+
+
+def begin(deployment: Deployment, emr: FakeEmr) -> str:
+    """The newest run works, as its driver says; its id in the ledger."""
+    run = list(emr.runs.values())[-1]
+    run["state"] = "RUNNING"
+    deployment.ledger.stream.begin_run(emr_run_id(APPLICATION, run["id"]), deployment.now)
+    return emr_run_id(APPLICATION, run["id"])
+
+
+def test_a_window_starts_one_streaming_run_without_retries(deployment: Deployment, emr: FakeEmr) -> None:
+    # When a window begins twice
+    for _ in range(2):
+        assert act(deployment, "start")["running"]
+    # Then there is one run, for which the service makes no second attempt
+    assert emr.states() == ["SUBMITTED"]
+    (request,) = emr.requests
+    assert (request["mode"], request["retryPolicy"]) == ("STREAMING", {"maxFailedAttemptsPerHour": 1})
+    assert (request["name"], request["executionTimeoutMinutes"]) == ("stream-job", 1440)
+    assert request["jobDriver"]["sparkSubmit"]["entryPointArguments"][-2:] == ["--region", "eu-central-1"]
+    # And Glue was not asked for anything
+    assert deployment.glue.runs == {}
+
+
+def test_callers_at_the_same_time_start_one_run(deployment: Deployment, emr: FakeEmr) -> None:
+    # Given a run that has just been started, and a list that does not have it yet
+    engine = stream_engine(deployment.services)
+    assert engine.start("1")
+    emr.unlisted.update(emr.runs)
+    deployment.wait(START_SETTLES - timedelta(seconds=1))
+    # When another caller starts one, then its request is that of the first one
+    engine.start("1")
+    assert len(emr.runs) == 1
+    assert emr.requests[0] == emr.requests[1]
+
+
+def test_callers_that_make_a_token_at_the_same_time_get_the_same_one(deployment: Deployment, emr: FakeEmr) -> None:
+    # Given a caller that takes its turn between the read and the write of another one
+    stream, tokens = deployment.ledger.stream, list[str]()
+    update = stream._table.update
+
+    def update_late(*arguments: Any, **fields: Any) -> None:
+        stream._table.update = update  # type: ignore[method-assign]
+        tokens.append(stream.begin_start(deployment.now, START_SETTLES))
+        update(*arguments, **fields)
+
+    stream._table.update = update_late  # type: ignore[method-assign]
+    # When
+    tokens.append(stream.begin_start(deployment.now, START_SETTLES))
+    # Then
+    assert len(tokens) == 2
+    assert len(set(tokens)) == 1
+
+
+@pytest.mark.parametrize("state", ["FAILED", "CANCELLED", "SUCCESS"])
+def test_a_run_that_has_ended_is_replaced_inside_the_window(deployment: Deployment, emr: FakeEmr, state: str) -> None:
+    act(deployment, "start")
+    begin(deployment, emr)
+    emr.end(state)
+    assert act(deployment, "watch")["running"]
+    assert emr.states() == [state, "SUBMITTED"]
+
+
+def test_a_run_that_has_failed_before_it_began_is_replaced_after_a_minute(deployment: Deployment, emr: FakeEmr) -> None:
+    act(deployment, "start")
+    emr.end("FAILED")
+    # When it is watched at once, then the start is still that one
+    act(deployment, "watch")
+    assert emr.states() == ["FAILED"]
+    # When the minute is over
+    deployment.wait(START_SETTLES)
+    act(deployment, "watch")
+    assert emr.states() == ["FAILED", "SUBMITTED"]
+
+
+@pytest.mark.parametrize("state", ["SUBMITTED", "PENDING", "SCHEDULED", "QUEUED", "RUNNING", "CANCELLING"])
+def test_a_run_is_alive_until_it_has_ended(deployment: Deployment, emr: FakeEmr, state: str) -> None:
+    act(deployment, "start")
+    (run,) = emr.runs.values()
+    run["state"] = state
+    deployment.wait(2 * START_SETTLES)
+    assert act(deployment, "watch")["running"]
+    assert len(emr.runs) == 1
+
+
+def test_a_stop_is_requested_until_the_run_has_ended(deployment: Deployment, emr: FakeEmr) -> None:
+    act(deployment, "start")
+    begin(deployment, emr)
+    assert not act(deployment, "stop")["stopped"]
+    assert deployment.ledger.stream.get().stop_requested
+    # Then nothing but the ledger asks it
+    assert emr.cancelled == []
+    emr.end("SUCCESS")
+    assert act(deployment, "stop")["stopped"]
+    assert not deployment.ledger.stream.get().stop_requested
+
+
+def test_a_kill_cancels_the_run_at_once(deployment: Deployment, emr: FakeEmr) -> None:
+    act(deployment, "start")
+    assert act(deployment, "kill")["killed"] == 1
+    (request,) = emr.cancelled
+    assert request == {"applicationId": APPLICATION, "jobRunId": "00run1", "shutdownGracePeriodInSeconds": 0}
+    assert act(deployment, "kill")["killed"] == 0
+
+
+def test_a_run_that_ends_while_it_is_killed_is_left_as_it_is(deployment: Deployment, emr: FakeEmr) -> None:
+    act(deployment, "start")
+    engine = stream_engine(deployment.services)
+    runs = engine.live_runs("1")
+    emr.end("SUCCESS")
+    engine.end("1", runs)
+    assert emr.states() == ["SUCCESS"]
+
+
+def test_a_run_that_cannot_be_killed_is_an_error(
+    deployment: Deployment, emr: FakeEmr, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    act(deployment, "start")
+
+    def refuse(**_: Any) -> None:
+        raise emr_error("ValidationException", "CancelJobRun")
+
+    monkeypatch.setattr(emr, "cancel_job_run", refuse)
+    with pytest.raises(Exception, match="ValidationException"):
+        act(deployment, "kill")
+
+
+def test_a_start_by_a_function_of_the_deployment_before_counts(deployment: Deployment, emr: FakeEmr) -> None:
+    # Given a run that another version has started with other parameters, and that the list does not have yet
+    act(deployment, "start")
+    emr.unlisted.update(emr.runs)
+    newer = replace(LAUNCH, entry_point="s3://code/newer.py")
+    deployment.services = replace(deployment.services, stream_launch=newer)
+    # When, then it is tried again
+    with pytest.raises(TransientError, match="cannot start the streaming job stream-job now"):
+        ensure_running(deployment.services, "1")
+    # When the list has it, then no other one is needed
+    emr.unlisted.clear()
+    assert not ensure_running(deployment.services, "1")
+
+
+def test_the_run_of_a_shard_has_its_name_and_its_argument(deployment: Deployment, emr: FakeEmr) -> None:
+    # Given three shards, and a list with one run on each page
+    emr.page_size = 1
+    deployment.configure(datasets=RULES, stream={**ON_EMR, "jobs": 2})
+    assert act(deployment, "start")["running"]
+    # Then each has its run
+    names = {run["name"]: run["id"] for run in emr.runs.values()}
+    assert set(names) == {"stream-job", "stream-job-2", "stream-job-clicks"}
+    for shard, job in (("1", "stream-job"), ("2", "stream-job-2"), ("clicks", "stream-job-clicks")):
+        assert stream_engine(deployment.services).live_runs(shard) == [emr_run_id(APPLICATION, names[job])]
+    arguments = [request["jobDriver"]["sparkSubmit"]["entryPointArguments"] for request in emr.requests]
+    shards = [words[words.index("--stream_shard") + 1] if "--stream_shard" in words else "1" for words in arguments]
+    assert sorted(shards) == ["1", "2", "clicks"]
+    # And a batch run of the name is not taken for one
+    emr.runs["00other"] = {"id": "00other", "name": "stream-job", "mode": "BATCH", "state": "RUNNING"}
+    assert len(live_emr_runs(emr, APPLICATION, "stream-job")) == 1
+
+
+def test_route_starts_the_run_for_an_urgent_file(deployment: Deployment, emr: FakeEmr) -> None:
+    events = batch(message("a", s3_record("clicks/urgent/a.ndjson")))
+    assert failures(route(events, deployment.services)) == []
+    assert emr.states() == ["SUBMITTED"]
+
+
+def test_manifests_of_a_streaming_run_that_has_ended_are_released(deployment: Deployment, emr: FakeEmr) -> None:
+    # Given a manifest that a streaming run holds, and one that a run on Glue held before the engine was changed
+    act(deployment, "start")
+    holder = begin(deployment, emr)
+    rows = [
+        deployment.claimed(deployment.queued(f"{run}.json", lane=Lane.STREAM, partition=CLICKS), run).row
+        for run in (holder, "jr_before")
+    ]
+    assert release_unheld(deployment.services, rows) == []
+    # When the run has failed, then its manifest is released, and the other one waits for its lease
+    emr.end("FAILED")
+    assert [row.id for row in release_unheld(deployment.services, rows)] == [rows[0].id]
+    assert deployment.row(rows[1].id).state == State.RUNNING
+
+
+def test_slower_vcpus_make_a_backlog_longer(deployment: Deployment, emr: FakeEmr) -> None:
+    row = deployment.queued("a.json", lane=Lane.STREAM)
+    on_emr = read_core_seconds(deployment.services, [row])
+    deployment.configure(stream=ON_EMR, price={"emr_speed_factor": 0.5})
+    assert read_core_seconds(deployment.services, [row]) == pytest.approx(2 * on_emr)
+    deployment.configure(price={"emr_speed_factor": 0.5})
+    assert read_core_seconds(deployment.services, [row]) == pytest.approx(on_emr)
+
+
+def test_a_function_that_was_not_told_how_to_start_a_run_says_so(deployment: Deployment, emr: FakeEmr) -> None:
+    deployment.services = replace(deployment.services, stream_launch=None)
+    with pytest.raises(InvalidInputError, match="deploy the stack again, it sets STREAM_LAUNCH"):
+        ensure_running(deployment.services, "1")
