@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -19,40 +18,33 @@ REMAINING_PERIOD = Duration.minutes(10)
 """How long a consequence may stay raised after its cause has ended and its metric has forgotten it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """The alarm that explains another one."""
-
-    name: str
-    same_instance: bool = False
-    """Both belong to the same shard or delivery stream; else there is one such alarm."""
-
-
+SAME = "-*"
+"""Stands for the instance of the consequence: the same function, shard or delivery stream."""
 CAUSES = MappingProxyType(
     {
-        # Every function reads or writes the ledger first. What it failed at besides, its next invocation tells.
-        "Errors": Cause("LedgerRefuses"),
+        # What a function fails at besides, its next invocation tells.
+        "Errors": f"LedgerRefuses{SAME}",
         # Without the ledger no arrival gets an owner.
-        "LateArrivals": Cause("LedgerRefuses"),
+        "LateArrivals": "LedgerRefuses-route",
         # Without a job nothing of the shard is converted, and its backlog only grows.
-        "StreamOldest": Cause("StreamSilent", same_instance=True),
-        "StreamSpilling": Cause("StreamSilent", same_instance=True),
+        "StreamOldest": f"StreamSilent{SAME}",
+        "StreamSpilling": f"StreamSilent{SAME}",
         # Who reads nothing falls behind.
-        "RecordsBehind": Cause("RecordsUnread", same_instance=True),
+        "RecordsBehind": f"RecordsUnread{SAME}",
     }
 )
-"""Consequence -> what explains it completely, by the names of their entries in the runbook: whoever removes the cause
-has nothing else to do. An alarm that can have another reason at the same time, or that asks for a step of its own (a
-failed execution, dead letters), is not here. Reasons and what was left out: docs/adr/0014."""
+"""Consequence, by the heading of its entry in the runbook -> the alarm that explains it completely: whoever removes the
+cause has nothing else to do. An alarm that can have another reason at the same time, or that asks for a step of its own
+(a failed execution, dead letters), is not here. Reasons and what was left out: docs/adr/0014."""
 
 
 def cause_of(name: str, alarms: Container[str]) -> str | None:
     """The alarm of ``alarms`` that explains the alarm ``name``; None: none does."""
-    entry, _, instance = name.partition("-")
+    entry, hyphen, instance = name.partition("-")
     cause = CAUSES.get(entry)
     if cause is None:
         return None
-    found = f"{cause.name}-{instance}" if cause.same_instance and instance else cause.name
+    found = cause.replace(SAME, hyphen + instance)
     return found if found in alarms else None
 
 

@@ -25,6 +25,8 @@ class _Added:
     description: str
     period: Duration
     """Of the alarm's metric."""
+    told_by: str
+    """The alarm that is raised with this one and sends the message; "": it sends its own."""
 
 
 class AlarmSet:
@@ -37,9 +39,9 @@ class AlarmSet:
         self._added: dict[str, _Added] = {}
 
     @property
-    def all(self) -> list[cloudwatch.Alarm]:
-        """In the order in which they were added."""
-        return [added.alarm for added in self._added.values()]
+    def told(self) -> list[cloudwatch.Alarm]:
+        """Those that people are told of, in the order in which they were added."""
+        return [added.alarm for added in self._added.values() if not added.told_by]
 
     def add(
         self,
@@ -48,10 +50,16 @@ class AlarmSet:
         threshold: float,
         description: str,
         datapoints: tuple[int, int] = (1, 1),
+        told_by: str = "",
     ) -> None:
-        """Add an alarm. ``datapoints``: number of bad periods that raise it, and of periods among which they are.
+        """Add an alarm. The part of its name before a hyphen is the heading of its entry in the runbook.
 
-        The part of the name before a hyphen is the heading of its entry in the runbook.
+        Parameters
+        ----------
+        datapoints
+            Number of bad periods that raise it, and of periods among which they are.
+        told_by
+            An alarm that is raised whenever this one is, and sends the message: this one only explains others.
         """
         bad, periods = datapoints
         text = f"{description} See {RUNBOOK}#{name.partition('-')[0].lower()}"
@@ -66,11 +74,13 @@ class AlarmSet:
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
             alarm_description=text,
         )
-        self._added[name] = _Added(alarm, text, metric.period)
+        self._added[name] = _Added(alarm, text, metric.period, told_by)
 
     def connect(self) -> None:
         """Let each alarm publish to the topic; one that another explains, only while that other is not raised."""
         for name, added in self._added.items():
+            if added.told_by:
+                continue
             cause = cause_of(name, self._added)
             if cause is None:
                 added.alarm.add_alarm_action(self._action)

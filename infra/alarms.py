@@ -81,9 +81,16 @@ class Alarms(Construct):
             "LedgerRefuses",
             own.metric(ANY_FUNCTION, "LedgerRefusals"),
             1,
-            "The ledger's table refuses the functions: the log of any that fails names the permission, key or load.",
+            "The ledger's table refuses functions: the log of one whose errors are open names permission, key or load.",
         )
         for function_name, function in functions.items():
+            self._alarms.add(
+                f"LedgerRefuses-{function_name}",
+                own.metric(function_name, "LedgerRefusals"),
+                1,
+                f"The ledger's table refuses the function {function_name}, which explains its errors.",
+                told_by="LedgerRefuses",
+            )
             errors = function.function.metric_errors(period=METRIC_PERIOD)
             self._alarms.add(
                 f"Errors-{function_name}", errors, 1, f"The function {function_name} failed: read its log group."
@@ -158,7 +165,7 @@ class Alarms(Construct):
             datapoints = (wanted.periods, wanted.periods)
             self._alarms.add(wanted.name, wanted.metric, wanted.threshold, wanted.description, datapoints)
         self._alarms.connect()
-        add_dashboard(self, title, own, self._alarms.all, arrivals, functions, machines, shards)
+        add_dashboard(self, title, own, self._alarms.told, arrivals, functions, machines, shards)
 
     def _add_stream_alarms(self, own: OwnMetrics, settings: AlarmSettings, shard: str) -> None:
         def metric(function: str, name: str, period: Duration = LASTING_PERIOD) -> cloudwatch.Metric:

@@ -11,7 +11,7 @@ from lake.shards import FIRST_SHARD
 
 METRIC_PERIOD = Duration.minutes(5)
 ANY_FUNCTION = "any"
-"""In the place of a function's name: the dimension of a metric that they write together."""
+"""In the place of a function's name: the dimension of a metric that all of them write."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from lake.errors import REFUSED, REFUSED_BY, InvalidInputError, TerminalError, T
 from lake.faults import can_pass
 from lake.ledger.refusals import is_refused_by_ledger
 from lake.ledger.table import RefusedError
-from router.telemetry import Metric, count_for_any_function, logger
+from router.telemetry import Metric, count_for_function_and_all, logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +53,7 @@ def with_product_errors(handler: Callable[P, T]) -> Callable[P, T]:
 
 def _count_refusal(error: Exception) -> None:
     if is_refused_by_ledger(error):
-        count_for_any_function(Metric.LEDGER_REFUSALS)
+        count_for_function_and_all(Metric.LEDGER_REFUSALS)
 
 
 def with_refusals(

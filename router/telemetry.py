@@ -16,7 +16,7 @@ from lake.shards import FIRST_SHARD
 logger = Logger()
 metrics = Metrics()
 ANY_FUNCTION = "any"
-"""In the place of a function's name: the dimension of a metric that they write together."""
+"""In the place of a function's name: the dimension of a metric that all of them write."""
 
 
 class Metric(StrEnum):
@@ -70,7 +70,8 @@ class Metric(StrEnum):
     SELF_TEST_LOST = "SelfTestLost"
     """1 while the last self-test has not come back from the topic of the alarms, else 0; only where one is sent."""
     LEDGER_REFUSALS = "LedgerRefusals"
-    """Invocations of any function that failed because the ledger's table refused them; written when there are any."""
+    """Invocations that failed because the ledger's table refused them, of each function and of all together; written
+    when there are any."""
 
 
 def count(metric: Metric, value: float, shard: str = FIRST_SHARD) -> None:
@@ -86,10 +87,13 @@ def count_bytes(metric: Metric, value: float, shard: str = FIRST_SHARD) -> None:
     _add(metric, MetricUnit.Bytes, value, shard)
 
 
-def count_for_any_function(metric: Metric) -> None:
-    """Add 1 to a count of all functions together. It is written at once, also when the invocation fails."""
-    with single_metric(name=metric.value, unit=MetricUnit.Count, value=1, namespace=metrics.namespace) as other:
-        other.add_dimension(name="service", value=ANY_FUNCTION)
+def count_for_function_and_all(metric: Metric) -> None:
+    """Add 1 to a count of this function, and to that of all functions. Both are written at once, also when the
+    invocation fails.
+    """
+    for service in (metrics.service, ANY_FUNCTION):
+        with single_metric(name=metric.value, unit=MetricUnit.Count, value=1, namespace=metrics.namespace) as other:
+            other.add_dimension(name="service", value=service)
 
 
 def _add(metric: Metric, unit: MetricUnit, value: float, shard: str) -> None:

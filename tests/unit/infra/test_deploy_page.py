@@ -99,7 +99,7 @@ def test_the_page_says_which_alarm_is_silent_while_which_one_is_raised() -> None
     (chapter,) = re.findall(r"^## One cause is one message\n(.*?)(?=^#)", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     rows = re.findall(r"^\| (`.+?) \| `(\w+)`", chapter, re.MULTILINE)
     written = {entry: cause for entries, cause in rows for entry in re.findall(r"`(\w+)`", entries)}
-    assert written == {entry: cause.name for entry, cause in CAUSES.items()}
+    assert written == {entry: cause.partition("-")[0] for entry, cause in CAUSES.items()}
     minutes = [int(number) for pair in re.findall(r"(\d+) minutes|and (\d+) for", chapter) for number in pair if number]
     waits = [extension_period(period).to_minutes() for period in (METRIC_PERIOD, LASTING_PERIOD)]
     assert minutes == [WAIT_PERIOD.to_minutes(), REMAINING_PERIOD.to_minutes(), *waits]

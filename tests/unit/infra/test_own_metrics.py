@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from infra.functions import SPECS
 from infra.log_alarms import METRIC_NAME
 from infra.schedules import SWEEP_RATE
 from router.telemetry import ANY_FUNCTION, Metric
@@ -16,18 +17,21 @@ if TYPE_CHECKING:
     from tests.unit.infra.conftest import Assembly
 
 ROOT = Path(__file__).parents[3]
-TOGETHER = re.compile(r"count_for_any_function\(Metric\.([A-Z_]+)\)")
+BY_ALL = re.compile(r"count_for_function_and_all\(Metric\.([A-Z_]+)\)")
 WRITTEN = re.compile(r"count(?:_bytes)?\(\s*Metric\.([A-Z_]+)|Metric\.([A-Z_]+)\)[,)]")
+EACH = "each function"
 PRICE = 0.30
 """Dollars a month: CloudWatch's list price of a custom metric (https://aws.amazon.com/cloudwatch/pricing/)."""
 
 
 def written() -> set[tuple[str, str]]:
     """(function, metric) of every metric that the code of a function writes, or that of all functions."""
-    together = TOGETHER.findall((ROOT / "router" / "entry.py").read_text())
-    return {(ANY_FUNCTION, Metric[name].value) for name in together} | {
+    handlers = list((ROOT / "router").glob("*/handler.py"))
+    functions = {ANY_FUNCTION, *(handler.parent.name for handler in handlers)}
+    by_all = BY_ALL.findall((ROOT / "router" / "entry.py").read_text())
+    return {(function, Metric[name].value) for name in by_all for function in functions} | {
         (handler.parent.name, Metric[first or second].value)
-        for handler in (ROOT / "router").glob("*/handler.py")
+        for handler in handlers
         for first, second in WRITTEN.findall(handler.read_text())
     }
 
@@ -73,7 +77,12 @@ def test_glue_writes_no_metrics(assembly: Assembly) -> None:
 def test_the_page_names_and_prices_every_metric() -> None:
     page = (ROOT / "docs" / "deploy.md").read_text()
     rows = re.findall(r"^\| ((?:`[A-Z]\w+`(?:, )?)+) \| (.+?) \| (?:alarm|dashboard) \|$", page, re.MULTILINE)
-    listed = {(name, writer.strip("`")) for names, writer in rows for name in re.findall(r"`(\w+)`", names)}
+    listed = {
+        (name, function)
+        for names, writer in rows
+        for name in re.findall(r"`(\w+)`", names)
+        for function in ([spec.name for spec in SPECS] if writer == EACH else [writer.strip("`")])
+    }
     assert {(name, writer) for name, writer in listed if name != METRIC_NAME} == {
         (metric, function) for function, metric in written()
     }

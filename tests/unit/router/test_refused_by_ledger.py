@@ -1,4 +1,4 @@
-"""Every function counts that the ledger refused it, as one count of all functions, also when its invocation fails."""
+"""Every function counts that the ledger refused it, for itself and for all, although its invocation fails."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from lake.errors import TerminalError, TransientError
 from router.entry import with_product_errors
-from router.telemetry import ANY_FUNCTION, Metric
+from router.telemetry import ANY_FUNCTION, Metric, metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,21 +32,19 @@ def denied_by_s3() -> None:
 
 
 @pytest.mark.parametrize(
-    ("handler", "counted"),
-    [(denied, [1]), (denied_in_other_words, [1]), (denied_by_s3, [])],
-    ids=str,
+    ("handler", "counted"), [(denied, True), (denied_in_other_words, True), (denied_by_s3, False)], ids=str
 )
 def test_a_refusal_by_the_ledger_is_counted(
-    handler: Callable[[], None], counted: list[int], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    handler: Callable[[], None], counted: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given a function with a name of its own
-    monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "settle")
+    monkeypatch.setattr(metrics.provider, "service", "settle")
     # When it fails
     with pytest.raises((TransientError, TerminalError)):
         with_product_errors(handler)()
-    # Then the metric has no function as its dimension
+    # Then it is counted for the function and for all, which is the only dimension
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if Metric.LEDGER_REFUSALS in line]
-    assert [line[Metric.LEDGER_REFUSALS] for line in lines] == [[float(number)] for number in counted]
+    assert [line["service"] for line in lines] == (["settle", ANY_FUNCTION] if counted else [])
     for line in lines:
         (directive,) = line["_aws"]["CloudWatchMetrics"]
-        assert (line["service"], directive["Dimensions"]) == (ANY_FUNCTION, [["service"]])
+        assert (line[Metric.LEDGER_REFUSALS], directive["Dimensions"]) == ([1.0], [["service"]])
