@@ -66,8 +66,7 @@ def shard_load(cloud: LocalCloud, files: int, size: int, jobs: int) -> ShardLoad
     arguments = [{} if name == FIRST_SHARD else {SHARD: name} for name in world.settings.shards.names]
     runs = [world.start(job, None, **of_shard) for of_shard in arguments]
     world.wait("the backlog to be empty", lambda: not world.open_rows())
-    for run in runs:
-        world.wait("the end of a streaming run", lambda run=run: world.state(job, run) in OVER)
+    world.wait("the end of the streaming runs", lambda: all(world.state(job, run) in OVER for run in runs))
     published = list(published_manifests(world.clients.s3, world.resources.control_bucket))
     counts = Counter(dict.fromkeys(runs, 0))
     for item in published:
