@@ -34,7 +34,9 @@ def with_latency(
 
 
 def _only_reads(scope: Mapping[str, Any]) -> bool:
-    targets = [value.decode("latin-1") for name, value in scope.get("headers", ()) if name.lower() == b"x-amz-target"]
-    if targets:
-        return targets[0].rpartition(".")[2].startswith(READING_OPERATIONS)
-    return scope["method"] in READING_METHODS
+    for name, value in scope.get("headers", ()):
+        if name.lower() == b"x-amz-target":
+            operation: str = value.decode("latin-1").rpartition(".")[2]
+            return operation.startswith(READING_OPERATIONS)
+    method: str = scope["method"]
+    return method in READING_METHODS

@@ -29,12 +29,13 @@ class Latencies:
 
     def percentile(self, share: float) -> float | None:
         """Smallest number of seconds in which this share (0 to 1) of the files was published; None: there are none."""
-        left = share * self.files - ROUNDING
+        left, found = share * self.files - ROUNDING, None
         for tenths in sorted(self._shares):
+            found = tenths / 10
             left -= self._shares[tenths]
             if left <= 0:
-                return tenths / 10
-        return None
+                break
+        return found
 
 
 class Timeline:

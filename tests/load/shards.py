@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from lake.settings import PeakSettings
 from lake.settings.routing import DAYS
 from lake.shards import FIRST_SHARD, Spread
-from streaming_job.main import SHARD
+from lake.stream_launch import SHARD_ARGUMENT
 from tests.chaos.glue_world import OVER
 from tests.load.lanes import load_test_settings, new_world, put_and_route
 from tests.load.published import published_manifests
@@ -63,11 +63,10 @@ def shard_load(cloud: LocalCloud, files: int, size: int, jobs: int) -> ShardLoad
     total = put_and_route(world, files, size)
     job = world.resources.stream_job
     # One Glue job stands for those of all shards: only this argument differs (infra/jobs.py).
-    arguments = [{} if name == FIRST_SHARD else {SHARD: name} for name in world.settings.shards.names]
+    arguments = [{} if name == FIRST_SHARD else {SHARD_ARGUMENT: name} for name in world.settings.shards.names]
     runs = [world.start(job, None, **of_shard) for of_shard in arguments]
     world.wait("the backlog to be empty", lambda: not world.open_rows())
-    for run in runs:
-        world.wait("the end of a streaming run", lambda run=run: world.state(job, run) in OVER)
+    world.wait("the end of the streaming runs", lambda: all(world.state(job, run) in OVER for run in runs))
     published = list(published_manifests(world.clients.s3, world.resources.control_bucket))
     counts = Counter(dict.fromkeys(runs, 0))
     for item in published:

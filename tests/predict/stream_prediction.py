@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -96,7 +97,7 @@ def _besides_tasks(found: MeasuredStream, settings: Settings) -> list[float]:
         overran = ended - begin > trigger and queued[0] <= ended
         begin = ended if overran else -(-max(ended, queued[0]) // trigger) * trigger
         works = [Work(item.core_seconds, 1, item.core_seconds) for item in items]
-        ends = StreamWorkers(settings.stream, StreamTimes(task=0.0, machine=MACHINE)).convert(works, begin, 0.0)
+        ends = StreamWorkers(settings, StreamTimes(task=0.0, machine=MACHINE)).convert(works, begin, 0.0)
         seconds += [item.published - end for item, end in zip(items, ends, strict=True)]
         ended = max(item.published for item in items)
     return seconds
@@ -132,15 +133,18 @@ def measured(found: MeasuredStream) -> StreamFigures:
     """The figures of a window that was measured."""
     every, urgent = (found.latencies(urgent=urgent) for urgent in (False, True))
     return StreamFigures(
-        *(_percentile(latencies, share) for latencies in (every, urgent) for share in (0.5, 0.95)),
-        runs=len({item.job_run for item in found.manifests}),
-        manifests=len(found.manifests),
-        dollars=found.dollars,
+        _percentile(every, 0.5),
+        _percentile(every, 0.95),
+        _percentile(urgent, 0.5),
+        _percentile(urgent, 0.95),
+        len({item.job_run for item in found.manifests}),
+        len(found.manifests),
+        found.dollars,
     )
 
 
 def _percentile(latencies: list[float], share: float) -> float:
-    return latencies[-int(-share * len(latencies) // 1) - 1]
+    return latencies[math.ceil(share * len(latencies)) - 1]
 
 
 def predict(found: MeasuredStream, learned: StreamCalibration, settings: Settings) -> StreamFigures:
@@ -161,11 +165,13 @@ def predict(found: MeasuredStream, learned: StreamCalibration, settings: Setting
     )
     routed = route_day(arrivals, settings, speed, 0.0, times, window)
     assert not routed.waiting, "files of the stream lane went to the batch lane"
-    lanes = (routed.stream.latencies, routed.stream.urgent_latencies)
-    percentiles = [lane.percentile(share) for lane in lanes for share in (0.5, 0.95)]
+    every, urgent = routed.stream.latencies, routed.stream.urgent_latencies
     return StreamFigures(
-        *(value for value in percentiles if value is not None),
-        runs=routed.stream.runs,
-        manifests=routed.stream_manifests,
-        dollars=routed.stream.dollars,
+        every.percentile(0.5) or 0.0,
+        every.percentile(0.95) or 0.0,
+        urgent.percentile(0.5) or 0.0,
+        urgent.percentile(0.95) or 0.0,
+        routed.stream.runs,
+        routed.stream_manifests,
+        routed.stream.dollars,
     )

@@ -21,7 +21,10 @@ def events_of(scope: dict[str, Any], limits: Limits) -> list[object]:
     async def pause(seconds: float) -> None:
         events.append(seconds)
 
-    asyncio.run(with_latency(app, lambda: limits, pause)(scope, None, None))
+    async def send() -> None:
+        await with_latency(app, lambda: limits, pause)(scope, None, None)
+
+    asyncio.run(send())
     return events
 
 
