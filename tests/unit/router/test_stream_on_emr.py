@@ -203,8 +203,15 @@ def test_route_starts_the_run_for_an_urgent_file(deployment: Deployment, emr: Fa
     assert emr.states() == ["SUBMITTED"]
 
 
-def test_manifests_of_a_streaming_run_that_has_ended_are_released(deployment: Deployment, emr: FakeEmr) -> None:
-    # Given a manifest that a streaming run holds, and one that a run on Glue held before the engine was changed
+def test_manifests_of_a_streaming_run_that_has_ended_are_released(
+    deployment: Deployment, emr: FakeEmr, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a manifest that a streaming run holds, and one that a run on Glue held before the engine was changed: no
+    # role may ask for its job any more
+    def refuse(**_: Any) -> None:
+        raise emr_error("AccessDeniedException", "GetJobRun")
+
+    monkeypatch.setattr(deployment.glue, "get_job_run", refuse)
     act(deployment, "start")
     holder = begin(deployment, emr)
     rows = [
