@@ -24,6 +24,10 @@ MAX_LISTED_RUNS = 20
 """One run of a job is alive at a time: older ones have ended."""
 START_SETTLES = timedelta(minutes=1)
 """Assumed: after this time a run that was started is in the list of EMR Serverless, or the start was given up."""
+NOT_NOW = frozenset({"ConflictException", "ValidationException"})
+"""Answers to StartJobRun after which it is tried again: the client token is that of another request, which a function
+of the deployment before has sent; or the application is just stopping (assumed: its pages name no error for that). A
+request that is not valid has the second one too: it stays, and the watch of the stream notifies people."""
 IMMEDIATELY = 0
 """Grace period of a cancelled run in seconds: the run was asked to end before (Amazon EMR Serverless User Guide, "EMR
 Serverless job run cancellation with grace period"; the default of a streaming run is 120)."""
@@ -106,13 +110,13 @@ class EmrStreamRuns:
         try:
             started = self.emr.start_job_run(**self.launch.request(shard, job, token))
         except ClientError as error:
-            if error_code(error) != "ConflictException":
+            if error_code(error) not in NOT_NOW:
                 raise
-            # A function of the deployment before has just started it, with other parameters.
             if self.live_runs(shard):
                 return False
             raise TransientError(
-                f"EMR Serverless cannot start the streaming job {job} now ({error}): it is tried again"
+                f"EMR Serverless cannot start the streaming job {job} now ({error}): it is tried again; if that does "
+                "not help, deploy the stack again"
             ) from error
         logger.info("streaming run on EMR Serverless", shard=shard, job_run=started["jobRunId"])
         return True

@@ -19,6 +19,8 @@ from transform.outcome import ALARM
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from transform.context import JobServices
+
 EMR_APPLICATION, EMR_JOB_RUN = "SERVERLESS_EMR_VIRTUAL_CLUSTER_ID", "SERVERLESS_EMR_JOB_ID"
 """Environment variables of a driver on EMR Serverless. AWS's pages do not list them; AWS's own code for job metrics and
 OpenSearch's Spark extension read them. Without them a run is not known by its id, and its lease alone decides."""
@@ -98,11 +100,6 @@ def _open_context(arguments: Mapping[str, str], app_name: str, log: RunLog) -> C
     # Imported and started only after the arguments are known to be valid: a wrong one is reported at once.
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
-    glue = glue_client(services.region)
-    settings, resources = services.settings, services.resources
-    emr = emr_client(services.region) if settings.uses_emr else None
-    streaming = () if settings.stream.on_emr else map(resources.stream_job_of, settings.shards.names)
-    jobs = (resources.batch_job, *streaming)
     run = run_id(arguments, os.environ)
     # By this name a person finds the run in Spark's history server.
     builder = SparkSession.builder.appName(f"{app_name} {run}").config(S3A_REGION, services.region)
@@ -112,6 +109,20 @@ def _open_context(arguments: Mapping[str, str], app_name: str, log: RunLog) -> C
         services=services,
         run=run,
         clock=lambda: datetime.now(UTC),
-        run_is_terminal=lambda run: run_is_terminal(glue, jobs, run, emr),
+        run_is_terminal=end_check(services),
         log=log,
     )
+
+
+def end_check(services: JobServices) -> Callable[[str], bool]:
+    """Tells of a job run of either lane, by the id by which it holds leases, whether it has ended.
+
+    The function asks the service that runs it, and raises botocore's errors.
+    """
+    settings, resources = services.settings, services.resources
+    glue = glue_client(services.region)
+    emr = emr_client(services.region) if settings.uses_emr else None
+    # Of streaming jobs that the stack does not have, no role may ask.
+    streaming = () if settings.stream.on_emr else map(resources.stream_job_of, settings.shards.names)
+    jobs = (resources.batch_job, *streaming)
+    return lambda run: run_is_terminal(glue, jobs, run, emr)

@@ -47,14 +47,16 @@ def test_a_row_group_needs_memory_of_the_executors_of_the_engine() -> None:
 
 
 def test_the_stream_takes_vcpus_and_no_dpus() -> None:
-    # Given two streaming jobs, each with a driver of 2 vCPU and up to 9 executors of 4
-    settings = parse_settings({"stage": "dev", "stream": {**ON_EMR, "jobs": 2}})
+    # Given two streaming jobs, each with a driver of 2 vCPU and 8 GB and up to 9 executors of 2 vCPU and 6 GB
+    sizes = {"emr_executor_vcpus": 2, "emr_executor_gb": 6}
+    settings = parse_settings({"stage": "dev", "stream": {**ON_EMR, **sizes, "jobs": 2}})
     # Then the night has all of Glue's quota
     assert (settings.stream_dpus, settings.stream_glue_runs, settings.max_overnight_runs) == (0, 0, 50)
-    assert (settings.stream_runs, settings.stream_vcpus, settings.uses_emr) == (2, 2 * 38, True)
+    assert (settings.stream_runs, settings.stream_vcpus, settings.uses_emr) == (2, 2 * 20, True)
+    assert settings.stream.emr_gb == 8 + 9 * 6
     # And the cores that convert are those of the executors
-    assert settings.stream.cores == 36
-    assert settings.stream.side_by_side_bytes == 36 << 30
+    assert settings.stream.cores == 18
+    assert settings.stream.side_by_side_bytes == 18 << 30
     # And on Glue it is as it was
     glue = parse_settings({"stage": "dev", "stream": {"jobs": 2}})
     assert (glue.stream_dpus, glue.stream_glue_runs, glue.stream_vcpus, glue.uses_emr) == (20, 2, 0, False)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyspark.sql
 import pytest
+from botocore.exceptions import ClientError
 
 from lake.errors import TransientError
 from lake.resource_names import ResourceNames
-from lake.settings import Settings
+from lake.settings import Settings, parse_settings
 from transform import job_main
 
 if TYPE_CHECKING:
@@ -99,6 +100,40 @@ def test_a_run_holds_its_leases_by_the_id_that_its_engine_knows(
     arguments: dict[str, str], environment: dict[str, str], expected: str
 ) -> None:
     assert job_main.run_id(arguments, environment).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("fields", "glue_jobs", "asks_emr"),
+    [
+        ({"stream": {"jobs": 2}}, ["batch-job", "stream-job", "stream-job-2"], False),
+        ({"batch": {"engines": ["emr-serverless"]}}, ["batch-job", "stream-job"], True),
+        ({"stream": {"engine": "emr-serverless"}}, ["batch-job"], True),
+    ],
+    ids=["Glue", "batch lane on EMR", "stream lane on EMR"],
+)
+def test_whether_a_run_has_ended_is_asked_of_the_services_that_the_stage_has(
+    monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], glue_jobs: list[str], asks_emr: bool
+) -> None:
+    # Given services that know no run, and remember what they were asked for
+    asked: list[str] = []
+
+    def unknown(job: str, code: str) -> None:
+        asked.append(job)
+        raise ClientError({"Error": {"Code": code, "Message": ""}}, "GetJobRun")
+
+    glue = SimpleNamespace(get_job_run=lambda JobName, RunId: unknown(JobName, "EntityNotFoundException"))  # noqa: N803
+    emr = SimpleNamespace(get_job_run=lambda **_: unknown("application", "ResourceNotFoundException"))
+    monkeypatch.setattr(job_main, "glue_client", lambda _: glue)
+    monkeypatch.setattr(job_main, "emr_client", lambda _: emr)
+    services: Any = SimpleNamespace(
+        resources=RESOURCES, region=REGION, settings=parse_settings({"stage": "t", **fields})
+    )
+    # When
+    has_ended = job_main.end_check(services)
+    assert not has_ended("jr_1")
+    assert not has_ended("emr-serverless:00app:00run")
+    # Then
+    assert asked == [*glue_jobs, *(["application"] if asks_emr else [])]
 
 
 def test_a_deliberate_error_is_the_last_line_and_the_end_of_the_process(
