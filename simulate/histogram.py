@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 ROUNDING = 1e-6
 """Files, by which the shares of a file may miss one."""
@@ -14,7 +14,7 @@ class Latencies:
     def __init__(self) -> None:
         self.files = 0
         """Number of files."""
-        self._shares: Counter[int] = Counter()
+        self._shares: defaultdict[int, float] = defaultdict(float)
         """Files by tenths of a second; a file whose latency is only known within limits has a share of each second."""
 
     def add(self, seconds: float, files: int, spread: float = 0.0) -> None:
@@ -25,7 +25,7 @@ class Latencies:
         parts = max(round(spread), 1)
         for part in range(parts):
             offset = spread * ((part + 0.5) / parts - 0.5)
-            self._shares[round(10 * (seconds + offset))] += files / parts  # type: ignore[assignment]
+            self._shares[round(10 * (seconds + offset))] += files / parts
 
     def percentile(self, share: float) -> float | None:
         """Smallest number of seconds in which this share (0 to 1) of the files was published; None: there are none."""

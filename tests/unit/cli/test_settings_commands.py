@@ -165,7 +165,7 @@ def test_a_key_is_printed_with_unit_default_and_allowed_values(capsys: pytest.Ca
         "stream.trigger_seconds",
         "  Interval between micro-batches.",
         "  unit     seconds",
-        "  default  10",
+        "  default  5",
         "  allowed  a number from 1 to 3600",
     ]
     explain_settings("encryption", as_json=True)
