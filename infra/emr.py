@@ -46,7 +46,7 @@ class EmrServerless(Construct):
         super().__init__(scope, name)
         worker_type, max_vcpus = settings.batch.worker_type, settings.emr.max_vcpus
         worker = WorkerSize(WORKERS[worker_type], MEMORY_GIB[worker_type])
-        self.log = add_log_group(self, "Log", emr_log_group(names.stack))
+        self.log = add_log_group(self, "Log", f"/aws/emr-serverless/{names.stack}")
         """What drivers and executors print."""
         capacity = MaximumCapacity(max_vcpus, max_vcpus // worker.vcpus * worker.gigabytes, settings.max_emr_runs)
         self.application = create_application(self, names.batch_job, settings.emr.architecture, capacity)
@@ -68,8 +68,3 @@ class EmrServerless(Construct):
     def job_runs_arn(self) -> str:
         """The ARNs of all job runs of the application."""
         return f"{self.application.attr_arn}/jobruns/*"
-
-
-def emr_log_group(stack: str) -> str:
-    """The log group of the job runs of the batch lane."""
-    return f"/aws/emr-serverless/{stack}"

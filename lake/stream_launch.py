@@ -88,4 +88,4 @@ class StreamLaunch:
 
 def stream_log_group(stack: str) -> str:
     """The log group of the streaming runs of a stack on EMR Serverless."""
-    return f"/aws/emr-serverless/{stack}-stream"
+    return f"/aws/emr-serverless/{stack}/stream"

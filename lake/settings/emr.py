@@ -12,13 +12,16 @@ ARCHITECTURES = (X86, ARM)
 
 @dataclass(frozen=True, slots=True)
 class EmrSettings:
-    """The application that runs the batch job where ``batch.engines`` names emr-serverless."""
+    """The application that runs the batch job where ``batch.engines`` names emr-serverless, and what it has in common
+    with that of the streaming jobs.
+    """
 
     max_vcpus: int = 400
-    """Maximum number of vCPUs of all its workers together. Job runs for which there is no room wait in its queue."""
+    """Maximum number of vCPUs of all workers of the batch lane together. Job runs for which there is no room wait in the
+    queue."""
 
     architecture: str = X86
-    """Processor of the workers: x86_64 or arm64, which is cheaper; each has a build of the libraries."""
+    """Processor of the workers in both lanes: x86_64 or arm64, which is cheaper; each has a build of the libraries."""
 
     def __post_init__(self) -> None:
         check_choice("emr.architecture", self.architecture, ARCHITECTURES)

@@ -49,7 +49,7 @@ def test_the_runs_of_each_shard_are_those_of_its_name(stack: DeployedStack) -> N
 def test_the_log_of_a_streaming_run_is_that_of_its_only_attempt(stack: DeployedStack) -> None:
     group = "/aws/emr-serverless/hybrid-router-dev"
     assert log_of_run(stack, RUN, Lane.STREAM) == (
-        f"aws logs tail {group}-stream --log-stream-names "
+        f"aws logs tail {group}/stream --log-stream-names "
         f"/applications/{APPLICATION}/jobs/00run1/attempts/1/SPARK_DRIVER/stdout --since 30d"
     )
     # And a run of the batch lane has that of the other application

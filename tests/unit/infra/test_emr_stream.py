@@ -183,7 +183,7 @@ def test_the_inbox_is_read_by_the_role_of_the_streaming_runs_alone(on_emr: Assem
 def test_lines_with_alarm_are_counted_in_the_log_of_the_stream(on_emr: Assembly) -> None:
     groups = [body["LogGroupName"]["Ref"] for body in on_emr.resources("AWS::Logs::MetricFilter").values()]
     assert sorted(re.sub(r"[0-9A-F]{8}$", "", group) for group in groups) == ["EmrStreamLog", "JobsOutputLog"]
-    assert on_emr.one("AWS::Logs::LogGroup", "EmrStreamLog")["LogGroupName"].endswith("/hybrid-router-same-stream")
+    assert on_emr.one("AWS::Logs::LogGroup", "EmrStreamLog")["LogGroupName"].endswith("/hybrid-router-same/stream")
 
 
 def test_an_output_names_the_application_where_there_is_one(on_emr: Assembly, assembly: Assembly) -> None:

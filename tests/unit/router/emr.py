@@ -21,7 +21,7 @@ LAUNCH = StreamLaunch(
     "--lake_bucket lake --region eu-central-1",
     "--conf spark.driver.cores=1",
     1440,
-    "/aws/emr-serverless/stack-stream",
+    "/aws/emr-serverless/stack/stream",
 )
 
 

@@ -56,6 +56,12 @@ def test_the_stream_keeps_its_reserve(deployment: Deployment) -> None:
     assert "300 DPU, 20 job runs" in room.source
 
 
+def test_streaming_jobs_on_emr_serverless_take_nothing_of_glue(deployment: Deployment) -> None:
+    deployment.configure(stream={"engine": "emr-serverless", "jobs": 3})
+    room = read_glue_room(with_runs(deployment), quotas(300, 20))
+    assert (room.dpus, room.runs) == (300, 20)
+
+
 def test_each_streaming_job_keeps_its_reserve(deployment: Deployment) -> None:
     # Given three of them: two that are numbered, and a dataset's own
     deployment.configure(datasets=[{"name": "orders", "stream_job": "orders"}], stream={"jobs": 2})

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from lake.errors import InvalidInputError, TransientError
 from router.route.handler import route
@@ -118,7 +119,7 @@ def test_an_error_that_does_not_pass_is_raised(
         raise emr_error("AccessDeniedException")
 
     monkeypatch.setattr(emr, "start_job_run", refuse)
-    with pytest.raises(Exception, match="AccessDeniedException"):
+    with pytest.raises(ClientError, match="AccessDeniedException"):
         ensure_running(deployment.services, "1")
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from lake.job_runs import emr_run_id, live_emr_runs
 from lake.ledger import State
@@ -114,7 +115,7 @@ def test_a_run_that_cannot_be_killed_is_an_error(
         raise emr_error("ValidationException", "CancelJobRun")
 
     monkeypatch.setattr(emr, "cancel_job_run", refuse)
-    with pytest.raises(Exception, match="ValidationException"):
+    with pytest.raises(ClientError, match="ValidationException"):
         act(deployment, "kill")
 
 

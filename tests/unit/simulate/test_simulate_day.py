@@ -84,6 +84,21 @@ def test_batch_is_cheaper_and_stream_is_sooner() -> None:
     assert 0 < hybrid.stream.files < 5000
 
 
+def test_a_stream_with_few_files_is_cheaper_on_emr_serverless_and_waits_for_executors() -> None:
+    # Given two files an hour, which keep a stream waiting all day
+    few: dict[str, Any] = {"files": 48, "sizes": [{"bytes": MB}], "urgent_share": 1, "datasets": 1}
+    on_emr = settings(stream={"engine": "emr-serverless", "emr_driver_vcpus": 1, "emr_driver_gb": 4})
+    found = {name: simulated(of, **few) for name, of in (("glue", settings()), ("emr", on_emr))}
+    glue, emr = (option(item, "all-stream") for item in found.values())
+    # Then
+    assert emr.dollars.stream < glue.dollars.stream / 3
+    assert (emr.stream.latency_seconds.p50 or 0) > (glue.stream.latency_seconds.p50 or 0)
+    said = {item.name: item.source for item in found["emr"].assumptions}
+    assert said["workers of a quiet stream"] == "stream.emr_min_executors"
+    # And what it may take of Glue's quota is the night's
+    assert emr.max_dpus < glue.max_dpus
+
+
 def test_a_stream_that_misses_its_latency_goal_spills() -> None:
     # Given 4 cores, which convert 40 MB a second each
     stream = {"latency_goal_seconds": 32, "max_workers": 2}
