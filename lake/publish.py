@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 PARALLEL_COMPLETIONS = 16
 """Threads that complete or abort uploads."""
+INVALID_PART = "InvalidPart"
 NOT_FOUND_CODES = frozenset({"NoSuchUpload", "404", "NoSuchKey", "NotFound"})
 
 
@@ -97,7 +98,7 @@ def complete_all(s3: S3Client, objects: Iterable[PendingObject]) -> dict[tuple[s
     if missing:
         raise UploadsVanishedError(
             f"{format_count(len(missing), 'upload is', 'uploads are')} gone before completion (first: {missing[0]}): "
-            "aborted, or older than the bucket's lifecycle rule allows"
+            "aborted, older than the bucket's lifecycle rule allows, or replaced by other content"
         )
     return {(item.bucket, item.key): etag for item, etag in zip(items, etags, strict=True) if etag is not None}
 
@@ -169,7 +170,7 @@ def write_result(
 
 
 def _complete(s3: S3Client, item: PendingObject) -> str | None:
-    """The ETag of the completed object; None: neither the upload nor the object exists."""
+    """The ETag of the completed object; None: neither the upload, as it was committed, nor the object exists."""
     try:
         _complete_parts(s3, item)
     except ClientError as error:
@@ -193,11 +194,16 @@ def _complete_parts(s3: S3Client, item: PendingObject) -> None:
     try:
         s3.complete_multipart_upload(**_completion(item))
     except ClientError as error:
-        if error.response["Error"]["Code"] != "InvalidPart" or item.checksum is None:
+        if error.response["Error"]["Code"] != INVALID_PART or item.checksum is None:
             raise
         # An upload request that the client repeated can be applied twice, the second time late: the same bytes then
         # have another ETag under a KMS key.
-        s3.complete_multipart_upload(**_completion(_with_current_etags(s3, item)))
+        try:
+            s3.complete_multipart_upload(**_completion(_with_current_etags(s3, item)))
+        except ClientError as repeated:
+            # Refused by its checksum as well: another writer has replaced the part, and no repetition helps.
+            if repeated.response["Error"]["Code"] != INVALID_PART:
+                raise
 
 
 def _with_current_etags(s3: S3Client, item: PendingObject) -> PendingObject:

@@ -7,6 +7,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from lake.commit import PendingObject, UploadedPart
+from lake.errors import UploadsVanishedError
 from lake.layout import lake_key
 from lake.ledger import State
 from lake.publish import abort_upload, complete_all, roll_back
@@ -81,3 +82,13 @@ def test_a_part_without_a_checksum_has_to_have_its_etag(world: World) -> None:
     with pytest.raises(ClientError, match="InvalidPart"):
         complete_all(world.s3, [old])
     assert world.keys("lake") == []
+
+
+def test_an_upload_whose_part_another_writer_has_replaced_is_gone(world: World) -> None:
+    # Given an upload, and S3, which refuses the checksum of a part that another writer has replaced
+    item = upload(world.raw_s3, "lake", KEY, b"rows")
+    refusing: Any = RefusingS3(world.s3, "complete_multipart_upload", "InvalidPart")
+    # Then the manifest is rolled back, because no repetition can complete the upload
+    with pytest.raises(UploadsVanishedError, match="other content"):
+        complete_all(refusing, [item])
+    assert refusing.calls == ["complete_multipart_upload", "list_parts", "complete_multipart_upload", "head_object"]
