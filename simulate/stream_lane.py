@@ -50,6 +50,8 @@ class StreamLane:
         self._window, self._failing_share, self._failing = window, failing_share, 0.0
         self._queue: deque[SimulatedManifest] = deque()
         self._urgent: deque[SimulatedManifest] = deque()
+        self._looked = 0.0
+        self._urgent_ends: list[float] = []
         self._published: list[tuple[float, int, SimulatedManifest]] = []
         self._numbers = count()
         self._live: list[tuple[float, float]] = []
@@ -124,14 +126,26 @@ class StreamLane:
         return -(-max(seen, self._free_at) // trigger) * trigger
 
     def _next_look(self) -> float:
-        """The next look at which an urgent pointer is there."""
+        """The next look at which an urgent pointer is there: an interval after the last one, or when a portion ends."""
         if not self._urgent:
             return float("inf")
-        interval = min(LOOK_SECONDS, self._stream.trigger_seconds)
-        return -(-self._urgent[0].queued // interval) * interval
+        interval, queued = min(LOOK_SECONDS, self._stream.trigger_seconds), self._urgent[0].queued
+        while True:
+            look, ends = self._looked + interval, self._urgent_ends
+            if not ends:
+                return look + max(0.0, -(-(queued - look) // interval) * interval)
+            look = min(look, ends[0])
+            if look >= queued:
+                return look
+            if look == ends[0]:
+                heapq.heappop(ends)
+            self._looked = look
 
     def _convert_urgent(self, look: float) -> None:
         """The urgent manifests of a look: at once, by a share of the cores while a micro-batch is under way."""
+        self._looked = look
+        while self._urgent_ends and self._urgent_ends[0] <= look:
+            heapq.heappop(self._urgent_ends)
         self._begin_run(look)
         taken: list[SimulatedManifest] = []
         while self._urgent and self._urgent[0].queued <= look:
@@ -151,6 +165,7 @@ class StreamLane:
             self._workers.lend(lent)
             self._free_at += lent
         self._urgent_until = start + seconds / cores
+        heapq.heappush(self._urgent_ends, max(ends))
         self._publish(taken, ends)
 
     def _publish(self, manifests: list[SimulatedManifest], ends: list[float]) -> None:

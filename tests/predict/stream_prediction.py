@@ -13,7 +13,6 @@ from simulate.arrivals import DAY_SECONDS
 from simulate.day import route_day
 from simulate.listing import ListedArrivals, ListedFile
 from simulate.speed import Speed, Work
-from simulate.stream_lane import LOOK_SECONDS
 from simulate.stream_times import StreamMachine, StreamTimes
 from simulate.stream_workers import StreamWorkers
 from tests.predict.stream import is_urgent
@@ -43,7 +42,7 @@ class StreamCalibration:
     micro_batch_seconds: float
     """From a trigger until a manifest is published, besides the time of tasks."""
     urgent_seconds: float
-    """The same from a look for urgent pointers, which comes half an interval after a pointer on average."""
+    """The same from a look for urgent pointers."""
     stop_seconds: float
     """From the request to stop to the end of the run."""
 
@@ -52,19 +51,16 @@ def calibrate(found: MeasuredStream, settings: Settings) -> StreamCalibration:
     """Means over the files of a window."""
     task, plain, compressed = _task_times(found)
     routes = {times.window_end: times.queued - times.window_end for times in found.files.values()}
-    interval = min(LOOK_SECONDS, settings.stream.trigger_seconds)
-    urgent = [
-        item.published - found.files[item.keys[0]].queued - interval / 2 - item.core_seconds
-        for item in found.manifests
-        if is_urgent(item.keys[0])
-    ]
+    urgent = [item.published - item.started - item.core_seconds for item in found.manifests if is_urgent(item.keys[0])]
+    # The shortest of the waits for a look is about none.
+    after_look = min(item.started - found.files[item.keys[0]].queued for item in found.manifests)
     return StreamCalibration(
         plain,
         compressed,
         task,
         statistics.mean(routes.values()),
         statistics.mean(_besides_tasks(found, settings)),
-        statistics.mean(urgent),
+        after_look + statistics.mean(urgent),
         found.ended - found.stop_requested,
     )
 
@@ -92,10 +88,13 @@ def _besides_tasks(found: MeasuredStream, settings: Settings) -> list[float]:
     """Seconds from the begin of its micro-batch to the publication of each peak manifest, besides the time of tasks."""
     trigger, seconds, begin, ended = settings.stream.trigger_seconds, [], 0.0, 0.0
     for items in _micro_batches(found):
-        queued = [found.files[item.keys[0]].queued for item in items]
-        # As Spark does: at once after a micro-batch that took longer than the interval, else at the next trigger.
-        overran = ended - begin > trigger and queued[0] <= ended
-        begin = ended if overran else -(-max(ended, queued[0]) // trigger) * trigger
+        queued = sorted(found.files[item.keys[0]].queued for item in items)
+        # As Spark does: at the next trigger, or at once after a micro-batch that took longer than the interval. Whether
+        # it did is not known exactly, but nothing is converted before the begin.
+        due = -(-max(ended, queued[0]) // trigger) * trigger
+        at_once = (ended - begin > trigger and queued[0] <= ended) or due > items[0].started
+        begin = max(ended, queued[0]) if at_once else due
+        items.sort(key=lambda item: found.files[item.keys[0]].queued)
         works = [Work(item.core_seconds, 1, item.core_seconds) for item in items]
         ends = StreamWorkers(settings, StreamTimes(task=0.0, machine=MACHINE)).convert(works, begin, 0.0)
         seconds += [item.published - end for item, end in zip(items, ends, strict=True)]
@@ -111,8 +110,6 @@ def _micro_batches(found: MeasuredStream) -> list[list[PublishedManifest]]:
         if not batches or item.started > max(other.published for other in batches[-1]):
             batches.append([])
         batches[-1].append(item)
-    for batch in batches:
-        batch.sort(key=lambda item: found.files[item.keys[0]].queued)
     return batches
 
 

@@ -11,7 +11,7 @@ from router.estimate.offer import GLUE_START_SECONDS
 from router.estimate.stream_cluster import stream_cluster
 from simulate.routing import SimulatedManifest
 from simulate.speed import Work
-from simulate.stream_lane import MAX_POINTERS, StreamLane, merged
+from simulate.stream_lane import LOOK_SECONDS, MAX_POINTERS, StreamLane, merged
 from simulate.stream_times import PORTION_SECONDS, TASK_SECONDS, URGENT_PORTION_SECONDS
 from simulate.stream_workers import EXECUTOR_IDLE_SECONDS, FIRST_EXECUTOR_SECONDS
 from streaming_job.stream import MAX_POINTERS_PER_TRIGGER
@@ -170,10 +170,17 @@ def test_an_urgent_manifest_does_not_wait_behind_a_backlog_of_many_triggers() ->
     backlog = [manifest(600.0, seconds=250.0, tasks=7, size=1000 * MB) for _ in range(20 * MAX_POINTERS // 100)]
     alone = converted(lane(), *backlog)
     found = converted(lane(), *backlog, *[urgent(float(at)) for at in range(605, 900, 5)])
-    # Then they take their own time, and the others hardly longer
+    # Then they wait for the next look at most, and the others hardly longer
     assert (alone.latencies.percentile(0.5) or 0) > 300
-    assert found.urgent_latencies.percentile(1) == seconds(URGENT)
+    assert (found.urgent_latencies.percentile(1) or 0) <= LOOK_SECONDS + URGENT
     assert (found.latencies.percentile(1) or 0) < 1.2 * (alone.latencies.percentile(1) or 0)
+
+
+def test_the_end_of_an_urgent_portion_is_a_look() -> None:
+    # Given a portion from 600 s to 611.75 s, and a pointer after the look at 610 s
+    found = converted(lane(), urgent(600.0), urgent(611.0))
+    # Then it does not wait until the look at 615 s
+    assert found.urgent_latencies.percentile(1) == seconds(600 + URGENT - 611 + URGENT)
 
 
 def test_an_urgent_manifest_of_the_night_waits_for_the_start_of_a_run() -> None:
