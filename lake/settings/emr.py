@@ -17,7 +17,8 @@ class EmrSettings:
     """
 
     max_vcpus: int = 400
-    """Maximum number of vCPUs of all workers of the batch lane together. Job runs without room wait in the queue."""
+    """Maximum number of vCPUs of all workers of the batch lane together. Job runs for which there is no room wait in
+    the queue."""
 
     architecture: str = X86
     """Processor of the workers in both lanes: x86_64 or arm64, which is cheaper; each has a build of the libraries."""

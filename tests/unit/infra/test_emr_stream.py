@@ -12,7 +12,7 @@ from infra.emr_stream import STARTERS
 from infra.outputs import StackOutputs
 from infra.quotas import needed_quotas
 from infra.synth import synth
-from lake.settings import BatchSettings, EmrSettings, Settings, SparkSettings, StreamSettings
+from lake.settings import BatchSettings, EmrSettings, EncryptionSettings, Settings, SparkSettings, StreamSettings
 from lake.stream_launch import STREAM_LAUNCH, StreamLaunch
 from local.emr_launch import Capacity, needed_capacity, spark_properties
 from tests.unit.infra.conftest import Assembly, listed
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MAX_ENVIRONMENT_BYTES = 4096
 """Of all variables of a function, keys and values (AWS Lambda quotas)."""
+KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 LONG_STAGE = "s" * 40
 APPLICATION = "AWS::EMRServerless::Application"
 TAGS = {
@@ -36,8 +37,9 @@ STREAM = StreamSettings(jobs=2, engine="emr-serverless", emr_driver_vcpus=1, emr
 
 @pytest.fixture(scope="module")
 def on_emr(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """Two streaming jobs on EMR Serverless with event logs; the batch lane has Flex. cdk-nag checks it."""
-    settings = Settings(stage="same", stream=STREAM, spark=SparkSettings(ui_logs=True))
+    """Two streaming jobs on EMR Serverless, event logs and a KMS key; the batch lane has Flex. cdk-nag checks it."""
+    encryption = EncryptionSettings(kms_key=KEY)
+    settings = Settings(stage="same", stream=STREAM, spark=SparkSettings(ui_logs=True), encryption=encryption)
     return Assembly(synth(settings, tmp_path_factory.mktemp("on_emr"), checked=True), settings)
 
 
@@ -47,6 +49,7 @@ def grants(assembly: Assembly) -> set[tuple[str, str]]:
         for name, statement in assembly.statements()
         if POLICY.search(name)
         for action in listed(statement["Action"])
+        if not action.startswith("kms:")
     }
 
 
@@ -178,6 +181,20 @@ def test_the_inbox_is_read_by_the_role_of_the_streaming_runs_alone(on_emr: Assem
         if "s3:DeleteObject" in listed(body["Action"]) and "/inbox*" in json.dumps(body["Resource"])
     }
     assert readers == {"EmrStreamRole"}
+
+
+def test_a_run_uses_the_key_as_those_on_glue_do_and_its_logs_are_kept_under_it(on_emr: Assembly) -> None:
+    def uses(role: str) -> list[str]:
+        return sorted(
+            json.dumps([body["Action"], body["Condition"]])
+            for name, body in on_emr.statements()
+            if name.startswith(f"{role}DefaultPolicy") and str(listed(body["Action"])[0]).startswith("kms:")
+        )
+
+    assert uses("EmrStreamRole") == uses("JobsRole") != []
+    assert on_emr.one("AWS::Logs::LogGroup", "EmrStreamLog")["KmsKeyId"] == KEY
+    # And EMR Serverless keeps no event logs under a key of its own
+    assert not any(launch.keeps_event_logs for _, launch in launches(on_emr))
 
 
 def test_lines_with_alarm_are_counted_in_the_log_of_the_stream(on_emr: Assembly) -> None:
