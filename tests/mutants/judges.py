@@ -41,6 +41,8 @@ UNIT_TESTS = {
         "unit/router/test_ignored_arrivals.py",
         "unit/router/test_returned_files.py",
         "unit/router/test_ownership_faults.py",
+        "unit/router/test_ownership_outcome.py",
+        "unit/router/test_intents.py",
     ),
     "router/reprocess/": ("unit/router/reprocess/test_reprocess.py",),
     "transform/": (

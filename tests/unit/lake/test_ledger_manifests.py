@@ -152,6 +152,13 @@ def test_supersede_is_all_or_nothing(world: World) -> None:
     assert world.row(sources[0].id) == sources[0]
 
 
+def test_a_successor_never_replaces_a_manifest_that_is_there(world: World) -> None:
+    source, there = world.queued("a.json"), world.manifest("b.json")
+    assert world.ledger.manifests.supersede([world.queued("b.json")], [there], "merge", world.now)
+    assert not world.ledger.manifests.supersede([source], [there], "merge", world.now)
+    assert world.row(source.id) == source
+
+
 def test_a_successor_shows_that_its_files_were_tried_and_has_all_its_attempts_left(world: World) -> None:
     row = world.queued("a.json", "b.json")
     held = world.claimed(row)

@@ -62,3 +62,10 @@ def test_a_larger_file_gets_a_draft_of_its_own() -> None:
     ]
     drafts = cut_drafts(routed, SETTINGS, numbered())  # type: ignore[arg-type]
     assert [[arrival.file.size for arrival in draft.arrivals] for draft in drafts] == [[40], [500], [40]]
+
+
+def test_a_draft_is_filled_to_its_limit() -> None:
+    # Given six files of half a draft each
+    routed = [RoutedArrival(file_of(f"{number}", 50), PARTITION, Lane.STREAM, "why") for number in range(6)]
+    drafts = cut_drafts(routed, SETTINGS, numbered())  # type: ignore[arg-type]
+    assert [len(draft.arrivals) for draft in drafts] == [2, 2, 2]

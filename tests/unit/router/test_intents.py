@@ -1,0 +1,44 @@
+"""An intent is read as it was written; what this version cannot read is refused, and stays."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from lake.errors import InvalidDocumentError
+from lake.manifest import Lane
+from router.ownership import RoutedArrival
+from router.ownership.intent import read_intent, write_intent
+from tests.unit.lake.world import PARTITION, file_of
+from tests.unit.router.conftest import Deployment
+
+ARRIVALS = [
+    RoutedArrival(file_of("orders/a.json"), PARTITION, Lane.BATCH, "waits for the overnight run"),
+    RoutedArrival(file_of("orders/b.json"), PARTITION, Lane.STREAM, "matches urgent/*", urgent=True),
+]
+
+
+def changed(deployment: Deployment, key: str, **changes: object) -> None:
+    """The document with other values; None: without the name."""
+    bucket = deployment.resources.control_bucket
+    body = json.loads(deployment.raw_s3.get_object(Bucket=bucket, Key=key)["Body"].read())
+    body = {name: value for name, value in {**body, **changes}.items() if value is not None}
+    deployment.raw_s3.put_object(Bucket=bucket, Key=key, Body=json.dumps(body).encode())
+
+
+def test_an_intent_has_each_arrival_with_its_lane_reason_and_urgency(deployment: Deployment) -> None:
+    key = write_intent(deployment.services, ARRIVALS, deployment.now)
+    assert list(read_intent(deployment.services, key).arrivals) == ARRIVALS
+
+
+def test_an_intent_of_a_version_without_urgent_files_has_none(deployment: Deployment) -> None:
+    key = write_intent(deployment.services, ARRIVALS, deployment.now)
+    changed(deployment, key, urgent=None)
+    assert list(read_intent(deployment.services, key).arrivals) == [ARRIVALS[0], replace(ARRIVALS[1], urgent=False)]
+
+
+def test_an_intent_of_another_format_is_refused(deployment: Deployment) -> None:
+    key = write_intent(deployment.services, ARRIVALS, deployment.now)
+    changed(deployment, key, format=2)
+    with pytest.raises(InvalidDocumentError, match="its format is not 1"):
+        read_intent(deployment.services, key)
