@@ -195,20 +195,19 @@ def test_backfill_started_by_a_person(scenario: Scenario) -> None:
 
 
 @pytest.mark.parametrize(
-    ("request_", "sentence"),
+    ("request_", "error", "sentence"),
     [
-        ({"dataset": DATASET, "from": "2026-11-01", "to": "2026-11-02", "hours": 3}, "hours"),
-        ({"dataset": DATASET, "from": "2026-11-03", "to": "2026-11-02"}, "from"),
-        ({"dataset": "nowhere", "from": "2026-11-01", "to": "2026-11-02"}, "nowhere"),
-        ({}, "dataset"),
+        ({"dataset": DATASET, "from": "2026-11-01", "to": "2026-11-02", "hours": 3}, "InvalidInputError", "hours"),
+        ({"dataset": DATASET, "from": "2026-11-03", "to": "2026-11-02"}, "InvalidInputError", "from"),
+        ({"dataset": "nowhere", "from": "2026-11-01", "to": "2026-11-02"}, "UnknownDatasetError", "nowhere"),
+        ({}, "InvalidInputError", "dataset"),
     ],
 )
 def test_wrong_backfill_input_fails_in_the_first_state(
-    scenario: Scenario, request_: dict[str, object], sentence: str
+    scenario: Scenario, request_: dict[str, object], error: str, sentence: str
 ) -> None:
     execution = scenario.execute(scenario.deployment.outputs.backfill, request_)
-    assert execution["status"] == "FAILED"
-    assert "InvalidInputError" in execution["error"]
+    assert (execution["status"], execution["error"]) == ("FAILED", error)
     assert sentence in execution["cause"]
 
 
