@@ -40,7 +40,7 @@ class Draft:
     partition: Partition
     lane: Lane
     arrivals: tuple[RoutedArrival, ...]
-    urgent: bool = False
+    urgent: bool
 
     def manifest(self, created_at: str, files: Collection[ObjectVersion]) -> Manifest:
         """The manifest of ``files``, those of the draft whose arrival rows name it; ``created_at`` is ISO 8601, UTC."""

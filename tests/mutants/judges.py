@@ -44,7 +44,10 @@ UNIT_TESTS = {
         "unit/router/test_ownership_outcome.py",
         "unit/router/test_intents.py",
     ),
-    "router/reprocess/": ("unit/router/reprocess/test_reprocess.py",),
+    "router/reprocess/": (
+        "unit/router/reprocess/test_next_step.py",
+        "unit/router/reprocess/test_reprocess.py",
+    ),
     "transform/": (
         "unit/transform/test_audit.py",
         "unit/transform/test_quarantine_audit.py",

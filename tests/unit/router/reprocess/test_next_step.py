@@ -1,0 +1,40 @@
+"""What a reprocess means for a manifest, by the state of its row."""
+
+import pytest
+
+from lake.ledger import State
+from router.reprocess.next_step import ReprocessStep, next_reprocess_step
+from router.reprocess.request import Only
+from tests.unit.lake.transitions import row_in_state
+from tests.unit.router.conftest import Deployment
+
+REQUEST = "r-2"
+
+
+CASES = [
+    ("FAILED", Only.FAILED, ReprocessStep.QUEUE, ""),
+    ("DONE", Only.FAILED, ReprocessStep.LEAVE, "converted"),
+    ("DONE", Only.ALL, ReprocessStep.QUEUE, ""),
+    ("QUEUED", Only.ALL, ReprocessStep.LEAVE, "open"),
+    ("RUNNING", Only.ALL, ReprocessStep.LEAVE, "open"),
+    ("PUBLISHING", Only.ALL, ReprocessStep.LEAVE, "open"),
+    ("SUPERSEDED", Only.ALL, ReprocessStep.FOLLOW, ""),
+    # No manifest document was written for it: its files have another owner.
+    ("ABANDONED", Only.ALL, ReprocessStep.LEAVE, "unknown"),
+]
+
+
+@pytest.mark.parametrize(("state", "only", "step", "count"), CASES)
+def test_only_a_manifest_that_has_ended_is_queued(
+    deployment: Deployment, state: str, only: Only, step: ReprocessStep, count: str
+) -> None:
+    found = next_reprocess_step(row_in_state(deployment, state), only, REQUEST)
+    assert (found.step, found.count) == (step, count)
+
+
+def test_a_manifest_without_a_row_is_unknown() -> None:
+    assert next_reprocess_step(None, Only.ALL, REQUEST).count == "unknown"
+
+
+def test_each_state_has_a_case() -> None:
+    assert {state for state, *_ in CASES} == set(State)
