@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lake.counted import format_count
 from lake.errors import InvalidSettingsError
 
 MIB = 1 << 20
@@ -92,6 +93,6 @@ def _check_memory(key: str, value: object, vcpus: int, available: int, row_group
         raise InvalidSettingsError(
             key,
             value,
-            f"its {vcpus} tasks need {needed / 1e9:.1f} GB beside the JVM's heap, of which there are "
-            f"about {available / 1e9:.1f}: take {advice}, or a smaller convert.row_group_bytes where that is set",
+            f"its {format_count(vcpus, 'task needs', 'tasks need')} {needed / 1e9:.1f} GB beside the JVM's heap, of "
+            f"which there are about {available / 1e9:.1f}: take {advice}, or a smaller convert.row_group_bytes where that is set",
         )

@@ -24,7 +24,7 @@ LAUNCH = StreamLaunch("00app", "arn", "s3://code/main.py", "--a 1 --b 2", "--con
         ({"emr_executor_gb": 31}, "emr_executor_gb", "from 8 to 30, for a worker of 4 vCPU"),
         ({"emr_executor_vcpus": 8, "emr_executor_gb": 18}, "emr_executor_gb", "from 16 to 60 in steps of 4"),
         ({"emr_executor_vcpus": 16, "emr_executor_gb": 44}, "emr_executor_gb", "from 32 to 120 in steps of 8"),
-        ({"emr_executor_vcpus": 1, "emr_executor_gb": 2}, "emr_executor_gb", r"its 1 tasks need 1\.3 GB.* more memory"),
+        ({"emr_executor_vcpus": 1, "emr_executor_gb": 2}, "emr_executor_gb", r"its 1 task needs 1\.3 GB.* more memory"),
         ({"emr_min_executors": 10}, "emr_min_executors", "from 0 to 9"),
     ],
 )
