@@ -94,5 +94,6 @@ def _check_memory(key: str, value: object, vcpus: int, available: int, row_group
             key,
             value,
             f"its {format_count(vcpus, 'task needs', 'tasks need')} {needed / 1e9:.1f} GB beside the JVM's heap, of "
-            f"which there are about {available / 1e9:.1f}: take {advice}, or a smaller convert.row_group_bytes where that is set",
+            f"which there are about {available / 1e9:.1f}: take {advice}, or a smaller convert.row_group_bytes where "
+            "that is set",
         )
