@@ -43,6 +43,8 @@ UNIT_TESTS = {
         "unit/router/test_ownership_faults.py",
         "unit/router/test_ownership_outcome.py",
         "unit/router/test_intents.py",
+        "unit/router/test_expired_arrivals.py",
+        "unit/router/test_dataset_limit.py",
     ),
     "router/reprocess/": (
         "unit/router/reprocess/test_next_step.py",

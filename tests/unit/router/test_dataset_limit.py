@@ -4,12 +4,15 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from botocore.exceptions import EndpointConnectionError
 
 from lake.errors import InvalidInputError
+from lake.layout import INTENTS
 from lake.ledger import State
 from lake.manifest import Lane
 from router.backfill.handler import backfill
 from router.ownership import ArrivalOutcome
+from router.ownership.intent import read_intent
 from router.route.handler import route, route_arrivals
 from router.sweep.handler import sweep
 from tests.unit.lake.faults import Crash
@@ -124,6 +127,37 @@ def test_whatever_happens_to_a_write_the_file_gets_one_owner_and_the_dataset_one
     # Then
     assert sum(row.files for row in deployment.ledger.manifests.open(Lane.BATCH, State.QUEUED)) == 1
     assert not deployment.ledger.datasets.admit("another", 3, ())
+
+
+def test_a_file_of_a_dataset_without_an_answer_stays_in_its_intent(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a ledger that does not say whether there is room for a new dataset
+    limit(deployment, 3)
+    answer = deployment.ledger.datasets.admit
+
+    def admit(name: str, *others: Any) -> bool:
+        if name == "new":
+            raise EndpointConnectionError(endpoint_url="ledger")
+        return answer(name, *others)
+
+    monkeypatch.setattr(type(deployment.ledger.datasets), "admit", lambda _, *request: admit(*request))
+    # When a file of it comes together with one of an old dataset
+    ownership = route_arrivals(deployment.services, [file_of("new/a.json"), file_of("orders/a.json")])
+    # Then the sweep finds it in the intent, also if its event never comes again
+    assert (ownership.count(ArrivalOutcome.UNSETTLED), ownership.count(ArrivalOutcome.OWNED)) == (1, 1)
+    (key,) = intents(deployment)
+    assert file_of("new/a.json") in [arrival.file for arrival in read_intent(deployment.services, key).arrivals]
+
+
+def test_files_without_a_rule_need_no_intent(deployment: Deployment) -> None:
+    assert route_arrivals(deployment.services, [file_of("orders/a.txt")]).count(ArrivalOutcome.IGNORED) == 1
+    assert "put_object" not in deployment.faults.writes
+
+
+def intents(deployment: Deployment) -> list[str]:
+    listed = deployment.raw_s3.list_objects_v2(Bucket=deployment.resources.control_bucket, Prefix=INTENTS)
+    return [item["Key"] for item in listed.get("Contents", [])]
 
 
 def test_raising_the_limit_gives_the_file_to_a_redelivery_and_to_the_sweep(deployment: Deployment) -> None:

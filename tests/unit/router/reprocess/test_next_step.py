@@ -1,11 +1,13 @@
 """What a reprocess means for a manifest, by the state of its row."""
 
+from dataclasses import replace
+
 import pytest
 
 from lake.ledger import State
-from router.reprocess.next_step import ReprocessStep, next_reprocess_step
+from router.reprocess.next_step import ReprocessStep, has_unreadable_files, next_reprocess_step
 from router.reprocess.request import Only
-from tests.unit.lake.transitions import row_in_state
+from tests.unit.lake.transitions import DOCUMENT, row_in_state
 from tests.unit.router.conftest import Deployment
 
 REQUEST = "r-2"
@@ -38,3 +40,10 @@ def test_a_manifest_without_a_row_is_unknown() -> None:
 
 def test_each_state_has_a_case() -> None:
     assert {state for state, *_ in CASES} == set(State)
+
+
+def test_only_a_manifest_that_is_done_has_left_files_out(deployment: Deployment) -> None:
+    done = replace(row_in_state(deployment, "DONE"), exclusions=DOCUMENT)
+    assert has_unreadable_files(done)
+    assert not has_unreadable_files(replace(done, exclusions=None))
+    assert not has_unreadable_files(replace(done, state=State.FAILED))
