@@ -7,7 +7,7 @@ import pytest
 from lake.ledger import State
 from router.reprocess.next_step import ReprocessStep, has_unreadable_files, next_reprocess_step
 from router.reprocess.request import Only
-from tests.unit.lake.transitions import DOCUMENT, row_in_state
+from tests.unit.lake.transitions import row_in_state
 from tests.unit.router.conftest import Deployment
 
 REQUEST = "r-2"
@@ -43,7 +43,7 @@ def test_each_state_has_a_case() -> None:
 
 
 def test_only_a_manifest_that_is_done_has_left_files_out(deployment: Deployment) -> None:
-    done = replace(row_in_state(deployment, "DONE"), exclusions=DOCUMENT)
+    done = replace(row_in_state(deployment, "DONE"), exclusions="exclusions/m.json")
     assert has_unreadable_files(done)
     assert not has_unreadable_files(replace(done, exclusions=None))
     assert not has_unreadable_files(replace(done, state=State.FAILED))
