@@ -5,21 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aws_cdk import Stack
-from constructs import Construct
 
 from infra.emr_job_runs import (
+    EmrApplication,
     MaximumCapacity,
     WorkerSize,
-    create_application,
-    create_role,
     script_arguments,
     spark_submit_parameters,
 )
 from infra.jobs import event_logs_uri
-from infra.log_groups import add_log_group
 from lake.settings.workers import MEMORY_GIB, WORKERS
 
 if TYPE_CHECKING:
+    from constructs import Construct
+
     from infra.assets import Assets
     from infra.names import StackNames
     from lake.resource_names import ResourceNames
@@ -31,7 +30,7 @@ NOT_DEPLOYED = "not-deployed"
 """In the state machine of a stage whose settings do not allow this engine: no run of a plan names it."""
 
 
-class EmrServerless(Construct):
+class EmrServerless(EmrApplication):
     """One application for all runs; it starts with the first of them, and stops when it is idle."""
 
     def __init__(
@@ -43,14 +42,17 @@ class EmrServerless(Construct):
         assets: Assets,
         resources: ResourceNames,
     ) -> None:
-        super().__init__(scope, name)
         worker_type, max_vcpus = settings.batch.worker_type, settings.emr.max_vcpus
         worker = WorkerSize(WORKERS[worker_type], MEMORY_GIB[worker_type])
-        self.log = add_log_group(self, "Log", f"/aws/emr-serverless/{names.stack}")
-        """What drivers and executors print."""
-        capacity = MaximumCapacity(max_vcpus, max_vcpus // worker.vcpus * worker.gigabytes, settings.max_emr_runs)
-        self.application = create_application(self, names.batch_job, settings.emr.architecture, capacity)
-        self.role = create_role(self, assets, self.log)
+        super().__init__(
+            scope,
+            name,
+            job=names.batch_job,
+            log=f"/aws/emr-serverless/{names.stack}",
+            settings=settings,
+            assets=assets,
+            capacity=MaximumCapacity(max_vcpus, max_vcpus // worker.vcpus * worker.gigabytes, settings.max_emr_runs),
+        )
         self.substitutions = {
             "EmrApplication": self.application.attr_application_id,
             "EmrRole": self.role.role_arn,
@@ -59,12 +61,6 @@ class EmrServerless(Construct):
             "EmrSparkSubmitParameters": spark_submit_parameters(assets, worker, worker),
             "EmrLogGroup": self.log.log_group_name,
             "EmrLogUri": event_logs_uri(resources.control_bucket) if settings.spark.ui_logs else NO_LOG_URI,
-            # EMR keeps event logs for its Spark UI in a place of its own, under a key of its own.
-            "EmrKeepsEventLogs": "no" if settings.encryption.kms_key else "yes",
+            "EmrKeepsEventLogs": "yes" if self.keeps_event_logs else "no",
         }
         """Placeholder of the state machine -> value."""
-
-    @property
-    def job_runs_arn(self) -> str:
-        """The ARNs of all job runs of the application."""
-        return f"{self.application.attr_arn}/jobruns/*"

@@ -5,22 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aws_cdk import Stack
-from constructs import Construct
 
 from infra.emr_job_runs import (
+    EmrApplication,
     MaximumCapacity,
     WorkerSize,
-    create_application,
-    create_role,
     script_arguments,
     spark_submit_parameters,
 )
 from infra.jobs import STREAM_TIMEOUT_MINUTES, event_logs_uri
-from infra.log_groups import add_log_group
 from lake.stream_launch import STREAM_LAUNCH, StreamLaunch, stream_log_group
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from constructs import Construct
 
     from infra.assets import Assets
     from infra.functions import RouterFunction
@@ -32,7 +31,7 @@ STARTERS = ("route", "promote", "sweep", "stream_control")
 """The functions that start a streaming run."""
 
 
-class EmrStream(Construct):
+class EmrStream(EmrApplication):
     """One application for the runs of all shards; it starts with the first of them, and stops when it is idle."""
 
     def __init__(
@@ -44,13 +43,16 @@ class EmrStream(Construct):
         assets: Assets,
         resources: ResourceNames,
     ) -> None:
-        super().__init__(scope, name)
         stream, runs = settings.stream, settings.stream_runs
-        self.log = add_log_group(self, "Log", stream_log_group(names.stack))
-        """What drivers and executors print."""
-        capacity = MaximumCapacity(settings.stream_vcpus, runs * stream.emr_gb, runs)
-        self.application = create_application(self, names.stream_job, settings.emr.architecture, capacity)
-        self.role = create_role(self, assets, self.log)
+        super().__init__(
+            scope,
+            name,
+            job=names.stream_job,
+            log=stream_log_group(names.stack),
+            settings=settings,
+            assets=assets,
+            capacity=MaximumCapacity(settings.stream_vcpus, runs * stream.emr_gb, runs),
+        )
         driver = WorkerSize(stream.emr_driver_vcpus, stream.emr_driver_gb)
         executor = WorkerSize(stream.emr_executor_vcpus, stream.emr_executor_gb)
         self._launch = StreamLaunch(
@@ -62,14 +64,8 @@ class EmrStream(Construct):
             timeout_minutes=STREAM_TIMEOUT_MINUTES,
             log_group=self.log.log_group_name,
             log_uri=event_logs_uri(resources.control_bucket) if settings.spark.ui_logs else "",
-            # EMR keeps event logs for its Spark UI in a place of its own, under a key of its own.
-            keeps_event_logs=not settings.encryption.kms_key,
+            keeps_event_logs=self.keeps_event_logs,
         )
-
-    @property
-    def job_runs_arn(self) -> str:
-        """The ARNs of all job runs of the application."""
-        return f"{self.application.attr_arn}/jobruns/*"
 
     def tell(self, functions: Mapping[str, RouterFunction]) -> None:
         """Let the functions that start a streaming run know how."""

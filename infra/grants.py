@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from aws_cdk import Stack
 
 from infra.allow import allow
-from infra.emr_job_runs import PASSED_TO_EMR
+from infra.emr_job_runs import ANY_EMR_RUN, PASSED_TO_EMR
 from lake import layout
 from lake.ledger.table import OPEN_INDEX
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 ANY_KEY = "The keys are made at run time; every key under this prefix belongs to the system."
 ANY_INPUT = "Every key of the input bucket can be an arrival."
-ANY_EMR_RUN = "A job run gets its id when it starts."
 ANY_QUOTA = "Reading a quota cannot be limited to one (Service Authorization Reference, Service Quotas)."
 ANY_TABLE = "A table is named after its dataset, which is unknown until its first file arrives."
 

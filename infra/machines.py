@@ -10,7 +10,7 @@ from constructs import Construct
 
 from infra.allow import allow
 from infra.emr import NOT_DEPLOYED
-from infra.emr_job_runs import PASSED_TO_EMR
+from infra.emr_job_runs import ANY_EMR_RUN, PASSED_TO_EMR
 from infra.machine import Machine
 from lake import layout
 
@@ -158,7 +158,7 @@ class Machines(Construct):
         role = self.overnight.role
         allow(role, ("emr-serverless:StartJobRun",), [emr.application.attr_arn])
         actions = ("emr-serverless:GetJobRun", "emr-serverless:CancelJobRun")
-        allow(role, actions, [emr.job_runs_arn], "A job run gets its id when it starts.")
+        allow(role, actions, [emr.job_runs_arn], ANY_EMR_RUN)
         allow(role, ("iam:PassRole",), [emr.role.role_arn], conditions=PASSED_TO_EMR)
         rule = Stack.of(self).format_arn(service="events", resource="rule", resource_name=EMR_RUN_RULE)
         allow(role, USE_RULE, [rule])
