@@ -71,16 +71,15 @@ class Jobs(Construct):
         """What the drivers print."""
         self._error_log = self._log_group("ErrorLog", "error")
         self.shards = settings.shards.names
-        on_glue = () if settings.stream.on_emr else self.shards
         self.stream_arns = [
             stack.format_arn(service="glue", resource="job", resource_name=resources.stream_job_of(shard))
-            for shard in on_glue
+            for shard in settings.glue_shards
         ]
         """Of the streaming jobs; none where they run on EMR Serverless."""
         self.batch_arn = stack.format_arn(service="glue", resource="job", resource_name=names.batch_job)
         self.role = self._create_role()
         arguments = self._arguments(resources)
-        streaming = [self._create_stream_job(shard, resources, arguments) for shard in on_glue]
+        streaming = [self._create_stream_job(shard, resources, arguments) for shard in settings.glue_shards]
         jobs = (*streaming, self._create_batch_job(arguments))
         for job in jobs:
             acknowledge_finding(job, "AwsSolutions-GL1", NO_SECURITY_CONFIGURATION)

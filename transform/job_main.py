@@ -123,6 +123,5 @@ def end_check(services: JobServices) -> Callable[[str], bool]:
     glue = glue_client(services.region)
     emr = emr_client(services.region) if settings.uses_emr else None
     # Of streaming jobs that the stack does not have, no role may ask.
-    streaming = () if settings.stream.on_emr else map(resources.stream_job_of, settings.shards.names)
-    jobs = (resources.batch_job, *streaming)
+    jobs = (resources.batch_job, *map(resources.stream_job_of, settings.glue_shards))
     return lambda run: run_is_terminal(glue, jobs, run, emr)

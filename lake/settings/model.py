@@ -116,9 +116,14 @@ class Settings:
         return len(self.shards.names)
 
     @property
+    def glue_shards(self) -> tuple[str, ...]:
+        """The shards whose streaming jobs run on Glue: all or none."""
+        return () if self.stream.on_emr else self.shards.names
+
+    @property
     def stream_glue_runs(self) -> int:
-        """Those of them that are job runs of Glue."""
-        return 0 if self.stream.on_emr else self.stream_runs
+        """Those of the streaming jobs' runs that are job runs of Glue."""
+        return len(self.glue_shards)
 
     @property
     def stream_dpus(self) -> float:
