@@ -86,7 +86,8 @@ ENVIRONMENT_CODES = RIGHTS_CODES | CREDENTIAL_CODES | RESOURCE_CODES | LOAD_CODE
 Reference, "Exceptions"."""
 CANCELLED = "TransactionCanceledException"
 CONDITION_REASONS = frozenset({"None", "ConditionalCheckFailed"})
-LOAD_REASONS = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError", "TransactionConflict"})
+CONFLICT_REASON = "TransactionConflict"
+LOAD_REASONS = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError", CONFLICT_REASON})
 """Cancellation reasons of a transaction that can be repeated as it is (DynamoDB API Reference, TransactWriteItems)."""
 KEY_CODES = frozenset({"KMS.DisabledException", "KMS.KMSInvalidStateException", "KMS.NotFoundException"})
 """The KMS key of an object, or of the bucket that is written to, was disabled or deleted."""

@@ -96,13 +96,13 @@ def dataset_speeds(found: speed.Speed, kinds: Iterable[tuple[str, bool]]) -> Ite
     """
     for dataset, compressed in kinds:
         own = found.measured.get(dataset, NOT_MEASURED)
-        measured, used = (own.compressed, found.gzip) if compressed else (own.plain, found.plain)
+        measured = own.compressed if compressed else own.plain
         basis, source = (
             (Basis.ASSUMED, "not measured; as above") if measured is None else (Basis.MEASURED, "the ledger")
         )
         if dataset:
             what = f"bytes of {'compressed' if compressed else 'plain'} files of {dataset} that a core converts"
-            yield Assumption(what, round((measured or used) / speed.MEGABYTE, 3), "MB/s", basis, source)
+            yield Assumption(what, round(found.rate(dataset, compressed) / speed.MEGABYTE, 3), "MB/s", basis, source)
 
 
 def _stream(settings: Settings, stream_jobs: int) -> Iterator[Assumption]:

@@ -117,8 +117,7 @@ def measure_load(arrivals: Arrivals, settings: Settings, speed: Speed) -> Load:
             size += group.count * group.bytes
             kind = matching_rule(group.key, settings.datasets)[1], has_compressed_name(group.key)
             if kind not in rates:
-                own = speed.of_dataset(kind[0])
-                rates[kind] = own.gzip if kind[1] else own.plain
+                rates[kind] = speed.rate(*kind)
             hours[number * settings.input.event_window_seconds // 3600] += group.count * group.bytes / rates[kind]
     return Load(files, size, max(hours) / 3600, tuple(sorted(rates)))
 

@@ -80,6 +80,11 @@ class Speed:
             return self
         return replace(self, plain=found.plain or self.plain, gzip=found.compressed or self.gzip, measured={})
 
+    def rate(self, dataset: str, compressed: bool) -> float:
+        """Bytes as stored that a core converts of such files in a second."""
+        own = self.of_dataset(dataset)
+        return own.gzip if compressed else own.plain
+
     def work(self, plain_bytes: int, gzip_bytes: int, longest_gzip: int, gzip_files: int) -> Work:
         """Work on files of these sizes as stored."""
         compressed_seconds = gzip_bytes / self.gzip

@@ -26,7 +26,7 @@ time."""
 
 @dataclass(frozen=True, slots=True)
 class StreamMachine:
-    """What a streaming job runs on where it is not Glue, such as the local cloud: nothing is scaled."""
+    """What a streaming job runs on outside AWS, such as the local cloud: nothing is scaled."""
 
     cores: int
     """Cores that convert."""

@@ -28,7 +28,7 @@ class StreamWorkers:
     Parameters
     ----------
     times
-        Those of a task, and of the machine where it is not Glue.
+        Those of a task, and the machine where it is not one of AWS's.
     """
 
     def __init__(self, settings: Settings, times: StreamTimes) -> None:

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
-from lake.faults import CONFLICT_CODE, Fault, cancellation_reasons, error_code, judge
+from lake.faults import CONFLICT_CODE, CONFLICT_REASON, Fault, cancellation_reasons, error_code, judge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 OPERATIONS = frozenset({"BatchGetItem", "GetItem", "PutItem", "Query", "TransactWriteItems", "UpdateItem"})
 """What the ledger asks its table for; no other service that the project calls has an operation of these names."""
-CONFLICT_REASON = "TransactionConflict"
 
 
 def is_refused_by_ledger(error: BaseException) -> bool:
