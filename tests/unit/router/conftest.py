@@ -10,6 +10,7 @@ from lake.settings import parse_settings
 from router.services import Services
 from router.telemetry import metrics
 from tests.unit.lake.world import World, new_world
+from tests.unit.router.emr import LAUNCH, ON_EMR, FakeEmr
 from tests.unit.router.glue import FakeGlue
 
 SETTINGS = {"stage": "test", "time_zone": "Europe/Berlin"}
@@ -37,6 +38,15 @@ def _metrics(monkeypatch: pytest.MonkeyPatch) -> None:
 def deployment() -> Iterator[Deployment]:
     with new_deployment() as deployment:
         yield deployment
+
+
+@pytest.fixture
+def emr(deployment: Deployment) -> FakeEmr:
+    """The deployment's streaming jobs are on EMR Serverless."""
+    emr = FakeEmr()
+    deployment.configure(stream=ON_EMR)
+    deployment.services = replace(deployment.services, emr=emr, stream_launch=LAUNCH)
+    return emr
 
 
 @cache

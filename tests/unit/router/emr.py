@@ -13,6 +13,8 @@ from botocore.validate import validate_parameters
 from lake.job_runs import TERMINAL_EMR_STATES
 from lake.stream_launch import StreamLaunch
 
+ON_EMR = {"engine": "emr-serverless"}
+"""Settings of the stream lane."""
 APPLICATION = "00stream"
 LAUNCH = StreamLaunch(
     APPLICATION,

@@ -11,28 +11,14 @@ from botocore.exceptions import ClientError
 
 from lake.errors import InvalidInputError, TransientError
 from router.route.handler import route
-from router.stream_control.handler import stream_control
 from router.stream_engines import START_SETTLES, stream_engine
 from router.streaming import ensure_running
 from tests.unit.router.emr import LAUNCH, FakeEmr, emr_error
 from tests.unit.router.events import batch, failures, message, s3_record
+from tests.unit.router.stream_actions import act
 
 if TYPE_CHECKING:
     from tests.unit.router.conftest import Deployment
-
-ON_EMR = {"engine": "emr-serverless"}
-
-
-@pytest.fixture
-def emr(deployment: Deployment) -> FakeEmr:
-    emr = FakeEmr()
-    deployment.configure(stream=ON_EMR)
-    deployment.services = replace(deployment.services, emr=emr, stream_launch=LAUNCH)
-    return emr
-
-
-def act(deployment: Deployment, action: str) -> dict[str, Any]:
-    return stream_control({"action": action}, deployment.services)
 
 
 def test_callers_at_the_same_time_start_one_run(deployment: Deployment, emr: FakeEmr) -> None:

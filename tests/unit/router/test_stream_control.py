@@ -1,7 +1,6 @@
 """stream_control: the streaming run inside its window, at the end of the window and after it."""
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -9,14 +8,10 @@ from lake.errors import InvalidInputError, TransientError
 from lake.ledger.datasets import DatasetMeasurement
 from lake.manifest import Lane
 from lake.settings import parse_settings
-from router.stream_control.handler import stream_control
 from router.stream_control.spill import is_spilling
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
-
-
-def act(deployment: Deployment, action: str) -> dict[str, Any]:
-    return stream_control({"action": action}, deployment.services)
+from tests.unit.router.stream_actions import act
 
 
 def runs(deployment: Deployment) -> list[str]:

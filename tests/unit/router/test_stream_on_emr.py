@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,28 +11,14 @@ from lake.job_runs import emr_run_id, live_emr_runs
 from lake.ledger import State
 from lake.manifest import Lane
 from router.job_runs import release_unheld
-from router.stream_control.handler import stream_control
 from router.stream_control.spill import read_core_seconds
 from router.stream_engines import START_SETTLES, stream_engine
-from tests.unit.router.emr import APPLICATION, LAUNCH, FakeEmr, emr_error
+from tests.unit.router.emr import APPLICATION, ON_EMR, FakeEmr, emr_error
 from tests.unit.router.sharding import CLICKS, RULES
+from tests.unit.router.stream_actions import act
 
 if TYPE_CHECKING:
     from tests.unit.router.conftest import Deployment
-
-ON_EMR = {"engine": "emr-serverless"}
-
-
-@pytest.fixture
-def emr(deployment: Deployment) -> FakeEmr:
-    emr = FakeEmr()
-    deployment.configure(stream=ON_EMR)
-    deployment.services = replace(deployment.services, emr=emr, stream_launch=LAUNCH)
-    return emr
-
-
-def act(deployment: Deployment, action: str) -> dict[str, Any]:
-    return stream_control({"action": action}, deployment.services)
 
 
 def begin(deployment: Deployment, emr: FakeEmr) -> str:

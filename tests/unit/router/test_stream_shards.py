@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,11 +11,11 @@ from lake.errors import TransientError
 from lake.ledger.datasets import DatasetMeasurement
 from router.ownership import write_pointer
 from router.route.decide_lane import decide_lane
-from router.stream_control.handler import stream_control
 from router.streaming import read_spilling
 from router.sweep.stream_health import StreamHealth, measure_stream
 from tests.unit.lake.world import file_of
 from tests.unit.router.sharding import CLICKS, JOBS, TRACKS, divide, running, waits
+from tests.unit.router.stream_actions import act
 
 if TYPE_CHECKING:
     from lake.partition import Partition
@@ -25,10 +25,6 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def _shards(deployment: Deployment) -> None:
     divide(deployment)
-
-
-def act(deployment: Deployment, action: str, shards: str = "") -> dict[str, Any]:
-    return stream_control({"action": action, "shards": shards}, deployment.services)
 
 
 def end_runs(deployment: Deployment, *shards: str) -> None:

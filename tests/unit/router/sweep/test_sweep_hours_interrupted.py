@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
 @pytest.fixture
 def bridge(deployment: Deployment) -> FakeEventBridge:
     return with_events(deployment)
+
+
+def announce_and_reopen(deployment: Deployment) -> None:
+    """Other sweeps announce the hour, and that a file came late."""
+    announce_hours(repair(deployment))
+    listed(deployment, "late.json")
+    announce_hours(repair(deployment))
 
 
 def test_an_event_that_is_not_taken_is_sent_by_the_next_sweep(deployment: Deployment, bridge: FakeEventBridge) -> None:
@@ -77,14 +85,8 @@ def test_a_sweep_that_resumes_late_leaves_the_marker_of_the_current_row(
     done(deployment, listed(deployment, "a.json"), 10)
     deployment.wait(HOUR)
     deployment.faults.reset()
-
-    def meanwhile() -> None:
-        announce_hours(repair(deployment))
-        listed(deployment, "late.json")
-        announce_hours(repair(deployment))
-
     # When a sweep stalls before a write, while others tell it, and that a file came late
-    deployment.faults.pause = (number, meanwhile)
+    deployment.faults.pause = (number, partial(announce_and_reopen, deployment))
     announce_hours(repair(deployment))
     # Then
     assert marker(deployment) is None
@@ -101,9 +103,7 @@ def test_a_sweep_that_resumes_late_and_dies_leaves_no_marker_for_long(
     deployment.faults.reset()
 
     def meanwhile() -> None:
-        announce_hours(repair(deployment))
-        listed(deployment, "late.json")
-        announce_hours(repair(deployment))
+        announce_and_reopen(deployment)
         # The marker, the event, and then nothing more.
         deployment.faults.crash_before = len(deployment.faults.writes) + 3
 
