@@ -12,8 +12,8 @@ from router.estimate.choose import MARGIN
 from router.estimate.night import DRIVERS
 from router.estimate.speed import NOT_MEASURED
 from router.estimate.stream_cluster import stream_cluster
-from router.plan.merge import TIME_TO_MERGE
-from router.plan.write_pace import MAX_INDEX_WRITES_PER_SECOND
+from router.merge.merge import TIME_TO_MERGE
+from router.merge.write_pace import MAX_INDEX_WRITES_PER_SECOND
 from simulate import batch_lane, night_times, routing, speed, stream_lane, stream_times, stream_workers
 from simulate.options import comparable_emr
 
@@ -146,8 +146,8 @@ def _night(settings: Settings) -> Iterator[Assumption]:
     times, margin = "simulate/night_times.py", "router/estimate/choose.py"
     pace = MAX_INDEX_WRITES_PER_SECOND
     yield Assumption("schedule to first run", night_times.PLAN_SECONDS, "s", Basis.ASSUMED, times)
-    yield Assumption("pace of merging", pace, "writes/s", Basis.LISTED, "router/plan/write_pace.py")
-    yield Assumption("time to merge", TIME_TO_MERGE.total_seconds(), "s", Basis.LISTED, "router/plan/merge.py")
+    yield Assumption("pace of merging", pace, "writes/s", Basis.LISTED, "router/merge/write_pace.py")
+    yield Assumption("time to merge", TIME_TO_MERGE.total_seconds(), "s", Basis.LISTED, "router/merge/merge.py")
     yield Assumption("start of a Glue run", offer.GLUE_START_SECONDS, "s", Basis.ASSUMED, estimate)
     yield Assumption("start of an EMR Serverless run", offer.EMR_START_SECONDS, "s", Basis.ASSUMED, estimate)
     wait, factor = settings.price.flex_wait_minutes, settings.price.emr_speed_factor

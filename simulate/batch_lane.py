@@ -13,10 +13,10 @@ from lake.time import next_local_time
 from router.estimate.night import DRIVERS, run_dollars, run_seconds
 from router.estimate.offer import offers
 from router.estimate.speed import Speeds
+from router.merge.merge import TIME_TO_MERGE, mergeable_groups
+from router.merge.write_pace import MAX_INDEX_WRITES_PER_SECOND
 from router.plan.glue_room import configured_room
-from router.plan.merge import TIME_TO_MERGE, mergeable_groups
 from router.plan.night import PlannedNight, plan_night
-from router.plan.write_pace import MAX_INDEX_WRITES_PER_SECOND
 from simulate.arrivals import DAY_SECONDS
 from simulate.histogram import Latencies, Timeline
 from simulate.night_times import AWS_NIGHT

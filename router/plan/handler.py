@@ -17,10 +17,10 @@ from lake.time import iso_utc, next_local_time
 from router.documents import write_document
 from router.entry import with_product_errors, with_refusals
 from router.estimate.speed import MEGABYTE, Speeds
+from router.merge.merge import merge
 from router.plan.allowed_engines import allowed_engines
 from router.plan.backlog import backlog
 from router.plan.glue_room import configured_room, read_glue_room
-from router.plan.merge import merge
 from router.plan.night import PlannedNight, plan_night
 from router.plan.night_start import next_night_start
 from router.selection import Selection, check_fields, parse_flag, parse_selection

@@ -24,7 +24,7 @@ from tests.model.scheduler import Violation
 
 DOCUMENT, SUPERSEDE, POINTER, START_STREAM = "put_object", "transact_write_items", "put_object", "start_job_run"
 SUPERSEDERS = ("merge", "promote", "poison", "hand-over")
-WRITTEN_BY = ("router.plan.merge", "router.promote.move", "transform.poison_manifest", "router.ownership.enqueue")
+WRITTEN_BY = ("router.merge.merge", "router.promote.move", "transform.poison_manifest", "router.ownership.enqueue")
 
 
 @pytest.mark.parametrize("interruption", INTERRUPTIONS)

@@ -9,8 +9,8 @@ import pytest
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane, write_manifest
 from lake.settings import parse_settings
-from router.plan.merge import SMALL_SHARE, TIME_TO_MERGE, merge, mergeable_groups
-from router.plan.write_pace import MAX_INDEX_WRITES_PER_SECOND, WritePace
+from router.merge.merge import SMALL_SHARE, TIME_TO_MERGE, merge, mergeable_groups
+from router.merge.write_pace import MAX_INDEX_WRITES_PER_SECOND, WritePace
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.planning import HOURS
@@ -64,7 +64,7 @@ def test_groups_are_merged_side_by_side(deployment: Deployment, monkeypatch: pyt
         both_have_begun.wait(BARRIER_SECONDS)
         write_manifest(*arguments)
 
-    monkeypatch.setattr("router.plan.merge.write_manifest", write)
+    monkeypatch.setattr("router.merge.merge.write_manifest", write)
     # When, Then
     assert len(merge(deployment.services, backlog)) == 2
 
@@ -114,7 +114,7 @@ def test_when_the_time_is_over_the_rest_is_planned_as_it_is(
 ) -> None:
     # Given: one group at a time, and a supersede after which the time to merge is over
     backlog = queued_groups(deployment)
-    monkeypatch.setattr("router.plan.merge.PARALLEL_GROUPS", 1)
+    monkeypatch.setattr("router.merge.merge.PARALLEL_GROUPS", 1)
     deployment.faults.writes.clear()
     deployment.faults.pause = (2, lambda: deployment.wait(TIME_TO_MERGE + timedelta(seconds=1)))
     # When

@@ -12,7 +12,7 @@ from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
 from lake.settings import BatchSettings, parse_settings
 from lake.time import next_local_time
-from router.plan.merge import MAX_SOURCES, mergeable_groups
+from router.merge.merge import MAX_SOURCES, mergeable_groups
 from router.plan.pack import PlannedRun, pack_evenly, pack_oldest_first
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.planning import HOURS

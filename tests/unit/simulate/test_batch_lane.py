@@ -8,8 +8,8 @@ from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
 from lake.partition import Partition
 from lake.settings import Settings
-from router.plan.merge import TIME_TO_MERGE
-from router.plan.write_pace import MAX_INDEX_WRITES_PER_SECOND
+from router.merge.merge import TIME_TO_MERGE
+from router.merge.write_pace import MAX_INDEX_WRITES_PER_SECOND
 from simulate.batch_lane import FAILED_WORK, Backlog, collect_backlog, simulate_night
 from simulate.night_times import SETTLE_SECONDS
 from simulate.routing import SimulatedManifest

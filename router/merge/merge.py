@@ -14,8 +14,8 @@ from lake.ledger import State
 from lake.ledger.manifest_row import queued_row
 from lake.manifest import Lane, Manifest, new_manifest_id, read_manifest, write_manifest
 from lake.time import iso_utc
-from router.plan.backlog import queued_successors
-from router.plan.write_pace import WritePace
+from router.merge.successors import queued_successors
+from router.merge.write_pace import WritePace
 from router.telemetry import logger
 
 if TYPE_CHECKING:

@@ -1,0 +1,44 @@
+"""Rows of manifests by consistent reads, superseded ones followed to those that hold their files now."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from lake.ledger import State
+from lake.ledger.batch_reads import batches_of
+from lake.manifest import Lane
+from router.services import PARALLEL_REQUESTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from lake.ledger import ManifestRow
+    from router.services import Services
+
+
+def queued_successors(services: Services, rows: Iterable[ManifestRow]) -> list[ManifestRow]:
+    """The QUEUED manifests of the batch lane that hold the files of ``rows`` now, by consistent reads.
+
+    A superseded manifest is followed to its successors.
+    """
+    found: dict[str, ManifestRow] = {}
+    seen: set[str] = set()
+    level = [row.id for row in rows]
+    while level:
+        seen.update(level)
+        successors: dict[str, None] = {}
+        for row in read_rows(services, level):
+            if row.state == State.SUPERSEDED:
+                successors.update(dict.fromkeys(row.superseded_by))
+            elif row.state == State.QUEUED and row.lane == Lane.BATCH:
+                found[row.id] = row
+        level = [manifest for manifest in successors if manifest not in seen]
+    return list(found.values())
+
+
+def read_rows(services: Services, manifests: Sequence[str]) -> list[ManifestRow]:
+    """The rows that exist, by consistent reads of many at a time, side by side."""
+    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+        read = list(pool.map(services.ledger.manifests.get_many, batches_of(manifests)))
+    return [row for batch in read for row in batch if row is not None]
