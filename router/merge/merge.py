@@ -1,4 +1,4 @@
-"""Small manifests of one partition become larger ones, by superseding them."""
+"""Small manifests of one partition become larger ones, by superseding them: by the sweep, or by the plan."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from lake.errors import UnusableDocumentError
 from lake.ledger import State
 from lake.ledger.manifest_row import queued_row
 from lake.manifest import Lane, Manifest, new_manifest_id, read_manifest, write_manifest
-from lake.time import iso_utc
 from router.merge.successors import queued_successors
 from router.merge.write_pace import WritePace
 from router.telemetry import logger
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 MAX_SOURCES = 90
 """Manifests per supersede: with the successor below DynamoDB's limit of 100 actions per transaction."""
 SMALL_SHARE = 16
-"""A manifest of at most this part of a manifest's limits is merged, 4 GiB by default.
+"""A plan merges manifests of at most this part of a manifest's limits, 4 GiB by default.
 
 What a manifest costs its run (claim, commit, publish: about 15 requests, eight manifests side by side) is a fiftieth of
 the time in which a run of the default size converts 4 GiB (calculated); merging it would cost what it saves.
@@ -39,7 +38,7 @@ the time in which a run of the default size converts 4 GiB (calculated); merging
 PARALLEL_GROUPS = 16
 """Threads; each holds the files of one group, at most ``batch.manifest_files``."""
 TIME_TO_MERGE = timedelta(seconds=60)
-"""No group is begun after it: the manifests that are left are planned as they are. The function has 15 minutes."""
+"""A plan begins no group after it: the manifests that are left are planned as they are. The function has 15 minutes."""
 MERGE_REASON = "merged with other manifests of its hour"
 
 
@@ -51,25 +50,27 @@ def merge(services: Services, rows: Sequence[ManifestRow], pace: WritePace | Non
     """
     merged: dict[str, ManifestRow] = {row.id: row for row in rows}
     groups = mergeable_groups(rows, services.settings.batch)
-    supersede = _Supersede(services, pace or WritePace(), services.clock() + TIME_TO_MERGE)
+    supersede = Supersede(services, pace or WritePace(), services.clock() + TIME_TO_MERGE)
     with ThreadPoolExecutor(PARALLEL_GROUPS) as pool:
         for group, holders in zip(groups, pool.map(supersede, groups), strict=True):
             for row in group:
                 del merged[row.id]
             merged.update((row.id, row) for row in holders)
     if supersede.left:
-        logger.warning("time to merge is over: the rest is planned as it is", groups=supersede.left)
+        logger.warning("time to merge is over: the rest is planned as it is", groups=len(supersede.left))
     return list(merged.values())
 
 
-def mergeable_groups(rows: Iterable[ManifestRow], limits: BatchSettings) -> list[list[ManifestRow]]:
+def mergeable_groups(
+    rows: Iterable[ManifestRow], limits: BatchSettings, small_share: int = SMALL_SHARE
+) -> list[list[ManifestRow]]:
     """Groups of two and more small manifests that one manifest can replace, those with most manifests first. Pure.
 
     Within a group the oldest is first.
     """
     candidates: defaultdict[Partition, list[ManifestRow]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: (row.created_at, row.id)):
-        if is_mergeable(row) and _is_small(row, limits):
+        if is_mergeable(row) and is_small(row, limits, small_share):
             candidates[row.partition].append(row)
     found: list[list[ManifestRow]] = []
     for partition in sorted(candidates):
@@ -92,25 +93,33 @@ def is_mergeable(row: ManifestRow) -> bool:
     return row.state == State.QUEUED and row.attempt == 0 and row.published is None and row.exclusions is None
 
 
-def _is_small(row: ManifestRow, limits: BatchSettings) -> bool:
-    """One file is always few."""
-    return row.bytes <= limits.manifest_bytes // SMALL_SHARE and row.files <= max(
-        limits.manifest_files // SMALL_SHARE, 1
-    )
+def is_small(row: ManifestRow, limits: BatchSettings, share: int) -> bool:
+    """Whether it has at most this part of what a manifest may have; one file is always few."""
+    return row.bytes <= limits.manifest_bytes // share and row.files <= max(limits.manifest_files // share, 1)
 
 
-class _Supersede:
-    """Supersedes a group; gives the rows that hold the group's files afterwards."""
+class Supersede:
+    """Supersedes a group; gives the rows that hold the group's files afterwards. Thread-safe.
+
+    Parameters
+    ----------
+    pace
+        Of the writes to the index's partition key.
+    stop_at
+        Groups that come later stay as they are.
+    """
 
     def __init__(self, services: Services, pace: WritePace, stop_at: datetime) -> None:
         self._services, self._pace, self._stop_at = services, pace, stop_at
-        self.left = 0
-        """Number of groups that were not begun in time."""
+        self.left: list[str] = []
+        """The first manifest of each group that was not begun in time."""
+        self.merged: list[str] = []
+        """The manifests that took the place of a group."""
 
     def __call__(self, group: Sequence[ManifestRow]) -> list[ManifestRow]:
         services = self._services
         if services.clock() > self._stop_at:
-            self.left += 1
+            self.left.append(group[0].id)
             return list(group)
         successor = _successor(services, group)
         if successor is None:
@@ -118,6 +127,7 @@ class _Supersede:
         write_manifest(services.s3, services.resources.control_bucket, successor)
         self._pace.take(len(group) + 1)
         if services.ledger.manifests.supersede(group, [successor], MERGE_REASON, services.clock()):
+            self.merged.append(successor.id)
             logger.info("manifests merged", manifest_id=successor.id, sources=len(group), bytes=successor.bytes)
             return [queued_row(successor)]
         # The index was behind the ledger: a source that has changed drops out, the others are merged by the next plan.
@@ -126,7 +136,10 @@ class _Supersede:
 
 
 def _successor(services: Services, group: Sequence[ManifestRow]) -> Manifest | None:
-    """Read one document after the other: other groups are read at the same time, and memory is bounded."""
+    """Read one document after the other: other groups are read at the same time, and memory is bounded.
+
+    It is as old as the oldest source, so that no merge hides how long a file has been waiting.
+    """
     now = services.clock()
     files: list[ObjectVersion] = []
     try:
@@ -135,7 +148,7 @@ def _successor(services: Services, group: Sequence[ManifestRow]) -> Manifest | N
     except (UnusableDocumentError, ClientError) as error:
         logger.warning("manifests not merged: a document cannot be read", error=str(error))
         return None
-    return Manifest(new_manifest_id(now), Lane.BATCH, group[0].partition, iso_utc(now), tuple(sorted(files)))
+    return Manifest(new_manifest_id(now), Lane.BATCH, group[0].partition, group[0].created_at, tuple(sorted(files)))
 
 
 def _read(services: Services, row: ManifestRow) -> Manifest:

@@ -24,6 +24,7 @@ from router.sweep.publishing import finish_publishing
 from router.sweep.repair import MAX_ITEMS, Repair
 from router.sweep.self_test import REQUEST as SELF_TEST_REQUEST
 from router.sweep.self_test import container_channel, is_self_test_lost, send_self_test
+from router.sweep.small_manifests import merge_small
 from router.sweep.stalled import report_stalled
 from router.sweep.stream_health import measure_stream
 from router.sweep.uploads import abort_uploads
@@ -51,6 +52,7 @@ COUNTS = (
     "repointed",
     "resumed",
     "adopted",
+    "merged",
     "aborted",
     "deleted",
     "foreign",
@@ -115,6 +117,7 @@ def sweep(services: Services, channel: SelfTestChannel | None = None, *, dry_run
     attempt("pointers", renew_pointers)
     attempt("intents", resume_intents)
     attempt("missed", adopt_missed)
+    attempt("small manifests", merge_small)
     attempt("uploads", abort_uploads)
     attempt("stalled", report_stalled)
     attempt("hours", announce_hours)

@@ -93,7 +93,7 @@ def test_writes_keep_the_pace_on_average() -> None:
         now += seconds
         waits.append(seconds)
 
-    pace = WritePace(lambda: now, wait)
+    pace = WritePace(now=lambda: now, wait=wait)
     # When
     for _ in range(100):
         pace.take(91)
