@@ -148,6 +148,8 @@ def _night(settings: Settings) -> Iterator[Assumption]:
     yield Assumption("schedule to first run", night_times.PLAN_SECONDS, "s", Basis.ASSUMED, times)
     yield Assumption("pace of merging", pace, "writes/s", Basis.LISTED, "router/merge/write_pace.py")
     yield Assumption("time to merge", TIME_TO_MERGE.total_seconds(), "s", Basis.LISTED, "router/merge/merge.py")
+    swept = "manifests that sweeps merge before the night"
+    yield Assumption(swept, batch_lane.SWEPT_WRITES_PER_HOUR, "/h", Basis.LISTED, "router/sweep/small_manifests.py")
     yield Assumption("start of a Glue run", offer.GLUE_START_SECONDS, "s", Basis.ASSUMED, estimate)
     yield Assumption("start of an EMR Serverless run", offer.EMR_START_SECONDS, "s", Basis.ASSUMED, estimate)
     wait, factor = settings.price.flex_wait_minutes, settings.price.emr_speed_factor

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import heapq
+from collections import defaultdict
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import TYPE_CHECKING
 
 from lake.ledger import DatasetSpeed
@@ -17,9 +18,11 @@ from router.merge.merge import TIME_TO_MERGE, mergeable_groups
 from router.merge.write_pace import MAX_INDEX_WRITES_PER_SECOND
 from router.plan.glue_room import configured_room
 from router.plan.night import PlannedNight, plan_night
+from router.sweep.handler import TIME_PER_REPAIR
+from router.sweep.small_manifests import HOUR_ENDS_AFTER, SMALL_SHARE, WRITES_PER_SECOND
 from simulate.arrivals import DAY_SECONDS
 from simulate.histogram import Latencies, Timeline
-from simulate.night_times import AWS_NIGHT
+from simulate.night_times import AWS_NIGHT, SWEEPS_PER_HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
     from simulate.night_times import NightTimes
     from simulate.routing import SimulatedManifest
 
+SWEPT_WRITES_PER_HOUR = round(SWEEPS_PER_HOUR * TIME_PER_REPAIR.total_seconds() * WRITES_PER_SECOND)
+"""Sources and successors of the merges of an hour's sweeps, at most."""
 FAILED_WORK = 0.5
 """Assumed: a run that fails has done half of its work, which the next one repeats."""
 
@@ -77,8 +82,18 @@ class SimulatedNight:
     """Time and bytes of each manifest."""
 
 
-def collect_backlog(manifests: Iterable[SimulatedManifest], settings: Settings) -> Backlog:
-    """The manifests that a plan finds, small ones merged as far as its time and its pace of writes allow."""
+def collect_backlog(
+    manifests: Iterable[SimulatedManifest], settings: Settings, swept: datetime | None = None
+) -> Backlog:
+    """The manifests that a plan finds, and those after its merge.
+
+    Sweeps have merged small ones hour by hour, the plan does what is left; both as far as time and pace allow.
+
+    Parameters
+    ----------
+    swept
+        When the last sweep began, aware; None: there was none.
+    """
     items = {
         found.row.id: BacklogItem(
             found.row,
@@ -89,6 +104,8 @@ def collect_backlog(manifests: Iterable[SimulatedManifest], settings: Settings) 
         )
         for found in manifests
     }
+    if swept is not None:
+        _sweep_hours(items, settings, f"{(swept - HOUR_ENDS_AFTER).astimezone(UTC):%Y-%m-%dT%H}")
     writes, limit = 0, MAX_INDEX_WRITES_PER_SECOND * TIME_TO_MERGE.total_seconds()
     for group in mergeable_groups([item.row for item in items.values()], settings.batch):
         if writes > limit:
@@ -97,6 +114,25 @@ def collect_backlog(manifests: Iterable[SimulatedManifest], settings: Settings) 
         successor = _merge([items.pop(row.id) for row in group])
         items[successor.row.id] = successor
     return Backlog(items, writes / MAX_INDEX_WRITES_PER_SECOND)
+
+
+def _sweep_hours(items: dict[str, BacklogItem], settings: Settings, over: str) -> None:
+    """Merge as the sweeps of each hour before ``over`` do, until nothing small is left or their pace is reached."""
+    by_hour: defaultdict[str, list[ManifestRow]] = defaultdict(list)
+    for item in items.values():
+        if item.row.partition.stamp < over:
+            by_hour[item.row.partition.stamp].append(item.row)
+    for hour in by_hour.values():
+        rows, left = {row.id: row for row in hour}, SWEPT_WRITES_PER_HOUR
+        while left > 0 and (groups := mergeable_groups(rows.values(), settings.batch, SMALL_SHARE)):
+            for group in groups:
+                left -= len(group) + 1
+                successor = _merge([items.pop(row.id) for row in group])
+                for row in group:
+                    del rows[row.id]
+                items[successor.row.id], rows[successor.row.id] = successor, successor.row
+                if left <= 0:
+                    break
 
 
 def _merge(sources: Sequence[BacklogItem]) -> BacklogItem:

@@ -15,6 +15,7 @@ from simulate.arrivals import DAY_SECONDS
 from simulate.assumptions import assumptions, dataset_speeds
 from simulate.batch_lane import collect_backlog, simulate_night
 from simulate.histogram import Timeline
+from simulate.night_times import SWEEP_INTERVAL
 from simulate.options import as_one_stream_job, routing_options, simulated_engines, with_engine
 from simulate.result import OptionResult, Series, Simulation
 from simulate.routing import Router
@@ -91,7 +92,7 @@ def simulate(
     for option in routing_options(settings, load.peak_core_seconds, speed.task_bytes):
         log(f"{option.name}: {format_count(load.files, 'file')}")
         day = route_day(arrivals, option.settings, speed, failing_share)
-        backlog = collect_backlog(day.waiting, option.settings)
+        backlog = collect_backlog(day.waiting, option.settings, arrivals.night - SWEEP_INTERVAL)
         engines = list(simulated_engines(settings)) if backlog.items else [None]
         for engine in engines:
             night_settings = option.settings if engine is None else with_engine(option.settings, engine)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from router.estimate.night import DRIVERS
@@ -14,6 +15,10 @@ PLAN_SECONDS = 30.0
 """Assumed: from the schedule until the first runs are started, without merging."""
 SETTLE_SECONDS = 60.0
 """Assumed: from the end of the last run until the verdict."""
+
+SWEEP_INTERVAL = timedelta(minutes=15)
+"""Between two starts of ``sweep`` (infra/schedules.py)."""
+SWEEPS_PER_HOUR = timedelta(hours=1) // SWEEP_INTERVAL
 
 
 @dataclass(frozen=True, slots=True)

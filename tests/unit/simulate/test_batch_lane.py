@@ -1,17 +1,19 @@
 """The night in virtual time: merged and planned by the product, and every file published once."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from infra.schedules import SWEEP_RATE
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
 from lake.partition import Partition
 from lake.settings import Settings
 from router.merge.merge import TIME_TO_MERGE
 from router.merge.write_pace import MAX_INDEX_WRITES_PER_SECOND
-from simulate.batch_lane import FAILED_WORK, Backlog, collect_backlog, simulate_night
-from simulate.night_times import SETTLE_SECONDS
+from router.sweep.handler import TIME_PER_REPAIR
+from simulate.batch_lane import FAILED_WORK, SWEPT_WRITES_PER_HOUR, Backlog, collect_backlog, simulate_night
+from simulate.night_times import SETTLE_SECONDS, SWEEP_INTERVAL, SWEEPS_PER_HOUR
 from simulate.routing import SimulatedManifest
 from simulate.speed import Work
 from tests.unit.simulate.world import MB, NIGHT, settings
@@ -50,6 +52,28 @@ def test_merging_ends_when_its_time_is_over() -> None:
     assert found.merge_seconds == pytest.approx(TIME_TO_MERGE.total_seconds(), abs=1)
     assert len(found.items) > 10_000
     assert sum(item.row.files for item in found.items.values()) == 100_000
+
+
+def test_sweeps_merge_what_is_small_when_its_hour_is_over() -> None:
+    # Given an hour of 20,000 manifests that a plan would not merge, because eight fit into one
+    given = waiting(20_000, 7_000 * MB)
+    assert len(backlog(*given).items) == 20_000
+    # When the last sweep began four minutes after its end, or five
+    ends = datetime(2026, 11, 18, 6, tzinfo=UTC)
+    early, late = (collect_backlog(given, GLUE, ends + timedelta(minutes=minutes)) for minutes in (4, 5))
+    # Then
+    assert len(early.items) == 20_000
+    assert len(late.items) == pytest.approx(20_000 / 9, abs=1)
+    assert sum(item.row.files for item in late.items.values()) == 20_000
+    assert late.merge_seconds == 0
+
+
+def test_sweeps_merge_no_more_in_an_hour_than_their_pace_allows() -> None:
+    given = waiting(SWEPT_WRITES_PER_HOUR + 4_000, 7_000 * MB)
+    found = collect_backlog(given, GLUE, datetime(2026, 11, 18, 7, tzinfo=UTC))
+    assert SWEPT_WRITES_PER_HOUR / 9 < len(found.items) - 4_000 < SWEPT_WRITES_PER_HOUR / 4
+    assert timedelta(minutes=4) == SWEEPS_PER_HOUR * TIME_PER_REPAIR
+    assert f"rate({SWEEP_INTERVAL // timedelta(minutes=1)} minutes)" == SWEEP_RATE
 
 
 def test_a_night_ends_when_the_plan_says() -> None:
