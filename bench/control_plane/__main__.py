@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 DOCUMENT = CHECKOUT / "docs" / "performance.md"
 BEGIN_MARKER = "<!-- control plane: written by make bench-plan -->"
 END_MARKER = "<!-- end of control plane -->"
-FUNCTIONS = ("plan", "run_status", "catalog", "sweep", "backfill")
+FUNCTIONS = ("sweep", "plan", "run_status", "catalog", "backfill")
 """In this order: each finds what those before it have left."""
 TARGET_SECONDS = {"plan": 180}
 """Of the others the function's timeout is the limit."""

@@ -12,6 +12,10 @@ from lake.ledger.manifest_row import manifest_row_key, queued_attributes, queued
 from lake.manifest import Lane, Manifest, ObjectVersion
 from lake.partition import Partition
 from lake.resource_names import ResourceNames
+from lake.settings import BatchSettings, InputSettings
+from router.merge.merge import MAX_SOURCES
+from router.sweep.small_manifests import SMALL_SHARE
+from simulate.routing import POLLERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,13 +39,15 @@ class Night:
     file_bytes: int
     hours: int
     files_per_manifest: int
-    """In the window of one invocation of ``route`` (20 s, five pollers), of one dataset; A: at most 64 GiB."""
+    """That one invocation of ``route`` sees of one dataset."""
     datasets: int
+    swept_files: int = 0
+    """Files of the manifests into which sweeps have merged those of all hours but the last one; 0: there was none."""
 
     @property
     def manifests(self) -> int:
         """Number of manifests that wait for the night."""
-        return -(-self.files // self.files_per_manifest)
+        return self._merged + -(-(self.files - self._swept) // self.files_per_manifest)
 
     def dataset_names(self) -> list[str]:
         """Names of the datasets, sorted."""
@@ -49,12 +55,11 @@ class Night:
 
     def manifest(self, number: int) -> Manifest:
         """The manifest of this number, from 0; always the same."""
-        at = START + timedelta(hours=self.hours) * number / self.manifests
+        numbers = self._numbers(number)
+        at = START + timedelta(hours=self.hours) * numbers.start / self.files
         partition = Partition.of(self.dataset_names()[number % self.datasets], at)
         random = hashlib.sha256(f"{self.name}{self.datasets}{number}".encode()).hexdigest()[:12]
         identity = f"{at:%Y%m%dT%H%M%S}{number:08x}{random}"
-        first = number * self.files_per_manifest
-        numbers = range(first, min(first + self.files_per_manifest, self.files))
         files = tuple(sorted(self._file(partition, at, file) for file in numbers))
         return Manifest(identity, Lane.BATCH, partition, at.isoformat(timespec="milliseconds"), files)
 
@@ -70,8 +75,8 @@ class Night:
 
     def first_manifests(self) -> list[Manifest]:
         """The manifests of the first hour, with at most ``MAX_LISTED_FILES`` files: what the bucket's listing has."""
-        manifests = min(self.manifests // self.hours, MAX_LISTED_FILES // self.files_per_manifest)
-        return [self.manifest(number) for number in range(manifests)]
+        files = min(self.files // self.hours, MAX_LISTED_FILES)
+        return [self.manifest(number) for number in range(files // (self.swept_files or self.files_per_manifest))]
 
     def arrival_row(self, manifest: Manifest, file: ObjectVersion) -> dict[str, Any]:
         """The item of an arrival that the manifest owns, as ``put`` puts it."""
@@ -90,6 +95,23 @@ class Night:
             "recorded_at": manifest.created_at,
         }
 
+    @property
+    def _swept(self) -> int:
+        """Files of the hours whose manifests sweeps have merged."""
+        return self.files // self.hours * (self.hours - 1) if self.swept_files else 0
+
+    @property
+    def _merged(self) -> int:
+        return -(-self._swept // self.swept_files) if self.swept_files else 0
+
+    def _numbers(self, manifest: int) -> range:
+        """The files of a manifest, by number."""
+        if manifest < self._merged:
+            first = manifest * self.swept_files
+            return range(first, min(first + self.swept_files, self._swept))
+        first = self._swept + (manifest - self._merged) * self.files_per_manifest
+        return range(first, min(first + self.files_per_manifest, self.files))
+
     def _file(self, partition: Partition, at: datetime, number: int) -> ObjectVersion:
         etag = hashlib.md5(str(number).encode(), usedforsecurity=False).hexdigest()
         key = f"{partition.dataset}/{at:%Y/%m/%d/%H}/part-{number:08}.ndjson"
@@ -98,9 +120,20 @@ class Night:
         )
 
 
+def night(name: str, files: int, file_bytes: int, hours: int, datasets: int) -> Night:
+    """A load with the manifests that ``route`` makes by default, those of hours that are over merged by sweeps."""
+    in_window = files / (hours * 3600) * InputSettings().event_window_seconds
+    batch = BatchSettings()
+    most = min(batch.manifest_files, batch.manifest_bytes // file_bytes)
+    routed = max(1, min(int(in_window / POLLERS / datasets), most))
+    swept = routed
+    while swept <= most // SMALL_SHARE:
+        swept *= min(MAX_SOURCES, most // swept)
+    return Night(name, files, file_bytes, hours, routed, datasets, swept)
+
+
 NIGHTS = {
-    "A1": Night("A", 338_000, 4_500_000_000, 24, 15, 1),
-    "A10": Night("A", 338_000, 4_500_000_000, 24, 4, 10),
-    "B1": Night("B", 2_400_000, 3_500_000, 12, 220, 1),
-    "B10": Night("B", 2_400_000, 3_500_000, 12, 22, 10),
+    f"{name}{datasets}": night(name, *load, datasets)
+    for name, load in (("A", (338_000, 4_500_000_000, 24)), ("B", (2_400_000, 3_500_000, 12)))
+    for datasets in (1, 10)
 }

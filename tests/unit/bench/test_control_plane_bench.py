@@ -135,6 +135,17 @@ def test_the_functions_run_on_a_night(endpoint: str, monkeypatch: pytest.MonkeyP
     assert functions["sweep"]()["adopted"] == 0
 
 
+def test_sweeps_have_merged_the_manifests_of_all_hours_but_the_last_one() -> None:
+    # Given three hours of 20 files, routed by three and merged into ten
+    night = Night("small", 60, 1000, 3, 3, 2, 10)
+    # Then every file is in one manifest of its hour
+    found = [night.manifest(number) for number in range(night.manifests)]
+    assert [len(manifest.files) for manifest in found] == [10] * 4 + [3] * 6 + [2]
+    assert [manifest.partition.hour for manifest in found] == [0, 0, 1, 1] + [2] * 7
+    assert len({file.key for manifest in found for file in manifest.files}) == 60
+    assert [night.number_of(manifest.id) for manifest in found] == list(range(11))
+
+
 def test_the_table_says_which_limit_is_exceeded_and_has_its_place_in_the_page() -> None:
     fast = Measured("A1", "plan", 20.0, 5.0, 100 << 20, {"Query": 3}, 0, {})
     slow = Measured("A1", "plan", 181.0, 5.0, 100 << 20, {"Query": 3}, 0, {})
