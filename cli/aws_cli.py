@@ -15,10 +15,13 @@ if TYPE_CHECKING:
 LOCAL_PROFILE = "hybrid-router-local"
 
 
-def aws_on_aws(profile: str | None, region: str | None) -> str:
-    """With the profile and the region that the person has named for the stack."""
+def account_options(profile: str | None, region: str | None) -> str:
+    """The profile and the region that the person has named for the stack, with a space before each of them.
+
+    They are the same for the AWS command line and for ``hybrid-router``.
+    """
     options = (("--profile", profile), ("--region", region))
-    return " ".join(["aws", *(f"{option} {shlex.quote(value)}" for option, value in options if value is not None)])
+    return "".join(f" {option} {shlex.quote(value)}" for option, value in options if value is not None)
 
 
 def aws_on_local_cloud(config: Path) -> str:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cli.aws_cli import aws_on_aws, aws_on_local_cloud
+from cli.aws_cli import account_options, aws_on_local_cloud
 from cli.aws_errors import NotReachableError, advise
 from cli.deployed_stack import DeployedStack
 from cli.local_clouds import LocalStage
@@ -54,7 +54,8 @@ def connect_to_stage(
     except (BotoCoreError, ClientError) as error:
         raise NotReachableError(_no_stack(error, stage)) from error
     outputs = {item["OutputKey"]: item["OutputValue"] for item in stacks[0].get("Outputs", [])}
-    return DeployedStack.connect(outputs, session, aws=aws_on_aws(profile, region))
+    options = account_options(profile, region)
+    return DeployedStack.connect(outputs, session, aws=f"aws{options}", account_options=options)
 
 
 def read_local_state(stage: str) -> Mapping[str, Any]:

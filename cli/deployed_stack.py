@@ -55,6 +55,8 @@ class DeployedStack:
     """Folder of the local cloud's logs; None on AWS, or where it is not known."""
     aws: str = "aws"
     """How a person calls the AWS command line for this stack."""
+    account_options: str = ""
+    """The options with which the person has named account and region, with a space before each of them."""
     emr: Any = None
     """The client of EMR Serverless; None: the streaming jobs run on Glue."""
 
@@ -71,7 +73,8 @@ class DeployedStack:
     @property
     def options(self) -> str:
         """The options by which a command finds this stack, with a space before them."""
-        return f" --stage {self.name.removeprefix(STACK_PREFIX)}{' --local' if self.local else ''}"
+        place = " --local" if self.local else self.account_options
+        return f" --stage {self.name.removeprefix(STACK_PREFIX)}{place}"
 
     @classmethod
     def connect(
@@ -82,6 +85,7 @@ class DeployedStack:
         config: Config | None = None,
         local_logs: str | None = None,
         aws: str = "aws",
+        account_options: str = "",
     ) -> DeployedStack:
         """Clients for the stack with these outputs; no request is sent.
 
@@ -99,6 +103,8 @@ class DeployedStack:
             Folder of the local cloud's logs.
         aws
             How a person calls the AWS command line for the stack.
+        account_options
+            The options with which the person has named account and region on AWS.
 
         Raises
         ------
@@ -125,6 +131,7 @@ class DeployedStack:
             scheduler=client("scheduler"),
             local_logs=local_logs,
             aws=aws,
+            account_options=account_options,
             emr=client("emr-serverless") if stack_outputs.stream_application else None,
         )
 

@@ -203,10 +203,12 @@ class Alarms(Construct):
         )
 
     def _add_machine_alarms(self, machine: Machine) -> None:
-        failed = machine.state_machine.metric_failed(period=METRIC_PERIOD)
         timed_out = machine.state_machine.metric_timed_out(period=METRIC_PERIOD)
         self._alarms.add(
-            f"Failed-{machine.node.id}", failed, 1, f"An execution of {machine.name} failed: read its error and cause."
+            f"Failed-{machine.node.id}",
+            machine.unknown_failures(),
+            1,
+            f"An execution of {machine.name} failed and could not notify you: read its error and cause.",
         )
         self._alarms.add(
             f"TimedOut-{machine.node.id}",

@@ -90,6 +90,7 @@ class Machines(Construct):
                 "RunTimeoutMinutes": str(settings.batch.run_timeout_minutes),
                 **(dict.fromkeys(EMR_PLACEHOLDERS, NOT_DEPLOYED) if emr is None else emr.substitutions),
             },
+            names.metrics_namespace,
         )
         self.backfill = Machine(
             self,
@@ -101,6 +102,7 @@ class Machines(Construct):
                 "OvernightMachine": self.overnight.arn,
                 "Topic": topic.topic_arn,
             },
+            names.metrics_namespace,
         )
         self.stream_window = Machine(
             self,
@@ -115,6 +117,7 @@ class Machines(Construct):
                     math.ceil(settings.schedule.stop_grace_minutes * 60 / settings.schedule.watch_seconds)
                 ),
             },
+            names.metrics_namespace,
         )
         self.verify = self._create_verify(names, jobs, topic) if settings.verify.share else None
         """None: nothing is verified by schedule."""
@@ -129,7 +132,9 @@ class Machines(Construct):
 
     def _create_verify(self, names: StackNames, jobs: Jobs, topic: sns.ITopic) -> Machine:
         substitutions = {"BatchJob": names.batch_job, "Topic": topic.topic_arn}
-        machine = Machine(self, "Verify", "verify.asl.json", names.verify_machine, substitutions)
+        machine = Machine(
+            self, "Verify", "verify.asl.json", names.verify_machine, substitutions, names.metrics_namespace
+        )
         allow(machine.role, RUN_JOB, [jobs.batch_arn])
         return machine
 

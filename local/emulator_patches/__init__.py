@@ -57,6 +57,7 @@ def install(runs: GlueRuns, emr_runs: EmrRuns, *, logs: Path, runtime_dir: Path,
         emr_serverless,
         encryption,
         execution_history,
+        failed_executions,
         glue_jobs,
         identities,
         index_lag,
@@ -92,6 +93,7 @@ def install(runs: GlueRuns, emr_runs: EmrRuns, *, logs: Path, runtime_dir: Path,
     delivery_streams.patch()
     metric_math.patch()
     composite_alarms.patch()
+    failed_executions.patch()
     index_lag.patch(lambda: limits().index_lag_seconds)
     # Last: it wraps what the others replace.
     identities.patch(logs / "permissions.jsonl")

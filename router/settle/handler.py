@@ -115,10 +115,8 @@ def _record(services: Services, execution: str, tally: Tally) -> dict[str, Any]:
     text = format_notification(
         execution,
         verdict,
-        uri,
         night.sentences(),
         stage=services.settings.stage,
-        quarantine_bucket=services.resources.quarantine_bucket,
         details=format_quarantine(tally.rejects, unreadable),
     )
     return {**_format_verdict(verdict), "notify": notify, "notification": text, "verdictUri": uri}

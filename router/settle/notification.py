@@ -21,19 +21,15 @@ MAX_NAMED_FILES = 10
 def format_notification(
     execution: str,
     verdict: Verdict,
-    verdict_uri: str,
     night: Sequence[str],
     *,
     stage: str,
-    quarantine_bucket: str,
     details: Sequence[str] = (),
 ) -> str:
     """Verdict, counts, and what to do next with the commands for it; plain text for an email.
 
     Parameters
     ----------
-    verdict_uri
-        URI of the verdict document.
     night
         What differs from the plan, in sentences without a full stop.
     stage
@@ -54,8 +50,9 @@ def format_notification(
         *details,
         "",
         "What to do:",
-        f"- See its datasets, what failed, and the logs: hybrid-router night {execution} --stage {stage}",
-        *(f"- {step}" for step in _steps(verdict, verdict_uri, stage, quarantine_bucket)),
+        f"- See which manifests and objects it is about, and why, and its logs: hybrid-router night {execution} "
+        f"--stage {stage}",
+        *(f"- {step}" for step in _steps(verdict, stage)),
     ]
     return "\n".join(lines)
 
@@ -68,10 +65,8 @@ def format_quarantine(rejects: Mapping[str, int], files: Sequence[UnreadableFile
     return lines
 
 
-def _steps(verdict: Verdict, verdict_uri: str, stage: str, quarantine_bucket: str) -> list[str]:
+def _steps(verdict: Verdict, stage: str) -> list[str]:
     steps = []
-    if verdict.failed or verdict.open or verdict.damaged_objects:
-        steps.append(f"Read which manifests and objects it is about, and why: aws s3 cp {verdict_uri} -")
     if verdict.damaged_objects:
         command = f"hybrid-router reprocess --manifest <id> --all --stage {stage}"
         steps.append(f"Restore the damaged objects, or have their manifests converted again: {command}")
@@ -83,7 +78,7 @@ def _steps(verdict: Verdict, verdict_uri: str, stage: str, quarantine_bucket: st
     elif verdict.open:
         steps.append("Remove the cause, then start the state machine overnight again with the input {}.")
     if verdict.rejects or verdict.failed_files:
-        steps.append(f"List the quarantine: aws s3 ls --recursive s3://{quarantine_bucket}/")
+        steps.append(f"See what is in the quarantine: hybrid-router quarantine ls --stage {stage}")
         steps.append(f"See what happened to one file: hybrid-router explain s3://<bucket>/<key> --stage {stage}")
     if verdict.failed_files:
         command = f"hybrid-router reprocess s3://<bucket>/<key> --stage {stage}"

@@ -50,7 +50,7 @@ class ReportPage:
             self._fault = error
 
     def add_to(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """The answer of ``settle`` with the page's URI, which the notification then names; unchanged while it is OPEN.
+        """The answer of ``settle`` with the page's URI; its notification names the command. Unchanged while it is OPEN.
 
         A page that cannot be made is logged and changes nothing of the verdict, whatever the fault:
         ``hybrid-router report`` makes it at any time.
@@ -58,13 +58,13 @@ class ReportPage:
         if answer["verdict"] == ExecutionOutcome.OPEN:
             return answer
         command = f"hybrid-router report --execution {self._execution} --stage {self._services.settings.stage}"
+        told = {**answer, "notification": f"{answer['notification']}\n\nReport: {command}"}
         try:
             uri = self._write(answer)
         except Exception as error:
             logger.warning("no report was written", execution=self._execution, error=str(error), exc_info=True)
-            return {**answer, "notification": f"{answer['notification']}\n\nReport: {command}"}
-        text = f"{answer['notification']}\n\nReport: aws s3 cp {uri} report.html, or {command}"
-        return {**answer, "notification": text, "reportUri": uri}
+            return told
+        return {**told, "reportUri": uri}
 
     def _write(self, answer: Mapping[str, Any]) -> str:
         if self._fault is not None:

@@ -65,6 +65,8 @@ def test_one_cause_is_one_message(scenario: Scenario) -> None:
         # Then the cause is told, and status has both
         assert told() == [cause]
         open_alarms = {alarm["name"]: alarm["explained_by"] for alarm in read_open_alarms(scenario.deployment)}
+        # An execution of another test can have failed without a notification.
+        open_alarms = {name: explained for name, explained in open_alarms.items() if "AlarmsFailed" not in name}
         assert open_alarms == {cause: None, message["AlarmName"]: cause}
         # When the cause has ended, and the consequence has not
         set_state(cause, "OK")

@@ -13,12 +13,19 @@ from local.errors import NotAllowedError
 from local.isolation import ACCOUNT, REGION
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from local.emulator_patches import EmulatorValue
 
 _SYNC_RULE = f"arn:aws:events:{REGION}:{ACCOUNT}:rule/StepFunctionsGetEventsForStepFunctionsExecutionRule"
 
 _EMR_RULE = f"arn:aws:events:{REGION}:{ACCOUNT}:rule/StepFunctionsGetEventsForEMRServerlessJobRule"
 _RULE_ACTIONS = ("PutTargets", "PutRule", "DescribeRule")
+_ONE_ACTION = {
+    "sns:publish": ("Sns.AuthorizationErrorException", "sns:Publish", "TopicArn"),
+    "aws-sdk:cloudwatch:putMetricData": ("CloudWatch.CloudWatchException", "cloudwatch:PutMetricData", ""),
+}
+"""Integration -> the error's name, the action, and the argument that is its resource; "": it has none."""
 _PASSED_TO = {"iam:passedtoservice": "emr-serverless.amazonaws.com"}
 """The condition key of iam:PassRole; no other task passes a role."""
 
@@ -33,7 +40,7 @@ def patch() -> None:
         execution = state_machines.current_execution.get()
         if execution is not None:
             error, asked = rights_of(resource, data)
-            _check(execution["stateMachineArn"], error, asked)
+            _check(execution["stateMachineArn"], error, asked, {"cloudwatch:namespace": data.get("Namespace", "")})
         return invoke(resource, data)
 
     def read_map_items(reader: EmulatorValue, effective: EmulatorValue, context: EmulatorValue) -> EmulatorValue:
@@ -81,8 +88,9 @@ def rights_of(resource: str, data: dict[str, Any]) -> tuple[str, list[tuple[str,
             asked += [(f"emr-serverless:{name}", f"{arn}/jobruns/any") for name in ("GetJobRun", "CancelJobRun")]
             asked += [(f"events:{name}", _EMR_RULE) for name in _RULE_ACTIONS]
         return "EMRServerless.AccessDeniedException", asked
-    if "sns:publish" in resource:
-        return "Sns.AuthorizationErrorException", [("sns:Publish", data["TopicArn"])]
+    for integration, (error, action, field) in _ONE_ACTION.items():
+        if integration in resource:
+            return error, [(action, data.get(field, "*"))]
     if "states:startExecution" in resource:
         machine = data["StateMachineArn"]
         asked = [("states:StartExecution", machine)]
@@ -99,10 +107,10 @@ def _machine(arn: str) -> str:
     return arn.partition("/")[0]
 
 
-def _check(machine_arn: str, error: str, asked: list[tuple[str, str]]) -> None:
+def _check(machine_arn: str, error: str, asked: list[tuple[str, str]], given: Mapping[str, str] | None = None) -> None:
     machine = _machine(machine_arn)
     role = stepfunctions._state_machines[machine]["roleArn"]
-    keys = {"aws:sourceaccount": ACCOUNT, "aws:sourcearn": machine}
+    keys = {**(given or {}), "aws:sourceaccount": ACCOUNT, "aws:sourcearn": machine}
     for action, resource in asked:
         try:
             passed = _PASSED_TO if action == "iam:PassRole" else {}

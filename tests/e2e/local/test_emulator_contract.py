@@ -70,6 +70,10 @@ PATCH_POINTS = [
     ("services.firehose", "_java_time", ["pattern", "t"]),
     ("services.firehose", "_evaluate_prefix", ["template", "t", "query_keys", "lambda_keys", "error_type"]),
     ("services.firehose", "_s3_bucket_from_arn", ["bucket_arn"]),
+    ("services.stepfunctions", "_fail_execution", ["execution", "error", "cause"]),
+    ("services.stepfunctions", "_nested_execution_failure", ["payload"]),
+    ("services.cloudwatch", "_evaluate_all_alarms", []),
+    ("services.cloudwatch", "record_metric", ["namespace", "metric_name", "value", "unit", "dimensions"]),
     ("services.sqs", "queue_policy_allows", ["queue_arn", "service", "source_arn", "source_account"]),
     ("services.sns", "topic_policy_allows", ["topic_arn", "service", "source_arn", "source_account"]),
 ]

@@ -103,6 +103,13 @@ OF_JOBS_AND_SERVICES = (
         machines.a_night_that_fails,
     ),
     Removal(
+        "MachinesOvernightRole",
+        "cloudwatch:PutMetricData",
+        "a failure that was notified raises the alarm as well",
+        CLOUD,
+        machines.a_night_that_fails,
+    ),
+    Removal(
         "MachinesBackfillRole",
         "lambda:InvokeFunction states:StartExecution states:DescribeExecution states:StopExecution events:PutTargets"
         " events:PutRule events:DescribeRule",
@@ -118,9 +125,23 @@ OF_JOBS_AND_SERVICES = (
         machines.a_backfill_that_fails,
     ),
     Removal(
+        "MachinesBackfillRole",
+        "cloudwatch:PutMetricData",
+        "a failure that was notified raises the alarm as well",
+        CLOUD,
+        machines.a_backfill_that_fails,
+    ),
+    Removal(
         "MachinesStreamWindowRole",
         "sns:Publish",
         "only the alarm of failed executions notifies",
+        CLOUD,
+        machines.a_window_that_fails,
+    ),
+    Removal(
+        "MachinesStreamWindowRole",
+        "cloudwatch:PutMetricData",
+        "a failure that was notified raises the alarm as well",
         CLOUD,
         machines.a_window_that_fails,
     ),
@@ -136,6 +157,13 @@ OF_JOBS_AND_SERVICES = (
         "MachinesVerifyRole",
         "sns:Publish",
         "only the alarm of failed executions notifies",
+        CLOUD,
+        machines.a_verification_that_fails,
+    ),
+    Removal(
+        "MachinesVerifyRole",
+        "cloudwatch:PutMetricData",
+        "a failure that was notified raises the alarm as well",
         CLOUD,
         machines.a_verification_that_fails,
     ),

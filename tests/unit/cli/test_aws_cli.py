@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
 
-from cli.aws_cli import LOCAL_PROFILE, aws_on_aws, aws_on_local_cloud, local_config
+from cli.aws_cli import LOCAL_PROFILE, aws_on_local_cloud, local_config
+from cli.connect import connect_to_stage
+from infra.outputs import OPTIONAL, StackOutputs, output_key
+from lake.resource_names import ResourceNames
 from local.isolation import REGION, AccessKey
 
 if TYPE_CHECKING:
@@ -40,15 +44,41 @@ def test_the_profile_of_a_local_cloud_leads_there_and_nowhere_else(
     assert "local-secret" not in aws_on_local_cloud(config)
 
 
+class FakeSession:
+    """A session of boto3 in an account with one stack."""
+
+    def __init__(self, profile_name: str | None, region_name: str | None) -> None:
+        self.place = (profile_name, region_name)
+
+    def client(self, _service: str, **_options: object) -> FakeSession:
+        return self
+
+    resource = client
+
+    @property
+    def meta(self) -> FakeSession:
+        return self
+
+    def describe_stacks(self, StackName: str) -> dict[str, Any]:  # noqa: N803
+        assert StackName == "hybrid-router-prod"
+        names = [item.name for item in (*fields(ResourceNames), *fields(StackOutputs)) if item.name not in OPTIONAL]
+        outputs = [{"OutputKey": output_key(name), "OutputValue": "hybrid-router-prod"} for name in names]
+        return {"Stacks": [{"Outputs": outputs}]}
+
+
 @pytest.mark.parametrize(
-    ("profile", "region", "words"),
+    ("profile", "region", "options"),
     [
-        (None, None, "aws"),
-        ("prod", None, "aws --profile prod"),
-        ("my prod", "eu-central-1", "aws --profile 'my prod' --region eu-central-1"),
+        (None, None, ""),
+        ("prod", None, " --profile prod"),
+        (None, "eu-central-1", " --region eu-central-1"),
+        ("my prod", "eu-central-1", " --profile 'my prod' --region eu-central-1"),
     ],
 )
-def test_on_aws_the_profile_and_region_of_the_person_are_passed_on(
-    profile: str | None, region: str | None, words: str
+def test_on_aws_printed_commands_have_the_profile_and_region_of_the_person(
+    monkeypatch: pytest.MonkeyPatch, profile: str | None, region: str | None, options: str
 ) -> None:
-    assert aws_on_aws(profile, region) == words
+    monkeypatch.setattr(boto3, "Session", FakeSession)
+    stack = connect_to_stage("prod", local=False, profile=profile, region=region)
+    assert stack.aws == f"aws{options}"
+    assert stack.options == f" --stage prod{options}"

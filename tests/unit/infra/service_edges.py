@@ -185,9 +185,13 @@ def _machine(template: ResolvedTemplate, name: str, body: Mapping[str, Any]) -> 
     for placeholder, value in body["DefinitionSubstitutions"].items():
         text = text.replace(f"${{{placeholder}}}", value)
     definition = json.loads(text)
+    keys_of = {
+        "iam:PassRole": emr_edges.PASSED_TO,
+        "cloudwatch:PutMetricData": {"cloudwatch:namespace": body["DefinitionSubstitutions"]["MetricsNamespace"]},
+    }
     everywhere = [(action, "*") for action in (*DELIVER_LOGS, *TRACE)]
     for action, resource in [*_requests_of_states(definition, template.arn(name), template), *everywhere]:
-        keys = emr_edges.PASSED_TO if action == "iam:PassRole" else {}
+        keys = keys_of.get(action, {})
         yield Edge(name, template.arn(name), "states.amazonaws.com", action, resource, body["RoleArn"], keys)
     for arn, role, action, resource in emr_edges.requests_of_runs(definition):
         yield Edge(name, arn, "emr-serverless.amazonaws.com", action, resource, role)
@@ -236,6 +240,7 @@ INTEGRATIONS = {
     "glue:startJobRun.sync": lambda arguments, _: [
         (action, f"arn:aws:glue:{REGION}:{ACCOUNT}:job/{arguments['JobName']}") for action in RUN_JOB
     ],
+    "aws-sdk:cloudwatch:putMetricData": lambda _arguments, _: [("cloudwatch:PutMetricData", "*")],
     "sns:publish": lambda arguments, _: [("sns:Publish", arguments["TopicArn"])],
     "states:startExecution.sync:2": _nested_execution,
     "s3:getObject": _index_of_plan,

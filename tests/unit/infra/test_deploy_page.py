@@ -80,7 +80,11 @@ def test_every_mention_of_the_alarms_has_their_number_and_price(assembly: Assemb
     alarms = len(assembly.resources("AWS::CloudWatch::Alarm"))
     mentions = re.findall(r"(\d+) alarms(?:, a dashboard \| at most \$(\d+\.\d+))?", PAGE.read_text())
     # CloudWatch's list prices a month: 0.10 dollars for each metric of an alarm, 0.50 for a composite alarm.
-    assert mentions == [(str(alarms), f"{alarms * 0.10:.2f}")]
+    metrics = sum(
+        sum("MetricStat" in item for item in body.get("Metrics", [])) or 1
+        for body in assembly.resources("AWS::CloudWatch::Alarm").values()
+    )
+    assert mentions == [(str(alarms), f"{metrics * 0.10:.2f}")]
     composite = len(assembly.resources("AWS::CloudWatch::CompositeAlarm"))
     mentions = re.findall(r"(\d+) composite alarms \| at most \$(\d+\.\d+)", PAGE.read_text())
     assert mentions == [(str(composite), f"{composite * 0.50:.2f}")]

@@ -11,6 +11,7 @@ from infra.names import StackNames
 from infra.outputs import StackOutputs, output_key
 from lake.errors import InvalidInputError
 from lake.settings import Settings, dump_settings
+from tests.unit.docs.pages import CHECKOUT
 
 if TYPE_CHECKING:
     from tests.unit.infra.conftest import Assembly
@@ -161,7 +162,7 @@ def test_every_log_group_has_a_retention_time(assembly: Assembly) -> None:
 
 @pytest.mark.parametrize("metric", ["ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage", "Errors"])
 def test_what_keeps_arrivals_from_route_raises_an_alarm(assembly: Assembly, metric: str) -> None:
-    assert metric in {body["MetricName"] for body in assembly.resources("AWS::CloudWatch::Alarm").values()}
+    assert metric in {body.get("MetricName") for body in assembly.resources("AWS::CloudWatch::Alarm").values()}
 
 
 def test_a_day_over_its_budget_raises_an_alarm_only_where_there_is_one(
@@ -172,10 +173,28 @@ def test_a_day_over_its_budget_raises_an_alarm_only_where_there_is_one(
     assert not [name for name in assembly.resources("AWS::CloudWatch::Alarm") if "DailyDollars" in name]
 
 
-def test_a_failed_overnight_execution_raises_an_alarm(assembly: Assembly) -> None:
-    alarm = assembly.one("AWS::CloudWatch::Alarm", "FailedOvernight")
-    assert (alarm["MetricName"], alarm["Threshold"]) == ("ExecutionsFailed", 1)
-    assert alarm["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
+@pytest.mark.parametrize("machine", ["overnight", "backfill", "stream_window", "verify"])
+def test_a_failed_execution_raises_an_alarm_unless_it_was_notified(other_assembly: Assembly, machine: str) -> None:
+    name = machine.title().replace("_", "")
+    alarm = other_assembly.one("AWS::CloudWatch::Alarm", f"Failed{name}")
+    # Given: one notified failure does not hide another one, so they are counted
+    (expression,) = [item["Expression"] for item in alarm["Metrics"] if "Expression" in item]
+    assert expression == "failed - FILL(notified, 0)"
+    assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (1, "GreaterThanOrEqualToThreshold")
+    # When an execution fails
+    stats = {item["Id"]: item["MetricStat"] for item in alarm["Metrics"] if "MetricStat" in item}
+    assert (stats["failed"]["Metric"]["MetricName"], stats["failed"]["Stat"]) == ("ExecutionsFailed", "Sum")
+    # Then the machine writes the same metric as the alarm reads, of the same period
+    text = (CHECKOUT / "statemachines" / f"{machine}.asl.json").read_text(encoding="utf-8")
+    deployed = other_assembly.one("AWS::StepFunctions::StateMachine", f"Machines{name}")
+    count = json.loads(text)["States"]["CountNotified"]["Arguments"]
+    (datum,) = count["MetricData"]
+    notified = stats["notified"]["Metric"]
+    assert count["Namespace"] == "${MetricsNamespace}"
+    assert deployed["DefinitionSubstitutions"]["MetricsNamespace"] == notified["Namespace"]
+    assert (datum["MetricName"], datum["Dimensions"]) == (notified["MetricName"], notified["Dimensions"])
+    assert (datum["Value"], stats["notified"]["Stat"]) == (1, "Sum")
+    assert stats["notified"]["Period"] == stats["failed"]["Period"]
 
 
 def test_an_existing_bucket_is_used_and_not_created(other_assembly: Assembly) -> None:

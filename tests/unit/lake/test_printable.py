@@ -46,7 +46,7 @@ def _fail(key: str) -> None:
 
 def _mail(key: str) -> None:
     verdict = Verdict(ExecutionOutcome.FAILED, 0, 1, 0, 0, 0, 0, 0, 0, message=f"{key} was rejected")
-    sys.stdout.write(format_notification("x", verdict, "s3://c/v", (), stage="dev", quarantine_bucket="q"))
+    sys.stdout.write(format_notification("x", verdict, (), stage="dev"))
 
 
 @pytest.mark.parametrize("write", [_log, _fail, _mail])

@@ -43,7 +43,7 @@ def test_the_page_has_the_numbers_of_the_verdict_and_the_costs(deployment: Deplo
     assert answer["ContentType"] == "text/html; charset=utf-8"
     for words in ("<b>10</b><span>rows published", "<b>2</b><span>lines in the q", "<b>$2.00</b>", "SUCCEEDED_WITH_Q"):
         assert words in page
-    assert notification.endswith(f"\n\nReport: aws s3 cp s3://control/{KEY} report.html, or {COMMAND}")
+    assert notification.endswith(f"\n\nReport: {COMMAND}")
 
 
 def test_there_is_no_page_while_a_manifest_is_worked_on(deployment: Deployment) -> None:
