@@ -90,7 +90,7 @@ def test_a_group_that_fails_leaves_the_others_alone(
     merge_small(work)
     # Then
     assert work.counts == {"merged": 1}
-    assert [str(error) for error in work.errors] == ["no answer"]
+    assert [str(item.error) for item in work.failed] == ["no answer"]
     assert len(waiting(deployment)) == 3
     # And the next sweep merges them
     monkeypatch.undo()
