@@ -13,6 +13,7 @@ from lake.bills import MICRO
 from router.entry import with_product_errors
 from router.selection import parse_flag
 from router.services import CLIENT_CONFIG, Services, container_services
+from router.sweep.failed_items import error_of_sweep
 from router.sweep.hours import announce_hours
 from router.sweep.intents import resume_intents
 from router.sweep.late_bills import record_late_bills
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
     from router.services import EventBridgeClient
+    from router.sweep.failed_items import FailedItem
     from router.sweep.self_test import SelfTestChannel
 
 TIME_PER_REPAIR = timedelta(seconds=60)
@@ -93,10 +95,11 @@ def sweep(services: Services, channel: SelfTestChannel | None = None, *, dry_run
     Raises
     ------
     Exception
-        The first error of an item or a repair, after all the others were tried; the log has the counts.
+        What items or repairs have failed at (``error_of_sweep``), after all the others were tried; the log has the
+        counts.
     """
     done = dict.fromkeys(COUNTS, 0)
-    errors: list[Exception] = []
+    failed: list[list[FailedItem]] = []
     items: list[str] = []
     end = services.clock() + TIME_PER_SWEEP
 
@@ -104,7 +107,7 @@ def sweep(services: Services, channel: SelfTestChannel | None = None, *, dry_run
         repair = Repair(services, min(services.clock() + TIME_PER_REPAIR, end), dry_run=dry_run)
         with repair.isolated(name):
             work(repair)
-        errors.extend(repair.errors)
+        failed.append(repair.failed)
         items.extend(repair.items)
         for kind, number in repair.counts.items():
             done[kind] += number
@@ -130,9 +133,9 @@ def sweep(services: Services, channel: SelfTestChannel | None = None, *, dry_run
         count(Metric.SWEEP_VANISHED, done["vanished"])
         count(Metric.SWEEP_STALLED, done["stalled"])
         count(Metric.HOURS_ABOVE_QUARANTINED_SHARE, done["aboveShare"])
-    logger.info("swept", errors=len(errors), counts=done, dry_run=dry_run)
-    if errors:
-        raise errors[0]
+    logger.info("swept", errors=sum(map(len, failed)), counts=done, dry_run=dry_run)
+    if any(failed):
+        raise error_of_sweep(failed)
     return {**done, "items": items[:MAX_ITEMS]} if dry_run else done
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from router.sweep.failed_items import FailedItem
 from router.telemetry import logger
 
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ class Repair:
     """No item is begun after it: the next sweep continues. Aware, UTC."""
     counts: Counter[str] = field(default_factory=Counter)
     """What was repaired, by kind."""
-    errors: list[Exception] = field(default_factory=list)
-    """Errors of single items. The sweep raises the first one after all repairs, so that an alarm is raised."""
+    failed: list[FailedItem] = field(default_factory=list)
+    """Single items with their errors. The sweep raises them after all repairs, so that an alarm is raised."""
 
     dry_run: bool = False
     """Count what would be repaired, and change nothing."""
@@ -57,4 +58,4 @@ class Repair:
             yield
         except Exception as error:
             logger.exception("a repair failed: the next sweep tries it again", extra={"item": item, **context})
-            self.errors.append(error)
+            self.failed.append(FailedItem(" ".join([item, *map(str, context.values())]), error))
