@@ -32,10 +32,12 @@ def spark_methods(cores: int, scratch: Path) -> dict[str, Convert]:
 
 
 def library_methods(threads: int) -> dict[str, Convert]:
-    """The competitors that run in this process with the given threads."""
+    """The competitors that run in this process with the given threads, or start as many processes."""
     from bench.library_competitors import convert_by_duckdb, convert_by_polars  # noqa: PLC0415
+    from bench.offline_competitor import convert_offline  # noqa: PLC0415
 
     return {
+        "convert": partial(convert_offline, cores=threads),
         "duckdb": partial(convert_by_duckdb, threads=threads),
         "polars": partial(convert_by_polars, threads=threads),
     }

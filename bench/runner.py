@@ -93,9 +93,9 @@ class BenchmarkRunner:
         for path in files.paths:
             path.read_bytes()
         if competitor.kind == "spark":
-            return _measure_warm(self._spark[competitor.cores], competitor, files)
+            return measure_warm(self._spark[competitor.cores], competitor, files)
         with start_process(competitor.kind, competitor.cores, self._scratch / competitor.name) as process:
-            return _measure_warm(process, competitor, files)
+            return measure_warm(process, competitor, files)
 
     def _measure_steps(self, files: InputFiles) -> dict[str, float]:
         file_bytes = files.bytes / len(files.names)
@@ -108,7 +108,7 @@ def _request(process: MeasuringProcess, method: str, files: InputFiles, *, check
     return process.request({"method": method, "files": asdict(files), "check": check})
 
 
-def _measure_warm(process: MeasuringProcess, competitor: Competitor, files: InputFiles) -> dict[str, Any]:
+def measure_warm(process: MeasuringProcess, competitor: Competitor, files: InputFiles) -> dict[str, Any]:
     """Convert the first files unmeasured, then measure.
 
     The compilers have then seen this kind of data. Threads and Python workers have been started (Spark ends workers
