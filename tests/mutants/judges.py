@@ -36,6 +36,7 @@ UNIT_TESTS = {
     ),
     "router/ownership/": (
         "unit/router/test_ownership_outcome.py",
+        "unit/router/test_recorded_arrivals.py",
         "unit/router/test_intents.py",
         "unit/router/test_ownership_draft.py",
         "unit/router/test_expired_arrivals.py",

@@ -36,7 +36,7 @@ def test_a_row_keeps_the_owners_of_its_attempts_up_to_the_maximum(world: World) 
 
 @pytest.mark.parametrize("lane", Lane)
 def test_a_queued_row_has_what_its_manifest_has_and_no_history(world: World, lane: Lane) -> None:
-    manifest = world.manifest("a.json", "b.json", lane=lane)
+    manifest = replace(world.manifest("a.json", "b.json.gz", lane=lane), urgent=lane == Lane.STREAM)
     world.ledger.manifests.enqueue(manifest)
     assert world.row(manifest.id) == ManifestRow(
         id=manifest.id,
@@ -46,6 +46,8 @@ def test_a_queued_row_has_what_its_manifest_has_and_no_history(world: World, lan
         created_at=manifest.created_at,
         bytes=200,
         files=2,
+        compressed_bytes=100,
+        urgent=lane == Lane.STREAM,
         manifest_sha256=manifest_sha256(manifest),
         generation=1,
         attempt=0,
