@@ -36,7 +36,7 @@ def test_a_row_keeps_the_owners_of_its_attempts_up_to_the_maximum(world: World) 
 
 @pytest.mark.parametrize("lane", Lane)
 def test_a_queued_row_has_what_its_manifest_has_and_no_history(world: World, lane: Lane) -> None:
-    manifest = replace(world.manifest("a.json", "b.json.gz", lane=lane), urgent=lane == Lane.STREAM)
+    manifest = world.manifest("a.json", "b.json", lane=lane)
     world.ledger.manifests.enqueue(manifest)
     assert world.row(manifest.id) == ManifestRow(
         id=manifest.id,
@@ -46,8 +46,6 @@ def test_a_queued_row_has_what_its_manifest_has_and_no_history(world: World, lan
         created_at=manifest.created_at,
         bytes=200,
         files=2,
-        compressed_bytes=100,
-        urgent=lane == Lane.STREAM,
         manifest_sha256=manifest_sha256(manifest),
         generation=1,
         attempt=0,
@@ -55,6 +53,13 @@ def test_a_queued_row_has_what_its_manifest_has_and_no_history(world: World, lan
         lease_until=0,
         changed_at=manifest.created_at,
     )
+
+
+def test_a_queued_row_has_the_compressed_bytes_and_the_urgency_of_its_manifest(world: World) -> None:
+    manifest = replace(world.manifest("a.json", "b.json.gz", lane=Lane.STREAM), urgent=True)
+    world.ledger.manifests.enqueue(manifest)
+    row = world.row(manifest.id)
+    assert (row.bytes, row.compressed_bytes, row.urgent) == (200, 100, True)
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -66,7 +71,8 @@ def test_the_row_of_an_abandoned_owner_has_no_files_and_no_attempts(world: World
     world.ledger.manifests.abandon("nobody", world.now)
     row = world.row("nobody")
     assert row.state == State.ABANDONED
-    assert (row.bytes, row.files, row.generation, row.attempt, row.base_attempt, row.lease_until) == (0,) * 6
+    assert (row.bytes, row.compressed_bytes, row.files) == (0, 0, 0)
+    assert (row.generation, row.attempt, row.base_attempt, row.lease_until, row.urgent) == (0, 0, 0, 0, False)
 
 
 def test_a_live_lease_excludes_other_claims_to_its_last_millisecond(world: World) -> None:
