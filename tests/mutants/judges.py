@@ -38,6 +38,7 @@ UNIT_TESTS = {
     "router/ownership/": (
         "unit/router/test_ownership_outcome.py",
         "unit/router/test_recorded_arrivals.py",
+        "unit/router/test_resolved_owners.py",
         "unit/router/test_intents.py",
         "unit/router/test_ownership_draft.py",
         "unit/router/test_expired_arrivals.py",
@@ -61,6 +62,8 @@ UNIT_TESTS = {
         "unit/transform/test_poison_manifest.py",
         "unit/transform/test_environment_fault.py",
         "model/test_takeover.py",
+        "unit/transform/test_claim_manifest.py",
+        "unit/transform/test_end_of_attempt.py",
     ),
 }
 """Files below ``tests``, by the beginning of the mutated module's path, the fastest first."""
