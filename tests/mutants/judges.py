@@ -39,6 +39,7 @@ UNIT_TESTS = {
         "unit/router/test_ownership_outcome.py",
         "unit/router/test_recorded_arrivals.py",
         "unit/router/test_resolved_owners.py",
+        "unit/router/test_taken_back.py",
         "unit/router/test_intents.py",
         "unit/router/test_ownership_draft.py",
         "unit/router/test_expired_arrivals.py",
