@@ -21,6 +21,7 @@ UNIT_TESTS = {
         "unit/lake/test_force.py",
         "unit/lake/test_column_room.py",
         "unit/lake/test_ledger_table.py",
+        "unit/lake/test_batch_reads.py",
         "unit/lake/test_rows_after_transitions.py",
         "unit/lake/test_refused_transitions.py",
         "unit/lake/test_reasons.py",
