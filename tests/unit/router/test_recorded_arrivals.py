@@ -31,7 +31,7 @@ def row_of(manifest: str | None, file: ObjectVersion = FILE) -> ArrivalRow:
     return ArrivalRow(file, manifest, PARTITION, Lane.BATCH, "test", STAMP.recorded_at)
 
 
-OWN, ANOTHERS, DEAD, NO_OWNER = row_of("own"), row_of("another's"), row_of("dead"), row_of(None)
+OWN, ELSEWHERE, DEAD, NO_OWNER = row_of("own"), row_of("other"), row_of("dead"), row_of(None)
 
 
 def answering(answer: Answer) -> Callable[..., Any]:
@@ -71,14 +71,14 @@ def recorded(
     ("adopted", "written", "read", "outcome", "elsewhere"),
     [
         (None, OWN, None, OWNED, []),
-        (None, ANOTHERS, None, UNSETTLED, [ANOTHERS]),
+        (None, ELSEWHERE, None, UNSETTLED, [ELSEWHERE]),
         (None, NO_OWNER, None, UNSETTLED, [NO_OWNER]),
         (None, NO_ANSWER, OWN, OWNED, []),
-        (None, NO_ANSWER, ANOTHERS, UNSETTLED, [ANOTHERS]),
+        (None, NO_ANSWER, ELSEWHERE, UNSETTLED, [ELSEWHERE]),
         (None, NO_ANSWER, None, UNSETTLED, []),
         (None, NO_ANSWER, NO_ANSWER, UNSETTLED, []),
         (DEAD, OWN, None, OWNED, []),
-        (DEAD, ANOTHERS, None, UNSETTLED, [ANOTHERS]),
+        (DEAD, ELSEWHERE, None, UNSETTLED, [ELSEWHERE]),
         (DEAD, NO_ANSWER, OWN, OWNED, []),
         # The update may still be applied.
         (DEAD, NO_ANSWER, DEAD, UNSETTLED, []),
@@ -97,10 +97,10 @@ def test_a_draft_has_the_file_whose_row_is_known_to_name_it(
 
 
 def test_a_draft_leaves_out_a_file_of_another_owner() -> None:
-    ownership, drafts, elsewhere = recorded(None, {FILE: ANOTHERS, OTHER_FILE: row_of("own", OTHER_FILE)}, None)
+    ownership, drafts, elsewhere = recorded(None, {FILE: ELSEWHERE, OTHER_FILE: row_of("own", OTHER_FILE)}, None)
     assert ownership.outcomes == {Identity.of(FILE): UNSETTLED, Identity.of(OTHER_FILE): OWNED}
     assert drafts == [[OTHER_FILE]]
-    assert elsewhere == [ANOTHERS]
+    assert elsewhere == [ELSEWHERE]
 
 
 def test_a_draft_is_not_enqueued_while_one_of_its_rows_is_unconfirmed() -> None:
@@ -113,9 +113,9 @@ def test_a_draft_is_not_enqueued_while_one_of_its_rows_is_unconfirmed() -> None:
     ("written", "read", "outcome", "elsewhere"),
     [
         (NO_OWNER, None, IGNORED, []),
-        (ANOTHERS, None, UNSETTLED, [ANOTHERS]),
+        (ELSEWHERE, None, UNSETTLED, [ELSEWHERE]),
         (NO_ANSWER, NO_OWNER, IGNORED, []),
-        (NO_ANSWER, ANOTHERS, UNSETTLED, [ANOTHERS]),
+        (NO_ANSWER, ELSEWHERE, UNSETTLED, [ELSEWHERE]),
         (NO_ANSWER, None, UNSETTLED, []),
         (NO_ANSWER, NO_ANSWER, UNSETTLED, []),
     ],
@@ -132,7 +132,12 @@ def test_an_arrival_is_ignored_when_its_row_is_known_to_have_no_owner(
 
 def test_the_row_of_an_arrival_has_the_reason_and_the_times_of_its_invocation() -> None:
     rows: list[ArrivalRow] = []
-    ledger: Any = SimpleNamespace(arrivals=SimpleNamespace(put=lambda row: rows.append(row) or row))
+
+    def put(row: ArrivalRow) -> ArrivalRow:
+        rows.append(row)
+        return row
+
+    ledger: Any = SimpleNamespace(arrivals=SimpleNamespace(put=put))
     arrival = RoutedArrival(FILE, PARTITION, Lane.STREAM, "urgent")
     stamp = replace(STAMP, expires_at=7)
     with ThreadPoolExecutor(1) as pool:

@@ -131,8 +131,7 @@ def test_an_owner_without_a_row_may_be_alive_until_its_grace_has_passed() -> Non
 def test_an_owner_is_read_once_and_one_that_does_not_answer_decides_nothing() -> None:
     # Given two arrivals of an abandoned owner, and one of an owner that does not answer
     unknown = replace(ROW, file=OTHER_FILE, manifest="n")
-    rows = {"m": replace(OWNER, state=State.ABANDONED), "n": TransientError("later")}
-    manifests = FakeManifests(dict(rows))
+    manifests = FakeManifests({"m": replace(OWNER, state=State.ABANDONED), "n": TransientError("later")})
     # When, Then
     orphans, ownership = resolved(manifests, [ROW, replace(ROW, file=UNVERSIONED), unknown])
     assert [orphan.file for orphan in orphans] == [FILE, UNVERSIONED]
