@@ -12,7 +12,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from tests.mutants.operators import Mutant, mutants
-from tests.mutants.runs import Judged, judge_all, preload
+from tests.mutants.runs import Judged, judge_all, judge_unchanged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,30 +66,25 @@ def main(argv: Sequence[str]) -> int:
     found = [mutant for path in MODULES for mutant in mutants(path, (CHECKOUT / path).read_text())]
     chosen = [mutant for mutant in found if options.only in mutant.name]
     Random(options.seed).shuffle(chosen)
-    preload()
-    (unchanged,) = judge_all([None], 1, lambda: True)
-    if unchanged.noticed_by:
-        print(f"the product without a mutation is noticed by {unchanged.noticed_by}: mend it or the test first")
+    noticed = judge_unchanged({mutant.path for mutant in chosen})
+    if noticed:
+        print(f"the product without a mutation is noticed by {noticed}: mend it or the test first")
         return 1
     until = time.monotonic() + options.seconds
     judged = []
     for item in judge_all(chosen, options.workers, lambda: options.all or time.monotonic() < until):
         judged.append(item)
-        print(f"{len(judged):4d} of {len(chosen)} {item.noticed_by or 'SURVIVES':30} {_name(item)}", flush=True)
+        print(f"{len(judged):4d} of {len(chosen)} {item.noticed_by or 'SURVIVES':30} {item.mutant.name}", flush=True)
     return _report(judged, len(found), options.seed)
-
-
-def _name(judged: Judged) -> str:
-    return "" if judged.mutant is None else judged.mutant.name
 
 
 def _report(judged: Sequence[Judged], number: int, seed: int) -> int:
     print(f"\nseed {seed}: {len(judged)} of {number} mutants\n")
     print(table(judged))
     explained = PAGE.read_text() if PAGE.exists() else ""
-    unexplained = [item for item in judged if not item.noticed_by and f"`{_name(item)}`" not in explained]
+    unexplained = [item for item in judged if not item.noticed_by and f"`{item.mutant.name}`" not in explained]
     for item in unexplained:
-        print(f"\nsurvives, and {PAGE.name} does not explain it: {_name(item)}")
+        print(f"\nsurvives, and {PAGE.name} does not explain it: {item.mutant.name}")
     return min(len(unexplained), 1)
 
 
@@ -97,7 +92,6 @@ def table(judged: Sequence[Judged]) -> str:
     """Markdown: for each module its mutants, those that each judge was the first to notice, and the survivors."""
     by_module: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for item in judged:
-        assert item.mutant is not None
         by_module[item.mutant.path][item.noticed_by or "survive"] += 1
     columns = [*sorted({name for counts in by_module.values() for name in counts} - {"survive"}), "survive"]
     lines = [f"| module | mutants | {' | '.join(columns)} |", f"|---|---:|{'---:|' * len(columns)}"]

@@ -1,11 +1,11 @@
-"""What has to notice a mutant: unit tests of the module, and histories of the model. Imported by a mutant's process."""
+"""What has to notice a mutant: unit tests of the module, and histories of the model."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
 EVERY = 61
 """Every n-th single fault of each scenario."""
@@ -16,11 +16,14 @@ EVERY_WRITE = 4
 """Every n-th write of a change of owners is interrupted."""
 UNIT_TESTS = {
     "lake/ledger/": (
+        "unit/lake/test_arrivals.py",
         "unit/lake/test_fence.py",
         "unit/lake/test_force.py",
         "unit/lake/test_column_room.py",
         "unit/lake/test_ledger_table.py",
+        "unit/lake/test_batch_reads.py",
         "unit/lake/test_rows_after_transitions.py",
+        "unit/lake/test_refused_transitions.py",
         "unit/lake/test_reasons.py",
         "unit/lake/test_ledger_manifests.py",
         "unit/lake/test_lake_transitions.py",
@@ -35,16 +38,19 @@ UNIT_TESTS = {
         "unit/lake/test_commit_formats.py",
     ),
     "router/ownership/": (
-        "unit/router/test_known_arrivals.py",
+        "unit/router/test_ownership_outcome.py",
+        "unit/router/test_recorded_arrivals.py",
+        "unit/router/test_resolved_owners.py",
+        "unit/router/test_taken_back.py",
+        "unit/router/test_intents.py",
         "unit/router/test_ownership_draft.py",
-        "unit/router/test_ownership.py",
+        "unit/router/test_expired_arrivals.py",
+        "unit/router/test_known_arrivals.py",
         "unit/router/test_ignored_arrivals.py",
+        "unit/router/test_ownership.py",
+        "unit/router/test_dataset_limit.py",
         "unit/router/test_returned_files.py",
         "unit/router/test_ownership_faults.py",
-        "unit/router/test_ownership_outcome.py",
-        "unit/router/test_intents.py",
-        "unit/router/test_expired_arrivals.py",
-        "unit/router/test_dataset_limit.py",
     ),
     "router/reprocess/": (
         "unit/router/reprocess/test_next_step.py",
@@ -59,30 +65,29 @@ UNIT_TESTS = {
         "unit/transform/test_poison_manifest.py",
         "unit/transform/test_environment_fault.py",
         "model/test_takeover.py",
+        "unit/transform/test_claim_manifest.py",
+        "unit/transform/test_end_of_attempt.py",
     ),
 }
-"""Files below ``tests``, by the beginning of the mutated module's path."""
+"""Files below ``tests``, by the beginning of the mutated module's path, the fastest first."""
 
 
-def noticed_by(path: str) -> str:
-    """The first judge that notices the mutant of the module at ``path``; empty: it survives.
-
-    Without a path, all unit tests are run.
-    """
-    for name, judge in judges(path).items():
+def noticed_by(*paths: str) -> str:
+    """The first judge that notices the mutation of the modules at ``paths``; empty: it survives."""
+    for name, judge in judges(paths).items():
         if judge():
             return name
     return ""
 
 
-def judges(path: str) -> dict[str, Callable[[], bool]]:
-    """Those of a module, the fastest first."""
+def judges(paths: Collection[str]) -> dict[str, Callable[[], bool]]:
+    """Those of modules, the fastest first."""
     return {
         "model without faults": _histories_without_faults,
-        "unit tests": lambda: _unit_tests(path),
-        "model with one fault": _histories_with_one_fault,
+        "unit tests": lambda: _unit_tests(paths),
         "interrupted changes of owners": _interrupted_changes,
         "random histories": _random_histories,
+        "model with one fault": _histories_with_one_fault,
     }
 
 
@@ -136,10 +141,10 @@ def _interrupted_changes() -> bool:
     return False
 
 
-def _unit_tests(path: str) -> bool:
+def _unit_tests(paths: Collection[str]) -> bool:
     import pytest
 
-    names = [name for prefix, names in UNIT_TESTS.items() if path.startswith(prefix) or not path for name in names]
-    files = [f"tests/{name}" for name in names]
+    prefixes = [prefix for prefix in UNIT_TESTS if any(path.startswith(prefix) for path in paths)]
+    files = [f"tests/{name}" for prefix in prefixes for name in UNIT_TESTS[prefix]]
     arguments = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "--assert=plain", "-W", "ignore", *files]
     return pytest.main(arguments) != pytest.ExitCode.OK

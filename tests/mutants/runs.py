@@ -1,50 +1,39 @@
-"""Judges mutants in processes of their own, which have the third-party modules from their parent, and no product."""
+"""Judges mutants in processes of their own, which have the product, the tests and warm caches from their parent."""
 
 from __future__ import annotations
 
-import importlib
+import gc
 import json
 import os
 import resource
 import select
 import signal
 import sys
+import threading
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tests.mutants import mutating_import
+from tests.mutants import mutating_code
+from tests.mutants.judges import noticed_by
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from tests.mutants.operators import Mutant
 
-THIRD_PARTY = (
-    "aws_lambda_powertools",
-    "aws_lambda_powertools.utilities.data_classes",
-    "boto3",
-    "botocore.client",
-    "hypothesis",
-    "moto",
-    "ndjson_arrow",
-    "pyarrow",
-    "pyspark.errors",
-    "pyspark.sql",
-    "pytest",
-)
-"""Imported once, because they take longer than the judges of most mutants."""
 MAX_PROCESSOR_SECONDS = 240
 """For one mutant, however busy the machine is. Many times what one that survives takes: a mutant that takes longer
 is in an endless loop."""
 MAX_SECONDS = 1800
 """For one mutant by the clock: one that takes longer waits for itself."""
-ERROR, TIMEOUT = "an error", "no end"
+ERROR, TIMEOUT, NOT_MADE = "an error", "no end", "nothing, because it was not made"
 
 
 @dataclass
 class _Process:
-    mutant: Mutant | None
+    mutant: Mutant
     pid: int
     pipe: int
     started: float
@@ -52,22 +41,27 @@ class _Process:
 
 @dataclass(frozen=True)
 class Judged:
-    """A mutant (None: the product as it is), and the first judge that has noticed it; empty: none."""
+    """A mutant, and the first judge that has noticed it; empty: none."""
 
-    mutant: Mutant | None
+    mutant: Mutant
     noticed_by: str
     seconds: float
 
 
-def preload() -> None:
-    """Import what all processes need, and nothing of the product."""
-    for name in THIRD_PARTY:
-        importlib.import_module(name)
-    product = [name for name in sys.modules if name.partition(".")[0] in ("lake", "router", "transform")]
-    assert not product, f"the parent process has imported {product[0]}: its mutants would not be seen"
+def judge_unchanged(paths: Collection[str]) -> str:
+    """The first judge of the modules at ``paths`` that notices something in the product as it is; empty: none.
+
+    It runs in this process, so that the processes of the mutants begin with everything imported and cached.
+    """
+    with _silent():
+        result = noticed_by(*paths)
+    gc.collect()
+    gc.freeze()
+    assert threading.active_count() == 1, f"these threads would be lost: {threading.enumerate()}"
+    return result
 
 
-def judge_all(mutants: Iterable[Mutant | None], workers: int, proceed: Callable[[], bool]) -> Iterator[Judged]:
+def judge_all(mutants: Iterable[Mutant], workers: int, proceed: Callable[[], bool]) -> Iterator[Judged]:
     """Judge mutants in ``workers`` processes at a time; none is started once ``proceed`` returns False."""
     waiting = iter(mutants)
     running: list[_Process] = []
@@ -94,7 +88,7 @@ class _End:
 _END = _End()
 
 
-def _start(mutant: Mutant | None) -> _Process:
+def _start(mutant: Mutant) -> _Process:
     read, write = os.pipe()
     sys.stdout.flush()
     pid = os.fork()
@@ -105,21 +99,36 @@ def _start(mutant: Mutant | None) -> _Process:
     return _Process(mutant, pid, read, time.monotonic())
 
 
-def _judge(mutant: Mutant | None, pipe: int) -> None:
+def _judge(mutant: Mutant, pipe: int) -> None:
     """The whole life of a mutant's process."""
-    result = ERROR
+    result = NOT_MADE
     try:
-        null = os.open(os.devnull, os.O_RDWR)
-        for descriptor in (0, 1, 2):
-            os.dup2(null, descriptor)
         resource.setrlimit(resource.RLIMIT_CPU, (MAX_PROCESSOR_SECONDS, MAX_PROCESSOR_SECONDS))
-        if mutant is not None:
-            mutating_import.install(mutant.path.removesuffix(".py").replace("/", "."), mutant.number)
-        judges = importlib.import_module("tests.mutants.judges")
-        result = judges.noticed_by("" if mutant is None else mutant.path)
+        mutating_code.install(mutant.path, mutant.number)
+        mutating_code.forget_tests()
+        result = ERROR
+        with _silent():
+            result = noticed_by(mutant.path)
     finally:
         os.write(pipe, json.dumps(result).encode())
         os._exit(0)
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Without the input, the output and the errors of the process."""
+    saved = [os.dup(descriptor) for descriptor in (0, 1, 2)]
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        for descriptor, copy in enumerate(saved):
+            os.dup2(copy, descriptor)
+            os.close(copy)
+        os.close(null)
 
 
 def _end(process: _Process) -> Judged:
@@ -130,4 +139,6 @@ def _end(process: _Process) -> Judged:
     answer = os.read(process.pipe, 1 << 16)
     os.close(process.pipe)
     os.waitpid(process.pid, 0)
-    return Judged(process.mutant, TIMEOUT if late or not answer else json.loads(answer), seconds)
+    noticed = TIMEOUT if late or not answer else json.loads(answer)
+    assert noticed != NOT_MADE, process.mutant.name
+    return Judged(process.mutant, noticed, seconds)

@@ -1,9 +1,14 @@
 """The mutations of the protocol: one changed node each, names that stay the same, and explanations that are not old."""
 
 import ast
+import importlib
 import re
+from pathlib import Path
+
+import pytest
 
 from tests.mutants.__main__ import PAGE, names_of
+from tests.mutants.mutating_code import install
 from tests.mutants.operators import mutants, mutated_tree
 
 SOURCE = '''
@@ -59,3 +64,34 @@ def test_every_explained_survivor_is_a_mutant_of_the_code_as_it_is_now() -> None
     survivors = {name for name in explained if ": " in name}
     assert survivors
     assert survivors <= names_of(), f"rewrite {PAGE.name}: {sorted(survivors - names_of())}"
+
+
+IMPORTED = """
+from dataclasses import dataclass
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    tries: int = 0
+
+    @property
+    def tried(self):
+        return self.tries > 0
+
+def next_of(row):
+    return Row(row.tries + 1)
+"""
+
+
+def test_what_has_been_imported_from_a_module_gets_its_mutation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for number, (tries, tried, following) in enumerate([(1, True, 2), (0, True, 1), (0, False, 1), (0, False, -1)]):
+        name = f"imported_{number}"
+        Path(f"{name}.py").write_text(IMPORTED)
+        module = importlib.import_module(name)
+        row_class, next_of = module.Row, module.next_of
+        install(f"{name}.py", number)
+        row = row_class()
+        assert (row.tries, row.tried, next_of(row).tries) == (tries, tried, following)

@@ -98,7 +98,7 @@ class _Faulty:
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._client, name)
-        if name == "exceptions" or not callable(value):
+        if name in ("exceptions", "get_paginator") or not callable(value):
             return value
         method = _complete(value) if name == "complete_multipart_upload" else value
         return lambda **kwargs: self._faults.call(name, method, kwargs)

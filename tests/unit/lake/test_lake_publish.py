@@ -209,13 +209,45 @@ def remove_document(world: World, row: ManifestRow) -> None:
     world.raw_s3.delete_object(Bucket="control", Key=row.document.key)
 
 
-@pytest.mark.parametrize(("harm", "reason"), [(change_document, "was changed after"), (remove_document, "is gone")])
+HARMS = [(change_document, "was changed after"), (remove_document, "is gone")]
+BUCKETS = ("lake", "quarantine")
+
+
+@pytest.mark.parametrize(("harm", "reason"), HARMS)
 def test_without_the_committed_document_nothing_is_published(world: World, harm: Any, reason: str) -> None:
     row, _ = publishing(world)
     harm(world, row)
     assert roll(world, row) == State.FAILED
     assert world.keys("lake") == []
     assert reason in (world.row(row.id).reason or "")
+
+
+@pytest.mark.parametrize(("harm", "reason"), HARMS)
+def test_what_a_document_that_was_lost_has_named_is_found_by_its_prefix(world: World, harm: Any, reason: str) -> None:
+    # Given a process that crashed after its first completion, and the objects of another manifest
+    row, document = publishing(world)
+    complete_all(world.s3, [*document.objects[:1], *document.quarantine])
+    others = [upload(world.raw_s3, bucket, f"orders/other/{bucket}", b"rows") for bucket in BUCKETS]
+    complete_all(world.s3, others[:1])
+    harm(world, row)
+    # When
+    assert roll_forward(world.s3, world.ledger, "control", row, world.clock, BUCKETS) == State.FAILED
+    # Then nothing of it is left, and everything of the other
+    assert [world.keys(bucket) for bucket in BUCKETS] == [[others[0].key], []]
+    assert [uploads(world, bucket) for bucket in BUCKETS] == [[], [others[1].key]]
+    assert reason in (world.row(row.id).reason or "")
+
+
+def uploads(world: World, bucket: str) -> list[str]:
+    return [item["Key"] for item in world.raw_s3.list_multipart_uploads(Bucket=bucket).get("Uploads", [])]
+
+
+def test_objects_that_another_process_has_published_stay_although_the_document_is_lost_now(world: World) -> None:
+    row, _ = publishing(world)
+    assert roll(world, row) == State.DONE
+    remove_document(world, row)
+    assert roll_forward(world.s3, world.ledger, "control", row, world.clock, BUCKETS) == State.DONE
+    assert published(world) == list(BODIES)
 
 
 def test_a_commit_document_is_read_back_as_it_was_written(world: World) -> None:

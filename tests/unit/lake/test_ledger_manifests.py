@@ -55,6 +55,13 @@ def test_a_queued_row_has_what_its_manifest_has_and_no_history(world: World, lan
     )
 
 
+def test_a_queued_row_has_the_compressed_bytes_and_the_urgency_of_its_manifest(world: World) -> None:
+    manifest = replace(world.manifest("a.json", "b.json.gz", lane=Lane.STREAM), urgent=True)
+    world.ledger.manifests.enqueue(manifest)
+    row = world.row(manifest.id)
+    assert (row.bytes, row.compressed_bytes, row.urgent) == (200, 100, True)
+
+
 @pytest.mark.parametrize("state", STATES)
 def test_only_a_running_manifest_has_a_live_lease(world: World, state: str) -> None:
     assert row_in_state(world, state).has_live_lease(world.now) == (state == "RUNNING")
@@ -64,7 +71,8 @@ def test_the_row_of_an_abandoned_owner_has_no_files_and_no_attempts(world: World
     world.ledger.manifests.abandon("nobody", world.now)
     row = world.row("nobody")
     assert row.state == State.ABANDONED
-    assert (row.bytes, row.files, row.generation, row.attempt, row.base_attempt, row.lease_until) == (0,) * 6
+    assert (row.bytes, row.compressed_bytes, row.files) == (0, 0, 0)
+    assert (row.generation, row.attempt, row.base_attempt, row.lease_until, row.urgent) == (0, 0, 0, 0, False)
 
 
 def test_a_live_lease_excludes_other_claims_to_its_last_millisecond(world: World) -> None:

@@ -1,26 +1,31 @@
-"""The requests of the ledger's table: consistent reads, bounded queries, every page, plain numbers."""
+"""The requests of the ledger's table: consistent reads, bounded queries, every page, plain numbers; its refusals."""
 
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
-from lake.ledger.table import Key, LedgerTable
+from lake.ledger.table import MAX_TRANSACTION_ACTIONS, Condition, Key, LedgerTable, RefusedError
 
 KEY = Key("manifest#m", "manifest")
 
 
 class FakeClient:
-    """Returns the answers one after the other, and keeps the requests."""
+    """Returns the answers one after the other, raises those that are errors, and keeps the requests."""
 
-    def __init__(self, *answers: dict[str, Any]) -> None:
+    def __init__(self, *answers: dict[str, Any] | ClientError) -> None:
         self.answers = list(answers)
         self.requests: list[dict[str, Any]] = []
 
     def __getattr__(self, operation: str) -> Any:
         def call(**request: Any) -> dict[str, Any]:
             self.requests.append({"operation": operation, **request})
-            return self.answers.pop(0)
+            answer = self.answers.pop(0)
+            if isinstance(answer, ClientError):
+                raise answer
+            return answer
 
         return call
 
@@ -35,7 +40,8 @@ def test_an_item_is_read_consistently_with_plain_values() -> None:
     client = FakeClient({"Item": item})
     found = table_over(client).get(KEY)
     assert found == {"n": 3, "ratio": 0.25, "list": [1], "map": {"n": 2}, "text": "a"}
-    assert [type(found[name]) for name in ("n", "ratio")] == [int, float]
+    plain = (found["n"], found["ratio"], *found["list"], found["map"]["n"])
+    assert [type(value) for value in plain] == [int, float, int, int]
     assert client.requests == [
         {"operation": "get_item", "TableName": "ledger", "Key": KEY.item(), "ConsistentRead": True}
     ]
@@ -96,3 +102,97 @@ def test_a_query_reads_every_page_only_when_it_is_asked_for() -> None:
     assert len(client.requests) == 1
     assert list(items) == [{"n": 2}]
     assert client.requests[1]["ExclusiveStartKey"] == last
+
+
+def test_a_put_has_its_conditions_and_no_empty_attribute() -> None:
+    client = FakeClient({}, {})
+    table_over(client).put(KEY, {"state": "QUEUED", "owner": None}, [Condition("pk", "missing")])
+    table_over(client).put(KEY, {"state": "QUEUED"}, [])
+    put = {"operation": "put_item", "TableName": "ledger", "Item": {**KEY.item(), "state": "QUEUED"}}
+    condition = {"ConditionExpression": "attribute_not_exists(#pk)", "ExpressionAttributeNames": {"#pk": "pk"}}
+    assert client.requests == [{**put, **condition}, put]
+
+
+def test_an_update_has_its_clauses_and_conditions() -> None:
+    client = FakeClient({}, {})
+    conditions = [
+        Condition("state", "=", "RUNNING"),
+        Condition("lease_until", ">", 7),
+        Condition("columns", "size", 2),
+        Condition("owner", "missing"),
+    ]
+    table = table_over(client)
+    table.update(KEY, assign={"a": 1, "b": 2}, add={"c": 3, "d": 4}, remove=["e", "f"], conditions=conditions)
+    table.update(KEY, add={"c": 3})
+    update = {"operation": "update_item", "TableName": "ledger", "Key": KEY.item()}
+    names = ("a", "b", "c", "d", "e", "f", "state", "lease_until", "columns", "owner")
+    assert client.requests == [
+        {
+            **update,
+            "UpdateExpression": "SET #a = :v0, #b = :v1 ADD #c :v2, #d :v3 REMOVE #e, #f",
+            "ConditionExpression": (
+                "#state = :v4 AND #lease_until > :v5 AND size(#columns) = :v6 AND attribute_not_exists(#owner)"
+            ),
+            "ExpressionAttributeNames": {f"#{name}": name for name in names},
+            "ExpressionAttributeValues": {
+                f":v{number}": value for number, value in enumerate([1, 2, 3, 4, "RUNNING", 7, 2])
+            },
+        },
+        {
+            **update,
+            "UpdateExpression": "ADD #c :v0",
+            "ExpressionAttributeNames": {"#c": "c"},
+            "ExpressionAttributeValues": {":v0": 3},
+        },
+    ]
+
+
+def test_a_transaction_has_as_many_actions_as_dynamodb_takes() -> None:
+    client = FakeClient({})
+    actions: list[dict[str, Any]] = [{"Put": {"number": number}} for number in range(MAX_TRANSACTION_ACTIONS)]
+    table_over(client).transact(actions)
+    assert client.requests == [{"operation": "transact_write_items", "TransactItems": actions}]
+    with pytest.raises(ValueError, match="100 actions, not 101"):
+        table_over(client).transact([*actions, {}])
+
+
+def error(code: str, *reasons: str) -> ClientError:
+    response: Any = {"Error": {"Code": code}, "CancellationReasons": [{"Code": reason} for reason in reasons]}
+    return ClientError(response, "operation")
+
+
+def put(table: LedgerTable) -> None:
+    table.put(KEY, {}, [])
+
+
+def update(table: LedgerTable) -> None:
+    table.update(KEY, assign={"a": 1})
+
+
+def transact(table: LedgerTable) -> None:
+    table.transact([{}])
+
+
+FAILED_CONDITION = error("ConditionalCheckFailedException")
+CANCELLED = "TransactionCanceledException"
+
+
+@pytest.mark.parametrize(
+    ("write", "answer", "refused"),
+    [
+        (put, FAILED_CONDITION, True),
+        (update, FAILED_CONDITION, True),
+        (put, error("AccessDeniedException"), False),
+        (update, error("ProvisionedThroughputExceededException"), False),
+        (transact, error(CANCELLED, "ConditionalCheckFailed"), True),
+        (transact, error(CANCELLED, "None", "ConditionalCheckFailed"), True),
+        (transact, error(CANCELLED, "ConditionalCheckFailed", "ValidationError"), False),
+        (transact, error(CANCELLED, "ValidationError"), False),
+        (transact, error("AccessDeniedException"), False),
+    ],
+)
+def test_only_a_condition_that_does_not_hold_refuses_a_write(
+    write: Callable[[LedgerTable], None], answer: ClientError, refused: bool
+) -> None:
+    with pytest.raises(RefusedError if refused else ClientError):
+        write(table_over(FakeClient(answer)))

@@ -1,6 +1,7 @@
 """Errors of S3 while publishing: only what says that an upload is gone means that; every other error is raised."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,17 +20,18 @@ KEY = lake_key(PARTITION, "m", 1, 0)
 
 
 class RefusingS3:
-    """An S3 that refuses one operation; how often the others were called."""
+    """An S3 that refuses one operation, with the last of its codes from then on; how often the others were called."""
 
-    def __init__(self, s3: Any, operation: str, code: str) -> None:
-        self._s3, self._operation, self._code = s3, operation, code
+    def __init__(self, s3: Any, operation: str, *codes: str) -> None:
+        self._s3, self._operation, self._codes = s3, operation, list(codes)
         self.calls: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
         def call(**request: Any) -> Any:
             self.calls.append(name)
             if name == self._operation:
-                answer: Any = {"Error": {"Code": self._code, "Message": ""}}
+                code = self._codes.pop(0) if len(self._codes) > 1 else self._codes[0]
+                answer: Any = {"Error": {"Code": code, "Message": ""}}
                 raise ClientError(answer, name)
             return getattr(self._s3, name)(**request)
 
@@ -40,8 +42,11 @@ class RefusingS3:
 @pytest.mark.parametrize("code", ["SlowDown", "AccessDenied", "403"])
 def test_an_error_that_does_not_say_that_the_upload_is_gone_is_raised(world: World, operation: str, code: str) -> None:
     item = upload(world.raw_s3, "lake", KEY, b"rows")
+    refusing: Any = RefusingS3(world.s3, operation, code)
     with pytest.raises(ClientError, match=code):
-        complete_all(RefusingS3(world.s3, operation, code), [item])  # type: ignore[arg-type]
+        complete_all(refusing, [item])
+    # Without a request that cannot help
+    assert "list_parts" not in refusing.calls
     # And the next process publishes it.
     assert complete_all(world.s3, [item]).keys() == {("lake", KEY)}
 
@@ -82,6 +87,39 @@ def test_a_part_without_a_checksum_has_to_have_its_etag(world: World) -> None:
     with pytest.raises(ClientError, match="InvalidPart"):
         complete_all(world.s3, [old])
     assert world.keys("lake") == []
+
+
+def test_a_repeated_completion_without_an_answer_does_not_say_that_the_upload_is_gone(world: World) -> None:
+    item = with_another_etag(upload(world.raw_s3, "lake", KEY, b"rows"))
+    refusing: Any = RefusingS3(world.s3, "complete_multipart_upload", "InvalidPart", "SlowDown")
+    with pytest.raises(ClientError, match="SlowDown"):
+        complete_all(refusing, [item])
+    assert complete_all(world.s3, [item]).keys() == {("lake", KEY)}
+
+
+def test_a_completion_has_the_checksums_that_s3_verifies() -> None:
+    requests: list[dict[str, Any]] = []
+    s3: Any = SimpleNamespace(
+        complete_multipart_upload=lambda **request: requests.append(request),
+        head_object=lambda **_: {"ETag": '"object"', "ContentLength": 9, "ChecksumCRC32": "whole"},
+    )
+    parts = (UploadedPart("etag-1", "part-1"), UploadedPart("etag-2", "part-2"))
+    assert complete_all(s3, [PendingObject("lake", KEY, "u", parts, "whole", 9, 1)]) == {("lake", KEY): "object"}
+    assert requests == [
+        {
+            "Bucket": "lake",
+            "Key": KEY,
+            "UploadId": "u",
+            "ChecksumType": "FULL_OBJECT",
+            "ChecksumCRC32": "whole",
+            "MultipartUpload": {
+                "Parts": [
+                    {"PartNumber": 1, "ETag": '"etag-1"', "ChecksumCRC32": "part-1"},
+                    {"PartNumber": 2, "ETag": '"etag-2"', "ChecksumCRC32": "part-2"},
+                ]
+            },
+        }
+    ]
 
 
 def test_an_upload_whose_part_another_writer_has_replaced_is_gone(world: World) -> None:

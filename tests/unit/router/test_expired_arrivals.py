@@ -8,6 +8,7 @@ import pytest
 from lake.errors import InvalidInputError, InvalidSettingsError, TransientError
 from lake.ledger import State
 from lake.ledger.arrivals import EXPIRY, Arrivals, arrival_key
+from lake.ledger.manifests import Manifests
 from lake.manifest import Lane, ObjectVersion
 from lake.settings import parse_settings
 from router.backfill.handler import backfill
@@ -164,6 +165,22 @@ def test_a_question_without_an_answer_leaves_the_file_to_its_message(
         raise TransientError("later")
 
     monkeypatch.setattr(Arrivals, "get", refuse)
+    # When, Then
+    assert outcome(deployment) == [ArrivalOutcome.UNSETTLED]
+
+
+def test_an_old_event_whose_owner_does_not_answer_stays_with_its_message(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given
+    keep(deployment)
+    outcome(deployment)
+    deployment.wait(timedelta(days=KEEP_DAYS, hours=1))
+
+    def refuse(_: object, __: object) -> None:
+        raise TransientError("later")
+
+    monkeypatch.setattr(Manifests, "get", refuse)
     # When, Then
     assert outcome(deployment) == [ArrivalOutcome.UNSETTLED]
 

@@ -1,4 +1,4 @@
-"""An intent is read as it was written; what this version cannot read is refused, and stays."""
+"""An intent is read as it was written; what this version cannot read is refused, and stays. It precedes all rows."""
 
 import json
 from dataclasses import replace
@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from lake.errors import InvalidDocumentError
-from lake.manifest import Lane
-from router.ownership import RoutedArrival
+from lake.manifest import Identity, Lane
+from router.ownership import ArrivalOutcome, RoutedArrival, take_ownership
 from router.ownership.intent import read_intent, write_intent
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment
@@ -42,3 +42,15 @@ def test_an_intent_of_another_format_is_refused(deployment: Deployment) -> None:
     changed(deployment, key, format=2)
     with pytest.raises(InvalidDocumentError, match="its format is not 1"):
         read_intent(deployment.services, key)
+
+
+def test_no_row_is_written_while_the_intent_has_no_answer(deployment: Deployment) -> None:
+    deployment.faults.drop = 1
+    ownership = take_ownership(deployment.services, ARRIVALS, {})
+    assert ownership.outcomes == {Identity.of(arrival.file): ArrivalOutcome.UNSETTLED for arrival in ARRIVALS}
+    assert deployment.faults.writes == ["put_object"]
+
+
+def test_ignored_arrivals_need_no_intent(deployment: Deployment) -> None:
+    take_ownership(deployment.services, [], {ARRIVALS[0].file: "no rule"})
+    assert deployment.faults.writes == ["put_item"]

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from botocore.exceptions import ReadTimeoutError
+from botocore.exceptions import ClientError, ReadTimeoutError
 
 from lake.errors import LeaseLostError
 from lake.ledger import Claim, CommitReference, ManifestRow, State
@@ -21,6 +21,8 @@ NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 ROW = ManifestRow("m", State.RUNNING, Lane.BATCH, Partition("d", "2026-03-04", 12), "2026", 1, 1, attempt=1)
 REFERENCE = CommitReference("commits/m.json", "0" * 64)
 NO_ANSWER = ReadTimeoutError(endpoint_url="https://ledger")
+DEFECT = ClientError({"Error": {"Code": "ValidationException", "Message": "no"}}, "UpdateItem")
+"""Not a fault of the environment: a repetition would be refused as well."""
 
 
 @dataclass
@@ -77,6 +79,13 @@ def test_a_commit_that_the_ledger_refuses_is_given_up_and_uses_up_a_try() -> Non
     committed, _ = commit(manifests)
     assert not committed
     assert manifests.row.state == State.QUEUED
+    assert manifests.released == [("its commit was refused or got no answer", True)]
+
+
+def test_a_commit_whose_request_is_wrong_is_given_up_and_uses_up_a_try() -> None:
+    manifests = FakeManifests([DEFECT] * 3)
+    committed, _ = commit(manifests)
+    assert not committed
     assert manifests.released == [("its commit was refused or got no answer", True)]
 
 

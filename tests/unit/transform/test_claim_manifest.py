@@ -1,0 +1,199 @@
+"""What a run does with a manifest that it is given: claim it, finish what another run began, or leave it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lake.commit import CommitDocument, write_commit
+from lake.documents import put_document
+from lake.errors import NewerDocumentError, TransientError
+from lake.layout import manifest_key
+from lake.ledger import Claim, ManifestRow, State
+from lake.manifest import Lane
+from lake.settings import BatchSettings, Settings, StreamSettings
+from tests.unit.lake.transitions import row_in_state
+from tests.unit.lake.world import LEASE, PARTITION, World, new_world
+from transform import claim_manifest
+from transform.claim_manifest import MAX_READS, claim_or_finish
+from transform.context import ConversionContext, JobServices
+from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SETTINGS = Settings("test", stream=StreamSettings(max_attempts=2), batch=BatchSettings(max_attempts=2))
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with new_world() as world:
+        yield world
+
+
+def given(world: World, manifest: str, run: str = "jr_1", *ended: str) -> Claim | ConversionOutcome:
+    services = JobServices(world.s3, world.ledger, world.resources, SETTINGS, "eu-central-1")
+    spark: Any = None
+    context = ConversionContext(spark, services, run, world.clock, lambda name: name in ended, lambda _: None)
+    return claim_or_finish(context, manifest)
+
+
+def assert_claimed(world: World, manifest: str, claim: Claim | ConversionOutcome, attempt: int) -> None:
+    assert isinstance(claim, Claim)
+    assert claim.row == world.row(manifest)
+    assert (claim.owner, claim.row.state, claim.row.attempt) == ("jr_1", State.RUNNING, attempt)
+
+
+def after_attempts(world: World, row: ManifestRow, number: int) -> ManifestRow:
+    """QUEUED after so many attempts."""
+    for _ in range(number):
+        world.ledger.manifests.release(world.claimed(world.row(row.id), "jr_0").row, "it crashed", world.now)
+    return world.row(row.id)
+
+
+def test_a_manifest_that_the_ledger_does_not_know_is_left(world: World) -> None:
+    reason = "the ledger has no such manifest: nothing was done for it"
+    assert given(world, "ghost") == ConversionOutcome("ghost", UNKNOWN, reason=reason)
+
+
+@pytest.mark.parametrize("state", ["DONE", "FAILED", "ABANDONED"])
+def test_a_manifest_that_has_ended_is_returned_as_it_is(world: World, state: str) -> None:
+    row = row_in_state(world, state)
+    assert given(world, row.id) == ConversionOutcome(row.id, row.state, reason=row.reason)
+    assert world.row(row.id) == row
+
+
+@pytest.mark.parametrize(
+    ("lane", "successors", "followed"),
+    [
+        (Lane.BATCH, (Lane.BATCH, Lane.BATCH), True),
+        # Pointers lead the stream lane to its own.
+        (Lane.BATCH, (Lane.STREAM,), False),
+        (Lane.STREAM, (Lane.BATCH,), False),
+    ],
+)
+def test_a_run_of_the_batch_lane_goes_on_with_the_successors(
+    world: World, lane: Lane, successors: tuple[Lane, ...], followed: bool
+) -> None:
+    row = world.queued("a.json", "b.json", lane=lane)
+    manifests = [world.manifest(f"{number}.json", lane=each) for number, each in enumerate(successors)]
+    assert world.ledger.manifests.supersede([row], manifests, "because", world.now)
+    ids = tuple(manifest.id for manifest in manifests) if followed else ()
+    assert given(world, row.id) == ConversionOutcome(row.id, State.SUPERSEDED, reason="because", successors=ids)
+
+
+def test_a_published_manifest_has_no_successors_that_a_run_converts(world: World) -> None:
+    done = row_in_state(world, "DONE")
+    key = {"pk": f"manifest#{done.id}", "sk": "manifest"}
+    update = {"UpdateExpression": "SET superseded_by = :s", "ExpressionAttributeValues": {":s": [world.queued("c").id]}}
+    world.dynamodb.update_item(TableName="ledger", Key=key, **update)
+    assert given(world, done.id) == ConversionOutcome(done.id, State.DONE)
+
+
+def publishing(world: World) -> ManifestRow:
+    claim = world.claimed(world.queued("a.json"), "jr_0")
+    document = CommitDocument(claim.row.id, 1, 1, PARTITION, "jr_0", "", (), (), (), (), 1)
+    world.ledger.manifests.commit(claim, write_commit(world.raw_s3, "control", "commits/c", document), world.now)
+    return world.row(claim.row.id)
+
+
+def test_a_committed_manifest_is_published_and_not_converted(world: World) -> None:
+    row = publishing(world)
+    assert given(world, row.id) == ConversionOutcome(row.id, State.DONE)
+    assert world.row(row.id).state == State.DONE
+
+
+def test_a_manifest_that_a_newer_version_has_committed_waits_for_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise NewerDocumentError("deploy it again")
+
+    row = publishing(world)
+    monkeypatch.setattr(claim_manifest, "roll_forward", refuse)
+    assert given(world, row.id) == ConversionOutcome(row.id, WAITING, reason="deploy it again")
+
+
+@pytest.mark.parametrize(
+    ("holder", "ended", "held"),
+    [
+        ("jr_0", (), True),
+        ("jr_0", ("jr_0",), False),
+        # Another call of this run, whatever Glue says of it.
+        ("jr_1", ("jr_1",), True),
+    ],
+)
+def test_a_live_lease_is_kept_until_its_run_has_ended(
+    world: World, holder: str, ended: tuple[str, ...], held: bool
+) -> None:
+    row = world.claimed(world.queued("a.json"), holder).row
+    found = given(world, row.id, "jr_1", *ended)
+    if held:
+        assert found == ConversionOutcome(row.id, HELD, reason=f"run {holder} is working on it")
+        assert world.row(row.id) == row
+    else:
+        assert_claimed(world, row.id, found, attempt=2)
+        assert world.row(row.id).reason == f"run {holder} ended during attempt 1 without reporting a result"
+
+
+@pytest.mark.parametrize("holder", ["jr_0", "jr_1"])
+def test_an_expired_lease_is_taken_over(world: World, holder: str) -> None:
+    row = world.claimed(world.queued("a.json"), holder).row
+    world.wait(LEASE)
+    assert_claimed(world, row.id, given(world, row.id), attempt=2)
+
+
+def test_a_manifest_is_claimed_until_its_attempts_are_used_up(world: World) -> None:
+    row = after_attempts(world, world.queued("a.json"), 1)
+    claim = given(world, row.id)
+    assert_claimed(world, row.id, claim, attempt=2)
+    assert isinstance(claim, Claim)
+    assert claim.row.lease_until == world.row(row.id).lease_until
+    world.ledger.manifests.release(claim.row, "it crashed again", world.now)
+    outcome = given(world, row.id)
+    assert isinstance(outcome, ConversionOutcome)
+    assert (outcome.state, world.row(row.id).state) == (State.FAILED, State.FAILED)
+    assert str(outcome.reason).startswith("given up after 2 attempts: it crashed again; ")
+
+
+def test_a_manifest_without_attempts_whose_document_was_changed_fails(world: World) -> None:
+    row = after_attempts(world, world.queued("a.json", "b.json"), 2)
+    put_document(world.raw_s3, "control", manifest_key(row.id), b"{}")
+    outcome = given(world, row.id)
+    assert isinstance(outcome, ConversionOutcome)
+    assert outcome.state == State.FAILED
+    assert str(outcome.reason).startswith("its documents cannot be used: ")
+    assert "when the cause is removed" in str(outcome.reason)
+
+
+def test_a_manifest_that_could_only_lose_published_rows_fails(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = world.queued("a.json")
+    monkeypatch.setattr(claim_manifest, "why_not_replaced", lambda *_: "rows would be lost")
+    assert given(world, row.id) == ConversionOutcome(row.id, State.FAILED, reason="rows would be lost")
+
+
+def test_a_row_that_changes_at_every_read_is_given_up_after_a_while(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row, reads = world.queued("a.json"), []
+
+    def outdated(_: object, manifest: str) -> ManifestRow:
+        reads.append(manifest)
+        return replace(row, attempt=1, base_attempt=1)
+
+    monkeypatch.setattr(type(world.ledger.manifests), "get", outdated)
+    with pytest.raises(TransientError, match=f"changed its state {MAX_READS} times"):
+        given(world, row.id)
+    # The claim is refused each time, and the row is read again to learn why.
+    assert len(reads) == 2 * MAX_READS
+
+
+def test_the_lease_of_a_claim_is_that_of_the_settings(world: World) -> None:
+    row = world.queued("a.json")
+    given(world, row.id)
+    lease = timedelta(seconds=SETTINGS.batch.lease_seconds)
+    assert world.row(row.id).has_live_lease(world.now + lease - timedelta(milliseconds=1))
+    assert not world.row(row.id).has_live_lease(world.now + lease)
