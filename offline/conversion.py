@@ -143,6 +143,7 @@ class Conversion:
     ) -> Iterator[GroupOutcome]:
         group, result = running.pop(future), future.result()
         group.results.append(result)
+        self._output.write_back(group.manifest.id, (*result.objects, *result.quarantine))
         self._on_read(_read_bytes(result))
         if len(group.results) < len(group.tasks):
             return

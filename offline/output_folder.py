@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import shutil
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Self
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 LAKE, QUARANTINE = "lake", "quarantine"
 """They take the place of the buckets' names."""
 FORMAT = 1
+DISK_THREADS = 4
 
 
 class StagedFiles:
@@ -38,12 +39,11 @@ class StagedFiles:
         self._staging = staging
 
     def add(self, path: Path, bucket: str, key: str, rows: int) -> Future[PendingObject]:
-        """Rename the file, which is on the same file system, after its bytes have reached the disk."""
+        """Rename the file, which is on the same file system; its bytes need not have reached the disk."""
         target = self._staging / bucket / key
         target.parent.mkdir(parents=True, exist_ok=True)
         with path.open("rb") as file:
             checksum = checksum_of(file)
-            os.fsync(file.fileno())
         size = path.stat().st_size
         path.replace(target)
         done: Future[PendingObject] = Future()
@@ -66,6 +66,9 @@ class OutputFolder:
         self._results = self._own / "results"
         self._commits = self._own / "commits"
         self._done: set[bytes] = set()
+        self._disk = ThreadPoolExecutor(DISK_THREADS)
+        self._written: dict[Path, Future[None]] = {}
+        """Staged files that reach the disk now, or have done so."""
 
     def __enter__(self) -> Self:
         """Lock the folder, complete what was committed, and remove what was not.
@@ -96,6 +99,7 @@ class OutputFolder:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._disk.shutdown()
         self._lock.close()
 
     def is_done(self, file: ObjectVersion) -> bool:
@@ -106,13 +110,24 @@ class OutputFolder:
         """The folder for files of a manifest that is not committed."""
         return self._own / "staging" / manifest
 
+    def write_back(self, manifest: str, objects: Iterable[PendingObject]) -> None:
+        """Have staged files reach the disk while others are converted: ``commit`` waits for them."""
+        for item in objects:
+            path = self.staging(manifest) / item.bucket / item.key
+            self._written[path] = self._disk.submit(_synchronize_file, path)
+
     def discard(self, manifest: str) -> None:
         """Remove what an attempt has written."""
+        for path in [path for path in self._written if path.is_relative_to(self.staging(manifest))]:
+            del self._written[path]
         shutil.rmtree(self.staging(manifest), ignore_errors=True)
 
     def commit(self, manifest: str, sources: Iterable[SourceCount], objects: Iterable[PendingObject]) -> None:
         """Publish the staged objects of a manifest: all of them, once, also after the process was killed."""
         staged = [(item, self.staging(manifest) / item.bucket / item.key) for item in objects]
+        self.write_back(manifest, (item for item, path in staged if path not in self._written))
+        for _, path in staged:
+            self._written.pop(path).result()
         self._synchronize(path.parent for _, path in staged)
         body = {
             "format": FORMAT,
@@ -159,6 +174,11 @@ class OutputFolder:
     def _remember(self, body: dict[str, object]) -> None:
         sources: Iterator[dict[str, str]] = iter(body["sources"])  # type: ignore[call-overload]
         self._done.update(identity(source["uri"], source["version"]) for source in sources)
+
+
+def _synchronize_file(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def identity(uri: str, version: str) -> bytes:

@@ -108,3 +108,5 @@ def test_names_reach_the_disk_before_what_depends_on_them(
         for depth in range(len(before)):
             if depth or before is final:
                 assert ("fsync", before[:depth]) in between, (before, depth)
+    # And so are its bytes
+    assert ("fsync", staged) in steps[steps.index(staged) : steps.index(commit)]
