@@ -16,7 +16,7 @@ EVERY_WRITE = 4
 """Every n-th write of a change of owners is interrupted."""
 UNIT_TESTS = {
     "lake/ledger/": (
-        "unit/lake/test_arrivals.py",
+        "unit/lake/test_arrival_rows.py",
         "unit/lake/test_fence.py",
         "unit/lake/test_force.py",
         "unit/lake/test_column_room.py",
