@@ -32,6 +32,11 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
         yield Scenario(cloud, deployment)
 
 
+FIRST, LAST = "test_failed_night_message.py", "test_used_permissions.py"
+"""The alarm of failed executions counts those of five minutes, of other tests too. What all tests together have used is
+looked at when they are over."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What all tests together have used is looked at by the last one."""
-    items.sort(key=lambda item: item.path.name == "test_used_permissions.py")
+    """Some tests depend on what others do."""
+    items.sort(key=lambda item: (item.path.name == LAST) - (item.path.name == FIRST))
