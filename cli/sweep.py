@@ -21,6 +21,7 @@ LABELS = {
     "repointed": ("pointer", "pointers", "written again"),
     "resumed": ("file", "files", "of interrupted invocations owned"),
     "adopted": ("missed file", "missed files", "owned"),
+    "merged": ("manifest", "manifests", "in place of small ones of the same hour"),
     "aborted": ("stray upload", "stray uploads", "aborted"),
     "deleted": ("replaced object", "replaced objects", "deleted"),
     "foreign": ("foreign object", "foreign objects", "left alone"),

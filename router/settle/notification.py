@@ -50,8 +50,7 @@ def format_notification(
         *details,
         "",
         "What to do:",
-        f"- See which manifests and objects it is about, and why, and its logs: hybrid-router night {execution} "
-        f"--stage {stage}",
+        f"- See its datasets, what failed and why, and the logs: hybrid-router night {execution} --stage {stage}",
         *(f"- {step}" for step in _steps(verdict, stage)),
     ]
     return "\n".join(lines)

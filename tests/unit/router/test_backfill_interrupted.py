@@ -16,8 +16,8 @@ from tests.unit.router.conftest import Deployment, new_deployment
 
 FIND = {"action": "find", "request": {"dataset": "orders", "from": "2000-01-01", "to": "2100-01-01"}, "token": None}
 KEYS = ("orders/a.json", "orders/b.json", "orders/c.json")
-MAX_WRITES = 15
-"""One more than it has."""
+MIN_WRITES, MAX_WRITES = 14, 15
+"""Its manifests are enqueued side by side: two that read the dataset's row at the same time both write it."""
 A_YEAR = timedelta(days=365)
 """Far beyond the hours that the sweep lists."""
 
@@ -49,7 +49,7 @@ def queued_files(deployment: Deployment) -> Counter[str]:
     return Counter(file.key for manifest in manifests for file in manifest.files)
 
 
-@pytest.mark.parametrize("number", range(1, MAX_WRITES + 1))
+@pytest.mark.parametrize("number", range(1, MAX_WRITES + 2))
 def test_a_backfill_that_is_repeated_takes_what_an_interrupted_one_has_left(number: int) -> None:
     with new_deployment() as deployment:
         # Given a backfill that died before one of its writes
@@ -70,7 +70,7 @@ def test_a_backfill_that_is_repeated_takes_what_an_interrupted_one_has_left(numb
         assert result["known"] + result["recorded"] == len(KEYS)
 
 
-@pytest.mark.parametrize("number", range(2, MAX_WRITES + 1))
+@pytest.mark.parametrize("number", range(2, MAX_WRITES + 2))
 def test_a_sweep_takes_what_an_interrupted_backfill_has_left_whatever_its_age(number: int) -> None:
     with new_deployment() as deployment:
         # Given a backfill of old files that died after it had written something
@@ -85,4 +85,5 @@ def test_a_sweep_takes_what_an_interrupted_backfill_has_left_whatever_its_age(nu
         # Then every file is in one manifest, and nothing is left to resume
         assert queued_files(deployment) == Counter(KEYS)
         assert deployment.keys("control", "intents/") == []
-        assert was_interrupted == (number < MAX_WRITES)
+        assert was_interrupted or number > MIN_WRITES
+        assert not was_interrupted or number <= MAX_WRITES

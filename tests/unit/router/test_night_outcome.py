@@ -66,7 +66,7 @@ def test_settle_reports_a_switch_and_a_late_end(deployment: Deployment) -> None:
     assert any(line.startswith("It ended 30 minutes after its deadline 2026-11-21T05:00") for line in lines)
     assert any("used glue in place of glue-flex" in line for line in lines)
     assert [line for line in lines if line.startswith("- ")] == [
-        "- See its datasets, what failed, and the logs: hybrid-router night overnight --stage test"
+        "- See its datasets, what failed and why, and the logs: hybrid-router night overnight --stage test"
     ]
     # And the document has it for programs
     night = document(deployment, answer["verdictUri"])["night"]

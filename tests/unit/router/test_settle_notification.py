@@ -8,7 +8,7 @@ from router.settle.notification import format_notification
 from router.settle.verdict import ExecutionOutcome, Verdict
 from tests.unit.docs.test_repair_page import parse
 
-LOOK = "- See which manifests and objects it is about, and why, and its logs: hybrid-router night x --stage prod\n"
+LOOK = "- See its datasets, what failed and why, and the logs: hybrid-router night x --stage prod\n"
 OVERNIGHT = "start the state machine overnight again"
 REPROCESS = "hybrid-router reprocess"
 QUARANTINE = "hybrid-router quarantine ls --stage prod"
