@@ -95,7 +95,7 @@ check-rust-format: setup ## Rust: rustfmt
 	else echo "rustfmt is not installed on this machine: the format of the Rust code is not checked"; fi
 
 check-rust: setup ## Rust: clippy and the tests
-	@if cargo clippy --version >/dev/null 2>&1; then cd native && \
+	@if cargo clippy --version >/dev/null 2>&1; then cd native && unset MAKEFLAGS && \
 	  cargo clippy --quiet --locked --all-targets -- -D warnings && cargo test --quiet --locked; \
 	else echo "clippy is not installed on this machine: the Rust code is not checked"; fi
 
