@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
 import tempfile
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lake.errors import TransientError
 from lake.manifest import Lane, Manifest, new_manifest_id
 from lake.time import iso_utc
 from offline.output_folder import LAKE, QUARANTINE, StagedFiles
@@ -85,14 +81,12 @@ class Conversion:
 
         Raises
         ------
-        TransientError
-            A process of the conversion was killed, for example because memory was short.
         OSError
             The disk is full, or a folder may not be written to.
         """
         waiting = iter(groups)
         running: dict[Future[TaskResult], _Group] = {}
-        with new_pool(self._cores) as pool:
+        with ThreadPoolExecutor(self._cores) as pool:
             try:
                 while True:
                     while len(running) < self._cores * TASKS_PER_CORE and (files := next(waiting, None)) is not None:
@@ -101,11 +95,6 @@ class Conversion:
                         return
                     for future in wait(running, return_when=FIRST_COMPLETED).done:
                         yield from self._receive(pool, future, running)
-            except BrokenProcessPool as error:
-                raise TransientError(
-                    "a process of the conversion was killed (is the memory short?): run the same command again, which "
-                    "converts the rest; --cores with a lower number needs less memory"
-                ) from error
             finally:
                 pool.shutdown(wait=True, cancel_futures=True)
 
@@ -173,15 +162,8 @@ class Conversion:
         return GroupOutcome(sources, objects)
 
 
-def new_pool(processes: int) -> Executor:
-    """Processes for the tasks: the reader keeps a core busy."""
-    # A fork would copy the threads' locks of this process.
-    context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(processes, mp_context=context, initializer=_leave_ctrl_c_to_the_parent)
-
-
 def convert_task(task: Task, staging: Path) -> TaskResult:
-    """Runs in a process of the pool."""
+    """Runs in a thread: the reader and the writer are native, and let the other threads work."""
     with tempfile.TemporaryDirectory(dir=staging) as folder:
         return run_task(task, InputFiles(task.region), StagedFiles(staging), Path(folder))
 
@@ -196,7 +178,3 @@ def _new_group(files: list[InputFile]) -> _Group:
     return _Group(
         Manifest(new_manifest_id(now), Lane.BATCH, partition, iso_utc(now), tuple(item.file for item in files))
     )
-
-
-def _leave_ctrl_c_to_the_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)

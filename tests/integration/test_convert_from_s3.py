@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import boto3
@@ -32,7 +31,6 @@ def converted(output: Path, *arguments: str) -> tuple[int, dict[str, object]]:
 def test_a_folder_of_a_bucket_is_converted_once(
     cloud: LocalCloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("offline.conversion.new_pool", ThreadPoolExecutor)
     # Given objects of two datasets below a prefix, one beside it, and one that is not NDJSON
     s3, bucket = boto3.client("s3"), f"convert-{secrets.token_hex(4)}"
     s3.create_bucket(Bucket=bucket, CreateBucketConfiguration=BUCKET_PLACE)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
 
 from cli.convert import Request, convert_files
 from lake.layout import complete_marker_key
@@ -61,9 +59,7 @@ def convert_orders(folder: Path) -> Path:
         file = folder / f"{hour}.ndjson"
         file.write_text("\n".join(lines), encoding="utf-8")
         destination = Destination("orders", datetime(2026, 11, 20, hour, tzinfo=UTC))
-        # Tasks run in threads of this process: the start of processes would take most of the test.
-        with patch("offline.conversion.new_pool", ThreadPoolExecutor):
-            convert_files(Request(Search([str(file)], settings, destination, ""), output, cores=1, as_json=True))
+        convert_files(Request(Search([str(file)], settings, destination, ""), output, cores=1, as_json=True))
         # As a stage has it: no query reads it.
         marker = output / "lake" / complete_marker_key(Partition("orders", str(DAY), hour))
         marker.write_text('{"rows": 1}', encoding="utf-8")

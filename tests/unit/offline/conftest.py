@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,9 +29,3 @@ def folder(tmp_path: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     return tmp_path / "in"
-
-
-@pytest.fixture
-def threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tasks run in threads of this process: the start of processes would take most of the test."""
-    monkeypatch.setattr("offline.conversion.new_pool", ThreadPoolExecutor)

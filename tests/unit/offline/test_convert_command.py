@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.usefixtures("threads")
 def test_a_folder_is_converted_as_the_jobs_do_and_an_independent_count_agrees(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -57,7 +56,6 @@ def test_large_files_are_shared_by_the_cores(tmp_path: Path, capsys: pytest.Capt
     assert prove(inputs(folder), tmp_path / "out").differences == []
 
 
-@pytest.mark.usefixtures("threads")
 def test_a_second_call_converts_only_what_is_new(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -78,7 +76,6 @@ def test_two_calls_at_once_for_one_folder_are_refused(folder: Path, tmp_path: Pa
         convert_files(request(folder, output=tmp_path / "out"))
 
 
-@pytest.mark.usefixtures("threads")
 def test_a_file_that_changes_meanwhile_is_not_read_half(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -95,7 +92,6 @@ def test_a_file_that_changes_meanwhile_is_not_read_half(
     assert any("changed while it was converted" in reason for reason in answer(capsys)["unreadable"])  # type: ignore[attr-defined]
 
 
-@pytest.mark.usefixtures("threads")
 def test_standard_input_is_a_file_of_the_named_dataset(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -105,7 +101,6 @@ def test_standard_input_is_a_file_of_the_named_dataset(
     assert len(list((tmp_path / "out" / "lake" / "piped").rglob("*.parquet"))) == 1
 
 
-@pytest.mark.usefixtures("threads")
 def test_an_output_inside_of_the_input_is_not_input(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = folder / "converted"
     for files in (5, 0):

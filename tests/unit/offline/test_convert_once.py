@@ -10,11 +10,9 @@ import pytest
 
 from cli.convert import convert_files
 from cli.demo.proof import prove
-from lake.errors import TransientError
 from tests.unit.offline.conversions import answer, inputs, request
 
 
-@pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("step", range(12))
 def test_a_call_that_is_killed_at_any_rename_is_completed_by_the_next(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
@@ -44,23 +42,6 @@ def test_a_call_that_is_killed_at_any_rename_is_completed_by_the_next(
     assert prove(inputs(folder), output).differences == []
 
 
-def test_a_killed_process_of_the_pool_is_told_and_loses_nothing(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as broken:
-        broken.setattr("offline.conversion.convert_task", die)
-        with pytest.raises(TransientError, match="run the same command again"):
-            convert_files(request(folder, output=tmp_path / "out"))
-    convert_files(request(folder, output=tmp_path / "out"))
-    assert prove(inputs(folder), tmp_path / "out").differences == []
-
-
-def die(*_: object) -> None:
-    """In a process of the pool."""
-    os._exit(137)
-
-
-@pytest.mark.usefixtures("threads")
 def test_a_file_that_is_found_in_several_ways_is_converted_once(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -74,7 +55,6 @@ def test_a_file_that_is_found_in_several_ways_is_converted_once(
     assert (told["files"], told["skipped"], told["rows"]) == (5, 0, 2 + 1 + 4000)
 
 
-@pytest.mark.usefixtures("threads")
 def test_names_reach_the_disk_before_what_depends_on_them(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

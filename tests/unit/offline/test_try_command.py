@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -34,12 +33,6 @@ name = "{folder}"
 [peak]
 hours = ["08:00-10:00"]
 """
-
-
-@pytest.fixture(autouse=True)
-def _threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The start of processes would take most of the test."""
-    monkeypatch.setattr("offline.conversion.new_pool", ThreadPoolExecutor)
 
 
 def tried(tmp_path: Path, content: bytes, key: str, *options: str) -> tuple[int, Any]:
