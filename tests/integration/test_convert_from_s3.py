@@ -28,9 +28,7 @@ def converted(output: Path, *arguments: str) -> tuple[int, dict[str, object]]:
     return found.exit_code, json.loads(found.stdout)
 
 
-def test_a_folder_of_a_bucket_is_converted_once(
-    cloud: LocalCloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_of_a_bucket_is_converted_once(cloud: LocalCloud, tmp_path: Path) -> None:
     # Given objects of two datasets below a prefix, one beside it, and one that is not NDJSON
     s3, bucket = boto3.client("s3"), f"convert-{secrets.token_hex(4)}"
     s3.create_bucket(Bucket=bucket, CreateBucketConfiguration=BUCKET_PLACE)
