@@ -113,6 +113,8 @@ class InboxStream:
         spark, stream = self._context.spark, self._context.services.settings.stream
         # A pointer that was deleted after it was listed is skipped: the ledger decides, the inbox is a hint.
         spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+        # Each micro-batch lists its pointers anew, and finds nothing in Spark's cache of 250 MB, which keeps them all.
+        spark.conf.set("spark.sql.hive.filesourcePartitionFileCacheSize", "0")
         pointers = (
             spark.readStream.format("text")
             .schema("value string")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -207,3 +207,14 @@ def test_only_open_manifests_of_the_stream_lane_keep_a_run_going(world: Conversi
     # When it is forced, and so belongs to the batch lane / Then it does not count
     assert world.services.ledger.manifests.force(world.row(manifest), world.clock())
     assert not has_open_manifests(world.services)
+
+
+def test_spark_remembers_no_pointer_that_it_has_listed(world: ConversionWorld, spark: SparkSession) -> None:
+    # Given a run of the stream
+    world.configure("stream", trigger_seconds=1, idle_minutes=0.05)
+    InboxStream(stream_context(world, spark)).run()
+    # When Spark lists further files, as each micro-batch does
+    java: Any = spark._jvm
+    cache = java.org.apache.spark.sql.execution.datasources.FileStatusCache.getOrCreate(spark._jsparkSession)
+    # Then it keeps their status nowhere: its cache would hold up to 250 MB of the driver's heap, and is never asked
+    assert cache.getClass().getSimpleName() == "NoopCache$"
