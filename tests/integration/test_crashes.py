@@ -27,6 +27,7 @@ def steps_of_an_undisturbed_conversion(world: ConversionWorld, spark: SparkSessi
     return steps.names
 
 
+@pytest.mark.repeats_lines
 def test_a_crash_before_any_step_changes_nothing(cloud: LocalCloud, spark: SparkSession) -> None:
     names = steps_of_an_undisturbed_conversion(ConversionWorld.create(cloud), spark)
     assert {"update_item", "put_object", "complete_multipart_upload", "head_object"} <= set(names)
@@ -52,6 +53,7 @@ def test_a_crash_before_any_step_changes_nothing(cloud: LocalCloud, spark: Spark
         check_published_once(world, manifest)
 
 
+@pytest.mark.repeats_lines
 def test_a_lost_answer_of_any_step_changes_nothing(cloud: LocalCloud, spark: SparkSession) -> None:
     names = steps_of_an_undisturbed_conversion(ConversionWorld.create(cloud), spark)
     for lost in range(len(names)):

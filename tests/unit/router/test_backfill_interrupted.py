@@ -49,6 +49,7 @@ def queued_files(deployment: Deployment) -> Counter[str]:
     return Counter(file.key for manifest in manifests for file in manifest.files)
 
 
+@pytest.mark.repeats_lines
 @pytest.mark.parametrize("number", range(1, MAX_WRITES + 2))
 def test_a_backfill_that_is_repeated_takes_what_an_interrupted_one_has_left(number: int) -> None:
     with new_deployment() as deployment:
@@ -70,6 +71,7 @@ def test_a_backfill_that_is_repeated_takes_what_an_interrupted_one_has_left(numb
         assert result["known"] + result["recorded"] == len(KEYS)
 
 
+@pytest.mark.repeats_lines
 @pytest.mark.parametrize("number", range(2, MAX_WRITES + 2))
 def test_a_sweep_takes_what_an_interrupted_backfill_has_left_whatever_its_age(number: int) -> None:
     with new_deployment() as deployment:

@@ -134,6 +134,7 @@ def invoke(function: str, event: dict[str, Any], deployment: Deployment, monkeyp
     return module.handler(event, CONTEXT)
 
 
+@pytest.mark.repeats_lines
 @pytest.mark.filterwarnings("ignore:No application metrics to publish")
 @pytest.mark.parametrize(("function", "given"), CASES, ids=lambda case: getattr(case, "__name__", case))
 def test_every_error_of_every_call_leaves_under_a_name_that_decides_its_retry(

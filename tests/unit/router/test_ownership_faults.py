@@ -31,6 +31,7 @@ def test_the_number_of_writes_without_faults() -> None:
         assert_owned_once(deployment)
 
 
+@pytest.mark.repeats_lines
 @pytest.mark.parametrize("number", EVERY_WRITE)
 def test_a_crash_before_any_write_loses_and_duplicates_nothing(number: int) -> None:
     with new_deployment() as deployment:
@@ -46,6 +47,7 @@ def test_a_crash_before_any_write_loses_and_duplicates_nothing(number: int) -> N
         assert "jr_1" in deployment.glue.runs["stream-job"]
 
 
+@pytest.mark.repeats_lines
 @pytest.mark.parametrize("fault", [lose_answer, drop, delay])
 @pytest.mark.parametrize("number", EVERY_WRITE)
 def test_a_write_without_an_answer_loses_and_duplicates_nothing(
@@ -64,6 +66,7 @@ def test_a_write_without_an_answer_loses_and_duplicates_nothing(
         assert_owned_once(deployment)
 
 
+@pytest.mark.repeats_lines
 @pytest.mark.parametrize("number", EVERY_WRITE)
 def test_a_write_that_arrives_after_the_redelivery_changes_nothing(number: int) -> None:
     with new_deployment() as deployment:
@@ -75,6 +78,7 @@ def test_a_write_that_arrives_after_the_redelivery_changes_nothing(number: int) 
         assert_owned_once(deployment)
 
 
+@pytest.mark.repeats_lines
 @pytest.mark.parametrize("minutes", [0, 6], ids=["at once", "presumed dead"])
 @pytest.mark.parametrize("number", EVERY_WRITE)
 def test_two_invocations_of_the_same_events_agree(number: int, minutes: int) -> None:

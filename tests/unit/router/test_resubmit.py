@@ -152,6 +152,7 @@ def test_the_number_of_writes_without_faults(deployment: Deployment) -> None:
     assert len(deployment.faults.writes) == len(WRITES), deployment.faults.writes
 
 
+@pytest.mark.repeats_lines
 @pytest.mark.parametrize("number", range(1, len(WRITES) + 1))
 def test_a_process_that_dies_leaves_nothing_that_a_repetition_or_the_sweep_cannot_end(
     deployment: Deployment, number: int
@@ -173,6 +174,7 @@ def test_a_process_that_dies_leaves_nothing_that_a_repetition_or_the_sweep_canno
     assert manifests_of_lines(deployment) == [resubmitted_lines_key(name)]
 
 
+@pytest.mark.repeats_lines
 @pytest.mark.parametrize(("fault", "number"), UNANSWERED)
 def test_a_write_without_an_answer_is_settled_by_a_repetition(deployment: Deployment, fault: str, number: int) -> None:
     name = uploaded(deployment, lines_of(done(deployment, "a"), 0))

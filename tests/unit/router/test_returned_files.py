@@ -134,6 +134,7 @@ def test_the_later_of_two_events_of_a_batch_decides(deployment: Deployment) -> N
     assert_taken_once(deployment, done)
 
 
+@pytest.mark.repeats_lines
 @pytest.mark.parametrize("number", EVERY_WRITE)
 def test_a_crash_before_any_write_is_completed_by_the_redelivery_or_by_the_sweep(number: int) -> None:
     for finish in ("redelivery", "sweep"):
@@ -155,6 +156,7 @@ def test_a_crash_before_any_write_is_completed_by_the_redelivery_or_by_the_sweep
             assert_taken_once(deployment, done)
 
 
+@pytest.mark.repeats_lines
 @pytest.mark.parametrize("fault", [lose_answer, drop, delay])
 @pytest.mark.parametrize("number", EVERY_WRITE)
 def test_a_write_without_an_answer_changes_nothing(fault: Callable[[Faults, int], None], number: int) -> None:
@@ -170,6 +172,7 @@ def test_a_write_without_an_answer_changes_nothing(fault: Callable[[Faults, int]
         assert_taken_once(deployment, done)
 
 
+@pytest.mark.repeats_lines
 @pytest.mark.parametrize("number", EVERY_WRITE)
 def test_a_generation_that_begins_meanwhile_and_the_event_never_both_take_the_file(number: int) -> None:
     with new_deployment() as deployment:
@@ -189,6 +192,7 @@ def test_a_generation_that_begins_meanwhile_and_the_event_never_both_take_the_fi
         assert sorted(key for row in rows for key in read_files(deployment, row)) == [LOST, READ]
 
 
+@pytest.mark.repeats_lines
 @pytest.mark.parametrize("number", EVERY_WRITE)
 def test_an_attempt_that_begins_meanwhile_and_another_manifest_never_both_read_the_file(number: int) -> None:
     with new_deployment() as deployment:

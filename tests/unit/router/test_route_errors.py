@@ -45,6 +45,7 @@ def routing(operation: str, error: Exception) -> Iterator[Deployment]:
         yield deployment
 
 
+@pytest.mark.repeats_lines
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_message_comes_again_after_every_error_of_every_call(operation: str) -> None:
     event = batch(message("m1", s3_record("orders/a.ndjson", versionId=None)))

@@ -68,6 +68,7 @@ def test_sweeps_merge_what_is_small_when_its_hour_is_over() -> None:
     assert late.merge_seconds == 0
 
 
+@pytest.mark.repeats_lines
 def test_sweeps_merge_no_more_in_an_hour_than_their_pace_allows() -> None:
     given = waiting(SWEPT_WRITES_PER_HOUR + 4_000, 7_000 * MB)
     found = collect_backlog(given, GLUE, datetime(2026, 11, 18, 7, tzinfo=UTC))

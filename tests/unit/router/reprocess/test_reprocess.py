@@ -122,6 +122,7 @@ def test_a_request_queues_a_manifest_once_however_often_it_is_repeated(deploymen
     assert generations(deployment, manifest) == [("QUEUED", 3)]
 
 
+@pytest.mark.repeats_lines
 @pytest.mark.parametrize("fault", ["crash_before", "lose_answer_of", "drop"])
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_a_request_that_ends_at_any_write_is_finished_by_its_repetition(
