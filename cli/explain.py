@@ -52,7 +52,7 @@ def print_explanation(stack: DeployedStack, uri: str, limit: int, *, as_json: bo
     if as_json:
         typer.echo(json.dumps(document, indent=2))
     elif document["kind"] == "file":
-        print_file(document, now)
+        print_file(document, now, stack.options)
     else:
         print_object(document)
     return ExitCode.FINE

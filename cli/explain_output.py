@@ -25,8 +25,8 @@ OUTCOMES = {
 }
 
 
-def print_file(document: Mapping[str, Any], now: datetime) -> None:
-    """Every version of a file; instants are on the wall clock of the stage."""
+def print_file(document: Mapping[str, Any], now: datetime, options: str) -> None:
+    """Every version of a file; instants are on the wall clock of the stage, and commands have these options."""
     zone = ZoneInfo(document["night"]["timeZone"])
 
     def clock(text: str) -> str:
@@ -41,7 +41,7 @@ def print_file(document: Mapping[str, Any], now: datetime) -> None:
         else:
             _line("lane", f"none: {printable(version['reason'])}")
         if version["hour"]:
-            _line("hour", _hour(version["hour"]))
+            _line("hour", _hour(version["hour"], options))
         for manifest in version["manifests"]:
             _print_manifest(manifest)
         if version["result"]:
@@ -68,10 +68,12 @@ def print_object(document: Mapping[str, Any]) -> None:
         _line("", f"... and {document['omittedInputs']:,} more: pass a larger --limit")
 
 
-def _hour(hour: Mapping[str, Any]) -> str:
+def _hour(hour: Mapping[str, Any], options: str) -> str:
     dataset, stamp = hour["dataset"], hour["hour"]
-    wait = f"hybrid-router hours --dataset {dataset} --from {stamp} --to {stamp} ends with 0 once it is complete"
-    return f"{dataset} {stamp} is {hour['state']}" + ("" if hour["state"] == "complete" else f": {wait}")
+    command = f"hybrid-router hours --dataset {dataset} --from {stamp} --to {stamp}{options}"
+    return f"{dataset} {stamp} is {hour['state']}" + (
+        "" if hour["state"] == "complete" else f": {command} ends with 0 once it is complete"
+    )
 
 
 def _outcome(version: Mapping[str, Any], night: Mapping[str, Any], clock: Any) -> str:  # noqa: ANN401

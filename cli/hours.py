@@ -63,7 +63,7 @@ def print_hours(stack: DeployedStack, dataset: str, first: str, last: str, *, as
         Console(highlight=False).print(_table(dataset, hours))
         for hour in hours:
             if hour.contents.failed_manifests:
-                typer.echo(_format_failed(dataset, hour))
+                typer.echo(_format_failed(dataset, hour, stack.options))
     return ExitCode.FINE if all(hour.state is HourState.COMPLETE for hour in hours) else ExitCode.NOT_SO
 
 
@@ -151,11 +151,11 @@ def _table(dataset: str, hours: Iterable[ShownHour]) -> Table:
     return table
 
 
-def _format_failed(dataset: str, hour: ShownHour) -> str:
+def _format_failed(dataset: str, hour: ShownHour, options: str) -> str:
     contents = hour.contents
     left = contents.failed - len(contents.failed_manifests)
     named, more = ", ".join(contents.failed_manifests), f" and {left:,} more" if left else ""
     return (
         f"{hour.row.partition.stamp} waits for manifests that are FAILED: {named}{more}; "
-        f"hybrid-router failures --dataset {dataset} says why and what to do"
+        f"hybrid-router failures --dataset {dataset}{options} says why and what to do"
     )

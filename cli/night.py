@@ -143,7 +143,8 @@ def _unknown(which: str, stack: DeployedStack) -> str:
     advice = f"run 'hybrid-router nights{stack.options}' to see which there are"
     if which == LAST:
         return (
-            "overnight has not converted anything in the last 90 days: run 'hybrid-router status' to see when it will"
+            "overnight has not converted anything in the last 90 days: "
+            f"run 'hybrid-router status{stack.options}' to see when it will"
         )
     return f"no execution of overnight is named {printable(which)} or began on such a day: {advice}"
 

@@ -61,9 +61,8 @@ def write_report(
         else:
             report = night_report(stack, str(execution), now, track)
     if report is None:
-        typer.echo(
-            f"the ledger has no execution {execution!r}: 'hybrid-router cost' lists those of some days", err=True
-        )
+        advice = f"'hybrid-router cost{stack.options}' lists those of some days"
+        typer.echo(f"the ledger has no execution {execution!r}: {advice}", err=True)
         return ExitCode.NOT_SO
     path = output or Path(f"report-{day or execution}.html")
     write_page(report, path)

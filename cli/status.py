@@ -47,7 +47,7 @@ def print_status(stack: DeployedStack, limit: int, *, as_json: bool) -> int:
     if as_json:
         typer.echo(json.dumps(document, indent=2))
     else:
-        print_status_document(document, schedule.zone, now)
+        print_status_document(document, schedule.zone, now, stack.options)
     return ExitCode.FINE
 
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
 
-def print_status_document(document: Mapping[str, Any], zone: ZoneInfo, now: datetime) -> None:
-    """Print it; instants are on the wall clock of ``zone``."""
+def print_status_document(document: Mapping[str, Any], zone: ZoneInfo, now: datetime, options: str) -> None:
+    """Print it; instants are on the wall clock of ``zone``, and the commands that it names have these options."""
 
     def clock(text: str) -> str:
         return format_instant(read_instant(text), zone, now)
@@ -37,9 +37,9 @@ def print_status_document(document: Mapping[str, Any], zone: ZoneInfo, now: date
     if not document["complete"]:
         typer.echo("           only the first manifests of a long list are counted: pass a larger --limit")
     for name, text in (
-        ("failures", _failures(document)),
+        ("failures", _failures(document, options)),
         *_stream_lines(document["stream"], now, clock),
-        ("next night", _tonight(document["night"], clock)),
+        ("next night", _tonight(document["night"], clock, options)),
         ("last night", _last_night(document["night"], clock)),
     ):
         typer.echo(f"{name:<11}{printable(text)}")
@@ -72,7 +72,7 @@ def _print_backlog(rows: Iterable[Mapping[str, Any]]) -> None:
     )
 
 
-def _failures(document: Mapping[str, Any]) -> str:
+def _failures(document: Mapping[str, Any], options: str) -> str:
     parts = []
     if document["failedManifests"]:
         parts.append(f"{format_count(document['failedManifests'], 'manifest')} FAILED")
@@ -84,7 +84,7 @@ def _failures(document: Mapping[str, Any]) -> str:
         parts.append(f"{format_count(document['deadLetters'], 'dead letter')}")
     if files := document["failedRecordFiles"]:
         parts.append(f"{format_count(files, 'file')} of records that Firehose could not deliver")
-    return f"{', '.join(parts)}: 'hybrid-router failures' says why" if parts else "none"
+    return f"{', '.join(parts)}: 'hybrid-router failures{options}' says why" if parts else "none"
 
 
 def _stream_lines(stream: Mapping[str, Any], now: datetime, clock: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401
@@ -117,13 +117,13 @@ def _stream(stream: Mapping[str, Any], now: datetime, clock: Any) -> str:  # noq
     return f"{text}, spilling to the batch lane" if stream["spilling"] else text
 
 
-def _tonight(night: Mapping[str, Any], clock: Any) -> str:  # noqa: ANN401
+def _tonight(night: Mapping[str, Any], clock: Any, options: str) -> str:  # noqa: ANN401
     forecast = night["forecast"]
     if not night["enabled"]:
         return "the schedule is disabled: no night begins by itself"
     if forecast is None:
         start = clock(night["nextStart"]) if night["nextStart"] else night["schedule"]
-        return f"begins {start}; no forecast yet, one is made every hour: 'hybrid-router plan' makes one now"
+        return f"begins {start}; no forecast yet, one is made every hour: 'hybrid-router plan{options}' makes one now"
     if not forecast["runs"]:
         return f"begins {clock(forecast['start'])}; nothing to convert, as of {clock(forecast['plannedAt'])}"
     fit = f"deadline {clock(forecast['deadline'])}"

@@ -25,12 +25,16 @@ LABELS = {
     "aborted": ("stray upload", "stray uploads", "aborted"),
     "deleted": ("replaced object", "replaced objects", "deleted"),
     "foreign": ("foreign object", "foreign objects", "left alone"),
-    "stalled": ("manifest", "manifests", "without progress: 'hybrid-router status' shows the backlog of each lane"),
+    "stalled": (
+        "manifest",
+        "manifests",
+        "without progress: 'hybrid-router status{options}' shows the backlog of each lane",
+    ),
     "completed": ("hour", "hours", "announced as complete"),
     "reopened": ("hour", "hours", "announced as reopened"),
     "aboveShare": ("complete hour", "complete hours", "with much in the quarantine"),
 }
-"""Noun for 1, noun for other numbers, what happened."""
+"""Noun for 1, noun for other numbers, what happened; commands in it have the options of the stage."""
 
 
 def print_sweep(stack: DeployedStack, *, dry_run: bool, as_json: bool) -> int:
@@ -50,7 +54,7 @@ def print_sweep(stack: DeployedStack, *, dry_run: bool, as_json: bool) -> int:
         for item in answer["items"]:
             typer.echo(f"  {printable(item)}")
     found = [
-        f"{format_count(answer[name], one, several)} {what}"
+        f"{format_count(answer[name], one, several)} {what.format(options=stack.options)}"
         for name, (one, several, what) in LABELS.items()
         if answer[name]
     ]

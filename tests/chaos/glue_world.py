@@ -108,11 +108,11 @@ class GlueWorld(World):
         state: str = self.cloud_glue.get_job_run(JobName=job, RunId=run)["JobRun"]["JobRunState"]
         return state
 
-    def wait(self, what: str, condition: Callable[[], object]) -> None:
-        """Wait for a condition, at most ``MAX_WAIT_SECONDS``; AssertionError after that."""
-        deadline = time.monotonic() + MAX_WAIT_SECONDS
+    def wait(self, what: str, condition: Callable[[], object], seconds: float = MAX_WAIT_SECONDS) -> None:
+        """Wait for a condition, at most so long; AssertionError after that."""
+        deadline = time.monotonic() + seconds
         while not condition():
-            assert time.monotonic() < deadline, f"waited {MAX_WAIT_SECONDS} s for {what}"
+            assert time.monotonic() < deadline, f"waited {seconds:.0f} s for {what}"
             time.sleep(0.2)
 
     def finish(self, job: str, run: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lake.ledger import State
 from lake.settings import PeakSettings
 from lake.settings.routing import DAYS
-from tests.chaos.glue_world import OVER
+from tests.chaos.glue_world import MAX_WAIT_SECONDS, OVER
 from tests.load.lanes import (
     bodies,
     load_test_settings,
@@ -24,6 +24,9 @@ from tests.load.lanes import (
 
 if TYPE_CHECKING:
     from local.cloud import LocalCloud
+
+MIN_BYTES_PER_SECOND = 5e6
+"""A stream that is slower is taken for one that has stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,8 @@ def urgent_load(cloud: LocalCloud, backlog_files: int, size: int, files: int, ra
     )
     putting.start()
     route_while_put(world, putting, settings.input.event_window_seconds)
-    world.wait("the backlog to be empty", lambda: not world.open_rows())
+    seconds = MAX_WAIT_SECONDS + backlog_bytes / MIN_BYTES_PER_SECOND
+    world.wait("the backlog to be empty", lambda: not world.open_rows(), seconds)
     published, _ = published_files(world)
     world.wait("the end of the streaming run", lambda: world.state(job, run) in OVER)
     last = max(published[key] for key in put_at)

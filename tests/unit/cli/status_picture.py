@@ -67,7 +67,8 @@ def status_text() -> str:
         stack, printed = stack_of(world, services), io.StringIO()
         schedule = read_schedule(stack)
         with redirect_stdout(printed):
-            print_status_document(status_document(stack, schedule, 20_000, world.now), schedule.zone, world.now)
+            document = status_document(stack, schedule, 20_000, world.now)
+            print_status_document(document, schedule.zone, world.now, stack.options)
     return printed.getvalue()
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tests.unit.lake.world import World
 
 FILE = S3Uri("input", "orders/a")
+OPTIONS = " --stage test"
 
 
 def arrived(world: World, *names: str, lane: Lane = Lane.BATCH) -> Manifest:
@@ -64,7 +65,7 @@ def explained(world: World, capsys: pytest.CaptureFixture[str]) -> tuple[dict[st
     document = explain_file(stack_of(world, FakeServices()), FILE, 10, world.now)
     assert document is not None
     assert_valid("explain", document)
-    print_file(document, world.now)
+    print_file(document, world.now, OPTIONS)
     (version,) = document["versions"]
     return version, capsys.readouterr().out
 
@@ -87,7 +88,8 @@ def test_a_file_tells_the_state_of_its_hour(world: World, capsys: pytest.Capture
     version, text = explained(world, capsys)
     assert version["hour"] == {"dataset": "orders", "hour": "2026-11-20T09", "state": "open"}
     wait = (
-        "hybrid-router hours --dataset orders --from 2026-11-20T09 --to 2026-11-20T09 ends with 0 once it is complete"
+        "hybrid-router hours --dataset orders --from 2026-11-20T09 --to 2026-11-20T09 --stage test ends with 0 "
+        "once it is complete"
     )
     assert f"  hour       orders 2026-11-20T09 is open: {wait}\n" in text
     # When they were told
@@ -102,7 +104,7 @@ def test_a_schedule_that_is_not_daily_is_quoted(world: World, capsys: pytest.Cap
     services = FakeServices(schedule="cron(0 22 ? * MON-FRI *)")
     document = explain_file(stack_of(world, services), FILE, 10, world.now)
     assert document is not None
-    print_file(document, world.now)
+    print_file(document, world.now, OPTIONS)
     assert "QUEUED: waits for the schedule cron(0 22 ? * MON-FRI *)" in capsys.readouterr().out
 
 

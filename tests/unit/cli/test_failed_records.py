@@ -100,9 +100,10 @@ def test_status_counts_the_files(world: World, stack: DeployedStack, capsys: pyt
     document = status_document(stack, schedule, 10, world.now)
     assert_valid("status", document)
     assert document["failedRecordFiles"] == 2
-    print_status_document(document, schedule.zone, world.now)
+    print_status_document(document, schedule.zone, world.now, stack.options)
     line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("failures"))
-    assert line.startswith("failures   2 files of records that Firehose could not deliver: 'hybrid-router failures'")
+    told = f"2 files of records that Firehose could not deliver: 'hybrid-router failures{stack.options}'"
+    assert line.startswith(f"failures   {told}")
 
 
 def test_explain_says_what_it_is_without_a_row_of_the_ledger(

@@ -33,7 +33,7 @@ def document_of(world: World, services: FakeServices, limit: int = 100) -> dict[
 
 def page(document: dict[str, Any], world: World, capsys: pytest.CaptureFixture[str]) -> str:
     zone = read_schedule(stack_of(world, FakeServices())).zone
-    print_status_document(document, zone, world.now)
+    print_status_document(document, zone, world.now, " --stage test")
     return capsys.readouterr().out
 
 
@@ -44,7 +44,8 @@ def test_an_idle_stack(world: World, capsys: pytest.CaptureFixture[str]) -> None
         "backlog    nothing waits",
         "failures   none",
         "stream     not running",
-        "next night begins tonight 22:00; no forecast yet, one is made every hour: 'hybrid-router plan' makes one now",
+        "next night begins tonight 22:00; no forecast yet, one is made every hour: "
+        "'hybrid-router plan --stage test' makes one now",
         "last night none in the last 90 days",
         "alarms     none is open",
     ]
@@ -70,7 +71,7 @@ def test_the_backlog_is_counted_by_lane_and_dataset(world: World, capsys: pytest
     text = page(document, world, capsys)
     assert "200 B" in text
     assert "1 h 35 min" in text
-    assert "failures   1 manifest blocked: 'hybrid-router failures' says why" in text
+    assert "failures   1 manifest blocked: 'hybrid-router failures --stage test' says why" in text
 
 
 def test_what_did_not_get_through_is_counted(world: World) -> None:
