@@ -15,6 +15,7 @@ from local.limits import Limits
 from tests.chaos.pool_worker import connect_to
 from tests.load.checkpoint import checkpoint_load
 from tests.load.control_plane import compare_with_old_manifests
+from tests.load.lane_speed import lane_speeds
 from tests.load.lanes import batch_load, stream_load
 from tests.load.large_file import large_file_load
 from tests.load.overnight import overnight_load
@@ -32,6 +33,8 @@ MAX_SLOWDOWN = 1.25
 """Of a micro-batch in a ledger with old manifests; two measurements of the same work differ by this factor."""
 MAX_MEMORY_GROWTH = 1.2
 """Peak memory of the second half of a large file divided by that of the first half."""
+MIN_STREAM_SPEED = 0.9
+"""Speed of the stream lane divided by that of the batch lane, on the same files."""
 MAX_CHECKPOINT_BYTES = 2 << 20
 """Spark writes 1.3 MB for the pointers of one query."""
 MAX_SETTLE_SECONDS = 120
@@ -53,6 +56,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--shard-files", type=int, default=400, help="peak files of --batch-bytes each")
     parser.add_argument("--shards", type=int, default=2, help="streaming jobs, compared with one")
     parser.add_argument("--old-manifests", type=int, default=100_000)
+    parser.add_argument("--lane-files", type=int, default=2_000, help="files of --batch-bytes each, through each lane")
     parser.add_argument("--batch-files", type=int, default=1_000)
     parser.add_argument("--batch-bytes", type=int, default=3_500_000)
     parser.add_argument("--manifest-files", type=int, default=500)
@@ -108,6 +112,16 @@ def _old(options: argparse.Namespace, _: LocalCloud, __: Path) -> bool:
     empty, full = compare_with_old_manifests(options.old_manifests)
     print(f"old manifests: none: {empty}; {options.old_manifests}: {full}", flush=True)
     return full.requests == empty.requests and full.micro_batch <= empty.micro_batch * MAX_SLOWDOWN
+
+
+def _lanes(options: argparse.Namespace, cloud: LocalCloud, _: Path) -> bool:
+    speeds = lane_speeds(cloud, options.lane_files, options.batch_bytes)
+    print(
+        f"lanes: {options.lane_files} files through each: batch {speeds.batch:.0f} MB/s, "
+        f"stream {speeds.stream:.0f} MB/s ({speeds.stream / speeds.batch:.2f})",
+        flush=True,
+    )
+    return speeds.stream >= MIN_STREAM_SPEED * speeds.batch
 
 
 def _batch(options: argparse.Namespace, cloud: LocalCloud, _: Path) -> bool:
@@ -167,6 +181,7 @@ LOAD_TESTS: dict[str, Callable[[argparse.Namespace, LocalCloud, Path], bool]] = 
     "urgent": _urgent,
     "shards": _shards,
     "old": _old,
+    "lanes": _lanes,
     "batch": _batch,
     "manifest": _manifest,
     "backlog": _backlog,
