@@ -13,7 +13,7 @@ ARCHITECTURE ?= x86_64
 PROPERTIES = $(shell grep -rl "import given" tests/unit)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-modules test-stack unit integration e2e storms permissions fuzz chaos hostile mutants browser load predict e2e-night bench bench-plan check hooks format
+.PHONY: help setup demo test test-modules test-stack unit integration e2e storms permissions fuzz chaos hostile browser load predict e2e-night bench bench-plan check hooks format
 .PHONY: check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-docs check-machines
 .PHONY: check-workflows check-rust-format check-rust
 .PHONY: wheels emr-libraries arm-tests install audit pins synth local-up clean
@@ -122,9 +122,6 @@ chaos: setup ## kill, stall and repeat everything, then count every line, about 
 
 hostile: setup ## files of a hostile uploader at full size through task and sample, with limits; prints the table
 	@$(PY) -m tests.hostile
-
-mutants: setup ## small changes of the protocol, and the tests that notice them; SECONDS=600 SEED=0 take a sample, ALL=1 all
-	@$(PY) -m tests.mutants --seed $(SEED) $(if $(ALL),--all,$(if $(filter command%,$(origin SECONDS)),--seconds $(SECONDS)))
 
 browser: setup ## a report in Chromium: no error on its console, charts drawn, light, dark and on a phone
 	@scripts/browser.sh
