@@ -16,7 +16,6 @@ from simulate.arrivals import ProfileArrivals
 from simulate.day import simulate
 from simulate.options import ALL_BATCH, ALL_STREAM, HYBRID
 from simulate.profile import Profile, SizeShare
-from simulate.published_estimates import estimate_lines
 from simulate.report import NOTHING, format_bytes, format_seconds
 from simulate.schedule import night_start, stream_window
 
@@ -62,8 +61,7 @@ def figures(log: Callable[[str], object]) -> list[str]:
     lines = ["", *_choices(found), "", "### A quiet stream", "", *_quiet_streams(settings)]
     for day in found:
         lines += ["", f"### {format_bytes(day.bytes)} a day", "", *_options(day), "", *_changes(day)]
-    lines += ["", "### What the usual published estimates get wrong", "", *estimate_lines(settings, found[-1]), ""]
-    lines += ["### What the figures rest on", "", *_assumptions(found[0]), ""]
+    lines += ["", "### What the figures rest on", "", *_assumptions(found[0]), ""]
     return lines
 
 
