@@ -159,8 +159,10 @@ install: ## the command hybrid-router for this user, from this checkout, without
 	@$(UV) export --quiet --locked --no-default-groups --no-emit-workspace --no-hashes --output-file build/constraints.txt
 	@$(UV) tool install --force --constraints build/constraints.txt .
 
-audit: setup ## known vulnerabilities of the Python, Rust and npm locks; Error 1: there are some, Error 3: a database did not answer
-	@$(UV) run --quiet --no-sync python -m scripts.audit
+audit: setup ## known vulnerabilities of the Python, Rust and npm locks; needs cargo-audit and npm
+	@$(UV) audit --frozen --preview-features=audit
+	@cd native && cargo audit
+	@for lock in $$(git ls-files '*package-lock.json'); do (cd "$${lock%/*}" && npm audit --package-lock-only) || exit 1; done
 
 # Set-up itself needs the hashes that this target writes.
 pins: ## new versions and hashes of the build back ends into pyproject.toml and uv.lock

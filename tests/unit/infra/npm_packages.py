@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import ssl
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from infra.node import node_binary, node_folder, node_trust
+from infra.node import node_binary, node_folder
 
 CACHE = Path(__file__).parents[3] / ".cache"
 
@@ -29,7 +30,9 @@ def install(package: Path, program: str) -> Path:
         shutil.copytree(package, unfinished)
         npm = node_folder() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
         command = [str(node_binary()), str(npm), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-        environment = {**os.environ, **node_trust()}
+        # Node has its own list of certificate authorities: it has to trust those of this machine.
+        trusted = os.environ.get("NODE_EXTRA_CA_CERTS") or ssl.get_default_verify_paths().cafile
+        environment = {**os.environ, **({"NODE_EXTRA_CA_CERTS": trusted} if trusted else {})}
         result = subprocess.run(command, cwd=unfinished, capture_output=True, text=True, check=False, env=environment)
         if result.returncode:
             shutil.rmtree(unfinished)
