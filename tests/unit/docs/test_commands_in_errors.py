@@ -6,7 +6,6 @@ import ast
 import re
 from typing import TYPE_CHECKING, Any
 
-import pytest
 import typer.main
 
 from cli.main import app
@@ -61,38 +60,8 @@ def unknown_advice(text: str) -> list[str]:
     return unknown
 
 
-@pytest.mark.parametrize("package", CODE)
-def test_every_command_that_the_code_advises_exists(package: str) -> None:
-    sources = [path.read_text(encoding="utf-8") for path in sorted((CHECKOUT / package).rglob("*.py"))]
-    assert sources
-    assert [found for source in sources for text in texts(source) for found in unknown_advice(text)] == []
-
-
-@pytest.mark.parametrize("package", ["cli", "lake", "router"])
-def test_the_code_advises_commands(package: str) -> None:
-    sources = [path.read_text(encoding="utf-8") for path in sorted((CHECKOUT / package).rglob("*.py"))]
-    assert any(ADVICE.search(text) for source in sources for text in texts(source))
-
-
-@pytest.mark.parametrize("package", CODE)
-def test_no_text_advises_to_force_a_manifest(package: str) -> None:
-    sources = [path.read_text(encoding="utf-8") for path in sorted((CHECKOUT / package).rglob("*.py"))]
-    assert [
-        text for source in sources for text in texts(source) if re.search(r"force (?:the|a|this) manifest", text)
-    ] == []
-
-
-@pytest.mark.parametrize(
-    ("code", "unknown"),
-    [
-        ("f\"gone: run 'hybrid-router reprocess --manifest {row.id}'\"", []),
-        ("f\"gone: run 'hybrid-router reproces --manifest {row.id}'\"", ["reproces"]),
-        ("f\"gone: run 'hybrid-router reprocess --manifests {row.id}'\"", ["reprocess --manifests"]),
-        ("f'hybrid-router reprocess {uri} --stages {stage}'", ["reprocess --stages"]),
-        ("'look at it: hybrid-router local stop'", ["local stop"]),
-        ("'run hybrid-router promote s3://b/k, or hybrid-router promot --dataset d'", ["promot"]),
-        ("'a newer version of hybrid-router will publish it'", []),
-    ],
-)
-def test_what_does_not_exist_is_found(code: str, unknown: list[str]) -> None:
-    assert [found for text in texts(code) for found in unknown_advice(text)] == unknown
+def test_every_command_that_the_code_advises_exists() -> None:
+    paths = [path for package in CODE for path in sorted((CHECKOUT / package).rglob("*.py"))]
+    advised = [text for path in paths for text in texts(path.read_text(encoding="utf-8")) if ADVICE.search(text)]
+    assert len(advised) > 20
+    assert [found for text in advised for found in unknown_advice(text)] == []
