@@ -5,17 +5,13 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
-
-import pytest
 
 from scripts.check_toml import find_faults
 
 CHECKOUT = Path(__file__).parents[3]
 MAKEFILE = (CHECKOUT / "Makefile").read_text(encoding="utf-8")
 HOOKS = (CHECKOUT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
-VULTURE = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["vulture"]
 
 
 def test_every_check_is_a_hook_and_every_hook_is_a_check() -> None:
@@ -40,12 +36,6 @@ def test_the_hook_manager_accepts_the_configuration() -> None:
     command = [str(prek), "validate-config", str(CHECKOUT / ".pre-commit-config.yaml")]
     result = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
-
-
-@pytest.mark.parametrize("name", VULTURE["ignore_names"])
-def test_every_name_that_the_dead_code_check_ignores_is_in_the_code(name: str) -> None:
-    files = (file for folder in VULTURE["paths"] for file in (CHECKOUT / folder).rglob("*.py"))
-    assert any(re.search(rf"\b{name}\b", file.read_text(encoding="utf-8")) for file in files)
 
 
 def test_the_toml_check_reports_what_does_not_parse_and_what_is_not_a_setting(tmp_path: Path) -> None:
