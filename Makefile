@@ -16,7 +16,7 @@ PROPERTIES = $(shell grep -rl "import given" tests/unit)
 .PHONY: help setup demo test test-modules test-stack unit integration e2e storms permissions fuzz chaos hostile browser load predict e2e-night bench bench-plan check hooks format
 .PHONY: check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-docs check-machines
 .PHONY: check-workflows check-rust-format check-rust
-.PHONY: wheels emr-libraries arm-tests install audit pins synth local-up clean
+.PHONY: wheels emr-libraries arm-tests install count audit pins synth local-up clean
 
 help: ## list all targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -158,6 +158,9 @@ install: ## the command hybrid-router for this user, from this checkout, without
 	@mkdir -p build
 	@$(UV) export --quiet --locked --no-default-groups --no-emit-workspace --no-hashes --output-file build/constraints.txt
 	@$(UV) tool install --force --constraints build/constraints.txt .
+
+count: setup ## the size of the project: lines, words, settings, alarms
+	@$(PY) -m scripts.count
 
 audit: setup ## known vulnerabilities of the Python, Rust and npm locks; needs cargo-audit and npm
 	@$(UV) audit --frozen --preview-features=audit

@@ -1,0 +1,83 @@
+"""``make count``: the size of the project, beside the limits that it keeps."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args, get_type_hints
+
+from infra.synth import synth
+from lake.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+CHECKOUT = Path(__file__).parents[1]
+ENGINE = re.compile(r"\bEngine\b|\bon_emr\b|\bemr[_.-]|\bEMR\b|\bEmr[A-Z]|GLUE_FLEX|emr-serverless")
+"""What a file mentions that knows engines by name."""
+
+
+def count() -> dict[str, tuple[int, int | None]]:
+    """Figure -> its value in the files that git tracks, and its limit; None if it has none."""
+    sources = {name: (CHECKOUT / name).read_text(encoding="utf-8") for name in _tracked("*.py", "*.md")}
+    product = {name: text for name, text in sources.items() if name.endswith(".py") and not name.startswith("tests/")}
+    tests = [text for name, text in sources.items() if name.endswith(".py") and name not in product]
+    pages = [text for name, text in sources.items() if name.endswith(".md")]
+    return {
+        "lines of product Python": (_lines(product.values()), 38_000),
+        "lines of tests": (_lines(tests), 42_000),
+        "words of documents": (sum(len(text.split()) for text in pages), 45_000),
+        "settings keys": (len(list(_keys(Settings))), 90),
+        "alarms of a default stage": (_alarms(), 20),
+        "product files that mention an engine": (sum(bool(ENGINE.search(text)) for text in product.values()), None),
+        "files in router": (_files(product, "router/"), None),
+        "files in lake/ledger": (_files(product, "lake/ledger/"), None),
+        "| None in product Python": (sum(text.count("| None") for text in product.values()), None),
+        "Any in product Python": (sum(len(re.findall(r"\bAny\b", text)) for text in product.values()), None),
+    }
+
+
+def _tracked(*patterns: str) -> list[str]:
+    command = ["git", "ls-files", "--", *patterns]
+    return subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def _lines(texts: Iterable[str]) -> int:
+    return sum(len(text.splitlines()) for text in texts)
+
+
+def _files(product: dict[str, str], folder: str) -> int:
+    return sum(name.startswith(folder) and not name.endswith("__init__.py") for name in product)
+
+
+def _keys(settings: type, where: str = "") -> Iterator[str]:
+    """Keys of a settings class, those of nested tables with dots."""
+    hints = get_type_hints(settings)
+    for item in fields(settings):
+        kinds = [kind for kind in (hints[item.name], *get_args(hints[item.name])) if is_dataclass(kind)]
+        if kinds:
+            yield from _keys(kinds[0], f"{where}{item.name}.")  # type: ignore[arg-type]
+        else:
+            yield where + item.name
+
+
+def _alarms() -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        (template,) = synth(Settings("count"), Path(folder)).glob("*.template.json")
+        resources = json.loads(template.read_text(encoding="utf-8"))["Resources"].values()
+    return sum(body["Type"] in {"AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm"} for body in resources)
+
+
+def main() -> None:
+    """Print one line for each figure."""
+    for name, (value, limit) in count().items():
+        sys.stdout.write(f"{value:>8,}  {name}{f' (at most {limit:,})' if limit else ''}\n")
+
+
+if __name__ == "__main__":
+    main()
