@@ -168,7 +168,7 @@ class TaskRun:
                 self._drain()
                 if self._reader.done:
                     break
-                deadline.check(len(view[start : start + PIECE_BYTES]))
+                deadline.check(view[start : start + PIECE_BYTES])
 
     def _drain(self) -> None:
         while (batch := self._reader.read()) is not None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+from lake.errors import InvalidSettingsError
 from lake.settings.checks import check_choice, check_range
 from lake.settings.workers import GIB, MIB
 
@@ -31,11 +33,13 @@ class ConvertSettings:
     ``_rescued``."""
     max_line_bytes: int = 16 * MIB
     """A longer line is quarantined."""
-    deadline_minutes: float = 30
-    """Processor time in minutes that a file, or the part of it that a task reads at once, may take at any speed ..."""
-    min_bytes_per_second: int = 50_000
-    """... and slowest speed after it, in bytes as stored per second of processor time: a slower file is excluded as
-    unreadable. Waiting for S3 does not count. 0: no file is too slow."""
+    min_bytes_per_second: int = 1_000_000
+    """Slowest speed of a file after its first minute, in bytes as stored per second of processor time; a compressed
+    file may take ten times as long. A slower file is excluded as unreadable. Waiting for S3 does not count. 0: no file
+    is too slow."""
+    max_core_minutes: float = 60
+    """Processor time in minutes after which a file, or the part of it that a task reads at once, is excluded too; at
+    most half of ``batch.run_timeout_minutes``."""
     provenance: bool = False
     """Adds the columns ``_source``, ``_offset`` and ``_arrived_at``: file, byte offset of the line, time of arrival."""
 
@@ -46,6 +50,13 @@ class ConvertSettings:
         check_choice("convert.compression", self.compression, ("zstd", "snappy"))
         check_choice("convert.encoding", self.encoding, ("plain", "delta_length"))
         check_range("convert.column_limit", self.column_limit, 1, MAX_COLUMN_LIMIT)
-        check_range("convert.deadline_minutes", self.deadline_minutes, 1, 10_080)
         check_range("convert.min_bytes_per_second", self.min_bytes_per_second, 0, GIB)
+        check_range("convert.max_core_minutes", self.max_core_minutes, 1, 5_040)
+        slowest = self.split_bytes / (60 * self.max_core_minutes)
+        if self.min_bytes_per_second and self.min_bytes_per_second < slowest:
+            expected = (
+                f"expected at least {math.ceil(slowest):,}, or 0: a slower part of convert.split_bytes takes longer "
+                "than convert.max_core_minutes"
+            )
+            raise InvalidSettingsError("convert.min_bytes_per_second", self.min_bytes_per_second, expected)
         check_range("convert.max_line_bytes", self.max_line_bytes, 1, 64 * MIB)

@@ -78,6 +78,9 @@ class Settings:
             check_worker("stream.worker_type", stream.worker_type, row_group_bytes)
         check_worker("batch.worker_type", self.batch.worker_type, row_group_bytes)
         self.ledger.check_windows(self.sweep)
+        if self.convert.max_core_minutes > self.batch.run_timeout_minutes / 2:
+            expected = f"expected at most half of batch.run_timeout_minutes ({self.batch.run_timeout_minutes})"
+            raise InvalidSettingsError("convert.max_core_minutes", self.convert.max_core_minutes, expected)
         run_vcpus = self.batch.workers * WORKERS[self.batch.worker_type]
         if self.batch.uses_emr and self.emr.max_vcpus < run_vcpus:
             expected = f"expected at least {run_vcpus}, which one job run needs: batch.workers x the vCPUs of its type"

@@ -83,7 +83,7 @@ def test_the_ledger_has_the_keys_that_its_client_uses(assembly: Assembly) -> Non
 
 def test_the_batch_job_is_flex_and_bounded(assembly: Assembly) -> None:
     job = assembly.one(JOB, "JobsBatch")
-    assert (job["GlueVersion"], job["ExecutionClass"], job["Timeout"]) == ("6.0", "FLEX", 90)
+    assert (job["GlueVersion"], job["ExecutionClass"], job["Timeout"]) == ("6.0", "FLEX", 150)
     assert (job["WorkerType"], job["NumberOfWorkers"]) == ("G.2X", 4)
     assert job["ExecutionProperty"] == {"MaxConcurrentRuns": 7}
     assert job["MaxRetries"] == 0

@@ -7,48 +7,83 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lake.errors import InvalidSettingsError
 from lake.settings import ConvertSettings, parse_settings
 from tests.unit.transform.test_run_task import run, version
-from transform.file_deadline import SplitDeadline
+from transform.file_deadline import GRACE_SECONDS, SplitDeadline
 from transform.source import UnreadableFileError
 from transform.task_model import Split
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SETTINGS = ConvertSettings(deadline_minutes=10, min_bytes_per_second=100)
-MINUTE = 60.0
+SETTINGS = ConvertSettings(split_bytes=1000, min_bytes_per_second=100, max_core_minutes=10)
+PLAIN, GZIP = b"{}\n" * 1000, gzip.compress(b"{}\n", mtime=0) + bytes(3000)
 
 
-def spend(processor_seconds: float, read_bytes: int, settings: ConvertSettings = SETTINGS) -> None:
-    """Read so many bytes of a file in so much processor time."""
-    file = version("orders/a.json.gz", b"x" * 1000)
-    clock = iter([5.0, 5.0 + processor_seconds])
-    SplitDeadline(Split(file, 0, 1000), settings, lambda: next(clock)).check(read_bytes)
+def spend(seconds: float, read_bytes: int, head: bytes = PLAIN, settings: ConvertSettings = SETTINGS) -> None:
+    """Read so many bytes of a file in so much processor time, the first two of them in none."""
+    file = version("orders/a.json", head)
+    clock = iter([5.0, 5.0, 5.0 + seconds])
+    deadline = SplitDeadline(Split(file, 0, file.size), settings, lambda: next(clock))
+    deadline.check(memoryview(head)[:2])
+    deadline.check(memoryview(bytes(read_bytes - 2)))
 
 
-@pytest.mark.parametrize(("minutes", "read_bytes"), [(0, 0), (9.9, 0), (10, 60_000), (600, 3_600_000)], ids=str)
-def test_a_file_within_its_time_or_above_the_speed_goes_on(minutes: float, read_bytes: int) -> None:
-    spend(minutes * MINUTE, read_bytes)
+@pytest.mark.parametrize(
+    ("seconds", "read_bytes", "head"),
+    [(0, 2, PLAIN), (GRACE_SECONDS, 2, PLAIN), (61, 6100, PLAIN), (600, 60_000, PLAIN), (61, 610, GZIP)],
+)
+def test_a_file_within_its_time_or_above_the_speed_goes_on(seconds: float, read_bytes: int, head: bytes) -> None:
+    spend(seconds, read_bytes, head)
 
 
-@pytest.mark.parametrize(("minutes", "read_bytes"), [(10, 59_999), (10, 0), (600, 3_599_999)], ids=str)
-def test_a_slower_file_is_unreadable_and_the_reason_says_what_to_do(minutes: float, read_bytes: int) -> None:
-    with pytest.raises(UnreadableFileError) as caught:
-        spend(minutes * MINUTE, read_bytes)
-    reason = str(caught.value)
-    assert f"{read_bytes:,} bytes took {minutes:g} minutes of processor time" in reason
-    assert "convert.min_bytes_per_second (100)" in reason
-    assert "run: hybrid-router reprocess s3://input/orders/a.json.gz" in reason
+@pytest.mark.parametrize(
+    ("seconds", "read_bytes", "head", "limit"),
+    [
+        (61, 6099, PLAIN, "slower than convert.min_bytes_per_second (100)"),
+        (61, 609, GZIP, "slower than convert.min_bytes_per_second (100) allows a compressed file"),
+        (601, 1_000_000, PLAIN, "more than convert.max_core_minutes (10)"),
+    ],
+)
+def test_a_slower_file_is_unreadable_and_the_reason_names_the_limit(
+    seconds: float, read_bytes: int, head: bytes, limit: str
+) -> None:
+    with pytest.raises(UnreadableFileError) as error:
+        spend(seconds, read_bytes, head)
+    reason, minutes = str(error.value), round(seconds / 60, 1)
+    assert reason.startswith(f"{read_bytes:,} bytes took {minutes:g} minutes of processor time, {limit}: ")
+    assert reason.endswith("reprocess s3://input/orders/a.json")
 
 
-def test_without_a_speed_there_is_no_deadline() -> None:
-    spend(100_000 * MINUTE, 0, ConvertSettings(min_bytes_per_second=0))
+def test_by_default_a_file_that_is_twenty_times_slower_than_honest_ones_is_excluded() -> None:
+    # Given the review's file: 51 kB of stored gzip for each second of a core
+    with pytest.raises(UnreadableFileError):
+        spend(61, 61 * 51_000, GZIP, ConvertSettings())
+    # When logs are compressed by bzip2 to a 36th, Then they go on, for an hour
+    spend(3600, 3600 * 320_000, GZIP, ConvertSettings())
+    with pytest.raises(UnreadableFileError, match="max_core_minutes"):
+        spend(3601, 3601 * 320_000, GZIP, ConvertSettings())
 
 
-def test_the_settings_that_the_reason_names_exist() -> None:
-    settings = parse_settings({"stage": "t", "convert": {"min_bytes_per_second": 0, "deadline_minutes": 1}})
-    assert settings.convert.min_bytes_per_second == 0
+def test_without_a_slowest_speed_only_the_time_is_limited() -> None:
+    slow = parse_settings({"stage": "t", "convert": {"min_bytes_per_second": 0}}).convert
+    spend(3600, 10, settings=slow)
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "value"),
+    [
+        ("convert", "convert.max_core_minutes", {"max_core_minutes": 241}),
+        ("batch", "convert.max_core_minutes", {"run_timeout_minutes": 119}),
+        ("convert", "convert.min_bytes_per_second", {"split_bytes": 16 << 30}),
+        ("convert", "convert.min_bytes_per_second", {"min_bytes_per_second": 70_000}),
+    ],
+)
+def test_size_speed_and_times_have_to_fit_together(table: str, key: str, value: dict[str, int]) -> None:
+    with pytest.raises(InvalidSettingsError) as error:
+        parse_settings({"stage": "t", table: value})
+    assert error.value.key == key
 
 
 def test_a_slow_file_is_excluded_and_the_others_of_its_task_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +96,7 @@ def test_a_slow_file_is_excluded_and_the_others_of_its_task_are_read(monkeypatch
     # Then the first file is excluded, the second one only read, and nothing is published by this attempt
     [failure] = result.failures
     assert failure.file.key == "a.json.gz"
-    assert "convert.deadline_minutes" in failure.reason
+    assert "convert.min_bytes_per_second" in failure.reason
     assert [split.split.file.key for split in result.splits] == ["b.json"]
     assert reads.aborted
 
