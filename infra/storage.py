@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
@@ -30,6 +31,8 @@ AWS allows to redrive an execution for 14 days; its runs complete uploads that e
 """
 EVENT_LOG_DAYS = 30
 """Age at which S3 removes Spark's event logs: that of the jobs' other logs. Also after the setting was switched off."""
+KEY_OF_REQUEST = "s3:x-amz-server-side-encryption-aws-kms-key-id"
+"""Condition key: the KMS key that a request names (Service Authorization Reference, "Amazon S3")."""
 KEPT = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
 """CloudFormation retains what holds data, also when the stack is deleted. Only what a failed deployment has itself
 created is deleted with it: it would be left over, empty, at each further try.
@@ -72,7 +75,9 @@ class Storage(Construct):
     def _input(self, settings: Settings) -> s3.IBucket:
         if settings.input.bucket:
             return s3.Bucket.from_bucket_name(self, "Input", settings.input.bucket)
-        return self._bucket("Input", versioned=True)
+        bucket = self._bucket("Input", versioned=True)
+        bucket.add_to_resource_policy(_refuse_other_keys(bucket, settings.encryption.kms_key))
+        return bucket
 
     def _bucket(self, name: str, *, versioned: bool, rules: Sequence[s3.LifecycleRule] = ()) -> s3.Bucket:
         bucket = s3.Bucket(
@@ -96,6 +101,24 @@ class Storage(Construct):
         )
         acknowledge_finding(bucket, "AwsSolutions-S1", NO_ACCESS_LOGS)
         return bucket
+
+
+def _refuse_other_keys(bucket: s3.Bucket, own_key: str) -> iam.PolicyStatement:
+    """Refuses objects under a KMS key that the request names: only the key's owner decides whether a job may read them.
+
+    A request that names no key gets the bucket's. ``own_key`` is the ARN of the stack's key; empty: any key is refused.
+    """
+    conditions: dict[str, dict[str, str]] = {"Null": {KEY_OF_REQUEST: "false"}}
+    if own_key:
+        conditions["StringNotEquals"] = {KEY_OF_REQUEST: own_key}
+    return iam.PolicyStatement(
+        sid="OtherKeys",
+        effect=iam.Effect.DENY,
+        principals=[iam.AnyPrincipal()],
+        actions=["s3:PutObject"],
+        resources=[bucket.arn_for_objects("*")],
+        conditions=conditions,
+    )
 
 
 def _event_logs() -> s3.LifecycleRule:

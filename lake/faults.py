@@ -1,6 +1,6 @@
 """Whose fault a failed request is: judged by error code, HTTP status and type of the error, never by its text.
 
-Of the text only the ARN of a key is used, as the name of a resource.
+Of the text only the ARN of a KMS key is used, as the name of a resource.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import re
 from enum import Enum, auto
+from typing import TYPE_CHECKING
 
 from botocore.exceptions import (
     ClientError,
@@ -19,6 +20,9 @@ from botocore.exceptions import (
     TokenRetrievalError,
 )
 from botocore.exceptions import ConnectionError as NoConnectionError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 
 class Fault(Enum):
@@ -92,6 +96,8 @@ LOAD_REASONS = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError", CO
 KEY_CODES = frozenset({"KMS.DisabledException", "KMS.KMSInvalidStateException", "KMS.NotFoundException"})
 """The KMS key of an object, or of the bucket that is written to, was disabled or deleted."""
 KEY_ARN = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[A-Za-z0-9-]+")
+REFUSED_RESOURCE = re.compile(r'not authorized to perform: ([a-z0-9-]+):[A-Za-z*]+ on resource:? "?([^" ]+)')
+"""Service and resource of a refusal. Only its first match counts: an object's name may hold the same words."""
 FILE_CODES = KEY_CODES | {
     "404",
     "405",
@@ -116,14 +122,14 @@ TOO_MANY_REQUESTS = 429
 SERVER_ERROR = 500
 
 
-def judge(error: BaseException, input_key: str = "") -> Fault:
+def judge(error: BaseException, input_keys: Collection[str] | None = None) -> Fault:
     """Whose fault the error is; pure.
 
-    ``input_key`` is the ARN of the KMS key that encrypts the whole input, if the settings name one: when it was
-    disabled, no file is at fault.
+    ``input_keys`` is ``Settings.input_kms_keys``: a file is not at fault when one of these keys was disabled or may not
+    be used, and is at fault when its uploader has chosen another key.
     """
     if isinstance(error, ClientError):
-        return _judge_answer(error, input_key)
+        return _judge_answer(error, input_keys)
     if isinstance(error, CREDENTIAL_ERRORS + NETWORK_ERRORS):
         return Fault.ENVIRONMENT
     if isinstance(error, OSError) and error.errno in DISK_ERRORS:
@@ -144,6 +150,20 @@ def can_pass(error: BaseException) -> bool:
     return error_code(error) not in RIGHTS_CODES | RESOURCE_CODES and http_status(error) != FORBIDDEN
 
 
+def refused_key(error: ClientError) -> str | None:
+    """ARN of the KMS key that the caller may not use; None if the answer refuses something else, or names no key."""
+    refused = REFUSED_RESOURCE.search(_message(error))
+    named = KEY_ARN.fullmatch(refused.group(2)) if refused is not None and refused.group(1) == "kms" else None
+    return None if named is None else named.group()
+
+
+def is_denial(error: BaseException) -> bool:
+    """Whether a permission is missing: the same request is refused until a person acts. Pure."""
+    if not isinstance(error, ClientError) or error_code(error) in CREDENTIAL_CODES:
+        return False
+    return error_code(error) in RIGHTS_CODES or http_status(error) == FORBIDDEN
+
+
 def error_code(error: ClientError) -> str:
     """The code of AWS's answer; "" if it has none."""
     return str(error.response.get("Error", {}).get("Code", ""))
@@ -160,16 +180,22 @@ def cancellation_reasons(error: ClientError) -> frozenset[str]:
     return frozenset(reason.get("Code", "None") for reason in reasons)
 
 
-def _judge_answer(error: ClientError, input_key: str) -> Fault:
+def _message(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Message", ""))
+
+
+def _judge_answer(error: ClientError, input_keys: Collection[str] | None) -> Fault:
     code, status = error_code(error), http_status(error)
     if code == CANCELLED:
         reasons = cancellation_reasons(error)
         passing = bool(reasons & LOAD_REASONS) and reasons <= CONDITION_REASONS | LOAD_REASONS
         return Fault.ENVIRONMENT if passing else Fault.UNKNOWN
-    if code in KEY_CODES and input_key:
+    if code in KEY_CODES and input_keys:
         # KMS names the key by its ARN. An answer that names none proves nothing about the file.
-        named = KEY_ARN.search(str(error.response.get("Error", {}).get("Message", "")))
-        return Fault.ENVIRONMENT if named is None or named.group() == input_key else Fault.FILE
+        named = KEY_ARN.search(_message(error))
+        return Fault.ENVIRONMENT if named is None or named.group() in input_keys else Fault.FILE
+    if is_denial(error) and input_keys is not None and refused_key(error) not in (None, *input_keys):
+        return Fault.FILE
     if code in FILE_CODES or (code == FOREIGN_KEY_CODE and error.operation_name == "GetObject"):
         return Fault.FILE
     if code in ENVIRONMENT_CODES or status in (FORBIDDEN, TOO_MANY_REQUESTS) or status >= SERVER_ERROR:

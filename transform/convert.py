@@ -14,6 +14,7 @@ from lake.counted import format_count
 from lake.errors import HybridRouterError, InvalidDocumentError, NewerDocumentError, TransientError
 from lake.ledger import State
 from transform.claim_manifest import claim_or_finish
+from transform.denied_files import why_all_wait
 from transform.environment_fault import fault_of
 from transform.finalize import finalize
 from transform.give_up import give_up, record_fault
@@ -221,7 +222,7 @@ class _Conversion:
         def finalize_or_give_up(attempt: Attempt) -> ConversionOutcome | None:
             own_results = results_of[attempt.manifest.id]
             uploaded = [item for result in own_results for item in result.uploaded]
-            fault = faults.get(attempt.manifest.id)
+            fault = faults.get(attempt.manifest.id) or why_all_wait(attempt, own_results)
             try:
                 if fault is not None:
                     return self._release(attempt.claim, str(fault), fault, uploaded)

@@ -15,6 +15,7 @@ from lake.ledger import CostShare, State
 from lake.publish import roll_forward
 from transform.audit import audit
 from transform.conversion_measurement import measure_conversion
+from transform.denied_files import denied_files, set_apart
 from transform.environment_fault import fault_of
 from transform.give_up import exclude_and_give_up, give_up
 from transform.outcome import ConversionOutcome
@@ -45,6 +46,8 @@ def finalize(context: ConversionContext, attempt: Attempt, results: Sequence[Tas
     services = context.services
     failures = {failure.file: failure.reason for result in results for failure in result.failures}
     uploaded = [item for result in results for item in result.uploaded]
+    if denied := denied_files(results):
+        return set_apart(context, attempt, denied, uploaded)
     if failures:
         exclude_and_give_up(context, attempt, failures, uploaded)
         return None

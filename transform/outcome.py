@@ -44,7 +44,7 @@ class ConversionOutcome:
     fault: EnvironmentFault | None = None
     """WAITING because of this: no attempt was used up, and nothing of the manifest was left out."""
     successors: tuple[str, ...] = ()
-    """Manifests of the batch lane that replace it: the run that was given this manifest converts them as well."""
+    """Manifests that replace it and that the run which was given this manifest converts as well."""
 
     converted: CostShare | None = None
     """What this call has published, for the cost of the job run; its dollars are not known yet."""

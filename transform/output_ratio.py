@@ -11,7 +11,7 @@ from ndjson_arrow import Reader
 from transform.chunk_sample import ChunkSample, Sampling
 from transform.parquet_writer import OpenFile
 from transform.read_ahead import ranges_of
-from transform.source import UnreadableFileError
+from transform.source import DeniedFileError, UnreadableFileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -85,7 +85,7 @@ def _pieces(source: InputRanges, split: Split, max_bytes: int) -> Iterator[memor
         return  # The file is empty.
     try:
         data = source.fetch(split.file, ranges[0].start, ranges[0].end)
-    except UnreadableFileError:
+    except (DeniedFileError, UnreadableFileError):
         return  # The task that reads the file reports the reason.
     with memoryview(data) as view:
         for start in range(0, len(view), PIECE_BYTES):

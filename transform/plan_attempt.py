@@ -13,7 +13,7 @@ from lake.ledger.column_room import is_full
 from lake.manifest import read_manifest
 from lake.time import iso_utc
 from transform.output_ratio import output_ratio
-from transform.source import Source, UnreadableFileError
+from transform.source import DeniedFileError, Source, UnreadableFileError
 from transform.splits import pack_tasks, split_files
 from transform.task_model import Task
 
@@ -72,8 +72,8 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
     full = is_full(known, settings.column_limit)
     if full:
         settings = replace(settings, column_limit=min(settings.column_limit, len(known)))
-    input_key = services.settings.input_kms_key
-    source = Source.in_region(services.region, input_key)
+    input_keys = services.settings.input_kms_keys
+    source = Source.in_region(services.region, input_keys)
     packed = divide_input(source, files, settings, None if dataset is None else dataset.output_ratio)
     tasks = tuple(
         Task(
@@ -87,7 +87,7 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
             resources.quarantine_bucket,
             services.region,
             settings,
-            input_key,
+            input_keys,
         )
         for number, task_splits in enumerate(packed)
     )
@@ -129,6 +129,8 @@ def _large_compressed(source: InputRanges, files: Sequence[ObjectVersion], split
             return detect_codec(bytes(source.fetch(file, 0, HEAD_BYTES))) is not None
         except UnreadableFileError:
             return False  # The task that reads the file reports the reason.
+        except DeniedFileError:
+            return True  # The same; should the task be allowed to read the file, it is right whatever its form is.
 
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
         return {file for file, compressed in zip(large, pool.map(is_compressed, large), strict=True) if compressed}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -15,7 +15,7 @@ from lake.manifest import read_manifest
 from lake.publish import abort_upload
 from transform.environment_fault import fault_of
 from transform.give_up import record_fault
-from transform.source import Source
+from transform.source import DeniedFileError, Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -25,9 +25,14 @@ if TYPE_CHECKING:
     from transform.environment_fault import EnvironmentFault
 
 MAX_SAMPLED = 16
-"""Manifests of which a file is tried until one can be read: one denied object must not stop all others."""
+"""Manifests of which files are tried until one can be read: denied objects must not stop all others."""
+MAX_FILES = 8
+"""Files of a manifest that are tried, drawn at random: an uploader can give its objects the first keys."""
 MAX_OTHERS = 1000
 """Of the manifests that ``others`` gives, the sample is drawn from this number."""
+
+
+Item = TypeVar("Item")
 
 
 class BlockedRunError(TransientError):
@@ -55,7 +60,7 @@ def check_environment(
         More manifests of the lane. They are only taken if no file of the first ones can be read: then a file of another
         manifest shows whether the input as a whole is denied, or single objects of it.
     every
-        Try a file of every manifest, and not of a sample, before the input counts as denied.
+        After those of the sample, try a file of every other manifest before the input counts as denied.
 
     Raises
     ------
@@ -66,7 +71,7 @@ def check_environment(
     fault = _output_fault(context)
     denied = manifests if fault is not None and fault.denied else ()
     if fault is None:
-        fault, denied = _input_fault(context, _sample(manifests, others, every=every))
+        fault, denied = _input_fault(context, manifests, others, every=every)
     if fault is None:
         return
     if (waiting := _first_waiting(context, manifests)) is not None:
@@ -87,49 +92,69 @@ def _output_fault(context: ConversionContext) -> EnvironmentFault | None:
     return None
 
 
-def _input_fault(context: ConversionContext, sample: Iterable[str]) -> tuple[EnvironmentFault | None, Sequence[str]]:
-    """The first fault, if no file of the sample could be read, and the manifests whose file is denied.
+def _input_fault(
+    context: ConversionContext, manifests: Sequence[str], others: Iterable[str], *, every: bool
+) -> tuple[EnvironmentFault | None, Sequence[str]]:
+    """The first fault, if no file that was tried could be read, and the manifests whose files are denied.
 
     None: there was no file to try.
     """
-    source = Source.in_region(context.services.region, context.services.settings.input_kms_key)
+    services = context.services
+    source = Source.in_region(services.region, services.settings.input_kms_keys)
     first: EnvironmentFault | None = None
     denied = []
-    for manifest in sample:
-        try:
-            file = _first_file(context.services, manifest)
-            if file is not None:
-                source.fetch(file, 0, 1)
-                return None, ()
-        except (HybridRouterError, BotoCoreError, ClientError) as error:
-            fault = fault_of(error, f"manifest {manifest}")
-            # Its attempt reports anything else, and load or network concern every file.
-            if fault is not None and fault.passing:
-                return fault, ()
-            first = first or fault
-            if fault is not None and fault.denied:
-                denied.append(manifest)
+    for manifest, number in _sample(manifests, others, every=every):
+        readable, fault = _try_files(services, source, manifest, number)
+        # Load or network concern every file.
+        if readable or (fault is not None and fault.passing):
+            return fault, ()
+        first = first or fault
+        if fault is not None and fault.denied:
+            denied.append(manifest)
     return first, denied
 
 
-def _sample(manifests: Sequence[str], others: Iterable[str], *, every: bool) -> Iterator[str]:
-    yield from manifests[:1]
-    yield from _draw(manifests[1:], len(manifests) if every else MAX_SAMPLED)
+def _try_files(
+    services: JobServices, source: Source, manifest: str, number: int
+) -> tuple[bool, EnvironmentFault | None]:
+    """Whether one of ``number`` files of the manifest can be read, and the fault if none can."""
+    fault: EnvironmentFault | None = None
+    try:
+        for file in _draw(_files(services, manifest), number):
+            try:
+                source.fetch(file, 0, 1)
+            except DeniedFileError as error:
+                fault = fault_of(error, f"manifest {manifest}")
+            else:
+                return True, None
+    except (HybridRouterError, BotoCoreError, ClientError) as error:
+        # What belongs to the manifest or to the file is no fault of the environment: its attempt reports it.
+        fault = fault_of(error, f"manifest {manifest}") or fault
+    return False, fault
+
+
+def _sample(manifests: Sequence[str], others: Iterable[str], *, every: bool) -> Iterator[tuple[str, int]]:
+    """Manifests, with the number of their files to try."""
+    drawn = _draw(manifests[1:], len(manifests) if every else MAX_SAMPLED)
+    for position, manifest in enumerate([*manifests[:1], *drawn]):
+        yield manifest, MAX_FILES if position <= MAX_SAMPLED else 1
     known = set(manifests)
-    yield from _draw([manifest for manifest in islice(others, MAX_OTHERS) if manifest not in known], MAX_SAMPLED)
+    for manifest in _draw([manifest for manifest in islice(others, MAX_OTHERS) if manifest not in known], MAX_SAMPLED):
+        yield manifest, MAX_FILES
 
 
-def _draw(manifests: Sequence[str], number: int) -> list[str]:
-    return random.sample(manifests, min(len(manifests), number))
+def _draw(items: Sequence[Item], number: int) -> list[Item]:
+    return random.sample(items, min(len(items), number))
 
 
-def _first_file(services: JobServices, manifest: str) -> ObjectVersion | None:
+def _files(services: JobServices, manifest: str) -> list[ObjectVersion]:
+    """Those of the manifest that are not empty."""
     resources = services.resources
     row = services.ledger.manifests.get(manifest)
     if row is None:
-        return None
+        return []
     document = read_manifest(services.s3, resources.control_bucket, row, resources.file_buckets)
-    return next((file for file in document.files if file.size), None)
+    return [file for file in document.files if file.size]
 
 
 def _first_waiting(context: ConversionContext, manifests: Sequence[str]) -> str | None:

@@ -14,12 +14,13 @@ from lake.errors import AuditError
 from lake.layout import lake_key, quarantine_key
 from transform.chunk_sample import Sampling
 from transform.columns import new_columns
+from transform.environment_fault import fault_of
 from transform.file_deadline import SplitDeadline
 from transform.format_detection import BYTE_ORDER_MARK, recognise
 from transform.parquet_writer import ParquetFiles
 from transform.quarantine_writer import QuarantineBudget, QuarantineFiles, line_record, remainder_records
 from transform.read_ahead import ReadAhead
-from transform.source import UnreadableFileError
+from transform.source import DeniedFileError, UnreadableFileError
 from transform.task_model import FileFailure, ObjectNumbers, SplitResult, TaskResult
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from lake.commit import PendingObject
     from lake.manifest import ObjectVersion
+    from transform.environment_fault import EnvironmentFault
     from transform.quarantine_content import QuarantineContent
     from transform.storage import InputRanges, OutputFiles
     from transform.task_model import Split, Task
@@ -71,7 +73,7 @@ def run_task(task: Task, source: InputRanges, uploads: OutputFiles, folder: Path
         tuple(future.result() for future in task_run.quarantine) if not task_run.failures else (),
         tuple(task_run.results),
         tuple(new_columns(task_run.columns, task.known_columns)),
-        tuple(FileFailure(file, reason) for file, reason in task_run.failures.items()),
+        tuple(task_run.failures.values()),
         round((time.monotonic() - started) * 1000),
         tuple(task_run.quarantine_contents) if not task_run.failures else (),
     )
@@ -102,8 +104,8 @@ class TaskRun:
         self.quarantine: list[Future[PendingObject]] = []
         self.quarantine_contents: list[QuarantineContent] = []
         self.results: list[SplitResult] = []
-        self.failures: dict[ObjectVersion, str] = {}
-        """Files that cannot be read to their end, with the reason."""
+        self.failures: dict[ObjectVersion, FileFailure] = {}
+        """Files that cannot be read to their end."""
 
     def read_split(self, index: int, split: Split, ahead: ReadAhead) -> None:
         """Read one split; a file that cannot be read to its end goes to ``failures``, and is read no further."""
@@ -117,6 +119,7 @@ class TaskRun:
             arrived_at=split.file.arrived_at,
         )
         unreadable: str | None = None
+        denied: EnvironmentFault | None = None
         deadline = SplitDeadline(split, self._task.settings, thread_time)
         try:
             for chunk in ahead.chunks(index):
@@ -130,6 +133,8 @@ class TaskRun:
                 self._drain()
         except UnreadableFileError as error:
             unreadable = str(error)
+        except DeniedFileError as error:
+            unreadable, denied = str(error), fault_of(error)
         counts = reader.close()
         rejects = reader.take_rejects()
         # A reader whose input ended early has an error as well, but not the reason.
@@ -138,7 +143,7 @@ class TaskRun:
             opens_file = rejects[0].offset <= len(BYTE_ORDER_MARK)
             unreadable = recognise([reject.line for reject in rejects], counts.rows, opens_file=opens_file)
         if unreadable is not None:
-            self.failures.setdefault(split.file, unreadable)
+            self.failures.setdefault(split.file, FileFailure(split.file, unreadable, denied))
             return
         self._write_rejects(split, counts, rejects)
         self.results.append(_split_result(split, counts))

@@ -13,12 +13,12 @@ from obstore.exceptions import BaseError, PreconditionError
 from lake.commands import reprocess_file_command
 from lake.counted import format_count
 from lake.errors import TerminalError, TransientError
-from lake.faults import FOREIGN_KEY_CODE, Fault, judge
+from lake.faults import FOREIGN_KEY_CODE, Fault, error_code, is_denial, judge, refused_key
 from lake.manifest import UNVERSIONED
 from transform.clients import object_store, s3_client
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from mypy_boto3_s3 import S3Client
     from obstore.store import S3Store
@@ -35,22 +35,29 @@ class UnreadableFileError(TerminalError):
     """This version of the file can never be read to its end; the message is the reason."""
 
 
+class DeniedFileError(TransientError):
+    """The job may not read this file, which other files of the input need not share."""
+
+
 class Source:
     """Reads ranges of object versions; thread-safe."""
 
     def __init__(
-        self, open_store: Callable[[str], S3Store], open_client: Callable[[], S3Client], input_key: str = ""
+        self,
+        open_store: Callable[[str], S3Store],
+        open_client: Callable[[], S3Client],
+        input_keys: Collection[str] | None = None,
     ) -> None:
         self._open_store = open_store
-        self._input_key = input_key
+        self._input_keys = input_keys
         self._open_client = open_client
         self._stores: dict[str, S3Store] = {}
         self._client: S3Client | None = None
 
     @classmethod
-    def in_region(cls, region: str, input_key: str) -> Self:
-        """Reads buckets of this region of AWS; ``input_key`` is ``Settings.input_kms_key``."""
-        return cls(partial(object_store, region), partial(s3_client, region), input_key)
+    def in_region(cls, region: str, input_keys: Collection[str] | None) -> Self:
+        """Reads buckets of this region of AWS; ``input_keys`` is ``Settings.input_kms_keys``."""
+        return cls(partial(object_store, region), partial(s3_client, region), input_keys)
 
     def fetch(self, file: ObjectVersion, start: int, end: int) -> Buffer:
         """The bytes [start, end) of this version and of no other.
@@ -60,8 +67,10 @@ class Source:
         UnreadableFileError
             The version was deleted, overwritten or archived, its key cannot be used, or it is shorter than its event
             says.
+        DeniedFileError
+            S3 refuses the read.
         TransientError
-            Anything else, a denied read included: trying again can succeed.
+            Anything else: trying again can succeed.
         """
         try:
             data = self._fetch_by_client(file, start, end) if needs_client(file.key) else self._get(file, start, end)
@@ -116,7 +125,7 @@ class Source:
         try:
             return self._client.get_object(**request)["Body"].read()  # type: ignore[arg-type]
         except (ClientError, BotoCoreError) as error:
-            raise _read_error(file, error, self._input_key) from error
+            raise _read_error(file, error, self._input_keys) from error
 
     def _store(self, bucket: str) -> S3Store:
         if bucket not in self._stores:
@@ -139,12 +148,21 @@ def _overwritten() -> str:
 
 
 def _read_error(
-    file: ObjectVersion, error: ClientError | BotoCoreError, input_key: str
+    file: ObjectVersion, error: ClientError | BotoCoreError, input_keys: Collection[str] | None
 ) -> TerminalError | TransientError:
-    code = error.response["Error"]["Code"] if isinstance(error, ClientError) else ""
-    if judge(error, input_key) != Fault.FILE:
-        return TransientError(f"{file.uri} could not be read and is tried again: {error}")
-    return UnreadableFileError(_file_reason(file, code))
+    if isinstance(error, ClientError) and judge(error, input_keys) == Fault.FILE:
+        key = refused_key(error)
+        return UnreadableFileError(_foreign_key(file, key) if key else _file_reason(file, error_code(error)))
+    kind = DeniedFileError if is_denial(error) else TransientError
+    return kind(f"{file.uri} could not be read and is tried again: {error}")
+
+
+def _foreign_key(file: ObjectVersion, key: str) -> str:
+    return (
+        f"its uploader has encrypted it by the KMS key {key}, which is not the input's and which the jobs may not use: "
+        f"put it again without that key, or allow the jobs' role kms:Decrypt on it, then run: "
+        f"{reprocess_file_command(file.uri)}"
+    )
 
 
 def _file_reason(file: ObjectVersion, code: str) -> str:

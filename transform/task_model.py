@@ -58,8 +58,8 @@ class Task:
     region: str
     """Of all buckets: a Python worker finds it nowhere else."""
     settings: ConvertSettings
-    input_key: str = ""
-    """ARN of the KMS key of the whole input; empty: the settings name none."""
+    input_keys: tuple[str, ...] | None = None
+    """``Settings.input_kms_keys``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,8 @@ class FileFailure:
 
     file: ObjectVersion
     reason: str
+    denied: EnvironmentFault | None = None
+    """The job may not read the file: it waits, and is not bad input."""
 
 
 @dataclass(frozen=True, slots=True)

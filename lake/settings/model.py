@@ -164,6 +164,17 @@ class Settings:
         return self.input.kms_key if self.input.bucket else self.encryption.kms_key
 
     @property
+    def input_kms_keys(self) -> tuple[str, ...] | None:
+        """ARNs of the KMS keys under which the jobs' files can be; None if they are not known.
+
+        A file under any other key has it by its uploader's choice. The default key of a bucket outside the stack is
+        only known if ``input.kms_key`` names it. The control bucket holds resubmitted lines.
+        """
+        if self.input.bucket and not self.input.kms_key:
+            return None
+        return tuple(key for key in (self.input.kms_key, self.encryption.kms_key) if key)
+
+    @property
     def max_emr_runs(self) -> int:
         """Runs of ``batch.workers`` workers at the same time for which the EMR Serverless application has room."""
         return min(self.batch.max_runs, self.emr.max_vcpus // (self.batch.workers * WORKERS[self.batch.worker_type]))

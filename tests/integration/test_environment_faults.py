@@ -10,6 +10,7 @@ from botocore.exceptions import ReadTimeoutError
 import batch_job.main
 from lake.denials import read_denied
 from lake.ledger import State
+from lake.manifest import Lane
 from router.settle.tally import Tally
 from router.settle.verdict import ExecutionOutcome, judge
 from tests.integration.faults import Steps
@@ -70,28 +71,79 @@ def test_a_refused_bucket_uses_up_no_attempt(world: ConversionWorld, spark: Spar
     check_everything_is_published(world, world.convert(manifests, spark, "run-2"), 48)
 
 
-def test_a_denied_object_waits_and_its_neighbours_are_published(world: ConversionWorld, spark: SparkSession) -> None:
-    # Given a manifest with one denied file, whose key has the names of errors, and another manifest
+@pytest.mark.parametrize("lane", list(Lane))
+def test_a_denied_object_waits_and_its_neighbours_are_published(
+    world: ConversionWorld, spark: SparkSession, lane: Lane
+) -> None:
+    # Given a manifest with one denied file, whose key has the names of errors, one that was deleted, and a good one
     world.configure("batch", max_attempts=1)
+    world.configure("stream", max_attempts=1)
     key = "orders/AccessDenied/InvalidRange.json"
-    denied = world.enqueue([world.put(key, b'{"a":"denied"}\n'), world.put("orders/b.json", b'{"a":"b"}\n')])
-    good = world.enqueue([world.put("orders/c.json", b'{"a":"c"}\n')])
+    gone = world.put("orders/gone.json", b'{"a":"gone"}\n')
+    files = [world.put(key, b'{"a":"denied"}\n'), gone, world.put("orders/b.json", b'{"a":"b"}\n')]
+    mixed = world.enqueue(files, lane)
     input_bucket = world.services.resources.input_bucket
+    world.services.s3.delete_object(Bucket=input_bucket, Key=gone.key, VersionId=str(gone.version_id))
     world.deny(input_bucket, "s3:GetObject*", key)
 
     # When
-    outcomes = world.convert([denied, good], spark)
+    outcomes = world.convert([mixed], spark)
 
-    # Then nothing of its manifest is called done, and no file of it is excluded
-    assert [outcome.state for outcome in outcomes] == ["WAITING", "DONE"]
-    assert world.lake() == [{"a": "c"}]
-    assert world.quarantine() == []
-    assert (world.row(denied).tries, world.row(denied).exclusions) == (0, None)
+    # Then the denied file alone waits, it is not called bad input, and nothing of it has used up a try
+    source = world.row(mixed)
+    denied, rest = source.superseded_by
+    assert [(outcome.manifest, outcome.state) for outcome in outcomes] == [
+        (mixed, "SUPERSEDED"),
+        (denied, "WAITING"),
+        (rest, "DONE"),
+    ]
+    assert key in str(source.reason)
+    assert world.lake() == [{"a": "b"}]
+    assert [record["source"] for record in world.quarantine()] == [gone.uri]
+    row = world.row(denied)
+    assert (row.lane, row.files, row.tries, row.exclusions) == (lane, 1, 0, None)
+    assert row.created_at == source.created_at
+    assert "s3:GetObject" in str(row.reason)
+    assert world.unfinished_uploads() == []
 
-    # When it is allowed / Then the next run publishes the manifest
+    # When it is allowed / Then the next run publishes it
     world.allow(input_bucket)
-    assert [outcome.state for outcome in world.convert([denied], spark)] == ["DONE"]
-    assert sorted(str(row["a"]) for row in world.lake()) == ["b", "c", "denied"]
+    assert [outcome.state for outcome in world.convert([denied], spark, "run-2")] == ["DONE"]
+    assert sorted(str(row["a"]) for row in world.lake()) == ["b", "denied"]
+
+
+def test_what_is_published_stays_while_a_file_of_it_is_denied(world: ConversionWorld, spark: SparkSession) -> None:
+    # Given a published manifest that is reprocessed, and a file of it that may no longer be read
+    manifest = world.enqueue([world.put(f"orders/{name}.json", b'{"a":1}\n') for name in "ab"])
+    world.convert([manifest], spark)
+    world.services.ledger.manifests.force(world.row(manifest), world.clock())
+    world.deny(world.services.resources.input_bucket, "s3:GetObject*", "orders/a.json")
+
+    # When
+    (outcome,) = world.convert([manifest], spark, "run-2")
+
+    # Then it waits as a whole, and its rows stay in the lake
+    assert outcome.state == "WAITING"
+    assert (world.row(manifest).state, world.row(manifest).tries) == (State.QUEUED, 0)
+    assert world.lake() == [{"a": "1"}] * 2
+
+
+def test_denied_objects_in_every_manifest_do_not_stop_a_run(world: ConversionWorld, spark: SparkSession) -> None:
+    # Given manifests whose first file is denied
+    manifests = [
+        world.enqueue([world.put(f"orders/!{number}", b"{}"), world.put(f"orders/{number}.json", b'{"a":1}\n')])
+        for number in range(3)
+    ]
+    world.deny(world.services.resources.input_bucket, "s3:GetObject*", "orders/!*")
+
+    # When
+    code = batch_job.main.run(world.context(spark, "run-1"), {"run": world.put_run_document(manifests)})
+
+    # Then every other file is published
+    assert code == 1
+    assert world.lake() == [{"a": "1"}] * 3
+    (alarm,) = [line for line in world.log_lines if line.startswith("ALARM")]
+    assert alarm.startswith("ALARM 3 manifests wait for the next run")
 
 
 def test_a_run_that_may_not_work_claims_nothing_and_says_why_once(world: ConversionWorld, spark: SparkSession) -> None:

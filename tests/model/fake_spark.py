@@ -18,6 +18,7 @@ from transform.columns import new_columns
 from transform.environment_fault import fault_of
 from transform.lease import LeaseKeeper
 from transform.quarantine_content import QuarantineContent
+from transform.source import DeniedFileError
 from transform.spark_job import JobFailedError
 from transform.task_model import NUMBERS_PER_TASK, FileFailure, SplitResult, TaskFault, TaskResult
 from transform.upload import Uploads
@@ -103,13 +104,17 @@ class FakeSparkJob:
     def _task(self, task: Task, wrong: str) -> TaskResult:
         world = self._session.world
         files = [split.file for split in task.splits]
-        if not all(may_read(world.denied, file) for file in files):
-            raise _denied_read()
+        denied = tuple(file for file in files if not may_read(world.denied, file))
         failures = tuple(
-            FileFailure(file, "truncated") for file in files if file.key in world.unreadable or not world.s3.has(file)
+            FileFailure(file, "truncated")
+            for file in files
+            if file not in denied and (file.key in world.unreadable or not world.s3.has(file))
         )
+        failures += tuple(FileFailure(file, "denied", fault_of(_denied_read())) for file in denied)
         if failures:
-            return TaskResult(task.manifest, task.number, (), (), (), (), failures, 1)
+            unread = {failure.file for failure in failures}
+            read = tuple(_split_result(split, "") for split in task.splits if split.file not in unread)
+            return TaskResult(task.manifest, task.number, (), (), read, (), failures, 1)
         if any(file.key in world.poisonous for file in files):
             names = [file.key.split("/")[-1] for file in files]
             raise JobFailedError(f"MemoryError: one of {names} needs too much memory")
@@ -182,9 +187,9 @@ class FakeSource:
         return b"x" * (end - start)
 
 
-def _denied_read() -> TransientError:
+def _denied_read() -> DeniedFileError:
     """As ``transform.source`` raises it."""
-    error = TransientError("denied")
+    error = DeniedFileError("denied")
     error.__cause__ = access_denied("GetObject")
     return error
 

@@ -14,6 +14,7 @@ from lake.errors import HybridRouterError
 from lake.manifest import Identity, Lane
 from router.ownership import ArrivalOutcome, RoutedArrival, take_ownership
 from tests.model.actors import acknowledge, fake_runtime, planner, promoter, stream, sweeper, worker
+from tests.model.denial import ONE_FILE
 from tests.model.invariants import InvariantChecker
 from tests.model.ownership_invariants import check_lanes, check_owners, check_pointers
 from tests.model.scheduler import Actor, Crash, is_read
@@ -107,6 +108,12 @@ def _promote(world: World, actor: Actor | None) -> None:
     promoter(world, actor, ("a", "b", "c"))
 
 
+def _queue_denied(world: World) -> None:
+    """A manifest with a file that no job may read until the operation has been repeated."""
+    world.queued("a", "b")
+    world.denied.add(ONE_FILE)
+
+
 OWNERSHIP_CHANGES = {
     "route": OwnershipChange(lambda world: world.arrive("a", "b", "c"), _route, _redeliver, stream=("a", "b")),
     "merge": OwnershipChange(lambda world: [world.queued(name) for name in "abc"], planner, _merge_again),
@@ -124,6 +131,11 @@ OWNERSHIP_CHANGES = {
         lambda world, actor: stream(world, actor, "stream"),
         lambda world: stream(world, None, f"next-{world.token(4)}"),
         poisonous=("b",),
+    ),
+    "denied": OwnershipChange(
+        _queue_denied,
+        lambda world, actor: worker(world, actor, "worker"),
+        lambda world: worker(world, None, f"next-{world.token(4)}"),
     ),
 }
 
@@ -158,6 +170,7 @@ def _play(change: OwnershipChange, number: int, interruption: str) -> list[str]:
         check_owners(world)
         check_lanes(world, change.stream)
         check_pointers(world)
+        world.denied.clear()
         _finish(world, checker)
     return list(scheduler.writes)
 

@@ -1,4 +1,4 @@
-"""Route, merge, promote, poison splitting and the hand-over to the batch lane, interrupted at each of their writes."""
+"""Route, merge, promote, poison splitting, hand-over and denied files: each is interrupted at each of its writes."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -23,8 +23,14 @@ from tests.model.ownership_changes import INTERRUPTIONS, OWNERSHIP_CHANGES, inte
 from tests.model.scheduler import Violation
 
 DOCUMENT, SUPERSEDE, POINTER, START_STREAM = "put_object", "transact_write_items", "put_object", "start_job_run"
-SUPERSEDERS = ("merge", "promote", "poison", "hand-over")
-WRITTEN_BY = ("router.merge.merge", "router.promote.move", "transform.poison_manifest", "router.ownership.enqueue")
+SUPERSEDERS = ("merge", "promote", "poison", "hand-over", "denied")
+WRITTEN_BY = (
+    "router.merge.merge",
+    "router.promote.move",
+    "transform.poison_manifest",
+    "transform.denied_files",
+    "router.ownership.enqueue",
+)
 
 
 @pytest.mark.parametrize("interruption", INTERRUPTIONS)
@@ -48,8 +54,9 @@ def test_the_order_of_writes_is_documents_then_one_supersede_then_pointers() -> 
     assert writes["promote"] == [*one_supersede, *one_supersede, START_STREAM]
     assert writes["merge"][:2] == [DOCUMENT, SUPERSEDE]
     assert writes["hand-over"][-3:] == [DOCUMENT, SUPERSEDE, "delete_object"]
-    poison = writes["poison"]
-    assert poison[poison.index(SUPERSEDE) - 2 : poison.index(SUPERSEDE)] == [DOCUMENT, DOCUMENT]
+    for name in ("poison", "denied"):
+        divided = writes[name]
+        assert divided[divided.index(SUPERSEDE) - 2 : divided.index(SUPERSEDE)] == [DOCUMENT, DOCUMENT]
     assert writes["route"][:4] == [DOCUMENT, *["put_item"] * 3]
     assert writes["route"][-1] == "delete_object"
 

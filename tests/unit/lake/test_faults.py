@@ -83,9 +83,36 @@ def test_an_error_is_judged_by_its_structure(error: Exception, fault: Fault) -> 
     ],
 )
 def test_the_key_of_the_whole_input_is_no_fault_of_a_file(code: str, message: str, fault: Fault) -> None:
-    assert judge(answer(code, 400, message), OWN_KEY) == fault
+    assert judge(answer(code, 400, message), (OWN_KEY,)) == fault
     # Where the stack has no key for its input, every key is the choice of who put the object.
     assert judge(answer(code, 400, message)) == Fault.FILE
+
+
+REFUSED = "User: arn:aws:sts::111122223333:assumed-role/jobs/x is not authorized to perform: {} on resource: {} because"
+
+
+@pytest.mark.parametrize(
+    ("message", "keys", "fault"),
+    [
+        (REFUSED.format("kms:Decrypt", OTHER_KEY), (OWN_KEY,), Fault.FILE),
+        (REFUSED.format("kms:Decrypt", f'"{OTHER_KEY}"'), (OWN_KEY,), Fault.FILE),
+        (REFUSED.format("kms:Decrypt", OTHER_KEY), (), Fault.FILE),
+        (REFUSED.format("kms:Decrypt", OTHER_KEY), None, Fault.ENVIRONMENT),
+        (REFUSED.format("kms:Decrypt", OWN_KEY), (OWN_KEY,), Fault.ENVIRONMENT),
+        (REFUSED.format("kms:Decrypt", OTHER_KEY), (OWN_KEY, OTHER_KEY), Fault.ENVIRONMENT),
+        (REFUSED.format("s3:GetObject", f"arn:aws:s3:::input/orders/{OTHER_KEY}"), (OWN_KEY,), Fault.ENVIRONMENT),
+        (
+            REFUSED.format("s3:GetObject", f"arn:aws:s3:::input/{REFUSED.format('kms:Decrypt', OTHER_KEY)}"),
+            (OWN_KEY,),
+            Fault.ENVIRONMENT,
+        ),
+        ("Access Denied", (OWN_KEY,), Fault.ENVIRONMENT),
+    ],
+)
+def test_a_key_that_is_not_of_the_input_is_the_choice_of_the_uploader(
+    message: str, keys: tuple[str, ...] | None, fault: Fault
+) -> None:
+    assert judge(answer("AccessDenied", 403, message), keys) == fault
 
 
 @pytest.mark.parametrize(

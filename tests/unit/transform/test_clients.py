@@ -88,7 +88,7 @@ def test_missing_credentials_are_a_fault_of_the_environment() -> None:
 
 def test_a_read_without_credentials_is_tried_again() -> None:
     with pytest.raises(TransientError, match="Unable to locate credentials") as error:
-        Source.in_region(REGION, "").fetch(FILE, 0, 10)
+        Source.in_region(REGION, None).fetch(FILE, 0, 10)
     fault = fault_of(error.value)
     assert fault is not None
     assert "there are no valid credentials" in fault.cause

@@ -24,7 +24,9 @@ class FailingClient:
         raise self._error
 
 
-def source_that_fails(monkeypatch: pytest.MonkeyPatch, error: Exception, input_key: str = "") -> Source:
+def source_that_fails(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, input_keys: tuple[str, ...] | None = None
+) -> Source:
     """obstore fails without a type that says why, and boto3 with ``error``."""
 
     def fail(*_: Any, **__: Any) -> Any:
@@ -33,7 +35,7 @@ def source_that_fails(monkeypatch: pytest.MonkeyPatch, error: Exception, input_k
     monkeypatch.setattr(source_module.obstore, "get", fail)  # type: ignore[attr-defined]
     client: Any = FailingClient(error)
     store: Any = object()
-    return Source(lambda _: store, lambda: client, input_key)
+    return Source(lambda _: store, lambda: client, input_keys)
 
 
 def test_a_key_with_the_name_of_an_error_does_not_make_a_network_error_permanent(
@@ -66,9 +68,21 @@ def test_a_disabled_key_of_the_whole_input_excludes_no_file(monkeypatch: pytest.
     error = ClientError({"Error": {"Code": "KMS.DisabledException", "Message": f"{KEY} is disabled."}}, "GetObject")
     # When
     with pytest.raises(TransientError) as raised:
-        source_that_fails(monkeypatch, error, KEY).fetch(FILE, 0, 8)
+        source_that_fails(monkeypatch, error, (KEY,)).fetch(FILE, 0, 8)
     # Then: the manifest waits, and its reason says what to do
     assert "enable the key of the bucket again" in str(fault_of(raised.value))
+
+
+def test_a_file_under_a_key_of_its_uploader_is_unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given: a key that the role may not use, and that is not the key of the input
+    foreign = KEY.replace("111122223333", "999988887777")
+    message = (
+        f"User: arn:aws:sts::1:assumed-role/jobs/x is not authorized to perform: kms:Decrypt on resource: {foreign}"
+    )
+    error = ClientError({"Error": {"Code": "AccessDenied", "Message": message}}, "GetObject")
+    # When, Then
+    with pytest.raises(UnreadableFileError, match=f"KMS key {foreign}.* then run: hybrid-router reprocess"):
+        source_that_fails(monkeypatch, error, (KEY,)).fetch(FILE, 0, 8)
 
 
 @pytest.mark.parametrize("code", ["AccessDenied", "NoSuchBucket", "SlowDown"])
