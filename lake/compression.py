@@ -7,9 +7,5 @@ SUFFIXES = (".gz", ".bz2", ".zst")
 
 
 def has_compressed_name(key: str) -> bool:
-    """Whether the key ends as compressed files do, in any case.
-
-    Measurements and forecasts both ask this, because a forecast knows no content: compressed files without such a name
-    are measured and forecast among the plain ones of their dataset.
-    """
+    """Whether the key ends as compressed files do, in any case: a forecast knows no content."""
     return key.lower().endswith(SUFFIXES)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lake.compression import has_compressed_name
 from lake.ledger import DatasetMeasurement
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def _compressed_milliseconds(result: TaskResult) -> int:
 
 
 def _compressed(splits: Iterable[SplitResult]) -> list[SplitResult]:
-    return [split for split in splits if has_compressed_name(split.split.file.key)]
+    return [split for split in splits if split.compressed]
 
 
 def _stored(splits: Iterable[SplitResult]) -> int:

@@ -7,12 +7,13 @@ A third one, in a partition key of all datasets, is the name: it is written once
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lake.ledger.batch_reads import MAX_BATCH_KEYS, batches_of
 from lake.ledger.column_room import divide_by_room
 from lake.ledger.dataset_limit import DATASET_NAMES, is_admitted, name_key
+from lake.ledger.dataset_speed import NO_SAMPLES, SpeedSample, SpeedSamples, decode_samples, encode_samples
 from lake.ledger.table import Condition, Key, RefusedError
 
 if TYPE_CHECKING:
@@ -34,23 +35,33 @@ class DatasetSpeed:
 
     plain: float | None
     compressed: float | None
-    """Of files with a compressed name: a stored byte of them takes several times as long."""
+    """Of compressed files: a stored byte of them takes several times as long."""
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetMeasurement:
-    """What conversions of a dataset measured, summed."""
+    """What the conversion of one manifest measured."""
 
     input_bytes: int
-    """Size, as stored, of the files converted so far."""
+    """Size, as stored, of its files."""
     output_bytes: int
     """Size of their Parquet files."""
     task_milliseconds: int
     """Time of their tasks, summed over cores."""
     compressed_bytes: int = 0
-    """The part of ``input_bytes`` in files with a compressed name ..."""
+    """The part of ``input_bytes`` in files that the reader found to be compressed ..."""
     compressed_milliseconds: int = 0
     """... and of ``task_milliseconds`` for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredDataset:
+    """What the conversions of a dataset measured."""
+
+    input_bytes: int = 0
+    output_bytes: int = 0
+    plain: SpeedSamples = NO_SAMPLES
+    compressed: SpeedSamples = NO_SAMPLES
 
     @property
     def output_ratio(self) -> float | None:
@@ -59,17 +70,13 @@ class DatasetMeasurement:
 
     @property
     def speed(self) -> DatasetSpeed:
-        """The two kinds of files apart."""
-        plain_bytes = self.input_bytes - self.compressed_bytes
-        plain_milliseconds = self.task_milliseconds - self.compressed_milliseconds
-        return DatasetSpeed(
-            _per_second(plain_bytes, plain_milliseconds),
-            _per_second(self.compressed_bytes, self.compressed_milliseconds),
-        )
+        """The two kinds of files apart.
 
-
-def _per_second(size: int, milliseconds: int) -> float | None:
-    return size * 1000 / milliseconds if size > 0 and milliseconds > 0 else None
+        A forecast knows names and no content. Compressed files without such a name are forecast as plain ones, so
+        where no plain file was measured, compressed ones stand for them.
+        """
+        compressed = self.compressed.median
+        return DatasetSpeed(self.plain.median or compressed, compressed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +86,7 @@ class DatasetRow:
     name: str
     columns: tuple[str, ...]
     """Known column names, sorted; names are only ever added."""
-    measured: DatasetMeasurement
+    measured: MeasuredDataset
 
     @property
     def output_ratio(self) -> float | None:
@@ -174,11 +181,24 @@ class Datasets:
         return ()
 
     def add_measurement(self, name: str, measured: DatasetMeasurement) -> None:
-        """Add the measurement of one conversion; one write unit.
+        """Add the measurement of one conversion; one write unit, and one read.
 
-        A client's retry can add it twice: accurate enough for ratios.
+        A client's retry can add it twice, and of two concurrent callers one can lose its sample of the speed: accurate
+        enough for a ratio and a median.
         """
-        self._table.update(_measurement_key(name), add=asdict(measured))
+        key = _measurement_key(name)
+        found = _measurement(self._table.get(key))
+        plain = SpeedSample(
+            measured.input_bytes - measured.compressed_bytes,
+            measured.task_milliseconds - measured.compressed_milliseconds,
+        )
+        compressed = SpeedSample(measured.compressed_bytes, measured.compressed_milliseconds)
+        speeds = {
+            "plain": encode_samples(found.plain.add(plain)),
+            "compressed": encode_samples(found.compressed.add(compressed)),
+        }
+        totals = {"input_bytes": measured.input_bytes, "output_bytes": measured.output_bytes}
+        self._table.update(key, assign=speeds, add=totals)
 
 
 def _columns_key(name: str) -> Key:
@@ -197,6 +217,11 @@ def _dataset(name: str, columns: dict[str, Any] | None, measured: dict[str, Any]
     return DatasetRow(name, _columns(columns), _measurement(measured))
 
 
-def _measurement(item: dict[str, Any] | None) -> DatasetMeasurement:
-    """Of an item; one that a version without compressed names wrote counts all its files as plain."""
-    return DatasetMeasurement(**{field.name: (item or {}).get(field.name, 0) for field in fields(DatasetMeasurement)})
+def _measurement(item: dict[str, Any] | None) -> MeasuredDataset:
+    found = item or {}
+    return MeasuredDataset(
+        int(found.get("input_bytes", 0)),
+        int(found.get("output_bytes", 0)),
+        decode_samples(found.get("plain")),
+        decode_samples(found.get("compressed")),
+    )

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 WIDE = [f"column_{number:04}" for number in range(1000)]
 
 
+MB = 1_000_000
+
+
 def written_keys(world: World, write: Callable[[], object]) -> list[tuple[str, str]]:
     """Primary keys that the writes of ``write`` name."""
     keys: list[tuple[str, str]] = []
@@ -45,7 +48,7 @@ def test_a_measurement_does_not_write_the_columns_again(world: World) -> None:
     datasets.reserve_columns("orders", WIDE, 1000)
     # When
     ((pk, sk),) = written_keys(
-        world, lambda: datasets.add_measurement("orders", DatasetMeasurement(100, 10, 1000, 40, 800))
+        world, lambda: datasets.add_measurement("orders", DatasetMeasurement(100 * MB, 10 * MB, 1000, 40 * MB, 800))
     )
     # Then: the item of the measurement is a small one
     item = world.dynamodb.get_item(TableName=RESOURCES.ledger_table, Key={"pk": pk, "sk": sk})["Item"]
@@ -53,19 +56,58 @@ def test_a_measurement_does_not_write_the_columns_again(world: World) -> None:
     row = datasets.get("orders")
     assert row is not None
     assert (len(row.columns), row.output_ratio) == (1000, 0.1)
-    assert row.measured.speed == DatasetSpeed(plain=300.0, compressed=50.0)
+    assert row.measured.speed == DatasetSpeed(plain=300.0 * MB, compressed=50.0 * MB)
 
 
-def test_measurements_of_a_version_without_compressed_names_count_as_plain(world: World) -> None:
+def measured(world: World, *conversions: DatasetMeasurement) -> DatasetSpeed:
+    for conversion in conversions:
+        world.ledger.datasets.add_measurement("orders", conversion)
+    return world.ledger.datasets.speed("orders")
+
+
+@pytest.mark.parametrize(
+    ("earlier", "slow"),
+    [
+        # One manifest of 1 GB; 91 MB of gzip that took half an hour, and 1.47 GB that took 8 hours
+        ([DatasetMeasurement(1000 * MB, 1, 17_000)], DatasetMeasurement(91 * MB, 1, 1_800_000)),
+        ([DatasetMeasurement(1000 * MB, 1, 17_000)], DatasetMeasurement(1470 * MB, 1, 28_800_000)),
+        # 500 GB in manifests of 3.5 GB
+        ([DatasetMeasurement(3500 * MB, 1, 58_000)] * 143, DatasetMeasurement(1470 * MB, 1, 28_800_000)),
+        # Files of one byte
+        ([DatasetMeasurement(1000 * MB, 1, 17_000)], DatasetMeasurement(1000, 1, 1_000_000)),
+    ],
+)
+def test_one_slow_file_does_not_change_the_speed_of_a_dataset(
+    world: World, earlier: list[DatasetMeasurement], slow: DatasetMeasurement
+) -> None:
+    before = measured(world, *earlier)
+    assert before.plain == pytest.approx(59 * MB, rel=0.03)
+    # When, Then
+    assert measured(world, slow) == before
+
+
+def test_slow_files_that_are_the_dataset_decide_and_earlier_ones_are_forgotten(world: World) -> None:
     # Given
-    item = {"pk": "dataset#orders", "sk": "measurement", "input_bytes": 100, "output_bytes": 1}
-    world.dynamodb.put_item(TableName=RESOURCES.ledger_table, Item={**item, "task_milliseconds": 1000})
-    # When the next conversion is of a compressed file
-    world.ledger.datasets.add_measurement("orders", DatasetMeasurement(10, 1, 500, 10, 500))
-    # Then
-    row = world.ledger.datasets.get("orders")
-    assert row is not None
-    assert row.measured.speed == DatasetSpeed(plain=100.0, compressed=20.0)
+    assert measured(world, *[DatasetMeasurement(100 * MB, 1, 2_000)] * 50).plain == 50 * MB
+    # When
+    found = measured(world, *[DatasetMeasurement(100 * MB, 1, 20_000)] * 9)
+    # Then, and the row does not grow
+    assert found.plain == 5 * MB
+    key = {"pk": "dataset#orders", "sk": "measurement"}
+    assert len(str(world.dynamodb.get_item(TableName=RESOURCES.ledger_table, Key=key)["Item"])) < 1500
+
+
+def test_small_manifests_are_one_sample_when_they_are_large_enough(world: World) -> None:
+    # Given: 1.3 MB that took 2.6 seconds are no measurement of a dataset
+    small = DatasetMeasurement(1_300_000, 1, 2600)
+    assert measured(world, *[small] * 12).plain is None
+    # When, Then
+    assert measured(world, small).plain == MB // 2
+    assert measured(world, DatasetMeasurement(1000 * MB, 1, 20_000)).plain == 50 * MB
+
+
+def test_compressed_files_stand_for_plain_ones_that_were_never_measured(world: World) -> None:
+    assert measured(world, DatasetMeasurement(100 * MB, 1, 10_000, 100 * MB, 10_000)) == DatasetSpeed(10 * MB, 10 * MB)
 
 
 def test_what_manifests_write_of_two_datasets_shares_no_partition_key(world: World) -> None:
@@ -86,11 +128,11 @@ def test_all_datasets_are_found_by_name(world: World) -> None:
     for name in names:
         datasets.register(name)
     for name in names[::40]:
-        datasets.add_measurement(name, DatasetMeasurement(4000, 10, 1000))
+        datasets.add_measurement(name, DatasetMeasurement(40 * MB, 10, 1000))
     datasets.reserve_columns(names[7], ["b", "a"], 9)
     # When, Then
     assert list(datasets.names()) == names
-    assert datasets.speeds() == dict.fromkeys(names[::40], DatasetSpeed(4000.0, None))
+    assert datasets.speeds() == dict.fromkeys(names[::40], DatasetSpeed(40.0 * MB, None))
     following = list(datasets.following(names[4]))
     assert [row.name for row in following] == names[5:]
     assert following[2].columns == ("a", "b")

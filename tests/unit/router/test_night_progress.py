@@ -72,7 +72,7 @@ def a_night(deployment: Deployment, *engines: str, side_by_side: int = 4, **batc
         price={"flex_wait_minutes": 10, "dpu_hour": 0.44, "dpu_hour_flex": 0.29},
     )
     deployment.ledger.datasets.register("orders")
-    deployment.ledger.datasets.add_measurement("orders", DatasetMeasurement(100, 1, 396 * 3600 * 1000))
+    deployment.ledger.datasets.add_measurement("orders", DatasetMeasurement(100_000_000, 1, 396 * 3600 * 10**9))
     for hour in range(RUNS):
         deployment.queued(f"{hour}.json", partition=Partition("orders", "2026-11-20", hour))
     answer = plan_overnight(deployment)

@@ -34,7 +34,7 @@ def end_runs(deployment: Deployment, *shards: str) -> None:
 
 def slow(deployment: Deployment, partition: Partition) -> None:
     """Ten bytes a second are all that a core converts of the dataset."""
-    measured = DatasetMeasurement(input_bytes=10, output_bytes=1, task_milliseconds=1000)
+    measured = DatasetMeasurement(input_bytes=20_000_000, output_bytes=1, task_milliseconds=2_000_000_000)
     deployment.ledger.datasets.add_measurement(partition.dataset, measured)
 
 

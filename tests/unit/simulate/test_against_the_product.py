@@ -127,7 +127,7 @@ def test_the_plan_has_the_same_manifests_and_runs(deployment: Deployment) -> Non
     speed = Speed.of(deployment.services.settings, RATIO)
     for name in ("orders", "clicks"):
         plain, compressed = round(speed.plain), round(speed.gzip)
-        measured = DatasetMeasurement(plain + compressed, 1, 2000, compressed, 1000)
+        measured = DatasetMeasurement(10 * (plain + compressed), 1, 20_000, 10 * compressed, 10_000)
         deployment.ledger.datasets.add_measurement(name, measured)
     deployment.now = the_night(deployment.services.settings) + timedelta(seconds=30)
     # When

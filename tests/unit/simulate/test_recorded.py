@@ -83,7 +83,7 @@ def test_the_speeds_are_those_that_the_ledger_has_measured(world: World, capsys:
     recorded(world, MORNING, file("a.json", MORNING), file("b.json.zst", MORNING))
     recorded(world, MORNING, replace(file("c.json", MORNING), key="clicks/c.json"))
     world.ledger.datasets.register("orders")
-    world.ledger.datasets.add_measurement("orders", DatasetMeasurement(6_000_000, 1, 2000))
+    world.ledger.datasets.add_measurement("orders", DatasetMeasurement(60_000_000, 1, 20_000))
     # When
     simulate_ledger(stack(world), settings(), "2026-11-18", Output(as_json=False, plots=None))
     # Then
@@ -101,7 +101,7 @@ def test_files_take_the_time_that_their_dataset_has_measured(world: World, capsy
     for slow in (False, True):
         if slow:
             world.ledger.datasets.register("orders")
-            world.ledger.datasets.add_measurement("orders", DatasetMeasurement(400_000, 1, 1000))
+            world.ledger.datasets.add_measurement("orders", DatasetMeasurement(40_000_000, 1, 100_000))
         # When
         simulate_ledger(stack(world), settings(), "2026-11-18", Output(as_json=True, plots=None))
         found = json.loads(capsys.readouterr().out)

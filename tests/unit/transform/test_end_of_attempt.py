@@ -120,7 +120,7 @@ def test_what_adds_up_is_published_and_measured(world: World) -> None:
     dataset = world.ledger.datasets.get("orders")
     assert dataset is not None
     assert dataset.columns == ("c0", "c1") == document.new_columns
-    assert (dataset.measured.input_bytes, dataset.measured.task_milliseconds) == (200, 1000)
+    assert (dataset.measured.input_bytes, dataset.measured.plain.rest) == (200, (200, 1000))
 
 
 def test_files_that_an_earlier_attempt_could_not_read_are_in_the_quarantine(

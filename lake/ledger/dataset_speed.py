@@ -1,0 +1,72 @@
+"""How fast a dataset converts: the median of its last manifests, so that one slow file does not change forecasts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+MAX_SAMPLES = 15
+"""Samples kept of each kind: eight of them have to be slow before the median is. Both kinds fit in one write unit."""
+MIN_SAMPLE_BYTES = 16_000_000
+"""Stored bytes of a sample. Requests take most of the time of smaller input; it is summed until it is a sample."""
+MAX_WEIGHT_BYTES = 16 * MIN_SAMPLE_BYTES
+"""A larger sample weighs no more: otherwise one large slow file would outweigh a dataset of small ones."""
+
+
+class SpeedSample(NamedTuple):
+    """What one manifest, or several small ones, took."""
+
+    bytes: int
+    """As stored."""
+    milliseconds: int
+    """Of tasks, summed over cores."""
+
+
+class SpeedSamples(NamedTuple):
+    """The last samples of a dataset, of one kind of files."""
+
+    samples: tuple[SpeedSample, ...] = ()
+    """Oldest first, of at least ``MIN_SAMPLE_BYTES`` each."""
+    rest: SpeedSample = SpeedSample(0, 0)
+    """Small manifests that are not a sample yet."""
+
+    def add(self, sample: SpeedSample) -> SpeedSamples:
+        """With one conversion more; pure."""
+        if sample.bytes <= 0 or sample.milliseconds <= 0:
+            return self
+        rest = self.rest
+        if sample.bytes < MIN_SAMPLE_BYTES:
+            sample = SpeedSample(rest.bytes + sample.bytes, rest.milliseconds + sample.milliseconds)
+            rest = SpeedSample(0, 0)
+            if sample.bytes < MIN_SAMPLE_BYTES:
+                return SpeedSamples(self.samples, sample)
+        return SpeedSamples((*self.samples, sample)[-MAX_SAMPLES:], rest)
+
+    @property
+    def median(self) -> float | None:
+        """Stored bytes per second and core, weighted by bytes; of two in the middle the faster one. None: no sample."""
+        weighted = [(size * 1000 / milliseconds, min(size, MAX_WEIGHT_BYTES)) for size, milliseconds in self.samples]
+        half, passed = sum(weight for _, weight in weighted) / 2, 0
+        for speed, weight in sorted(weighted, reverse=True):
+            passed += weight
+            if passed >= half:
+                return speed
+        return None
+
+
+NO_SAMPLES = SpeedSamples()
+
+
+def encode_samples(found: SpeedSamples) -> list[list[int]]:
+    """For the row: the rest, then the samples."""
+    return [list(sample) for sample in (found.rest, *found.samples)]
+
+
+def decode_samples(value: Sequence[Iterable[int]] | None) -> SpeedSamples:
+    """From the row; no value is no sample."""
+    if not value:
+        return SpeedSamples()
+    rest, *samples = (SpeedSample(*map(int, pair)) for pair in value)
+    return SpeedSamples(tuple(samples), rest)
