@@ -88,6 +88,16 @@ def new_table(
     }
 
 
+def is_own_table(table: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Whether ``catalog`` has created it: a table with our parameters over the dataset's objects, and not a view."""
+    location = table.get("StorageDescriptor", {}).get("Location", "").rstrip("/")
+    return (
+        table.get("TableType") == wanted["TableType"]
+        and location == wanted["StorageDescriptor"]["Location"].rstrip("/")
+        and any(name.startswith(OWN_PARAMETERS) for name in table.get("Parameters", {}))
+    )
+
+
 def extended_table(table: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any] | None:
     """A ``TableInput`` of the table with what it lacks of ``wanted``; None when it lacks nothing.
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from lake.errors import TransientError
-from router.catalog.glue_table import extended_table, new_table
+from router.catalog.glue_table import extended_table, is_own_table, new_table
 from router.entry import with_product_errors
 from router.services import Services, container_services
 from router.telemetry import logger
@@ -29,7 +29,7 @@ MAX_NAMES = 100
 @with_product_errors
 @logger.inject_lambda_context
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
-    """``{}`` -> ``{"tables": n, "created": [...], "extended": [...]}``."""
+    """``{}`` -> ``{"tables": n, "created": [...], "extended": [...], "foreign": [...]}``."""
     return catalog(container_services())
 
 
@@ -37,11 +37,13 @@ def catalog(services: Services) -> dict[str, Any]:
     """Create and extend tables so that they have all columns that the ledger knows and say what they are; idempotent.
 
     No table is begun after ``TIME_PER_CALL``. The next invocation continues after the last table of this one, and from
-    the beginning after the last of all. A table that cannot be brought up to date holds back no other.
+    the beginning after the last of all. A table that cannot be brought up to date holds back no other. An uploader can
+    choose the name of a dataset, so a table or view of somebody else under that name is only reported.
 
     Returns
     -------
-    ``tables`` is the number of tables looked at; ``created`` and ``extended`` are the first ``MAX_NAMES`` names.
+    ``tables`` is the number of tables looked at; ``created``, ``extended`` and ``foreign``, which are not ours, are the
+    first ``MAX_NAMES`` names.
 
     Raises
     ------
@@ -49,7 +51,7 @@ def catalog(services: Services) -> dict[str, Any]:
         The first error of a table, after all the others were tried; the log names each table.
     """
     datasets, stop_at = services.ledger.datasets, services.clock() + TIME_PER_CALL
-    changed: dict[str, list[str]] = {"created": [], "extended": []}
+    changed: dict[str, list[str]] = {"created": [], "extended": [], "foreign": []}
     errors: list[Exception] = []
     number, position = 0, ""
     for dataset in datasets.following(datasets.catalog_position()):
@@ -83,6 +85,9 @@ def _bring_up_to_date(services: Services, dataset: DatasetRow) -> str | None:
             if table is None:
                 glue.create_table(DatabaseName=database, TableInput=wanted)  # type: ignore[arg-type]
                 return "created"
+            if not is_own_table(table, wanted):
+                logger.warning("a table of others has the name of a dataset: rename one of them", table=dataset.name)
+                return "foreign"
             extended = extended_table(table, wanted)
             if extended is None:
                 return None

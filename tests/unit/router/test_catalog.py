@@ -1,4 +1,6 @@
-"""catalog: tables are created once and never lose a column."""
+"""catalog: tables are created once, never lose a column, and only ours are changed."""
+
+from typing import Any
 
 import pytest
 
@@ -20,7 +22,7 @@ def names(deployment: Deployment) -> list[str]:
 
 def test_a_table_projects_its_partitions(deployment: Deployment) -> None:
     deployment.ledger.datasets.reserve_columns("orders", ["id", "amount"], 1000)
-    assert catalog(deployment.services) == {"tables": 1, "created": ["orders"], "extended": []}
+    assert catalog(deployment.services) == {"tables": 1, "created": ["orders"], "extended": [], "foreign": []}
     table = deployment.glue.tables["orders"]
     assert names(deployment) == ["amount", "id", "_rescued"]
     assert [(key["Name"], key["Type"]) for key in table["PartitionKeys"]] == [("date", "date"), ("hour", "int")]
@@ -39,7 +41,7 @@ def test_new_columns_are_appended_and_nothing_is_removed(deployment: Deployment)
     assert catalog(deployment.services)["extended"] == ["orders"]
     # Then
     assert names(deployment) == ["b", "_rescued", "added", "a"]
-    assert catalog(deployment.services) == {"tables": 1, "created": [], "extended": []}
+    assert catalog(deployment.services) == {"tables": 1, "created": [], "extended": [], "foreign": []}
     assert deployment.glue.tables["orders"]["VersionId"] == "1"
 
 
@@ -80,3 +82,29 @@ def test_two_writers_keep_each_others_columns(deployment: Deployment) -> None:
     # When, Then
     catalog(deployment.services)
     assert names(deployment) == ["a", "_rescued", "added", "b"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"TableType": "VIRTUAL_VIEW", "Parameters": {"presto_view": "true"}},
+        {"Parameters": {}},
+        {
+            "StorageDescriptor": {
+                "Location": "s3://elsewhere/orders/",
+                "Columns": [{"Name": "order__id", "Type": "bigint"}],
+            }
+        },
+    ],
+)
+def test_a_table_or_view_of_others_is_reported_and_left_alone(deployment: Deployment, change: dict[str, Any]) -> None:
+    # Given: a table of an analyst under the name of a dataset
+    deployment.ledger.datasets.reserve_columns("orders", ["a"], 1000)
+    catalog(deployment.services)
+    theirs = {**deployment.glue.tables["orders"], **change}
+    deployment.glue.tables["orders"] = theirs
+    deployment.ledger.datasets.reserve_columns("orders", ["b"], 1000)
+    # When
+    assert catalog(deployment.services) == {"tables": 1, "created": [], "extended": [], "foreign": ["orders"]}
+    # Then
+    assert deployment.glue.tables["orders"] == theirs

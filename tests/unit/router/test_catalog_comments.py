@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ndjson_arrow import column_name, original_key
 
-from lake.ledger.datasets import DatasetMeasurement, DatasetRow
+from lake.ledger.datasets import DatasetRow, MeasuredDataset
 from lake.settings import ConvertSettings
 from router.catalog.comments import key_of_column
 from router.catalog.glue_table import new_table
@@ -41,11 +41,12 @@ def test_a_table_tells_its_promise_and_the_keys_of_its_columns(deployment: Deplo
     assert all(told[name] for name in ("_rescued", "date", "hour"))
 
 
-def test_a_table_of_an_earlier_version_is_told_once_and_keeps_the_words_of_others(deployment: Deployment) -> None:
+def test_a_table_that_lacks_comments_gets_them_once_and_keeps_the_words_of_others(deployment: Deployment) -> None:
     # Given: a table without comments, to which an operator has given some
     table = table_of(deployment, "created__at", "other__key")
     del table["Description"]
-    table["Parameters"] = {"projection.enabled": "true", "owner": "finance", "projection.date.range": "2024-01-01,NOW"}
+    promise = {"hybrid_router.promise": table["Parameters"]["hybrid_router.promise"]}
+    table["Parameters"] = {**promise, "owner": "finance", "projection.date.range": "2024-01-01,NOW"}
     table["PartitionKeys"] = [{"Name": "date", "Type": "date"}, {"Name": "hour", "Type": "int"}]
     table["StorageDescriptor"]["Columns"] = [
         {"Name": "created__at", "Type": "string", "Comment": "when it was ordered"},
@@ -87,7 +88,7 @@ def test_the_key_of_a_column_with_a_rule_of_its_own(key: str) -> None:
 def test_a_comment_is_one_visible_line_of_the_length_that_glue_takes() -> None:
     # Given: keys that command a terminal, and a key whose comment would be too long
     names = tuple(column_name(key) for key in ("a\n\x1b[2J", "Ä" * 30 + "\t" * 10))
-    row = DatasetRow("orders", names, DatasetMeasurement(0, 0, 0))
+    row = DatasetRow("orders", names, MeasuredDataset())
     # When
     told = comments(new_table(row, ConvertSettings(), "lake", "quarantine"))
     # Then
