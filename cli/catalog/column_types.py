@@ -29,12 +29,14 @@ MAX_FRACTION_DIGITS = 6
 MAX_REFUSED_PERCENT = 10
 """A type is proposed if it refuses at most this part of the values of the sample."""
 MAX_EXAMPLES = 3
+MAX_CHARACTERS = 100
+"""No number or time that a type takes is longer; of JSON only the parser reads more."""
 
 _DATE = "(?:1[6-9]|2[0-9])[0-9]{2}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
 _TIME = "[T ](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 _ZONE = "(?:Z|[+-](?:0[0-9]|1[0-3]):[0-5][0-9])"
 _PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(?:[.]([0-9]+))?")
-_SECOND = re.compile(r"[^.]*:[0-9]{2}(?:[.]([0-9]+))?(?:Z|[+-].*)?")
+_SECOND = re.compile(r"[^.]*:[0-9]{2}(?:[.]([0-9]+))?(?:Z|[+-][0-9:]{2,6})?")
 
 
 class TypeKind(StrEnum):
@@ -94,7 +96,7 @@ class ColumnType:
         """Whether the cast of the views gives a value; it gives NULL for what is not accepted."""
         if self.kind is TypeKind.JSON:
             return _is_json(text)
-        if self._compiled.fullmatch(text) is None:
+        if len(text) > MAX_CHARACTERS or self._compiled.fullmatch(text) is None:
             return False
         if self.kind is TypeKind.BIGINT:
             return -(2**63) <= int(text) < 2**63
@@ -155,9 +157,10 @@ def _count_refused(candidate: ColumnType, counts: Mapping[str, int], limit: int)
 
 
 def _candidates(texts: Mapping[str, int]) -> Iterator[ColumnType]:
-    numbers = [match for text in texts if (match := _PLAIN_NUMBER.fullmatch(text))]
+    short = [text for text in texts if len(text) <= MAX_CHARACTERS]
+    numbers = [match for text in short if (match := _PLAIN_NUMBER.fullmatch(text))]
     scale = min(MAX_SCALE, max((len(match[2] or "") for match in numbers), default=0))
-    seconds = [match for text in texts if (match := _SECOND.fullmatch(text))]
+    seconds = [match for text in short if (match := _SECOND.fullmatch(text))]
     fraction = min(MAX_FRACTION_DIGITS, max((len(match[1] or "") for match in seconds), default=0))
     for kind in TypeKind:
         if kind is TypeKind.DECIMAL:

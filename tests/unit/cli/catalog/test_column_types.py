@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cli.catalog import column_types
 from cli.catalog.column_types import ColumnType, TypeKind, propose
 from cli.catalog.view_sql import Dialect, cast_of
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterator
 
 NUMBERS = st.one_of(
@@ -137,3 +139,24 @@ def test_values_of_the_casts(
     cast = cast_of("a", kind, Dialect.DUCKDB)
     (found,) = database.execute(f"SELECT CAST({cast} AS VARCHAR) FROM (SELECT ? AS a)", [text]).fetchall()
     assert found == (value,)
+
+
+@pytest.mark.parametrize("text", [":00+" * 250_000 + "\n", "1" * 1_000_000, "2026-11-20T" * 100_000, '{"a":' * 200_000])
+def test_a_large_value_takes_no_longer_than_a_small_one(text: str) -> None:
+    # Given: 1 MB, of which a pattern that goes back would take minutes
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(column_types, "_SECOND", Shortened(column_types._SECOND))
+        patch.setattr(column_types, "_PLAIN_NUMBER", Shortened(column_types._PLAIN_NUMBER))
+        # When, Then
+        assert propose({text: 1}).type is None
+
+
+class Shortened:
+    """A pattern that refuses to look at large texts."""
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self._pattern = pattern
+
+    def fullmatch(self, text: str) -> re.Match[str] | None:
+        assert len(text) <= 100
+        return self._pattern.fullmatch(text)
