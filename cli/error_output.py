@@ -37,6 +37,6 @@ def errors_on_stderr(debug: bool) -> Iterator[None]:
 
 
 def _visible(error: Exception) -> str:
-    """The error's text; what the local cloud reports has many lines."""
+    """The error's text. What the local cloud reports has many lines; no other line looks like one of ours."""
     text = advise(error) if isinstance(error, (BotoCoreError, ClientError)) else str(error)
-    return "\n".join(map(printable, text.split("\n")))
+    return "\n  ".join(map(printable, text.split("\n")))

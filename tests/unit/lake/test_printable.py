@@ -29,6 +29,17 @@ def test_what_cannot_be_seen_is_escaped() -> None:
     assert printable("\0\x7f\x85\xa0\ud800") == r"\x00\x7f\x85\xa0\ud800"
 
 
+@pytest.mark.parametrize(
+    "char", ["\u3164", "\u115f", "\u1160", "\uffa0", "\u2800", "\u034f", "\ufe0f", "\U000e0100", "\u180b", "\u17b4"]
+)
+def test_letters_that_show_nothing_are_escaped(char: str) -> None:
+    assert printable(f"a{char}b") == f"a{char.encode('unicode_escape').decode()}b"
+
+
+def test_letters_that_are_read_from_right_to_left_do_not_reorder_a_name() -> None:
+    assert printable("a/\u05d0\u05d11.json \u0627\u0661") == r"a/\u05d0\u05d11.json \u0627\u0661"
+
+
 @given(st.text(st.characters()))
 def test_it_is_one_line_that_can_be_written_anywhere(text: str) -> None:
     assert printable(text).isprintable()
@@ -58,7 +69,7 @@ def test_a_key_cannot_command_a_terminal(write: Callable[[str], None], capsys: p
     assert "orders/\\x1b[2J" in written
 
 
-@pytest.mark.parametrize("write", [_log, _mail])
+@pytest.mark.parametrize("write", [_log, _fail, _mail])
 def test_a_key_cannot_begin_a_line(write: Callable[[str], None], capsys: pytest.CaptureFixture[str]) -> None:
     write(KEY)
     written = "".join(capsys.readouterr())
