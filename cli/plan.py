@@ -47,6 +47,8 @@ def _print(answer: Mapping[str, Any]) -> None:
         f"{format_count(answer['manifests'], 'manifest')}; "
         f"quotas: {printable(answer['quotas'])}"
     )
+    if answer["leftFrom"]:
+        typer.echo(f"NOT ALL: a plan has no room for manifests from {_minute(answer['leftFrom'])} UTC on; the next has")
     typer.echo(f"prices: {printable(answer['prices'])}")
     if answer["datasets"]:
         console.print(_datasets(answer["datasets"]))

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from lake.ledger.table import LedgerTable
 
 
+NEWEST_PLAN = Key("newest-plan", "newest-plan")
+
+
 class Executions:
     """One row per execution of ``overnight`` or ``backfill``: its plan, its engine switch and its verdict."""
 
@@ -34,6 +37,14 @@ class Executions:
         except RefusedError:
             return False
         return True
+
+    def record_newest_plan(self, facts: dict[str, Any]) -> None:
+        """Store what the newest plan has selected, and when; it replaces the one before."""
+        self._table.update(NEWEST_PLAN, assign={"plan": facts})
+
+    def newest_plan(self) -> dict[str, Any] | None:
+        """What the newest plan has selected; None before the first one."""
+        return (self._table.get(NEWEST_PLAN) or {}).get("plan")
 
     def get(self, execution: str) -> dict[str, Any] | None:
         """All recorded parts by a strongly consistent read; None: the execution is unknown."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
 
 from lake.ledger import State
 from lake.manifest import Lane
@@ -28,12 +29,26 @@ Much longer than a publish takes; a publisher that is still alive does no harm, 
 """
 
 
-def backlog(services: Services, selection: Selection, *, release: bool) -> list[ManifestRow]:
-    """QUEUED manifests of the batch lane and those PUBLISHING for too long.
+MAX_MANIFESTS = 1_000_000
+"""Manifests of a plan. It needs 757 B and 0.4 ms for each, so this is about half of the function's memory and time."""
+
+
+class Backlog(NamedTuple):
+    """What an execution can convert."""
+
+    rows: list[ManifestRow]
+    left_from: str
+    """ISO 8601, UTC: manifests that were created then and later are left to the next plan. Empty: none is left."""
+
+
+def backlog(services: Services, selection: Selection, *, release: bool) -> Backlog:
+    """The ``MAX_MANIFESTS`` oldest QUEUED manifests of the batch lane, and those PUBLISHING for too long.
 
     With ``release``, manifests whose run has ended or whose lease has expired are put back to QUEUED and included.
     """
-    queued = list(open_rows(services, Lane.BATCH, State.QUEUED, selection))
+    oldest_first = iter(open_rows(services, Lane.BATCH, State.QUEUED, selection))
+    queued = list(islice(oldest_first, MAX_MANIFESTS))
+    first_left = next(oldest_first, None)
     if release:
         running = read_rows(services, [row.id for row in open_rows(services, Lane.BATCH, State.RUNNING, selection)])
         queued += queued_successors(services, _release(services, running))
@@ -43,7 +58,8 @@ def backlog(services: Services, selection: Selection, *, release: bool) -> list[
         for row in open_rows(services, Lane.BATCH, State.PUBLISHING, selection)
         if datetime.fromisoformat(row.changed_at) < limit
     ]
-    return list({row.id: row for row in (*queued, *publishing)}.values())
+    rows = list({row.id: row for row in (*queued, *publishing)}.values())
+    return Backlog(rows, "" if first_left is None else first_left.created_at)
 
 
 def _release(services: Services, rows: Iterable[ManifestRow]) -> list[ManifestRow]:

@@ -74,12 +74,14 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
     selection, dry_run = parse_selection(given, services), parse_flag(given, "dryRun")
     engines = allowed_engines(given, services.settings.batch)
     room = configured_room(services.settings) if service_quotas is None else read_glue_room(services, service_quotas)
-    rows = backlog(services, selection, release=not dry_run)
+    rows, left_from = backlog(services, selection, release=not dry_run)
+    if left_from:
+        logger.warning("too many manifests: the oldest are planned", manifests=len(rows), left_from=left_from)
     if not dry_run:
         rows = merge(services, rows)
     speeds = Speeds(services.ledger.datasets.speeds(), services.settings.price)
     planned = _plan_night(services, rows, speeds, engines, room, dry_run)
-    result = _result(services, execution, planned)
+    result = {**_result(services, execution, planned), "leftFrom": left_from}
     told = {
         "quotas": room.source,
         "prices": services.settings.price.origin,
@@ -218,3 +220,4 @@ def _write_summary(
             "micro_dollars": round(expected.dollars * MICRO),
         }
         services.ledger.executions.record(execution, "plan", {**counts, **facts})
+        services.ledger.executions.record_newest_plan({**asdict(selection), "planned_at": planned_at})

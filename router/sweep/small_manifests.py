@@ -8,16 +8,17 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lake.counted import format_count
 from lake.ledger import State
 from lake.manifest import Lane
 from router.merge.merge import PARALLEL_GROUPS, Supersede, is_mergeable, is_small, mergeable_groups
 from router.merge.write_pace import MAX_INDEX_WRITES_PER_SECOND, WritePace
+from router.selection import Selection
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from lake.ledger import ManifestRow
     from router.sweep.repair import Repair
@@ -35,17 +36,30 @@ WRITES_PER_SECOND = MAX_INDEX_WRITES_PER_SECOND // 2
 """A plan may merge at the same time."""
 
 
+def _is_planned(row: ManifestRow, plan: Mapping[str, Any] | None) -> bool:
+    return (
+        plan is not None
+        and row.created_at <= plan["planned_at"]
+        and Selection(plan["dataset"], plan["first"], plan["last"]).selects(row.partition)
+    )
+
+
 def merge_small(repair: Repair) -> None:
     """Merge small manifests hour by hour; counts those that took the place of others as ``merged``.
 
-    A run that a plan has given a source takes the successor instead.
+    What the newest plan has given to its runs stays as it is: merged across runs, it would be converted by one of them,
+    and the others would begin for nothing. The next plan merges what is left of it.
     """
     services = repair.services
+    planned = services.ledger.executions.newest_plan()
     limits, over = services.settings.batch, (services.clock() - HOUR_ENDS_AFTER).strftime("%Y-%m-%dT%H")
     candidates = (
         row
         for row in services.ledger.manifests.open(Lane.BATCH, State.QUEUED)
-        if row.partition.stamp < over and is_mergeable(row) and is_small(row, limits, SMALL_SHARE)
+        if row.partition.stamp < over
+        and is_mergeable(row)
+        and is_small(row, limits, SMALL_SHARE)
+        and not _is_planned(row, planned)
     )
     groups = mergeable_groups(islice(candidates, MAX_CANDIDATES), limits, SMALL_SHARE)
     if repair.dry_run:

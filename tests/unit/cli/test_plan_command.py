@@ -36,6 +36,7 @@ def answer(late: float = 0, fits: bool = True, runs: int = 4) -> dict[str, Any]:
         "files": 10,
         "bytes": 4_500_000_000,
         "maxConcurrency": 4,
+        "leftFrom": "",
         "quotas": "quota.* of the settings",
         "prices": "a price list, us-east-1, 2026-09-24",
         "datasets": [dataset],
@@ -97,3 +98,8 @@ def test_a_refusal_of_the_function_is_told(capsys: pytest.CaptureFixture[str]) -
 )
 def test_sizes_have_a_readable_unit(size: int, text: str) -> None:
     assert format_size(size) == text
+
+
+def test_manifests_that_a_plan_has_no_room_for_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    _, text = printed(capsys, {**answer(), "leftFrom": "2026-11-20T19:00:00.000+00:00"})
+    assert "NOT ALL: a plan has no room for manifests from 2026-11-20 19:00 UTC on" in text

@@ -182,3 +182,22 @@ def test_an_invalid_input_says_what_to_pass(deployment: Deployment, fields: dict
     with pytest.raises(InvalidInputError) as caught:
         plan_overnight(deployment, **fields)
     assert str(caught.value).startswith(sentence)
+
+
+def test_a_plan_takes_the_oldest_manifests_and_says_what_is_left(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given one manifest more than a plan has room for, with files of different hours so that none is merged
+    monkeypatch.setattr("router.plan.backlog.MAX_MANIFESTS", 2)
+    created = []
+    for hour in range(3):
+        row = deployment.queued(f"{hour}.json", partition=Partition("orders", "2026-11-20", 9 - hour))
+        created.append(row.created_at)
+        deployment.wait(timedelta(minutes=1))
+    # When, Then
+    for dry_run in (True, False):
+        answer = plan_overnight(deployment, dryRun=dry_run)
+        assert (answer["manifests"], answer["leftFrom"]) == (2, created[2])
+    assert files(deployment, planned(deployment, answer)) == Counter(["orders/0.json", "orders/1.json"])
+    assert document(deployment, answer["summary"])["leftFrom"] == created[2]
+    assert plan_overnight(deployment, dryRun=True)["leftFrom"] == created[2]

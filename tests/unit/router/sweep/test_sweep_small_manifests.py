@@ -10,6 +10,7 @@ import pytest
 from lake.ledger import ManifestRow, State
 from lake.manifest import Lane, write_manifest
 from lake.partition import Partition
+from router.plan.handler import plan
 from router.sweep import small_manifests
 from router.sweep.handler import sweep
 from router.sweep.repair import Repair
@@ -132,3 +133,27 @@ def test_a_dry_run_names_the_groups_and_merges_none(deployment: Deployment, hour
     answer = sweep(deployment.services, dry_run=True)
     assert (answer["merged"], answer["items"]) == (1, [f"merged: 2 manifests of {hours[0]}"])
     assert len(waiting(deployment)) == 2
+
+
+def test_what_a_plan_has_packed_into_runs_is_not_merged(
+    deployment: Deployment, hours: tuple[Partition, Partition]
+) -> None:
+    # Given manifests that are too large for a plan to merge, and a plan that gives each to a run of its own
+    deployment.configure(batch={"manifest_files": 16, "run_manifests": 1, "workers": 2})
+    clicks = Partition("clicks", hours[0].date, hours[0].hour)
+    for partition in (hours[0], clicks):
+        for name in "abcd":
+            deployment.queued(f"{name}1", f"{name}2", partition=partition)
+    deployment.wait(HOUR_ENDS_AFTER)
+    for name in ("orders", "clicks"):
+        deployment.ledger.datasets.register(name)
+    answer = plan({"execution": "backfill", "dataset": "orders"}, deployment.services)
+    assert (answer["runs"], answer["manifests"]) == (4, 4)
+    # When, Then: what the plan has not selected is merged, and so is what comes later
+    assert changes(sweep(deployment.services)) == {"merged": 1}
+    assert len([row for row in waiting(deployment) if row.partition == hours[0]]) == 4
+    deployment.wait(timedelta(seconds=1))
+    for name in "ef":
+        deployment.queued(name, partition=hours[0])
+    assert changes(sweep(deployment.services)) == {"merged": 1}
+    assert len([row for row in waiting(deployment) if row.partition == hours[0]]) == 5
