@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 MAX_DEPTH = 256
 """Levels of nesting: the product quarantines lines with more."""
 SPACE = re.compile(r"[ \t\r\n]*")
-BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{\]}]')
+BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*"|[\[{\]}]')
+MAX_FAST_BYTES = 1 << 22
+"""Python's objects take up to 40 times the size of a nested value: a longer line is left to the slow rules."""
 
 
 def _no_constant(name: str) -> Any:  # noqa: ANN401
@@ -25,7 +27,12 @@ DECODER = json.JSONDecoder(parse_constant=_no_constant)
 
 
 def pairs_of(line: bytes) -> list[tuple[str, str]] | None:
-    """(key, value as text) of all members that are not null; None if the line is not exactly one RFC 8259 object."""
+    """(key, value as text) of all members that are not null; None if the line is not exactly one RFC 8259 object.
+
+    None also for a line of more than ``MAX_FAST_BYTES`` and for a number with so many digits that Python refuses it.
+    """
+    if len(line) > MAX_FAST_BYTES:
+        return None
     try:
         text = line.decode("utf-8")
         pairs, end = _object(text, SPACE.match(text, 0).end())  # type: ignore[union-attr]
@@ -80,8 +87,11 @@ def _object(text: str, at: int) -> tuple[list[tuple[str, str | None]], int]:
 
 
 def _depth(value: str) -> int:
+    max_level = value.count("[") + value.count("{")
+    if max_level < MAX_DEPTH:
+        return max_level
     max_level = level = 0
-    for mark in BRACKETS.findall(value):
+    for mark in (match.group() for match in BRACKETS.finditer(value)):
         if mark in "[{":
             level += 1
             max_level = max(max_level, level)

@@ -10,18 +10,28 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MAX_DEPTH = 256
+MAX_NAME_LENGTH = 200
 RESERVED = {"date", "hour", "_rescued", "_source", "_offset", "_arrived_at"}
 
+LONE_SURROGATE = "lone surrogate"
+DUPLICATE_KEY = "duplicate key"
+
 SPACE = re.compile(r"[ \t\r\n]*")
-STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*"')
+# The pattern engine remembers each repetition of a group, so a match is limited to a piece of a string.
+PIECE = re.compile(r'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4}){1,1000}')
 # Possessive, with look-ahead: `1e` and `1.` are invalid numbers, not a 1 with trailing characters.
 FRACTION, EXPONENT = r"(?:\.[0-9]++|(?!\.))", r"(?:[eE][+-]?[0-9]++|(?![eE]))"
 SCALAR = re.compile(rf"true|false|null|-?(?:0|[1-9][0-9]*+){FRACTION}{EXPONENT}")
 
+SURROGATE = re.compile("[\ud800-\udfff]")
 HASHED_NAME = re.compile("[a-z0-9_]{160}__1[0-9a-f]{32}_")
 
 
@@ -31,12 +41,49 @@ class RejectedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of the row: its unescaped key, key and value verbatim, and the value's text for the column."""
+    """A member of the row: key and value verbatim."""
 
-    key: str
     raw_key: str
     raw_value: str
-    text: str | None
+
+    @property
+    def key(self) -> str:
+        """Unescaped."""
+        return unescape(self.raw_key)
+
+    @property
+    def text(self) -> str | None:
+        """The value's text for the column."""
+        return column_text(self.raw_value)
+
+
+@dataclass(slots=True)
+class RowMembers:
+    """The members of a row that is being parsed; memory holds none of a row that will be rejected."""
+
+    members: list[Member] = field(default_factory=list)
+    keys: set[str] = field(default_factory=set)
+    reason: str | None = None
+
+    def add(self, raw_key: str, raw_value: str) -> None:
+        """Keep the first reason in the order of the rules, whichever member has it."""
+        if self.reason == LONE_SURROGATE:
+            return
+        try:
+            key = unescape(raw_key)
+            column_text(raw_value)
+        except RejectedError as error:
+            self._reject(str(error))
+            return
+        if self.reason is None and key in self.keys:
+            self._reject(DUPLICATE_KEY)
+        elif self.reason is None:
+            self.keys.add(key)
+            self.members.append(Member(raw_key, raw_value))
+
+    def _reject(self, reason: str) -> None:
+        self.reason = reason
+        self.members, self.keys = [], set()
 
 
 def parse_line(raw: bytes, *, first: bool, max_line_bytes: int) -> list[Member] | None:
@@ -51,51 +98,55 @@ def parse_line(raw: bytes, *, first: bool, max_line_bytes: int) -> list[Member] 
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
         raise RejectedError("invalid UTF-8") from None
+    row = RowMembers()
     position = skip_space(text, 0)
-    spans: list[tuple[str, str]] = []
     is_object = text[position] == "{"
-    position = skip_value(text, position, 0, spans)
+    position = skip_value(text, position, 0, row.add)
     if skip_space(text, position) != len(text):
         raise RejectedError("trailing characters")
     if not is_object:
         raise RejectedError("not an object")
-    members = [Member(unescape(key), key, value, column_text(value)) for key, value in spans]
-    if len({member.key for member in members}) < len(members):
-        raise RejectedError("duplicate key")
-    return members
+    if row.reason is not None:
+        raise RejectedError(row.reason)
+    return row.members
 
 
 def skip_space(text: str, position: int) -> int:
     return SPACE.match(text, position).end()  # type: ignore[union-attr]
 
 
-def skip_value(text: str, position: int, depth: int, spans: list[tuple[str, str]] | None = None) -> int:
-    """The position after a valid value; adds key and value of the members of an object to ``spans``."""
-    if position < len(text) and text[position] in "{[":
+def skip_value(text: str, position: int, depth: int, on_member: Callable[[str, str], None] | None = None) -> int:
+    """The position after a valid value; ``on_member`` is called with key and value of each member of an object."""
+    first = text[position : position + 1]
+    if first == '"':
+        return skip_string(text, position)
+    if first in ("{", "["):
         if depth == MAX_DEPTH:
             raise RejectedError("too deep")
-        return skip_container(text, position, depth + 1, spans)
-    return match_end(STRING if text[position : position + 1] == '"' else SCALAR, text, position)
+        return skip_container(text, position, depth + 1, on_member)
+    match = SCALAR.match(text, position)
+    if match is None:
+        raise RejectedError("not JSON")
+    return match.end()
 
 
-def skip_container(text: str, position: int, depth: int, spans: list[tuple[str, str]] | None) -> int:
+def skip_container(text: str, position: int, depth: int, on_member: Callable[[str, str], None] | None) -> int:
     is_object = text[position] == "{"
     closing = "}" if is_object else "]"
     position = skip_space(text, position + 1)
     if text[position : position + 1] == closing:
         return position + 1
     while True:
-        key = ""
+        start = key_end = position
         if is_object:
-            key_end = match_end(STRING, text, position)
-            key = text[position:key_end]
+            key_end = skip_string(text, position)
             position = skip_space(text, key_end)
             if text[position : position + 1] != ":":
                 raise RejectedError("not JSON")
             position = skip_space(text, position + 1)
         value_end = skip_value(text, position, depth)
-        if spans is not None:
-            spans.append((key, text[position:value_end]))
+        if is_object and on_member is not None:
+            on_member(text[start:key_end], text[position:value_end])
         position = skip_space(text, value_end)
         if text[position : position + 1] == closing:
             return position + 1
@@ -104,18 +155,22 @@ def skip_container(text: str, position: int, depth: int, spans: list[tuple[str, 
         position = skip_space(text, position + 1)
 
 
-def match_end(pattern: re.Pattern[str], text: str, position: int) -> int:
-    match = pattern.match(text, position)
-    if match is None:
+def skip_string(text: str, position: int) -> int:
+    end = position + 1
+    while piece := PIECE.match(text, end):
+        end = piece.end()
+    if text[position : position + 1] != '"' or text[end : end + 1] != '"':
         raise RejectedError("not JSON")
-    return match.end()
+    return end + 1
 
 
 def unescape(literal: str) -> str:
+    if "\\" not in literal:
+        return literal[1:-1]
     text = json.loads(literal)
     assert isinstance(text, str)
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise RejectedError("lone surrogate")
+    if SURROGATE.search(text):
+        raise RejectedError(LONE_SURROGATE)
     return text
 
 
@@ -126,10 +181,11 @@ def column_text(value: str) -> str | None:
 
 
 def column_name(key: str) -> str:
-    name = "".join(encode_character(key, index) for index in range(len(key))) or "__0_"
+    # A name has a character for each of the key's at least, and a long one keeps its first characters only.
+    name = "".join(encode_character(key, index) for index in range(min(len(key), MAX_NAME_LENGTH + 1))) or "__0_"
     if name in RESERVED:
         name += "__"
-    if len(name) > 200 or HASHED_NAME.fullmatch(name):
+    if len(name) > MAX_NAME_LENGTH or HASHED_NAME.fullmatch(name):
         return f"{name[:160]}__1{hashlib.sha256(key.encode()).hexdigest()[:32]}_"
     return name
 

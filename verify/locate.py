@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from verify.rows import Pairs
 
 MAX_ROWS = 20_000
-"""Rows of the lake that are kept: as many buckets are looked at as have so many ..."""
+"""Maximum number of different rows of the lake that are kept; the buckets that are searched have about as many ..."""
 MIN_BUCKETS = 8
-"""... but at least so many. A changed row is in two."""
+"""... which are at least this number. A changed row is in two."""
+MAX_CHARACTERS = 1 << 26
+"""Maximum number of characters of the rows that are kept."""
 MAX_FOUND = 5
 """Maximum number of rows that are reported on each side."""
 
@@ -42,25 +44,40 @@ def locate(
     """
     chosen = set(buckets[: max(MIN_BUCKETS, MAX_ROWS * BUCKETS // max(1, rows))])
     columns = ColumnSums()
-    extra: dict[int, list[tuple[str, Pairs]]] = {}
+    extra: Counter[int] = Counter()
+    kept: dict[int, tuple[str, Pairs]] = {}
+    beyond: dict[int, str] = {}
+    characters = 0
     for uri, pairs in lake:
         columns.add(pairs, 1)
         digest = row_digest(pairs)
-        if digest % BUCKETS in chosen:
-            extra.setdefault(digest, []).append((uri, pairs))
+        if digest % BUCKETS not in chosen:
+            continue
+        extra[digest] += 1
+        if digest in kept:
+            continue
+        if len(kept) < MAX_ROWS and characters < MAX_CHARACTERS:
+            kept[digest] = uri, pairs
+            characters += sum(len(text) for _, text in pairs)
+        else:
+            beyond[digest] = uri
     missing: list[tuple[ObjectVersion, Line, Pairs]] = []
     for file, line, pairs in inputs:
         columns.add(pairs, -1)
         digest = row_digest(pairs)
         if digest % BUCKETS not in chosen:
             continue
-        if extra.get(digest):
-            extra[digest].pop()
+        if extra[digest] > 1:
+            extra[digest] -= 1
+        elif digest in extra:
+            # Counter returns 0 for a missing key without keeping it.
+            del extra[digest]
         elif len(missing) < MAX_FOUND:
             missing.append((file, line, pairs))
-    rest = [item for items in extra.values() for item in items]
+    rest = [kept[digest] for digest in extra if digest in kept]
     found = [_missing(file, line, pairs, rest, columns) for file, line, pairs in missing]
-    return [*found, *(_extra(uri, pairs) for uri, pairs in rest[:MAX_FOUND])]
+    found += [_extra(uri, f"a row of {len(pairs)} values") for uri, pairs in rest[:MAX_FOUND]]
+    return found or [_extra(beyond[digest], "a row") for digest in list(extra)[:MAX_FOUND]]
 
 
 class ColumnSums:
@@ -96,7 +113,5 @@ def _missing(
     return Difference(file.uri, f"the row differs in {uri}", file.version, line.number, line.offset, names)
 
 
-def _extra(uri: str, pairs: Pairs) -> Difference:
-    return Difference(
-        uri, f"has a row of {len(pairs)} values that no input line of its manifest gives, or has it twice"
-    )
+def _extra(uri: str, row: str) -> Difference:
+    return Difference(uri, f"has {row} that no input line of its manifest gives, or has it twice")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import bz2
-import gzip
 import io
+import re
+import zlib
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from botocore.exceptions import ClientError
 from lake.faults import Fault, judge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from mypy_boto3_s3 import S3Client
@@ -23,6 +24,16 @@ if TYPE_CHECKING:
     from lake.manifest import ObjectVersion
 
 RANGE_BYTES = 8 << 20
+INPUT_BYTES = 64 << 10
+BUFFER_BYTES = 1 << 20
+
+# The first bytes of compressed files: the rule of the conversion's reader, written a second time.
+GZIP = re.compile(rb"\x1f\x8b")
+BZIP2 = re.compile(rb"BZh[1-9]")
+# A zstd frame, or a skippable frame, which pzstd writes first.
+ZSTD = re.compile(rb"(?:\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18)")
+GZIP_WINDOW = 31
+"""zlib's number for a gzip header and the largest window."""
 
 
 class GoneError(Exception):
@@ -72,18 +83,73 @@ def pinned_version(etag: str, version_id: str | None) -> dict[str, Any]:
     return {"IfMatch": f'"{etag}"'} if version_id is None else {"VersionId": version_id}
 
 
+class InflatedStream(io.RawIOBase):
+    """All members of a gzip or bzip2 file; raises ``OSError`` if it is damaged and ``EOFError`` if it is truncated."""
+
+    def __init__(self, stream: io.BufferedReader, new_member: Callable[[], Any], padding: bytes) -> None:
+        super().__init__()
+        self._stream = stream
+        self._new_member = new_member
+        self._padding = padding
+        self._member: Any = new_member()
+        self._rest = b""
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, target: Buffer) -> int:
+        """Fill ``target`` at most; returns the number of bytes, 0 at the end."""
+        with memoryview(target).cast("B") as view:
+            while self._member is not None or self._begins_member():
+                try:
+                    text = self._inflate(len(view))
+                except zlib.error as error:
+                    raise OSError(str(error)) from error
+                if text:
+                    view[: len(text)] = text
+                    return len(text)
+        return 0
+
+    def _begins_member(self) -> bool:
+        """Whether the file goes on after the last member."""
+        while self._rest or self._read():
+            self._rest = self._rest.lstrip(self._padding)
+            if self._rest:
+                self._member = self._new_member()
+                return True
+        return False
+
+    def _read(self) -> bytes:
+        self._rest = self._stream.read1(INPUT_BYTES)
+        return self._rest
+
+    def _inflate(self, size: int) -> bytes:
+        # A bzip2 member that has more output must not be fed: it would keep the input.
+        source = self._rest or (self._read() if getattr(self._member, "needs_input", True) else b"")
+        text: bytes = self._member.decompress(source, size)
+        self._rest = getattr(self._member, "unconsumed_tail", b"")
+        if self._member.eof:
+            self._rest, self._member = self._member.unused_data, None
+        elif not source and not text:
+            raise EOFError("it is truncated")
+        return text
+
+
 def open_text(s3: S3Client, file: ObjectVersion) -> IO[bytes]:
-    """The file decompressed; its first bytes say how it is compressed, not its name."""
+    """The file decompressed; its first bytes decide how it is compressed, not its name."""
     stream = io.BufferedReader(ObjectStream(s3, file), RANGE_BYTES)
     head = stream.peek(4)[:4]
-    if head[:2] == b"\x1f\x8b":
-        return gzip.GzipFile(fileobj=stream)  # type: ignore[return-value]
-    if head[:3] == b"BZh":
-        return bz2.BZ2File(stream)
-    if head == b"\x28\xb5\x2f\xfd":
+    if ZSTD.match(head):
         inflated: Any = pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), "zstd")
-        return io.BufferedReader(inflated, RANGE_BYTES)
-    return stream
+    elif GZIP.match(head):
+        # gzip files can be padded with zeros to a block size.
+        inflated = InflatedStream(stream, lambda: zlib.decompressobj(GZIP_WINDOW), padding=b"\0")
+    elif BZIP2.match(head):
+        inflated = InflatedStream(stream, bz2.BZ2Decompressor, padding=b"")
+    else:
+        return stream
+    return io.BufferedReader(inflated, BUFFER_BYTES)
 
 
 @dataclass(frozen=True, slots=True)

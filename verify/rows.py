@@ -18,8 +18,17 @@ Pairs = list[tuple[str, str]]
 """(Column, text) of every value that is not NULL, sorted."""
 BUCKETS = 4096
 MODULUS = 1 << 128
+DIGEST_PAIRS = 1000
 
-column_name = lru_cache(maxsize=1 << 16)(line_rules.column_name)
+MAX_CACHED_KEY = 200
+"""Longer keys are not kept: an uploader chooses how many there are."""
+
+_cached_name = lru_cache(maxsize=1 << 16)(line_rules.column_name)
+
+
+def column_name(key: str) -> str:
+    """The column of a key."""
+    return _cached_name(key) if len(key) <= MAX_CACHED_KEY else line_rules.column_name(key)
 
 
 def parse_row(line: bytes, *, first: bool) -> Pairs | None:
@@ -35,12 +44,20 @@ def parse_row(line: bytes, *, first: bool) -> Pairs | None:
     """
     body = line.removeprefix(BYTE_ORDER_MARK) if first else line
     members = pairs_of(body)
-    if members is None:
-        parsed = line_rules.parse_line(line, first=first, max_line_bytes=len(line))
-        if parsed is None:
-            return None
-        members = [(member.key, member.text) for member in parsed if member.text is not None]
-    return sorted((column_name(key), text) for key, text in members)
+    if members is not None:
+        return sorted((column_name(key), text) for key, text in members)
+    parsed = line_rules.parse_line(line, first=first, max_line_bytes=len(line))
+    if parsed is None:
+        return None
+    pairs = []
+    while parsed:
+        # Of a long line memory holds one form of each member.
+        member = parsed.pop()
+        text = member.text
+        if text is not None:
+            pairs.append((column_name(member.key), text))
+    pairs.sort()
+    return pairs
 
 
 def rescued_pairs(text: str) -> Pairs:
@@ -53,8 +70,11 @@ def rescued_pairs(text: str) -> Pairs:
 
 def row_digest(pairs: Pairs) -> int:
     """128 bits over the sorted pairs. A name has no NUL and a text has its length, so no two rows look alike."""
-    text = "".join([f"{name}\0{len(text)}\0{text}" for name, text in pairs])
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest(), "little")
+    digest = hashlib.blake2b(digest_size=16)
+    for start in range(0, len(pairs), DIGEST_PAIRS):
+        part = "".join([f"{name}\0{len(text)}\0{text}" for name, text in pairs[start : start + DIGEST_PAIRS]])
+        digest.update(part.encode())
+    return int.from_bytes(digest.digest(), "little")
 
 
 @dataclass(slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections import deque
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -29,7 +28,7 @@ MAX_READ_BYTES = 64 << 20
 """Of a file, after decompression: a line's number is known only to a reader of all lines before it."""
 MAX_LINE_BYTES = 1 << 20
 """A longer neighbour is only counted."""
-BROKEN = (EOFError, OSError, zlib.error, pa.ArrowInvalid)
+BROKEN = (EOFError, OSError, pa.ArrowInvalid)
 """What the decompression of a damaged file raises."""
 
 

@@ -1,0 +1,69 @@
+"""The second look at rows that differ: it finds the place with bounded memory."""
+
+from __future__ import annotations
+
+import tracemalloc
+from itertools import repeat
+
+import pytest
+
+from lake.manifest import ObjectVersion
+from verify import locate as module
+from verify.locate import locate
+from verify.objects import Line
+from verify.rows import BUCKETS, Pairs, row_digest
+
+FILE = ObjectVersion("input", "a.json", "e", 1, "", "v")
+URI = "s3://lake/a.parquet"
+
+
+def row(number: int) -> Pairs:
+    return [("id", str(number))]
+
+
+def buckets(*rows: Pairs) -> list[int]:
+    return [row_digest(pairs) % BUCKETS for pairs in rows]
+
+
+def inputs(rows: list[Pairs]) -> list[tuple[ObjectVersion, Line, Pairs]]:
+    return [(FILE, Line(number, 0, 0, b""), pairs) for number, pairs in enumerate(rows, 1)]
+
+
+def test_equal_rows_take_the_memory_of_one() -> None:
+    # Given one row 20,000 times, and one that the input does not have
+    equal = repeat((FILE, Line(1, 0, 0, b""), [("a", "x")]), 20_000)
+    lake = ((URI, pairs) for pairs in ([("a", "x")] if number else [("a", "y")] for number in range(20_001)))
+    tracemalloc.start()
+    # When
+    (difference,) = locate(equal, lake, buckets([("a", "x")], [("a", "y")]), 20_001)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # Then
+    assert difference.uri == URI
+    assert peak < 500_000
+
+
+def test_a_row_that_the_lake_has_twice_is_found() -> None:
+    rows = [row(1), row(2)]
+    (difference,) = locate(inputs(rows), [(URI, pairs) for pairs in [*rows, rows[0]]], buckets(row(1)), 3)
+    assert "or has it twice" in difference.problem
+    (difference,) = locate(inputs([*rows, rows[0]]), [(URI, pairs) for pairs in rows], buckets(row(1)), 2)
+    assert (difference.line, difference.problem) == (3, "the lake does not have this row")
+
+
+@pytest.mark.parametrize("limit", ["MAX_ROWS", "MAX_CHARACTERS"])
+def test_a_row_beyond_the_limit_is_found_and_not_compared(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    # Given more rows than are kept, one of which was changed
+    monkeypatch.setattr(module, limit, 0)
+    rows = [row(number) for number in range(100)]
+    lake = [(URI, pairs) for pairs in [*rows[:50], [("id", "x")], *rows[51:]]]
+    # When
+    (difference,) = locate(inputs(rows), lake, buckets(row(50), [("id", "x")]), 100)
+    # Then
+    assert (difference.line, difference.columns) == (51, ("id",))
+
+
+def test_an_additional_row_beyond_the_limit_is_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_ROWS", 0)
+    (difference,) = locate([], [(URI, row(1))], buckets(row(1)), 1)
+    assert difference.uri == URI
