@@ -48,14 +48,12 @@ def verify_dates(context: ConversionContext, which: str) -> int:
 
     Returns
     -------
-    The exit code: 1 when an hour differs, or when the run's time was over before everything was compared.
+    The exit code: 1 when an hour differs, or when not everything of the share could be compared.
 
     Raises
     ------
     InvalidInputError
         ``which`` is neither, or ``verify.share`` is 0.
-    JobFailedError
-        A Spark job failed.
     """
     settings = context.services.settings
     if not settings.verify.share:
@@ -157,7 +155,14 @@ class DateCheck:
                 f"{ALARM} verify {self.date}: {not_compared} not compared, because the run's time was over: "
                 "lower verify.share, or raise batch.run_timeout_minutes or batch.workers"
             )
-        return not late and not any(report.outcome == HourOutcome.DIFFERS for report in hours)
+        failed = sum(report.failed for report in hours)
+        if failed:
+            not_compared = format_count(failed, "manifest could", "manifests could")
+            self.context.log(
+                f"{ALARM} verify {self.date}: {not_compared} not be compared; the reasons are in "
+                f"s3://{services.resources.control_bucket}/{self.key}"
+            )
+        return not late and not failed and not any(report.outcome == HourOutcome.DIFFERS for report in hours)
 
     def _check_dataset(self, dataset: str) -> list[HourReport]:
         """The hours in which something arrived or was published."""

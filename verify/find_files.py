@@ -30,43 +30,57 @@ WINDOW = timedelta(days=1)
 
 
 @dataclass(slots=True)
-class UnknownFiles:
-    """Object versions of an hour that the ledger does not know."""
+class FirstFiles:
+    """A number of object versions, and the first of them with what the ledger says of it."""
 
     number: int = 0
-    first: list[ObjectVersion] = field(default_factory=list)
+    first: list[tuple[ObjectVersion, str]] = field(default_factory=list)
     """At most ``MAX_DIFFERENCES`` of them."""
 
-    def add(self, file: ObjectVersion) -> None:
+    def add(self, file: ObjectVersion, reason: str = "") -> None:
         """Count one, and keep it unless there are many already."""
         self.number += 1
         if len(self.first) < MAX_DIFFERENCES:
-            self.first.append(file)
+            self.first.append((file, reason))
 
 
-def find_files(stack: Stack, hours: Hours, index: FileIndex) -> dict[str, UnknownFiles]:
-    """List the dataset's prefixes, every version; the files that the ledger knows are added to ``index``.
+@dataclass(slots=True)
+class UnownedFiles:
+    """Object versions of an hour that no manifest has."""
+
+    unknown: FirstFiles = field(default_factory=FirstFiles)
+    """The ledger has no row of them."""
+    ignored: FirstFiles = field(default_factory=FirstFiles)
+    """IGNORED when they arrived, and the settings' rules give them to the dataset today; with the reason of then."""
+
+
+def find_files(stack: Stack, hours: Hours, index: FileIndex) -> dict[str, UnownedFiles]:
+    """List the dataset's prefixes, every version; the files that have a manifest are added to ``index``.
 
     Memory holds one page of the listing.
 
     Returns
     -------
-    Those that the ledger does not know, by hour.
+    The others, by hour.
     """
-    unknown: dict[str, UnknownFiles] = {}
+    unowned: dict[str, UnownedFiles] = {}
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
         for page in _pages(stack, hours):
             known: dict[tuple[str, str], list[ObjectVersion]] = {}
             for file, row in zip(page, pool.map(stack.ledger.arrivals.get, page), strict=True):
-                if row is None:
+                if row is None or row.manifest is None:
                     partition = Partition.of(hours.dataset, datetime.fromisoformat(file.arrived_at))
                     if hours.contain(partition):
-                        unknown.setdefault(partition.stamp, UnknownFiles()).add(file)
-                elif row.manifest is not None and row.partition is not None and hours.contain(row.partition):
+                        found = unowned.setdefault(partition.stamp, UnownedFiles())
+                        if row is None:
+                            found.unknown.add(file)
+                        else:
+                            found.ignored.add(file, row.reason)
+                elif row.partition is not None and hours.contain(row.partition):
                     known.setdefault((row.partition.stamp, row.manifest), []).append(row.file)
             for (stamp, manifest), files in known.items():
                 index.add(stamp, manifest, files)
-    return unknown
+    return unowned
 
 
 def current_rows(stack: Stack, index: FileIndex, report: HourReport) -> dict[str, ManifestRow | None]:

@@ -17,7 +17,7 @@ from lake.ledger import State
 from lake.manifest import Identity
 from lake.partition import Partition
 from verify.file_index import FileIndex
-from verify.find_files import UnknownFiles, current_rows, find_files
+from verify.find_files import UnownedFiles, current_rows, find_files
 from verify.manifest_check import CheckedManifest, check_manifest
 from verify.report import Difference, HourReport
 from verify.resubmitted_files import find_resubmitted
@@ -81,17 +81,17 @@ class HoursCheck:
         Raises
         ------
         ClientError, BotoCoreError
-            S3 or the ledger refused a request or did not answer.
+            A listing or the ledger was refused or did not answer.
         """
         with (
             tempfile.TemporaryDirectory(prefix="hybrid-router-verify-") as folder,
             FileIndex(Path(folder)) as index,
             ThreadPoolExecutor(self._effort.parallel_manifests) as pool,
         ):
-            unknown = find_files(self._stack, self._hours, index)
+            unowned = find_files(self._stack, self._hours, index)
             for stamp in self._hours.stamps():
                 report = HourReport(hour=stamp)
-                _report_unknown(report, unknown.get(stamp, UnknownFiles()), self._stack.clock())
+                _report_unowned_files(report, unowned.get(stamp, UnownedFiles()), self._hours, self._stack.clock())
                 self._check_hour(report, index, pool)
                 yield report
 
@@ -107,24 +107,43 @@ class HoursCheck:
                 problem = f"belongs to {manifest}, which the ledger does not have as a manifest of this hour"
                 for file in sorted(index.files_of(manifest)):
                     _report_unowned(report, file, problem, self._stack.clock())
+        self._add_listed(partition, rows, report)
         for manifest in objects.keys() - rows.keys():
             rows[manifest] = self._stack.ledger.manifests.get(manifest)
         ours = [row for _, row in sorted(rows.items()) if row is not None and row.partition == partition]
         chosen = [row for row in ours if _is_counted(report, row) and self._effort.chooses(row.id)]
         checked = zip(chosen, pool.map(self._compare, chosen), strict=True)
         for row, outcome in checked:
-            if outcome is None:
-                report.late += 1
-                report.cannot_be_proven(f"manifest {row.id} {TOO_LATE}")
-                continue
-            report.add(outcome.report)
-            if outcome.files:
+            if isinstance(outcome, CheckedManifest):
+                report.add(outcome.report)
                 _check_files(report, row.id, outcome, index)
+            elif outcome == TOO_LATE:
+                report.late += 1
+            else:
+                report.failed += 1
+            if isinstance(outcome, str):
+                report.cannot_be_proven(f"manifest {row.id} {outcome}")
             for uri in objects.pop(row.id, []):
-                _check_object(report, uri, row, outcome)
+                _check_object(report, uri, row, outcome if isinstance(outcome, CheckedManifest) else None)
         current = {row.id: row for row in ours}
         for uri in (*unnamed, *(uri for uris in objects.values() for uri in uris)):
             _check_object(report, uri, current.get((parse_generation(uri) or ("", 0))[0]), None)
+
+    def _add_listed(self, partition: Partition, rows: dict[str, ManifestRow | None], report: HourReport) -> None:
+        """Add the manifests of the hour none of whose files is left in the input: only the ledger's list has them."""
+        listed = self._stack.ledger.partitions.manifests(partition)
+        seen: set[str] = set()
+        while listed:
+            manifest = listed.pop()
+            if manifest in seen or manifest in rows:
+                continue
+            seen.add(manifest)
+            row = self._stack.ledger.manifests.get(manifest)
+            if row is None:
+                report.cannot_be_proven(f"manifest {manifest} is not recorded yet: the sweep completes or abandons it")
+                continue
+            rows[manifest] = row
+            listed.extend(row.superseded_by)
 
     def _list_objects(self, partition: Partition) -> tuple[dict[str, list[str]], list[str]]:
         """URIs of all objects that readers see of an hour, by the manifest in their name; those without one."""
@@ -144,26 +163,38 @@ class HoursCheck:
                     named[parsed[0]].append(uri)
         return named, unnamed
 
-    def _compare(self, row: ManifestRow) -> CheckedManifest | None:
-        """None: the time is over."""
+    def _compare(self, row: ManifestRow) -> CheckedManifest | str:
+        """A text says why the manifest was not compared: whatever it is, the others are."""
         if self._effort.stop_at is not None and self._stack.clock() >= self._effort.stop_at:
-            return None
+            return TOO_LATE
         self._on_progress(
             f"{row.partition}: manifest {row.id}, {format_count(row.files, 'file')}, {row.bytes / 1e6:,.1f} MB"
         )
         run_tasks = self._effort.run_tasks or self._run_here
-        return check_manifest(self._stack, row, run_tasks, find_place=self._effort.find_place)
+        try:
+            return check_manifest(self._stack, row, run_tasks, find_place=self._effort.find_place)
+        except Exception as error:
+            # What uploaders have sent decides what a library raises, and a task can run out of memory.
+            return f"could not be compared ({type(error).__name__}: {error}): verify this hour again"
 
     def _run_here(self, function: Callable[[S3Client, Any], SideDigest], tasks: Sequence[Any]) -> Iterable[SideDigest]:
         return (function(self._stack.s3, task) for task in tasks)
 
 
-def _report_unknown(report: HourReport, unknown: UnknownFiles, now: datetime) -> None:
+def _report_unowned_files(report: HourReport, files: UnownedFiles, hours: Hours, now: datetime) -> None:
+    unknown, ignored = files.unknown, files.ignored
     problem = "is in the input bucket, and the ledger does not know it"
     if unknown.number > len(unknown.first):
         problem = f"is one of {format_count(unknown.number, 'file')} of this hour that the ledger does not know"
-    for file in unknown.first:
+    for file, _ in unknown.first:
         _report_unowned(report, file, problem, now)
+    command = f"hybrid-router backfill --dataset {hours.dataset} --from {report.hour} --to {report.hour}"
+    among = f" (one of {ignored.number:,} files)" if ignored.number > len(ignored.first) else ""
+    for file, reason in ignored.first:
+        report.cannot_be_proven(
+            f"{file.uri} (version {file.version}) was ignored when it arrived{among}, because {reason}; "
+            f"the rules select it today: run '{command}'"
+        )
 
 
 def _report_unowned(report: HourReport, file: ObjectVersion, problem: str, now: datetime) -> None:
@@ -187,6 +218,8 @@ def _is_counted(report: HourReport, row: ManifestRow) -> bool:
 
 def _check_files(report: HourReport, manifest: str, outcome: CheckedManifest, index: FileIndex) -> None:
     """Every file that arrived is in the manifest that the ledger names, and no file is in two."""
+    if outcome.files is None:
+        return
     for file in sorted(index.files_of(manifest)):
         if Identity.of(file) not in outcome.files:
             report.differs(Difference(file.uri, f"is not in manifest {manifest}, its owner", file.version))
@@ -210,5 +243,5 @@ def _check_object(report: HourReport, uri: str, row: ManifestRow | None, checked
     elif generation > published:
         if row.state != State.PUBLISHING:
             report.differs(Difference(uri, f"is visible, and its generation {generation} was never published"))
-    elif checked is not None and uri not in checked.objects:
+    elif checked is not None and checked.objects is not None and uri not in checked.objects:
         report.differs(Difference(uri, "is not in the commit document of its manifest: readers see it"))

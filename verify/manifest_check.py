@@ -46,10 +46,10 @@ class CheckedManifest:
     """A compared manifest."""
 
     report: ManifestReport
-    files: frozenset[Identity] = frozenset()
-    """All of its document, but those that it has relinquished: other manifests publish them."""
-    objects: frozenset[str] = frozenset()
-    """URIs of what it has published."""
+    files: frozenset[Identity] | None = None
+    """All of its document, but those that it has relinquished: other manifests publish them. None: it is not known."""
+    objects: frozenset[str] | None = None
+    """URIs of what it has published; None: they are not known."""
 
 
 def check_manifest(stack: Stack, row: ManifestRow, run_tasks: RunTasks, *, find_place: bool) -> CheckedManifest:

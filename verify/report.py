@@ -92,6 +92,8 @@ class HourReport(ManifestReport):
     """Manifests that were compared: fewer with a share."""
     late: int = 0
     """Manifests of the share that were not compared, because the time was over."""
+    failed: int = 0
+    """Manifests of the share that were not compared, because of an error."""
 
     def add(self, report: ManifestReport) -> None:
         """Add a compared manifest."""

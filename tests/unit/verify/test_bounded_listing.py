@@ -73,11 +73,11 @@ def test_a_page_is_on_disk_before_the_next_one_is_requested(index: FileIndex) ->
             yield page([version(PAGE_FILES * number + item) for item in range(PAGE_FILES)])
 
     # When
-    unknown = find_files(stack(pages(), row_of), HOURS, index)
+    unowned = find_files(stack(pages(), row_of), HOURS, index)
 
     # Then
     assert seen == [0, PAGE_FILES, 2 * PAGE_FILES]
-    assert unknown == {}
+    assert unowned == {}
     assert index.manifests("2026-03-04T12") == ["m0", "m1"]
     assert index.manifests("2026-03-04T13") == []
     assert index.files_of("m1") == {version(number) for number in range(1, 3 * PAGE_FILES, 2)}
@@ -99,9 +99,9 @@ def test_files_of_other_hours_datasets_and_keys_are_left_out(index: FileIndex) -
 
 def test_files_that_the_ledger_does_not_know_are_counted_and_the_first_ones_kept(index: FileIndex) -> None:
     files = [version(number) for number in range(2 * MAX_DIFFERENCES)]
-    unknown = find_files(stack([page(files)], lambda _: None), HOURS, index)["2026-03-04T12"]
+    unknown = find_files(stack([page(files)], lambda _: None), HOURS, index)["2026-03-04T12"].unknown
     assert unknown.number == 2 * MAX_DIFFERENCES
-    assert unknown.first == files[:MAX_DIFFERENCES]
+    assert [file for file, _ in unknown.first] == files[:MAX_DIFFERENCES]
 
 
 def test_the_first_publisher_of_a_file_is_remembered(index: FileIndex) -> None:

@@ -1,0 +1,160 @@
+"""An hour is more than what is left of it in the input bucket: what is not published is never proven."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lake.ledger import ArrivalRow
+from lake.manifest import ObjectVersion
+from tests.unit.lake.world import MORNING, PARTITION
+from tests.unit.router.conftest import deployment as deployment  # noqa: PLC0414
+from tests.unit.router.hour_world import listed
+from tests.unit.router.settling import done
+from verify import hours as module
+from verify.hours import Effort, HoursCheck
+from verify.manifest_check import check_manifest
+from verify.report import MAX_DIFFERENCES, HourOutcome, HourReport
+from verify.stack import Hours, Stack
+
+if TYPE_CHECKING:
+    from tests.unit.router.conftest import Deployment
+
+HOUR = PARTITION.stamp
+
+
+class MorningS3:
+    """An S3 whose objects were all last modified in the morning of the tests."""
+
+    def __init__(self, s3: Any) -> None:
+        self._s3 = s3
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._s3, name)
+
+    def get_paginator(self, name: str) -> Any:
+        pages = self._s3.get_paginator(name)
+
+        def paginate(**request: Any) -> Any:
+            for page in pages.paginate(**request):
+                for item in page.get("Versions", []):
+                    item["LastModified"] = MORNING
+                yield page
+
+        return SimpleNamespace(paginate=paginate)
+
+
+def verified(deployment: Deployment) -> HourReport:
+    services, s3 = deployment.services, MorningS3(deployment.raw_s3)
+    stack: Any = Stack.of(
+        s3,  # type: ignore[arg-type]
+        services.ledger,
+        services.resources,
+        services.settings,
+        PARTITION.dataset,
+        deployment.clock,
+    )
+    (report,) = HoursCheck(stack, Hours(PARTITION.dataset, HOUR, HOUR), Effort(), lambda _: None).run()
+    return report
+
+
+@pytest.mark.parametrize("state", ["QUEUED", "RUNNING", "FAILED"])
+def test_a_manifest_whose_input_is_gone_and_that_published_nothing_is_not_proven(
+    deployment: Deployment, state: str
+) -> None:
+    # Given a manifest of the hour; the input bucket is empty
+    row = listed(deployment, "a.json")
+    if state == "RUNNING":
+        deployment.claimed(row)
+    if state == "FAILED":
+        assert deployment.ledger.manifests.fail(row, "its lines are lost", deployment.now)
+    # When
+    report = verified(deployment)
+    # Then a scheduled verification keeps the hour as well
+    assert (report.outcome, report.is_empty) == (HourOutcome.UNPROVEN, False)
+    assert f"manifest {row.id} is {state} and has published nothing" in report.unproven[0]
+
+
+def test_a_manifest_that_superseded_a_listed_one_is_looked_at(deployment: Deployment) -> None:
+    # Given a merged manifest, which the ledger does not list itself
+    sources = [listed(deployment, name) for name in ("a.json", "b.json")]
+    target = deployment.queued("a.json", "b.json")
+    for source in sources:
+        key = {"pk": f"manifest#{source.id}", "sk": "manifest"}
+        deployment.dynamodb.update_item(
+            TableName=deployment.resources.ledger_table,
+            Key=key,
+            UpdateExpression="SET #s = :s, superseded_by = :t",
+            ExpressionAttributeNames={"#s": "state"},
+            ExpressionAttributeValues={":s": "SUPERSEDED", ":t": [target.id]},
+        )
+    # When
+    report = verified(deployment)
+    # Then
+    assert report.manifests == 1
+    assert [target.id in reason for reason in report.unproven] == [True]
+
+
+def test_a_listed_manifest_without_a_row_is_not_proven(deployment: Deployment) -> None:
+    deployment.ledger.partitions.list_manifest(PARTITION, "20261120T090000aa", 1, 1, deployment.now)
+    report = verified(deployment)
+    assert "20261120T090000aa is not recorded yet" in report.unproven[0]
+
+
+def ignored(deployment: Deployment, key: str) -> ObjectVersion:
+    """A file that no rule selected when it arrived."""
+    answer = deployment.raw_s3.put_object(Bucket="input", Key=key, Body=b"{}\n")
+    file = ObjectVersion("input", key, answer["ETag"].strip('"'), 3, MORNING.isoformat(), None)
+    deployment.ledger.arrivals.put(ArrivalRow(file, None, None, None, "no rule of [[datasets]] matches the key", ""))
+    return file
+
+
+def test_an_ignored_file_that_a_rule_selects_today_is_unproven_with_the_command(deployment: Deployment) -> None:
+    file = ignored(deployment, "orders/a.json")
+    report = verified(deployment)
+    assert (report.outcome, report.is_empty) == (HourOutcome.UNPROVEN, False)
+    (reason,) = report.unproven
+    assert file.uri in reason
+    assert f"'hybrid-router backfill --dataset orders --from {HOUR} --to {HOUR}'" in reason
+
+
+def test_an_ignored_file_that_no_rule_selects_today_is_left_out(deployment: Deployment) -> None:
+    ignored(deployment, "orders/a.txt")
+    assert verified(deployment).is_empty
+
+
+def test_many_ignored_files_are_counted(deployment: Deployment) -> None:
+    for number in range(MAX_DIFFERENCES + 1):
+        ignored(deployment, f"orders/{number}.json")
+    report = verified(deployment)
+    assert len(report.unproven) == MAX_DIFFERENCES
+    assert f"(one of {MAX_DIFFERENCES + 1} files)" in report.unproven[0]
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("the container died"), OSError("unreadable")])
+def test_a_manifest_that_cannot_be_compared_is_unproven_and_the_others_are_compared(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    # Given three published manifests, and the comparison of the second one fails
+    rows = [listed(deployment, name) for name in ("a.json", "b.json", "c.json")]
+    for row in rows:
+        done(deployment, row, 10)
+    compared = []
+
+    def check(stack: Any, row: Any, *rest: Any, **options: Any) -> Any:
+        if row.id == rows[1].id:
+            raise error
+        compared.append(row.id)
+        return check_manifest(stack, row, *rest, **options)
+
+    monkeypatch.setattr(module, "check_manifest", check)
+    # When
+    report = verified(deployment)
+    # Then
+    assert (len(compared), report.compared, report.failed) == (2, 2, 1)
+    (reason,) = [reason for reason in report.unproven if rows[1].id in reason]
+    assert type(error).__name__ in reason
+    # And its objects are not called foreign
+    assert not any(rows[1].id in difference.uri for difference in report.differences)
