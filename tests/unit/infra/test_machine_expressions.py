@@ -1,0 +1,120 @@
+"""JSONata's reference implementation accepts every expression of the state machines, whatever an error's cause is."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from infra.node import node_binary
+from tests.unit.infra.npm_packages import install
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HERE = Path(__file__).parent
+FILES = sorted((HERE.parents[2] / "statemachines").glob("*.asl.json"))
+LAMBDA = {"errorMessage": 'no "orders" here:\nC:\\x \u00e9', "errorType": "TransientError", "stackTrace": ["a", "b"]}
+GLUE = {"Id": "jr_1", "JobRunState": "FAILED", "ErrorMessage": 'it said "no"', "Arguments": {"--region": "eu"}}
+EMR = {"JobRunId": "00f1", "State": "FAILED", "StateDetails": 'it said "no"'}
+NESTED = {"ExecutionArn": "arn", "Status": "FAILED", "Error": "E", "Cause": '{"errorMessage":"inner"}', "Input": "{}"}
+CAUSES: dict[str, dict[str, Any]] = {
+    "none": {},
+    "empty": {"Cause": ""},
+    "text": {"Cause": "The task timed out."},
+    "Lambda": {"Cause": json.dumps(LAMBDA)},
+    "Lambda without spaces": {"Cause": json.dumps(LAMBDA, separators=(",", ":"))},
+    "Glue": {"Cause": json.dumps(GLUE, separators=(",", ":"))},
+    "EMR Serverless": {"Cause": json.dumps(EMR, separators=(",", ":"))},
+    "nested execution": {"Cause": json.dumps(NESTED, separators=(",", ":"))},
+    "JSON without a message": {"Cause": '{"other":1}'},
+    "a brace that begins no JSON": {"Cause": "{job} could not be started"},
+    "braces that are no JSON": {"Cause": "{job: orders}"},
+    "JSON cut off": {"Cause": json.dumps(LAMBDA)[:30]},
+    "JSON cut off after a brace": {"Cause": '{"errorMessage":"a","errorType":{}'},
+    "an escape that is not JSON": {"Cause": '{"errorMessage":"\\x"}'},
+    "a list": {"Cause": "[1]"},
+}
+MESSAGES = {
+    "none": "no cause was reported",
+    "text": "The task timed out.",
+    "Lambda": LAMBDA["errorMessage"],
+    "Lambda without spaces": LAMBDA["errorMessage"],
+    "braces that are no JSON": "{job: orders}",
+}
+"""What a notification prints for each cause of a function's failure."""
+
+
+def strings(value: Any) -> Iterator[str]:
+    """Every string of a parsed JSON document."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from strings(item)
+
+
+def expressions(file: Path) -> list[str]:
+    """The JSONata of a machine, each expression once."""
+    found = dict.fromkeys(strings(json.loads(file.read_text(encoding="utf-8"))))
+    return [text[2:-2].strip() for text in found if text.startswith("{%") and text.endswith("%}")]
+
+
+@pytest.fixture(scope="session")
+def library() -> Path:
+    return install(HERE / "jsonata", "jsonata/jsonata.js")
+
+
+def evaluate(library: Path, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    command = [str(node_binary()), str(HERE / "evaluate_jsonata.js"), str(library)]
+    result = subprocess.run(command, input=json.dumps(cases), capture_output=True, text=True, check=True)
+    answers: list[dict[str, Any]] = json.loads(result.stdout)
+    return answers
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_every_expression_compiles(library: Path, file: Path) -> None:
+    found = expressions(file)
+    answers = evaluate(library, [{"expression": expression} for expression in found])
+    assert found
+    assert {text: answer["error"] for text, answer in zip(found, answers, strict=True) if "error" in answer} == {}
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_an_error_of_any_cause_has_a_text(library: Path, file: Path, cause: str) -> None:
+    # Given every expression that a Catch evaluates
+    caught = [text for text in expressions(file) if "$states.errorOutput" in text]
+    output = {"Error": "Some.Error", **CAUSES[cause]}
+
+    # When an error has this cause
+    answers = evaluate(library, [{"expression": text, "errorOutput": output} for text in caught])
+
+    # Then each has a value: Step Functions fails an execution where one has none, and nobody is notified.
+    missing = [(text, answer) for text, answer in zip(caught, answers, strict=True) if "value" not in answer]
+    assert caught
+    assert not missing
+    assert all(isinstance(answer["value"], str) for answer in answers)
+
+
+@pytest.mark.parametrize("cause", MESSAGES)
+def test_a_notification_has_the_message_of_the_function(library: Path, cause: str) -> None:
+    texts = expressions(HERE.parents[2] / "statemachines" / "stream_window.asl.json")
+    caught = [text for text in texts if "$states.errorOutput.Cause" in text]
+    output = {"Error": "Some.Error", **CAUSES[cause]}
+    answers = evaluate(library, [{"expression": text, "errorOutput": output} for text in caught])
+    assert {answer["value"] for answer in answers} == {MESSAGES[cause]}
+
+
+@pytest.mark.parametrize("engine", ["Glue", "EMR Serverless"])
+def test_a_run_of_the_batch_lane_that_failed_keeps_its_id_and_its_reason(library: Path, engine: str) -> None:
+    texts = expressions(HERE.parents[2] / "statemachines" / "overnight.asl.json")
+    caught = [text for text in texts if "$states.errorOutput" in text and "Id" in text]
+    output = {"Error": "States.TaskFailed", **CAUSES[engine]}
+    answers = evaluate(library, [{"expression": text, "errorOutput": output} for text in caught])
+    values = {str(answer["value"]) for answer in answers}
+    job_run = "jr_1" if engine == "Glue" else "emr-serverless:${EmrApplication}:00f1"
+    assert {job_run, f'States.TaskFailed: {job_run.rpartition(":")[2]} FAILED it said "no"'} <= values
