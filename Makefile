@@ -14,7 +14,7 @@ PROPERTIES = $(shell grep -rl "import given" tests/unit)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-modules test-stack unit integration e2e storms permissions fuzz chaos hostile browser load predict e2e-night bench bench-plan check hooks format
-.PHONY: check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-docs check-machines
+.PHONY: check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-docs check-machines check-template
 .PHONY: check-workflows check-rust-format check-rust
 .PHONY: wheels emr-libraries arm-tests install count audit pins synth local-up clean
 
@@ -55,7 +55,7 @@ e2e: setup ## tests on the whole local cloud
 
 # Each check is also a hook in .pre-commit-config.yaml; a test compares the two lists.
 check: setup check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-docs
-check: check-machines check-workflows check-rust-format check-rust ## all checks that follow
+check: check-machines check-template check-workflows check-rust-format check-rust ## all checks that follow
 
 check-lint: setup ## Python: ruff's rules
 	@.venv/bin/ruff check --quiet .
@@ -81,8 +81,11 @@ check-toml: setup ## every TOML file parses; every settings file is valid
 check-docs: setup ## the documents as a site in build/site: pages, links and anchors, strictly
 	@told=$$(NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --clean 2>&1) || { echo "$$told"; exit 1; }
 
-check-machines: setup ## the state machines: Amazon States Language, JSONata
-	@$(PY) -m pytest --quiet tests/unit/infra/test_machine_schema.py
+check-machines: setup ## the state machines: Amazon States Language, JSONata by its reference implementation
+	@$(PY) -m pytest --quiet tests/unit/infra/test_machine_schema.py tests/unit/infra/test_machine_expressions.py
+
+check-template: setup ## the template in all its variants: limits that AWS checks at deployment only, cfn-lint
+	@$(PY) -m pytest --quiet tests/unit/infra/test_template_limits.py
 
 check-workflows: setup ## GitHub workflows and Dependabot: schema, zizmor's security audit
 	@.venv/bin/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml

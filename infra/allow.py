@@ -12,6 +12,12 @@ if TYPE_CHECKING:
 
     from constructs import Construct, IConstruct
 
+MAX_RESOURCES, MAX_CHARACTERS = 25, 4000
+"""Of one statement. CDK moves whole statements to further policies where one is full, and IAM refuses a policy of more
+than 6,144 characters."""
+ARN_CHARACTERS = 80
+"""Assumed for what CloudFormation puts in for a token."""
+
 
 def allow(
     role: iam.Role,
@@ -39,8 +45,10 @@ def allow(
     for action in actions:
         if "*" in action:
             raise ValueError(f"the action {action} has a wildcard: name the actions")
-    statement = iam.PolicyStatement(actions=list(actions), resources=list(resources), conditions=conditions)
-    role.add_to_principal_policy(statement)
+    number = max(1, min(MAX_RESOURCES, MAX_CHARACTERS // max(len(item) + ARN_CHARACTERS for item in resources)))
+    for first in range(0, len(resources), number):
+        part = list(resources[first : first + number])
+        role.add_to_principal_policy(iam.PolicyStatement(actions=list(actions), resources=part, conditions=conditions))
     acknowledge_wildcards(role, resources, reason)
 
 

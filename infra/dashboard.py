@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from aws_cdk import Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 
 from infra.own_metrics import METRIC_PERIOD
@@ -33,8 +34,9 @@ def add_dashboard(
     machines: Machines,
     shards: Sequence[str],
 ) -> None:
-    """Add a dashboard of this name: the alarms, the numbers of the promises, then graphs of lanes, nights and cost."""
-    dashboard = cloudwatch.Dashboard(scope, "Dashboard", dashboard_name=title)
+    """Add a dashboard: the alarms, the numbers of the promises, then graphs of lanes, nights and cost."""
+    # Dashboards are global in an account: a stage of the same name in another region has one of its own.
+    dashboard = cloudwatch.Dashboard(scope, "Dashboard", dashboard_name=f"{title}-{Stack.of(scope).region}")
     dashboard.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", alarms=list(alarms), width=24, height=4))
     dashboard.add_widgets(_promises(own, arrivals, shards))
     for row in (_control_plane(arrivals, functions, machines), _lanes(own, shards), _results(own)):

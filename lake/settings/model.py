@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from lake.errors import InvalidSettingsError
 from lake.settings.alarms import AlarmSettings
-from lake.settings.checks import DATASET_NAME, check_pattern, check_range, check_time_zone
+from lake.settings.checks import STAGE_NAME, check_pattern, check_range, check_time_zone
 from lake.settings.conversion import ConvertSettings
 from lake.settings.emr import EmrSettings
 from lake.settings.encryption import EncryptionSettings
@@ -23,6 +23,7 @@ from lake.settings.routing import (
     PeakSettings,
     UrgentSettings,
     check_order,
+    check_policy_room,
     own_shards,
 )
 from lake.settings.schedule import ScheduleSettings
@@ -38,7 +39,7 @@ class Settings:
     """All settings of one stage; raises ``InvalidSettingsError`` for values that do not fit together."""
 
     stage: str
-    """Name of the deployment, part of every resource name: lower case letters, digits and underscore."""
+    """Name of the deployment, part of every resource name: 1 to 43 lower case letters, digits and underscores."""
     time_zone: str = "UTC"
     """IANA time zone name of peak hours and schedules."""
     max_datasets: int = 1000
@@ -67,7 +68,7 @@ class Settings:
     encryption: EncryptionSettings = field(default_factory=EncryptionSettings)
 
     def __post_init__(self) -> None:
-        check_pattern("stage", self.stage, DATASET_NAME, "lower case letters, digits and underscore")
+        check_pattern("stage", self.stage, STAGE_NAME, "1 to 43 lower case letters, digits and underscores")
         check_time_zone("time_zone", self.time_zone)
         check_range("max_datasets", self.max_datasets, 1, 100_000)
         stream, row_group_bytes = self.stream, self.convert.row_group_bytes
@@ -88,6 +89,7 @@ class Settings:
         if not self.datasets:
             raise InvalidSettingsError("datasets", [], "expected at least one [[datasets]] with a name")
         check_order(self.datasets)
+        check_policy_room(self.datasets)
         check_records(self.records, self.stage, self.datasets, self.urgent, self.input)
         jobs = len(self.shards.names)
         if jobs > MAX_SHARDS:

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 FOLDER = "{folder}"
 """Name of a rule that takes the dataset's name from the key."""
+ARN_CHARACTERS = 90
+"""Assumed for an ARN of the input bucket in a policy, without the prefix."""
+MAX_POLICY_CHARACTERS = 36_000
+"""Room for prefixes in the policies of a role: IAM allows 10 managed ones of 6,144 characters; statements are moved to
+them as a whole, so each is at least two thirds full."""
 TAG_PATTERN = re.compile(r"[^=\x00-\x1f\x7f]+=[^\x00-\x1f\x7f]*")
 METADATA_PATTERN = re.compile(r"[^=A-Z\x00-\x1f\x7f]+=[^\x00-\x1f\x7f]*")
 
@@ -162,6 +167,18 @@ def check_order(rules: Sequence[DatasetRule]) -> None:
                     f"the rule {rule.name!r} never matches, because the rule {earlier.name!r} with the prefix "
                     f"{earlier.prefix!r} before it takes all of its keys: put it before that one, or remove it",
                 )
+
+
+def check_policy_room(rules: Sequence[DatasetRule]) -> None:
+    """Raise ``InvalidSettingsError`` if the rights to read tags and metadata do not fit in a role."""
+    names = [rule.prefix for rule in rules for values in (rule.urgent.tags, rule.urgent.metadata) if values]
+    characters = sum(len(prefix) + ARN_CHARACTERS for prefix in names)
+    if characters > MAX_POLICY_CHARACTERS:
+        expected = (
+            f"expected at most {MAX_POLICY_CHARACTERS} characters of the prefixes of rules with urgent.tags or "
+            f"urgent.metadata, each with {ARN_CHARACTERS} more: use fewer of these rules, or shorter prefixes"
+        )
+        raise InvalidSettingsError("datasets.prefix", characters, expected)
 
 
 def own_shards(rules: Sequence[DatasetRule]) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class ResolvedTemplate:
     """The resources of a template, as deployed in ``ACCOUNT`` and ``REGION``."""
 
     template: Mapping[str, Any]
+    stack: str = ""
+    """Name of the stack, for resources with names as long as CloudFormation's; empty: their logical ids."""
 
     @cached_property
     def resources(self) -> dict[str, dict[str, Any]]:
@@ -61,9 +64,14 @@ class ResolvedTemplate:
 
     def arn(self, name: str) -> str:
         """The ARN of a resource of the template."""
-        own = self.template["Resources"][name].get("Properties", {}).get(OWN_NAMES.get(self.kind(name), ""), name)
         form = ARNS[self.kind(name)]
-        return "arn:aws:" + form.format(place=f"{REGION}:{ACCOUNT}", account=ACCOUNT, name=self.value(own))
+        return "arn:aws:" + form.format(place=f"{REGION}:{ACCOUNT}", account=ACCOUNT, name=self.name(name))
+
+    def name(self, name: str) -> str:
+        """The name of a resource of the template: its own one, or one as CloudFormation makes it up."""
+        made_up = f"{self.stack}-{name}"[:51] + f"-{sha256(name.encode()).hexdigest()[:12]}" if self.stack else name
+        own = self.template["Resources"][name].get("Properties", {}).get(OWN_NAMES.get(self.kind(name), ""), made_up)
+        return str(self.value(own))
 
     def value(self, value: Any) -> Any:
         """The value with all of CloudFormation's functions applied.
@@ -98,5 +106,4 @@ class ResolvedTemplate:
             return name
         if self.kind(name) in REFERENCED_BY_ARN:
             return self.arn(name)
-        own = self.template["Resources"][name].get("Properties", {}).get(OWN_NAMES.get(self.kind(name), ""), name)
-        return str(self.value(own))
+        return self.name(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tests.unit.infra.resolved_template import ResolvedTemplate
+from tests.unit.infra.resolved_template import REGION, ResolvedTemplate
 
 if TYPE_CHECKING:
     from tests.unit.infra.conftest import Assembly
@@ -29,6 +29,11 @@ def widgets(assembly: Assembly) -> list[dict[str, Any]]:
     (dashboard,) = ResolvedTemplate(assembly.template).of_kind("AWS::CloudWatch::Dashboard").values()
     found: list[dict[str, Any]] = json.loads(dashboard["DashboardBody"])["widgets"]
     return sorted(found, key=lambda widget: (widget["y"], widget["x"]))
+
+
+def test_the_same_stage_in_two_regions_has_two_dashboards(assembly: Assembly) -> None:
+    (dashboard,) = ResolvedTemplate(assembly.template).of_kind("AWS::CloudWatch::Dashboard").values()
+    assert dashboard["DashboardName"] == f"hybrid-router-test-ny-{REGION}"
 
 
 def test_the_alarms_are_at_the_top_and_the_promises_below_them(assembly: Assembly) -> None:

@@ -54,6 +54,7 @@ def test_only_the_stage_has_no_default() -> None:
     [
         ({"stage": "Dev"}, "stage", "Dev"),
         ({"stage": None}, "stage", None),
+        ({"stage": "s" * 44}, "stage", "s" * 44),
         ({"colour": "red"}, "colour", "red"),
         ({"time_zone": "Berlin"}, "time_zone", "Berlin"),
         ({"time_zone": "../etc/passwd"}, "time_zone", "../etc/passwd"),

@@ -1,0 +1,178 @@
+"""Every variant of the template is within the limits that AWS checks at deployment only, and is valid for cfn-lint."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.names import StackNames
+from infra.synth import synth
+from lake.errors import InvalidSettingsError
+from lake.settings import (
+    BatchSettings,
+    DatasetRule,
+    DatasetUrgentSettings,
+    EncryptionSettings,
+    InputSettings,
+    ProtectionSettings,
+    QuotaSettings,
+    Settings,
+    SparkSettings,
+    StreamSettings,
+    VerifySettings,
+)
+from lake.shards import MAX_SHARDS
+from tests.records import RECORDS
+from tests.unit.infra.conftest import Assembly, listed
+from tests.unit.infra.resolved_template import REGION, ResolvedTemplate
+
+KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+LONGEST_STAGE = "s" * 43
+URGENT = DatasetUrgentSettings(tags=("priority=high",), metadata=("priority=high",))
+VARIANTS = {
+    "default": Settings(stage="dev"),
+    "everything on EMR Serverless": Settings(
+        stage="s" * 41,  # As long as the names of RECORDS allow.
+        input=InputSettings(bucket="landing-zone-1", kms_key=KEY),
+        datasets=(
+            *(DatasetRule(f"d{number}", f"d{number}/", stream_job=f"d{number}") for number in range(19)),
+            DatasetRule("{folder}"),
+        ),
+        stream=StreamSettings(engine="emr-serverless"),
+        batch=BatchSettings(engines=("glue-flex", "glue", "emr-serverless")),
+        verify=VerifySettings(share=0.01),
+        records=RECORDS,
+        protection=ProtectionSettings(versions=True, deletion=True),
+        spark=SparkSettings(ui_logs=True),
+        encryption=EncryptionSettings(kms_key=KEY),
+    ),
+    "every shard on Glue": Settings(
+        stage=LONGEST_STAGE,
+        stream=StreamSettings(jobs=MAX_SHARDS),
+        quota=QuotaSettings(dpus=2000, job_runs=200),
+    ),
+    "70 rules": Settings(
+        stage="many",
+        datasets=tuple(
+            DatasetRule(f"dataset_{number}", f"{'landing-zone/of-a-team/' * 2}{number:04}/", urgent=URGENT)
+            for number in range(70)
+        ),
+    ),
+}
+MAX_NAMES = {
+    "AWS::CloudWatch::Dashboard": ("DashboardName", 255),
+    "AWS::EMRServerless::Application": ("Name", 64),
+    "AWS::Glue::Job": ("Name", 255),
+    "AWS::KinesisFirehose::DeliveryStream": ("DeliveryStreamName", 64),
+    "AWS::Logs::LogGroup": ("LogGroupName", 512),
+    "AWS::StepFunctions::StateMachine": ("StateMachineName", 80),
+}
+"""Property with a name that the template sets, and its limit in characters (API reference of each service)."""
+MAX_INLINE, MAX_MANAGED, MAX_MANAGED_OF_ROLE = 10_240, 6_144, 10
+"""Characters of all inline policies of a role, of a managed policy; managed policies of a role (IAM User Guide)."""
+MAX_RESOURCE_POLICIES = {
+    "AWS::S3::BucketPolicy": 20_480,
+    "AWS::SNS::TopicPolicy": 30_720,
+    "AWS::SQS::QueuePolicy": 8_192,
+}
+MAX_ENVIRONMENT = 4_096
+"""Bytes of all names and values of a function's environment (AWS Lambda quotas)."""
+MAX_DEFINITION = 1 << 20
+"""Bytes of a state machine's definition (AWS Step Functions quotas)."""
+MAX_TEMPLATE, MAX_RESOURCES = 1_000_000, 500
+"""Bytes and resources of a template (AWS CloudFormation quotas)."""
+ACCEPTED_BY_LINT = {
+    # The schema demands a number; Step Functions takes a JSONata expression
+    # (https://docs.aws.amazon.com/step-functions/latest/dg/state-map-distributed.html).
+    "E3601",
+    # CDK's own: DependsOn that a reference implies already.
+    "W3005",
+}
+
+
+def test_rules_for_which_a_role_has_no_room_are_refused() -> None:
+    rules = tuple(DatasetRule(f"d{number}", f"{'p' * 100}{number:04}/", urgent=URGENT) for number in range(150))
+    with pytest.raises(InvalidSettingsError, match="datasets"):
+        Settings(stage="dev", datasets=rules)
+
+
+@pytest.fixture(scope="module", params=VARIANTS)
+def variant(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+    settings = VARIANTS[request.param]
+    return Assembly(synth(settings, tmp_path_factory.mktemp("variant")), settings)
+
+
+@pytest.fixture
+def resolved(variant: Assembly) -> ResolvedTemplate:
+    return ResolvedTemplate(variant.template, StackNames.of(variant.settings).stack)
+
+
+def size(document: Any) -> int:
+    """Characters of a policy as IAM counts them: without white space between its tokens."""
+    return len(json.dumps(document, separators=(",", ":")))
+
+
+def test_no_role_has_more_policies_than_iam_accepts(resolved: ResolvedTemplate) -> None:
+    managed = resolved.of_kind("AWS::IAM::ManagedPolicy")
+    inline: Counter[str] = Counter()
+    attached: Counter[str] = Counter()
+    for name, role in resolved.of_kind("AWS::IAM::Role").items():
+        inline[resolved.name(name)] += sum(size(item["PolicyDocument"]) for item in role.get("Policies", []))
+        attached[resolved.name(name)] += len(role.get("ManagedPolicyArns", []))
+    for policy in resolved.of_kind("AWS::IAM::Policy").values():
+        inline.update(dict.fromkeys(policy["Roles"], size(policy["PolicyDocument"])))
+    for policy in managed.values():
+        attached.update(policy["Roles"])
+    sizes = {name: size(policy["PolicyDocument"]) for name, policy in managed.items()}
+    assert inline.keys() == attached.keys(), "a policy belongs to a role that is not of the template"
+    assert {name: number for name, number in inline.items() if number > MAX_INLINE} == {}
+    assert {name: number for name, number in sizes.items() if number > MAX_MANAGED} == {}
+    assert {name: number for name, number in attached.items() if number > MAX_MANAGED_OF_ROLE} == {}
+
+
+def test_no_resource_has_a_larger_policy_than_its_service_accepts(resolved: ResolvedTemplate) -> None:
+    for kind, limit in MAX_RESOURCE_POLICIES.items():
+        sizes = {name: size(body["PolicyDocument"]) for name, body in resolved.of_kind(kind).items()}
+        assert {name: number for name, number in sizes.items() if number > limit} == {}
+
+
+def test_no_statement_names_more_than_25_resources(resolved: ResolvedTemplate) -> None:
+    """Whole statements move to a further policy where one is full."""
+    for kind in ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy"):
+        for name, body in resolved.of_kind(kind).items():
+            assert all(len(listed(item["Resource"])) <= 25 for item in body["PolicyDocument"]["Statement"]), name
+
+
+def test_names_are_as_long_as_their_services_accept(resolved: ResolvedTemplate) -> None:
+    for kind, (key, limit) in MAX_NAMES.items():
+        names = [body[key] for body in resolved.of_kind(kind).values() if key in body]
+        assert [name for name in names if len(name) > limit] == []
+    assert all(len(name) <= 255 for name in resolved.resources)
+
+
+def test_environments_and_definitions_are_small_enough(resolved: ResolvedTemplate) -> None:
+    for name, function in resolved.of_kind("AWS::Lambda::Function").items():
+        variables = function.get("Environment", {}).get("Variables", {})
+        assert sum(len(f"{key}{value}".encode()) for key, value in variables.items()) <= MAX_ENVIRONMENT, name
+    for name, machine in resolved.of_kind("AWS::StepFunctions::StateMachine").items():
+        substituted = sum(len(str(value)) for value in machine["DefinitionSubstitutions"].values())
+        assert len(machine["DefinitionString"].encode()) + 20 * substituted <= MAX_DEFINITION, name
+
+
+def test_the_template_is_small_enough(variant: Assembly) -> None:
+    assert len(next(variant.folder.glob("*.template.json")).read_bytes()) <= MAX_TEMPLATE
+    assert len(variant.template["Resources"]) <= MAX_RESOURCES
+
+
+def test_cfn_lint_finds_nothing(variant: Assembly) -> None:
+    template = next(variant.folder.glob("*.template.json"))
+    options = ["--regions", REGION, "--ignore-checks", *sorted(ACCEPTED_BY_LINT), "--format", "parseable"]
+    command = [str(Path(sys.executable).with_name("cfn-lint")), *options, "--template", str(template)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
