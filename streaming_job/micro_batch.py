@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 PARALLEL_READS = 16
 PORTIONS = 4
 """Side by side: while one is claimed, planned or published, the tasks of the others use its cores."""
+MAX_CONVERSIONS = 64
+"""Each has about thirty threads of the driver, and most of them wait."""
 HELD_WAIT_SECONDS = 5.0
 """Interval between two tries to claim a manifest that another run holds."""
 
@@ -33,6 +36,8 @@ def convert_pointers(
     wait: Callable[[float], object] = time.sleep,
     *,
     check_first: bool = False,
+    leaves_held: Callable[[], bool] = lambda: False,
+    on_open: Callable[[int], object] = lambda _: None,
 ) -> list[ConversionOutcome]:
     """Convert until every manifest is terminal, waiting or unknown; only then may their pointers be deleted.
 
@@ -54,6 +59,10 @@ def convert_pointers(
     check_first
         Whether to find out, before anything is claimed, if the run may read the input and write the output. It is
         found out in any case after manifests that the environment did not let it convert.
+    leaves_held
+        Returns whether the run ends: then a manifest that another run holds is returned as ``HELD``, for the next run.
+    on_open
+        Gets the bytes of the portions that have not ended, before the first one begins and after each one.
 
     Raises
     ------
@@ -68,10 +77,17 @@ def convert_pointers(
         check_environment(context, ids, queued_manifests(context))
     whole = side_by_side_limit(context)
     waiting = portions(sizes, portion_limit(whole))
-    parallel = parallel_portions([_size(sizes, portion) for portion in waiting], whole)
+    parallel = parallel_portions([size_of(sizes, portion) for portion in waiting], whole)
+    open_bytes, lock = sum(size.bytes for size in sizes.values()), threading.Lock()
+    on_open(open_bytes)
 
     def convert_one(portion: list[str]) -> list[ConversionOutcome]:
-        return convert_portion(context, portion, wait)
+        nonlocal open_bytes
+        converted = convert_portion(context, portion, wait, leaves_held)
+        with lock:
+            open_bytes -= size_of(sizes, portion).bytes
+            on_open(open_bytes)
+        return converted
 
     outcomes = [outcome for ended in _side_by_side(convert_one, waiting, parallel) for outcome in ended]
     raise_unanswered(outcomes)
@@ -92,10 +108,10 @@ def input_sizes(context: ConversionContext, manifests: Sequence[str]) -> dict[st
 
 
 def convert_portion(
-    context: ConversionContext, portion: list[str], wait: Callable[[float], object]
+    context: ConversionContext, portion: list[str], wait: Callable[[float], object], leaves_held: Callable[[], bool]
 ) -> list[ConversionOutcome]:
     """Convert manifests together until each is terminal, waiting or unknown; see ``convert_pointers``."""
-    converted = _convert_until_ended(context, portion, wait)
+    converted = _convert_until_ended(context, portion, wait, leaves_held)
     if (alarm := format_faults(converted)) is None:
         return converted
     context.log(alarm)
@@ -103,7 +119,7 @@ def convert_portion(
     # The fault is over, or it concerns single objects only.
     stopped = [outcome.manifest for outcome in converted if outcome.fault is not None]
     ended = [outcome for outcome in converted if outcome.fault is None]
-    return ended + _convert_until_ended(context, stopped, wait)
+    return ended + _convert_until_ended(context, stopped, wait, leaves_held)
 
 
 def raise_unanswered(outcomes: Iterable[ConversionOutcome]) -> None:
@@ -173,24 +189,33 @@ def parallel_portions(sizes: Sequence[InputSize], limit: InputSize) -> int:
     return max(1, min(PORTIONS, *(whole // max(1, part) for whole, part in zip(limit, largest, strict=True))))
 
 
-def _size(sizes: Mapping[str, InputSize], portion: Iterable[str]) -> InputSize:
+def parallel_conversions(context: ConversionContext) -> int:
+    """Maximum number of conversions that go on at the same time, however small each one is."""
+    return max(PORTIONS, min(context.services.settings.stream.cores, MAX_CONVERSIONS))
+
+
+def size_of(sizes: Mapping[str, InputSize], portion: Iterable[str]) -> InputSize:
+    """The size of these manifests together."""
     found = [sizes[manifest] for manifest in portion]
     return InputSize(sum(size.bytes for size in found), sum(size.files for size in found))
 
 
 def _convert_until_ended(
-    context: ConversionContext, manifests: list[str], wait: Callable[[float], object]
+    context: ConversionContext, manifests: list[str], wait: Callable[[float], object], leaves_held: Callable[[], bool]
 ) -> list[ConversionOutcome]:
     done: list[ConversionOutcome] = []
     while manifests:
         outcomes = convert(manifests, context)
+        held = [outcome for outcome in outcomes if outcome.state == HELD]
         ended = [outcome for outcome in outcomes if outcome.state != HELD]
         for outcome in ended:
             context.log(format_with_alarm(outcome))
         done += ended
-        manifests = [outcome.manifest for outcome in outcomes if outcome.state == HELD]
+        manifests = [outcome.manifest for outcome in held]
+        if manifests and leaves_held():
+            context.log(f"{format_count(len(manifests), 'manifest')} that other runs hold: left to the next run")
+            return done + held
         if manifests:
-            context.services.ledger.stream.record_heartbeat(context.run, context.clock())
             context.log(f"waiting for {format_count(len(manifests), 'manifest')} that other runs hold")
             wait(HELD_WAIT_SECONDS)
     return done

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from lake.counted import format_count
-from lake.layout import OTHER_POINTERS, inbox
+from lake.layout import OTHER_POINTERS, inbox, manifest_of_pointer
 from streaming_job.inbox import delete_pointers, find_inboxes, has_open_manifests
 from streaming_job.meter import StreamMeter
-from streaming_job.micro_batch import convert_pointers
+from streaming_job.micro_batch import convert_pointers, parallel_conversions, side_by_side_limit
 from streaming_job.urgent import UrgentInbox
-from transform.outcome import ALARM
+from transform.outcome import ALARM, HELD
 from transform.preflight import BlockedRunError
 
 if TYPE_CHECKING:
@@ -37,8 +39,27 @@ MAX_POINTERS_PER_CHECKPOINT = 5000
 writes anew as a whole: ten full micro-batches do it once. A query that has read as many is followed by a new one."""
 
 
+PATIENCE_SHARE = 0.1
+"""Share of the latency goal after which the next micro-batch begins, if the current one leaves room. Not at once:
+Glue's auto scaling goes by how long micro-batches take."""
+
+
+@dataclass(slots=True, eq=False)
+class OpenMicroBatch:
+    """A micro-batch that has not ended."""
+
+    begun: datetime
+    manifests: set[str]
+    keys: set[str]
+    """Of the pointers to them, and of the pointers to them that later micro-batches have read."""
+    bytes: int = 0
+    """Of its portions that have not ended."""
+
+
 class InboxStream:
     """Runs micro-batches until a stop is requested or the stream has been idle outside its window.
+
+    One follows another as soon as the slowest files of the first one leave room for it: they do not stop the lane.
 
     Parameters
     ----------
@@ -61,7 +82,15 @@ class InboxStream:
         self._inboxes: tuple[str, ...] = (inbox(context.services.ledger.stream.shard),)
         """Those that the current query reads; looked for when it begins."""
         self._undeleted: list[str] = []
+        self._deleting = threading.Lock()
         self._unchecked = True
+        self._stopping = False
+        """Micro-batches are waited for until they have ended, and what other runs hold is left to the next run."""
+        self._open: list[OpenMicroBatch] = []
+        self._changed = threading.Condition()
+        """Guards ``_open``; notified when some of it has ended."""
+        self._max_open = parallel_conversions(context)
+        self._threads = ThreadPoolExecutor(self._max_open, thread_name_prefix="micro-batch")
         self._last_work = context.clock()
         self._meter = StreamMeter(context, lambda: live_workers(context.spark))
         self._urgent = UrgentInbox(context, wait, self._record_work, lambda: self._inboxes)
@@ -79,7 +108,9 @@ class InboxStream:
                 self._context.log(f"a new query: the last one has read {format_count(self._read, 'pointer')}")
                 self._inboxes = find_inboxes(self._context.services)
         finally:
+            self._stopping = True
             self._urgent.stop()
+            self._threads.shutdown(wait=True)
             self._meter.end()
 
     def _run_query(self) -> bool:
@@ -90,6 +121,10 @@ class InboxStream:
             query = self._start(checkpoint)
             try:
                 return self._watch(query)
+            except BaseException:
+                # The micro-batch does not wait for what others hold: the query could not be stopped.
+                self._stopping = True
+                raise
             finally:
                 query.stop()
 
@@ -132,40 +167,110 @@ class InboxStream:
         )
 
     def _run_micro_batch(self, batch: DataFrame, number: int) -> None:
+        """Return when the micro-batch has ended, or the next one may begin beside it; raises what has ended the run."""
         with self._working:
             # The query has ended: the next one reads these pointers.
             if self._ending or self._full:
                 raise InterruptedError("the query has ended before this micro-batch")
+            if self._error is not None:
+                raise self._error
             try:
                 rows = batch.collect()
-                pointers = [str(row[0]) for row in rows]
-                self._context.log(f"micro-batch {number}: {format_count(len(pointers), 'pointer')}")
-                row = self._context.services.ledger.stream
-                row.begin_micro_batch(self._context.clock())
-                self._record_work(convert_pointers(self._context, pointers, self._wait, check_first=self._unchecked))
-                self._delete({key_of_path(path) for _, path in rows})
-                row.end_micro_batch()
-                self._unchecked = self._unchecked and not pointers
-            except BlockedRunError as error:
-                self._context.log(f"{ALARM} {error}")
-                self._end_with(error)
-                raise
+                self._context.log(f"micro-batch {number}: {format_count(len(rows), 'pointer')}")
+                self._wait_for(self._begin([(str(row[0]), key_of_path(row[1])) for row in rows]))
             except BaseException as error:
                 self._end_with(error)
-                raise
-            self._read += len(pointers)
+            if self._error is not None:
+                raise self._error
+            self._read += len(rows)
             # As long as pointers cannot be deleted, another query would only read them again.
             self._full = self._read >= MAX_POINTERS_PER_CHECKPOINT and not self._undeleted
             if self._full:
                 self._wake.set()
 
-    def _end_with(self, error: BaseException) -> None:
-        self._error = error
-        self._wake.set()
+    def _begin(self, rows: list[tuple[str, str]]) -> OpenMicroBatch:
+        """Begin to convert what lines name, each with the key of its pointer."""
+        with self._changed:
+            begun, lines = OpenMicroBatch(self._context.clock(), set(), set()), []
+            for line, key in rows:
+                manifest = manifest_of_pointer(key) or key
+                other = next((item for item in self._open if manifest in item.manifests), None)
+                if other is not None:
+                    other.keys.add(key)
+                    continue
+                lines.append(line)
+                begun.manifests.add(manifest)
+                begun.keys.add(key)
+            self._open.append(begun)
+            self._context.services.ledger.stream.begin_micro_batch(self._open[0].begun)
+        self._threads.submit(self._convert, begun, lines)
+        return begun
 
-    def _delete(self, keys: set[str]) -> None:
-        """Delete the pointers of a micro-batch, and those that were left before."""
-        self._undeleted = delete_pointers(self._context, sorted(keys.union(self._undeleted)))
+    def _convert(self, begun: OpenMicroBatch, lines: list[str]) -> None:
+        def set_open(open_bytes: int) -> None:
+            with self._changed:
+                begun.bytes = open_bytes
+                self._changed.notify_all()
+
+        try:
+            outcomes = convert_pointers(
+                self._context,
+                lines,
+                self._wait,
+                check_first=self._unchecked,
+                leaves_held=lambda: self._stopping,
+                on_open=set_open,
+            )
+            self._record_work(outcomes)
+            if not any(outcome.state == HELD for outcome in outcomes):
+                self._delete_pointers(begun)
+            self._unchecked = self._unchecked and not lines
+        except BaseException as error:
+            self._end_with(error)
+        finally:
+            with self._changed:
+                self._open = [item for item in self._open if item is not begun]
+                self._changed.notify_all()
+
+    def _delete_pointers(self, ended: OpenMicroBatch) -> None:
+        """Delete the pointers of a micro-batch, those that were left before, and those that are read meanwhile."""
+        while True:
+            with self._changed:
+                keys, ended.keys = ended.keys, set()
+                if not keys:
+                    self._open.remove(ended)
+                    row = self._context.services.ledger.stream
+                    if self._open:
+                        row.begin_micro_batch(self._open[0].begun)
+                    else:
+                        row.end_micro_batch()
+                    return
+            with self._deleting:
+                self._undeleted = delete_pointers(self._context, sorted(keys.union(self._undeleted)))
+
+    def _wait_for(self, begun: OpenMicroBatch) -> None:
+        """Return when the micro-batch has ended, or after a while if there is room for another one."""
+        stream, whole = self._context.services.settings.stream, side_by_side_limit(self._context).bytes
+
+        def has_ended() -> bool:
+            return begun not in self._open or self._error is not None
+
+        def leaves_room() -> bool:
+            free = len(self._open) < self._max_open and sum(item.bytes for item in self._open) < whole
+            return free and not self._stopping
+
+        with self._changed:
+            if not self._changed.wait_for(has_ended, PATIENCE_SHARE * stream.latency_goal_seconds):
+                self._changed.wait_for(lambda: has_ended() or leaves_room())
+
+    def _end_with(self, error: BaseException) -> None:
+        with self._changed:
+            if self._error is None and isinstance(error, BlockedRunError):
+                self._context.log(f"{ALARM} {error}")
+            self._error = self._error or error
+            self._stopping = True
+            self._changed.notify_all()
+        self._wake.set()
 
     def _record_work(self, outcomes: list[ConversionOutcome]) -> None:
         self._meter.add(outcomes)
@@ -177,6 +282,7 @@ class InboxStream:
     def _may_end(self) -> bool:
         """Whether to end now; after True no micro-batch begins."""
         row = self._context.services.ledger.stream.get()
+        self._stopping = row.stop_requested
         now = self._context.clock()
         in_window = row.window_until is not None and datetime.fromisoformat(row.window_until) > now
         idle = now - self._last_work >= timedelta(minutes=self._context.services.settings.stream.idle_minutes)
@@ -185,7 +291,7 @@ class InboxStream:
         if not self._working.acquire(blocking=False):
             return False
         try:
-            if not self._urgent.close():
+            if not self._urgent.close() or self._open:
                 if not row.stop_requested:
                     self._urgent.reopen()
                 return False

@@ -11,20 +11,22 @@ from lake.counted import format_count
 from lake.layout import INBOX, URGENT, manifest_of_pointer
 from streaming_job.inbox import delete_pointers
 from streaming_job.micro_batch import (
-    PORTIONS,
+    InputSize,
     convert_portion,
     input_sizes,
+    parallel_conversions,
     portion_limit,
     portions,
     queued_manifests,
     raise_unanswered,
     side_by_side_limit,
+    size_of,
 )
-from transform.outcome import ALARM
+from transform.outcome import ALARM, HELD
 from transform.preflight import BlockedRunError, check_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from transform.context import ConversionContext
     from transform.outcome import ConversionOutcome
@@ -66,11 +68,14 @@ class UrgentInbox:
         self._lock = threading.Lock()
         self._converting: set[str] = set()
         self._portions = 0
+        self._open = InputSize(0, 0)
+        """Size of what is being converted."""
+        self._limit, self._max_portions = side_by_side_limit(context), parallel_conversions(context)
         self._closed, self._unchecked = False, True
         self._error: BaseException | None = None
         self._due = threading.Event()
         self._looks: threading.Thread | None = None
-        self._threads = ThreadPoolExecutor(PORTIONS, thread_name_prefix="urgent")
+        self._threads = ThreadPoolExecutor(self._max_portions, thread_name_prefix="urgent")
 
     def start(self) -> None:
         """Look at the inbox from now on, until ``stop``."""
@@ -80,14 +85,16 @@ class UrgentInbox:
     def look(self) -> None:
         """Begin portions of what is new in the inbox, as many as there is room for."""
         with self._lock:
-            room = PORTIONS - self._portions
-            if self._closed or self._error is not None or room <= 0:
+            if self._closed or self._error is not None or self._portions >= self._max_portions:
                 return
             pointers = self._new_pointers()
-            for portion in self._divide(list(pointers))[:room]:
+            for portion, size in self._divide(list(pointers)):
+                if not self._has_room(size):
+                    return
                 self._converting.update(portion)
                 self._portions += 1
-                self._threads.submit(self._convert, portion, [key for item in portion for key in pointers[item]])
+                self._open = _sum(self._open, size)
+                self._threads.submit(self._convert, {item: pointers[item] for item in portion}, size)
 
     def close(self) -> bool:
         """Begin no other portion; whether none is being converted."""
@@ -140,29 +147,39 @@ class UrgentInbox:
         # An id begins with the time at which its manifest was made.
         return dict(sorted(pointers.items()))
 
-    def _divide(self, manifests: Sequence[str]) -> list[list[str]]:
+    def _divide(self, manifests: Sequence[str]) -> list[tuple[list[str], InputSize]]:
         if not manifests:
             return []
         context = self._context
         if self._unchecked:
             check_environment(context, manifests, queued_manifests(context))
             self._unchecked = False
-        return portions(input_sizes(context, manifests), portion_limit(side_by_side_limit(context)))
+        sizes = input_sizes(context, manifests)
+        return [(portion, size_of(sizes, portion)) for portion in portions(sizes, portion_limit(self._limit))]
 
-    def _convert(self, portion: list[str], keys: Sequence[str]) -> None:
+    def _has_room(self, size: InputSize) -> bool:
+        """Whether a portion may begin: a few slow files, which are small, do not keep the others waiting."""
+        together = _sum(self._open, size)
+        fits = together.bytes <= self._limit.bytes and together.files <= self._limit.files
+        return not self._portions or (fits and self._portions < self._max_portions)
+
+    def _convert(self, pointers: Mapping[str, Sequence[str]], size: InputSize) -> None:
         undeleted: list[str] = []
         try:
-            self._context.log(f"urgent: {format_count(len(portion), 'manifest')}")
-            outcomes = convert_portion(self._context, portion, self._wait)
+            self._context.log(f"urgent: {format_count(len(pointers), 'manifest')}")
+            outcomes = convert_portion(self._context, list(pointers), self._wait, lambda: self._closed)
             self._on_converted(outcomes)
             raise_unanswered(outcomes)
-            undeleted = delete_pointers(self._context, keys)
+            held = {outcome.manifest for outcome in outcomes if outcome.state == HELD}
+            read = [key for manifest, keys in pointers.items() if manifest not in held for key in keys]
+            undeleted = delete_pointers(self._context, read)
         except BaseException as error:
             self._fail(error)
         finally:
             with self._lock:
-                self._converting.difference_update(portion)
+                self._converting.difference_update(pointers)
                 self._portions -= 1
+                self._open = InputSize(self._open.bytes - size.bytes, self._open.files - size.files)
             # There is room for others. What could not be deleted would only be read again.
             if not undeleted:
                 self._due.set()
@@ -172,3 +189,7 @@ class UrgentInbox:
             self._context.log(f"{ALARM} {error}")
         self._error = self._error or error
         self.close()
+
+
+def _sum(first: InputSize, second: InputSize) -> InputSize:
+    return InputSize(first.bytes + second.bytes, first.files + second.files)

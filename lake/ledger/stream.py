@@ -32,7 +32,7 @@ class StreamRow:
     window_until: str | None = None
     """ISO 8601, UTC: end of the last stream window that was opened."""
     micro_batch_since: str | None = None
-    """ISO 8601, UTC: begin of the micro-batch that ``run`` converts; None: it waits for pointers."""
+    """ISO 8601, UTC: begin of the oldest micro-batch that ``run`` converts; None: it waits for pointers."""
 
 
 class Stream:

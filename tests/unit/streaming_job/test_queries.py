@@ -15,7 +15,6 @@ from botocore.exceptions import ClientError
 from lake.layout import INBOX, pointer_key
 from lake.ledger import State
 from lake.manifest import Lane
-from lake.shards import Shards
 from streaming_job import stream
 from streaming_job.stream import InboxStream
 from tests.unit.lake.faults import Crash
@@ -79,8 +78,9 @@ class FakeLane:
         s3: Any = SimpleNamespace(
             delete_object=self.world.s3.delete_object, get_paginator=self.world.raw_s3.get_paginator
         )
-        limits = SimpleNamespace(trigger_seconds=0, idle_minutes=0, worker_type="G.1X")
-        settings: Any = SimpleNamespace(stream=limits, price=context.services.settings.price, shards=Shards())
+        settings = context.services.settings
+        object.__setattr__(settings.stream, "trigger_seconds", 0)
+        object.__setattr__(settings.stream, "idle_minutes", 0)
         services = replace(context.services, s3=s3, settings=settings)
         inbox = InboxStream(replace(context, services=services, log=self.lines.append))
         # No pointer is urgent here.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from dataclasses import dataclass, field
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -9,18 +11,22 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lake.errors import TransientError
-from lake.layout import pointer_key
+from lake.layout import INBOX, manifest_of_pointer, pointer_key
+from lake.ledger.stream import Stream
 from lake.manifest import Lane
 from lake.settings import parse_settings
 from streaming_job import main, stream
 from streaming_job.stream import InboxStream
 from tests.unit.lake.world import new_world
 from transform.context import ConversionContext, JobServices
+from transform.outcome import HELD, ConversionOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.unit.lake.world import World
+
+PATIENCE_SECONDS = 60
 
 
 @pytest.fixture
@@ -101,3 +107,142 @@ def test_an_urgent_pointer_that_came_at_the_last_moment_keeps_the_run_going(worl
     # When, Then
     assert not found._may_end()
     assert not found._urgent._closed
+
+
+def test_a_pointer_that_is_put_while_the_run_reports_its_end_keeps_it_going(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a function that still sees the heartbeat, so that it starts no other run, and puts its pointer then
+    found, end = InboxStream(context_of(world)), Stream.end
+    world.wait(timedelta(hours=1))
+
+    def put_and_end(row: Stream) -> None:
+        manifest = world.queued("a.json", lane=Lane.STREAM).id
+        world.raw_s3.put_object(Bucket="control", Key=pointer_key(manifest, "n", urgent=False), Body=b"")
+        end(row)
+
+    monkeypatch.setattr(Stream, "end", put_and_end)
+    # When, Then
+    assert not found._may_end()
+    assert world.ledger.stream.get().heartbeat_at is not None
+
+
+@dataclass
+class SlowLane:
+    """A run whose conversions of some manifests wait for ``gate``."""
+
+    world: World
+    slow: set[str] = field(default_factory=set)
+    open_bytes: int = 1
+    gate: threading.Event = field(default_factory=threading.Event)
+    begun: list[str] = field(default_factory=list)
+    held: bool = False
+    error: Exception | None = None
+
+    def __post_init__(self) -> None:
+        self.stream = InboxStream(context_of(self.world))
+
+    def convert(self, _context: object, lines: list[str], *_: object, **given: Any) -> list[Any]:
+        self.begun += lines
+        given["on_open"](self.open_bytes)
+        if self.slow.intersection(lines):
+            assert self.gate.wait(PATIENCE_SECONDS)
+        if self.error is not None:
+            raise self.error
+        if self.held:
+            while not given["leaves_held"]():
+                assert not self.gate.is_set()
+            return [ConversionOutcome(line, HELD) for line in lines]
+        return []
+
+    def batch(self, *manifests: str) -> None:
+        rows = []
+        for manifest in manifests:
+            key = pointer_key(manifest, f"{len(self.begun)}", urgent=False)
+            self.world.raw_s3.put_object(Bucket="control", Key=key, Body=b"")
+            rows.append((manifest, f"s3a://control/{key}"))
+        batch: Any = SimpleNamespace(collect=lambda: rows)
+        self.stream._run_micro_batch(batch, 0)
+
+    def pointers(self) -> list[str | None]:
+        return [manifest_of_pointer(key) for key in self.world.keys("control", INBOX)]
+
+    def wait_until_open(self, number: int) -> None:
+        with self.stream._changed:
+            assert self.stream._changed.wait_for(lambda: len(self.stream._open) == number, PATIENCE_SECONDS)
+
+    def end(self) -> None:
+        self.gate.set()
+        self.stream._threads.shutdown(wait=True)
+
+
+SLOW, FAST = (f"20261120T{number:06d}{'0' * 20}" for number in range(2))
+
+
+@pytest.fixture
+def lane(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowLane]:
+    lane = SlowLane(world)
+    monkeypatch.setattr(stream, "convert_pointers", lane.convert)
+    monkeypatch.setattr(stream, "PATIENCE_SHARE", 0)
+    yield lane
+    lane.end()
+
+
+def test_one_slow_file_does_not_stop_the_micro_batches(lane: SlowLane) -> None:
+    # Given a micro-batch with a slow file
+    lane.slow = {SLOW}
+    lane.batch(SLOW)
+    begun = lane.world.ledger.stream.get().micro_batch_since
+    # When others follow, one with a second pointer to that file, Then they end, and the run does not
+    lane.world.wait(timedelta(hours=1))
+    lane.batch(FAST, SLOW)
+    lane.wait_until_open(1)
+    lane.world.ledger.stream.request_stop(True)
+    assert not lane.stream._may_end()
+    assert lane.begun == [SLOW, FAST]
+    assert lane.pointers() == [SLOW, SLOW]
+    assert lane.world.ledger.stream.get().micro_batch_since == begun
+    # When it has ended, Then nothing is left
+    lane.end()
+    assert lane.pointers() == []
+    assert lane.world.ledger.stream.get().micro_batch_since is None
+    assert lane.stream._may_end()
+
+
+def test_a_micro_batch_that_fills_the_cores_is_waited_for(lane: SlowLane) -> None:
+    # Given one with as much input as is converted side by side
+    lane.slow, lane.open_bytes = {SLOW}, 1 << 40
+    batch = threading.Thread(target=lane.batch, args=(SLOW,))
+    batch.start()
+    lane.wait_until_open(1)
+    # When it ends, Then the next one may begin, and not before
+    assert not lane.stream._working.acquire(blocking=False)
+    lane.gate.set()
+    batch.join(PATIENCE_SECONDS)
+    assert lane.pointers() == []
+
+
+def test_an_error_in_a_micro_batch_that_was_not_waited_for_ends_the_run(lane: SlowLane) -> None:
+    # Given a micro-batch that the next one does not wait for
+    lane.slow, lane.error = {SLOW}, TransientError("no answer")
+    lane.batch(SLOW)
+    # When it fails, Then nothing else begins, and the next run finds the pointers
+    lane.gate.set()
+    lane.wait_until_open(0)
+    with pytest.raises(TransientError, match="no answer"):
+        lane.batch(FAST)
+    assert lane.stream._wake.is_set()
+    assert lane.pointers() == [SLOW, FAST]
+
+
+def test_a_held_manifest_of_a_micro_batch_does_not_keep_a_run_from_stopping(lane: SlowLane) -> None:
+    # Given a manifest that another run holds, and a request to stop
+    lane.held = True
+    lane.batch(SLOW)
+    lane.world.ledger.stream.request_stop(True)
+    # When, Then the run lets go of it, and its pointer stays
+    assert not lane.stream._may_end()
+    lane.end()
+    assert lane.stream._error is None
+    assert lane.stream._may_end()
+    assert lane.pointers() == [SLOW]

@@ -44,12 +44,17 @@ class Stream:
     states: dict[str, list[str]] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
     failing: bool = False
+    unanswered: bool = False
+    slow: set[str] = field(default_factory=set)
+    """Manifests whose conversion waits for ``gate`` as well."""
+    slow_begun: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    batch_bytes: int = PORTIONS * 100
     numbers: int = 0
 
     def __post_init__(self) -> None:
         unused: Any = None
         # A portion holds one manifest of 100 bytes.
-        stream = {"manifest_bytes": 100, "batch_bytes": PORTIONS * 100}
+        stream = {"manifest_bytes": 100, "batch_bytes": self.batch_bytes}
         settings = parse_settings({"stage": "test", "stream": stream})
         services = JobServices(self.world.raw_s3, self.world.ledger, RESOURCES, settings, "eu-central-1")
         self.context = ConversionContext(unused, services, "jr_1", self.world.clock, bool, self.lines.append)
@@ -62,12 +67,15 @@ class Stream:
         if context.pool != POOL:
             self.peak_begun.set()
             assert self.gate.wait(PATIENCE_SECONDS)
+        if self.slow.intersection(manifests):
+            self.slow_begun.release()
+            assert self.gate.wait(PATIENCE_SECONDS)
         found = []
         for manifest in manifests:
             state = (self.states.get(manifest) or [State.DONE]).pop(0)
             if state == State.DONE:
                 self.world.ledger.manifests.fail(self.world.row(manifest), "ended", self.world.now)
-            found.append(ConversionOutcome(manifest, state))
+            found.append(ConversionOutcome(manifest, state, unanswered=self.unanswered))
         return found
 
     def put(self, *, urgent: bool) -> str:
@@ -92,7 +100,7 @@ class Stream:
         """One look, and the end of its portions."""
         self.urgent.look()
         self.urgent._threads.shutdown(wait=True)
-        self.urgent._threads = ThreadPoolExecutor(PORTIONS)
+        self.urgent._threads = ThreadPoolExecutor()
 
 
 @pytest.fixture
@@ -154,6 +162,52 @@ def test_more_urgent_manifests_than_there_is_room_for_are_converted_oldest_first
     stream.look()
     assert sorted(name for name, _ in stream.begun) == manifests
     assert stream.pointers() == []
+
+
+def test_slow_urgent_files_do_not_keep_others_waiting(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given cores for much more input than slow files have, which arrive one after the other
+    stream = Stream(stream.world, batch_bytes=100 * PORTIONS * 100)
+    monkeypatch.setattr(micro_batch, "convert", stream.convert)
+    for _ in range(2 * PORTIONS):
+        stream.slow.add(stream.put(urgent=True))
+        stream.urgent.look()
+        assert stream.slow_begun.acquire(timeout=PATIENCE_SECONDS)
+    # When an honest one comes, Then it is converted while they are
+    converted = threading.Event()
+    stream.urgent._on_converted = lambda _: converted.set()
+    honest = stream.put(urgent=True)
+    stream.urgent.look()
+    assert converted.wait(PATIENCE_SECONDS)
+    assert not stream.world.row(honest).open
+    assert all(stream.world.row(manifest).open for manifest in stream.slow)
+    # When as many as there are cores are slow, Then the next one waits for one of them
+    stream.urgent._max_portions = len(stream.slow)
+    waiting = stream.put(urgent=True)
+    stream.urgent.look()
+    assert waiting not in stream.urgent._converting
+    stream.gate.set()
+    stream.urgent.stop()
+
+
+def test_a_held_manifest_does_not_keep_a_run_from_ending(stream: Stream) -> None:
+    # Given a manifest that another run holds for ever
+    manifest = stream.put(urgent=True)
+    stream.states[manifest] = [HELD] * 1000
+    stream.urgent._wait = lambda _: stream.urgent.close()
+    # When the run is to end while it waits, Then it ends, and the next run finds the pointer
+    stream.look()
+    assert stream.urgent.close()
+    assert len(stream.begun) == 2
+    assert len(stream.pointers()) == 1
+
+
+def test_a_manifest_whose_requests_got_no_answer_keeps_its_pointer(stream: Stream) -> None:
+    stream.put(urgent=True)
+    stream.unanswered = True
+    stream.look()
+    assert len(stream.pointers()) == 1
+    with pytest.raises(TransientError, match="could not be converted now"):
+        stream.urgent.raise_error()
 
 
 def test_a_manifest_that_is_being_converted_is_not_begun_again(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
