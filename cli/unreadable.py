@@ -19,17 +19,14 @@ if TYPE_CHECKING:
 
 
 def read_unreadable(stack: DeployedStack, row: ManifestRow) -> Iterator[dict[str, Any]]:
-    """The sources of the result document that have failed, without those that were put again and have another manifest.
+    """The sources of the result document that have failed.
 
     Raises ``InvalidDocumentError`` where one is gone, and botocore's errors.
     """
     if row.published is None:
         return
-    left = {(item["uri"], item["version"]) for item in _read(stack, row.relinquished)}
     result = _read(stack, result_key(row.id, row.published.generation))
-    for source in result["sources"]:
-        if source["failed"] and (source["uri"], source["version"]) not in left:
-            yield source
+    yield from (source for source in result["sources"] if source["failed"])
 
 
 def find_replacement(stack: DeployedStack, file: Mapping[str, Any]) -> str | None:
@@ -48,7 +45,5 @@ def find_replacement(stack: DeployedStack, file: Mapping[str, Any]) -> str | Non
     return None
 
 
-def _read(stack: DeployedStack, key: str | None) -> Any:  # noqa: ANN401
-    if key is None:
-        return []
+def _read(stack: DeployedStack, key: str) -> Any:  # noqa: ANN401
     return json.loads(get_document(stack.s3, stack.resources.control_bucket, key))

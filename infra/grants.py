@@ -79,14 +79,9 @@ class Grants:
         self._allow_in_control(role, ("s3:PutObject",), *prefixes)
 
     def own_arrivals(self, role: iam.Role) -> None:
-        """Take ownership: write manifests and pointers, and write and delete intents.
-
-        The commit document of an earlier manifest says whether it has read a file that was put again, and a list of
-        files that it leaves to others is added.
-        """
-        self.write_control(role, layout.MANIFESTS, *self.inboxes, layout.INTENTS, layout.EXCLUSIONS)
+        """Take ownership: write manifests and pointers, and write and delete intents."""
+        self.write_control(role, layout.MANIFESTS, *self.inboxes, layout.INTENTS)
         self._allow_in_control(role, ("s3:DeleteObject",), layout.INTENTS)
-        self.read_control(role, layout.MANIFESTS, layout.COMMITS, layout.EXCLUSIONS)
 
     @property
     def inboxes(self) -> list[str]:

@@ -130,7 +130,7 @@ def _sweep(grants: Grants, role: iam.Role) -> None:
     grants.list_open_manifests(role)
     grants.create_rows(role)
     grants.own_arrivals(role)
-    grants.read_control(role, layout.INTENTS, layout.PLANS, layout.SWEEP)
+    grants.read_control(role, layout.MANIFESTS, layout.COMMITS, layout.INTENTS, layout.PLANS, layout.SWEEP)
     grants.write_control(role, layout.RESULTS, layout.SWEEP)
     grants.publish(role)
     grants.announce_hours(role)

@@ -61,11 +61,7 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
     resources, settings = services.resources, services.settings.convert
     started_at = iso_utc(context.clock())
     manifest = read_manifest(services.s3, resources.control_bucket, claim.row, resources.file_buckets)
-    excluded = {
-        file: reason
-        for document in (claim.row.exclusions, claim.row.relinquished)
-        for file, reason in read_exclusions(services.s3, resources.control_bucket, document, manifest).items()
-    }
+    excluded = read_exclusions(services.s3, resources.control_bucket, claim.row.exclusions, manifest)
     files = [file for file in manifest.files if file not in excluded]
     dataset = services.ledger.datasets.get(manifest.partition.dataset)
     known = () if dataset is None else dataset.columns

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from lake.commit import read_commit
 from lake.errors import InvalidDocumentError, NewerDocumentError
-from lake.exclusions import read_exclusions
 from lake.manifest import Identity, read_manifest
 from verify.digests import (
     ExpectedFile,
@@ -47,7 +46,7 @@ class CheckedManifest:
 
     report: ManifestReport
     files: frozenset[Identity] | None = None
-    """All of its document, but those that it has relinquished: other manifests publish them. None: it is not known."""
+    """All files of its document; None: they are not known."""
     objects: frozenset[str] | None = None
     """URIs of what it has published; None: they are not known."""
 
@@ -75,7 +74,6 @@ def check_manifest(stack: Stack, row: ManifestRow, run_tasks: RunTasks, *, find_
     try:
         document = read_commit(stack.s3, control, reference)
         manifest = read_manifest(stack.s3, control, row, stack.resources.file_buckets)
-        relinquished = read_exclusions(stack.s3, control, row.relinquished, manifest)
     except NewerDocumentError as error:
         report.cannot_be_proven(f"manifest {row.id}: {error}")
     except InvalidDocumentError as error:
@@ -84,7 +82,7 @@ def check_manifest(stack: Stack, row: ManifestRow, run_tasks: RunTasks, *, find_
         with tempfile.TemporaryDirectory(prefix="hybrid-router-verify-") as folder:
             _Comparison(stack, manifest, document, Path(folder), report).run(run_tasks, find_place=find_place)
         objects = (f"s3://{item.bucket}/{item.key}" for item in (*document.objects, *document.quarantine))
-        files = (Identity.of(file) for file in manifest.files if file not in relinquished)
+        files = (Identity.of(file) for file in manifest.files)
         return CheckedManifest(report, frozenset(files), frozenset(objects))
     return CheckedManifest(report)
 

@@ -99,8 +99,6 @@ class ManifestRow:
     superseded_by: tuple[str, ...] = ()
     exclusions: str | None = None
     """Key of the exclusions document: files that cannot be read to their end, and why."""
-    relinquished: str | None = None
-    """Key of the exclusions document of files that no generation reads again: other manifests convert them."""
     changed_at: str = ""
     """ISO 8601, UTC: last transition."""
     finished_at: str | None = None
@@ -215,7 +213,6 @@ def row_of(item: dict[str, Any]) -> ManifestRow:
         reason=item.get("reason"),
         superseded_by=tuple(item.get("superseded_by", ())),
         exclusions=item.get("exclusions"),
-        relinquished=item.get("relinquished"),
         changed_at=item.get("changed_at", ""),
         finished_at=item.get("finished_at"),
         request=item.get("request"),

@@ -26,7 +26,6 @@ from lake.ledger.manifest_row import (
     row_of,
 )
 from lake.ledger.published_totals import totals_attributes
-from lake.ledger.relinquish import relinquish
 from lake.ledger.supersede import supersede_actions
 from lake.ledger.table import Condition, RefusedError
 from lake.time import epoch_milliseconds, iso_utc
@@ -205,10 +204,6 @@ class Manifests:
         except RefusedError:
             return is_forced_by(self._current(row.id), row, request)
         return True
-
-    def relinquish(self, row: ManifestRow, document: str) -> bool:
-        """DONE stays DONE, and no later generation reads the files of ``document``; False: the row has changed."""
-        return relinquish(self._table, row, document)
 
     def supersede(
         self, sources: Sequence[ManifestRow], successors: Sequence[Manifest], reason: str, now: datetime

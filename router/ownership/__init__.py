@@ -8,7 +8,6 @@
 ``draft``     arrivals to drafts of manifests, pure
 ``record``    arrival rows written, each naming its manifest
 ``resolve``   rows that exist already: duplicates, and arrivals to adopt
-``returned``  files that were put again after their manifest could not read them
 ``enqueue``   the manifest's document, its row, its pointer
 ``pointer``   one pointer in the stream's inbox
 ``outcome``   the outcome of each arrival

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, TypeVar
 from lake.ledger import State
 from lake.ledger.batch_reads import batches_of
 from router.ownership.outcome import UNANSWERED, ArrivalOutcome
-from router.ownership.returned import was_put_again
 from router.telemetry import logger
 
 if TYPE_CHECKING:
@@ -28,8 +27,8 @@ def without_known(
 ) -> list[RoutedArrival]:
     """The arrivals about which something has to be decided or written; the others get the outcome DUPLICATE.
 
-    An arrival stays if it has no row, if it is IGNORED, if its owner does not exist or is ABANDONED, if it was put
-    again, or if a read has no answer.
+    An arrival stays if it has no row, if it is IGNORED, if its owner does not exist or is ABANDONED, or if a read has
+    no answer.
     """
     arrivals = list(routed)
     rows = _read_in_batches(pool, _or_none(ledger.arrivals.get_many), [arrival.file for arrival in arrivals])
@@ -38,7 +37,7 @@ def without_known(
     alive = {row.id for row in found if row is not None and row.state != State.ABANDONED}
     remaining = []
     for arrival, row in zip(arrivals, rows, strict=True):
-        if row is not None and row.manifest in alive and not was_put_again(arrival, row):
+        if row is not None and row.manifest in alive:
             ownership.set_outcome([arrival.file], ArrivalOutcome.DUPLICATE)
         else:
             remaining.append(arrival)

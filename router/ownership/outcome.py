@@ -33,9 +33,6 @@ class ArrivalOutcome(StrEnum):
     """No rule selects it; the ledger has the reason."""
     UNSETTLED = "unsettled"
     """Not known yet: its event must not be acknowledged, so that it is redelivered."""
-    POSTPONED = "postponed"
-    """It was put again while its manifest is being converted. Its event can be acknowledged: its intent is kept, and
-    the sweep takes it up again until the manifest has ended."""
 
 
 @dataclass(slots=True)

@@ -10,7 +10,6 @@ from lake.manifest import Identity, Lane
 from lake.partition import Partition
 from router.ownership.draft import RoutedArrival
 from router.ownership.outcome import UNANSWERED, ArrivalOutcome
-from router.ownership.returned import by_owner, take_back, was_put_again
 from router.telemetry import logger
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
     from lake.ledger import ArrivalRow, Ledger, ManifestRow
     from router.ownership.outcome import Ownership
-    from router.ownership.returned import ReturnedFile
     from router.services import Services
 
 OWNER_GRACE = timedelta(minutes=5)
@@ -40,12 +38,10 @@ def resolve_owners(
 ) -> list[RoutedArrival]:
     """Set the outcome of arrivals whose owner exists; returns those that are ready for adoption.
 
-    Adopted are arrivals whose owner is ABANDONED, those that were IGNORED and that a rule routes today, and those that
-    were put again after their owner could not read them. ``offered`` are the arrivals that are routed today. An arrival
-    whose owner may still be alive keeps its outcome, UNSETTLED.
+    Adopted are arrivals whose owner is ABANDONED, and those that were IGNORED and that a rule routes today. ``offered``
+    are the arrivals that are routed today. An arrival whose owner may still be alive keeps its outcome, UNSETTLED.
     """
     orphans = []
-    returned: list[ReturnedFile] = []
     owners: dict[str, ManifestRow | None] = {}
     for row in owned_elsewhere:
         arrival = offered.get(Identity.of(row.file))
@@ -65,16 +61,9 @@ def resolve_owners(
         if owner.state == State.ABANDONED:
             orphans.append(_orphan(row, arrival))
             continue
-        if arrival is not None and was_put_again(arrival, row):
-            returned.append((arrival, row))
-            continue
         ownership.set_outcome([row.file], ArrivalOutcome.DUPLICATE)
         if owner.state == State.QUEUED and owner.lane == Lane.STREAM:
             ownership.add_waiting([row.file], services.settings.shards.of(owner.partition.dataset, owner.id))
-    for manifest, files in by_owner(returned).items():
-        current = owners[manifest]
-        assert current is not None
-        orphans += take_back(services, current, files, ownership)
     return orphans
 
 

@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from router.ownership.draft import Draft, RoutedArrival
     from router.services import Services
 
-NOT_FINAL = (ArrivalOutcome.UNSETTLED, ArrivalOutcome.POSTPONED)
-"""Outcomes of arrivals that another invocation has to look at again: their intent is kept."""
-
 
 def take_ownership(
     services: Services,
@@ -93,7 +90,7 @@ def take_ownership(
             ownership.set_outcome(draft.files, ArrivalOutcome.UNSETTLED)
         else:
             ownership.add_manifest(manifest, services.settings.shards)
-    if intent is not None and not any(ownership.outcomes[identity] in NOT_FINAL for identity in looked_at):
+    if intent is not None and all(ownership.outcomes[identity] != ArrivalOutcome.UNSETTLED for identity in looked_at):
         delete_intent(services, intent)
     return ownership
 

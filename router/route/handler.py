@@ -102,13 +102,8 @@ def _own_messages(
 
 
 def _arrivals(messages: Mapping[str, list[ObjectVersion]]) -> Iterable[ObjectVersion]:
-    """Each object version once; the later of two events tells that the file was put again."""
-    arrivals: dict[Identity, ObjectVersion] = {}
-    for files in messages.values():
-        for file in files:
-            known = arrivals.get(Identity.of(file), file)
-            arrivals[Identity.of(file)] = max(file, known, key=lambda version: version.arrived_at)
-    return arrivals.values()
+    """Each object version once."""
+    return {Identity.of(file): file for files in messages.values() for file in files}.values()
 
 
 def route_arrivals(services: Services, arrivals: Iterable[ObjectVersion]) -> Ownership:

@@ -20,7 +20,7 @@ LISTING = "intents"
 def resume_intents(repair: Repair) -> None:
     """Repeat intents that are older than ``OWNER_GRACE``; counts arrivals that got an owner as ``resumed``.
 
-    The position is kept after each intent, so that one whose arrivals stay POSTPONED never holds back those behind it.
+    The position is kept after each intent, so that one whose arrivals stay UNSETTLED never holds back those after it.
     """
     services = repair.services
     after = str(read_progress(services, LISTING).get("after", ""))

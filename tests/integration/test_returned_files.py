@@ -1,12 +1,9 @@
-"""Buckets without versions: a file that was gone when it was read is put again, and its rows are published once."""
+"""Buckets without versions, and those that got versions later: which bytes an arrival is."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
-
-import pytest
 
 from lake.ledger import State
 from lake.manifest import Lane
@@ -14,7 +11,6 @@ from lake.time import iso_utc
 from router.ownership import ArrivalOutcome
 from router.route.handler import route_arrivals
 from router.services import Services
-from router.sweep.handler import sweep
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,95 +55,23 @@ def lake_files(world: ConversionWorld) -> list[str]:
     return sorted(str(row["file"]) for row in world.lake())
 
 
-@pytest.fixture
-def returned(unversioned_world: ConversionWorld, spark: SparkSession) -> tuple[ConversionWorld, str, ObjectVersion]:
-    """A world, a DONE manifest that could not read one of its two files, and this file, put again an hour later."""
+def test_a_file_that_comes_back_is_the_same_arrival_and_a_reprocess_reads_it(
+    unversioned_world: ConversionWorld, spark: SparkSession
+) -> None:
+    # Given a DONE manifest that could not read one of its two files
     world = unversioned_world
     files = [put(world, name) for name in "ab"]
     assert outcomes(world, *files) == [ArrivalOutcome.OWNED] * 2
     delete(world, files[1])
     (manifest,) = convert_queued(world, spark)
     assert lake_files(world) == ["a"]
-    [record] = world.quarantine()
-    assert "deleted" in record["reason"]
+    # When the file is put again with the same bytes: it is a duplicate
     world.clock.advance(hours=1)
-    return world, manifest, put(world, "b")
-
-
-def test_a_file_that_comes_back_is_converted_once(
-    returned: tuple[ConversionWorld, str, ObjectVersion], spark: SparkSession
-) -> None:
-    world, _, file = returned
-    # When its event comes twice, before and after the conversion
-    assert outcomes(world, file) == [ArrivalOutcome.OWNED]
-    assert outcomes(world, file) == [ArrivalOutcome.DUPLICATE]
-    convert_queued(world, spark)
-    assert outcomes(world, file) == [ArrivalOutcome.DUPLICATE]
-    # Then each file is in the lake once, in the hour of its first arrival
-    assert lake_files(world) == ["a", "b"]
-
-
-def test_reprocessing_the_manifest_that_relinquished_it_does_not_publish_it_twice(
-    returned: tuple[ConversionWorld, str, ObjectVersion], spark: SparkSession
-) -> None:
-    # Given a file that came back and was converted by another manifest
-    world, manifest, file = returned
-    assert outcomes(world, file) == [ArrivalOutcome.OWNED]
-    convert_queued(world, spark)
-    # When the first manifest is converted again, and can read the file
+    assert outcomes(world, put(world, "b")) == [ArrivalOutcome.DUPLICATE]
+    # Then the next generation of its manifest reads it
     assert world.services.ledger.manifests.force(world.row(manifest), world.clock())
-    convert_queued(world, spark)
-    world.clock.advance(hours=2)
-    sweep(router(world))
-    # Then the rows of the file are in the lake once
-    assert world.row(manifest).state == State.DONE
-    assert lake_files(world) == ["a", "b"]
-
-
-def test_reprocessing_first_takes_the_file_that_came_back(
-    returned: tuple[ConversionWorld, str, ObjectVersion], spark: SparkSession
-) -> None:
-    # Given a manifest that is queued again before the file's event comes
-    world, manifest, file = returned
-    assert world.services.ledger.manifests.force(world.row(manifest), world.clock())
-    # When the event comes
-    assert outcomes(world, file) == [ArrivalOutcome.DUPLICATE]
-    convert_queued(world, spark)
-    world.clock.advance(hours=2)
-    sweep(router(world))
-    # Then the new generation has it, once
-    assert lake_files(world) == ["a", "b"]
-
-
-def test_a_file_that_comes_back_during_the_conversion_is_taken_up_after_it(
-    unversioned_world: ConversionWorld, spark: SparkSession
-) -> None:
-    # Given a claimed manifest, and a file that may have been gone when it was read
-    world = unversioned_world
-    files = [put(world, name) for name in "ab"]
-    outcomes(world, *files)
-    (waiting,) = world.services.ledger.manifests.open(Lane.BATCH, State.QUEUED)
-    delete(world, files[1])
-    manifests = world.services.ledger.manifests
-    claim = manifests.claim(world.row(waiting.id), "run", world.clock(), timedelta(minutes=10))
-    assert claim is not None
-    world.clock.advance(minutes=1)
-    later = replace(files[1], arrived_at=iso_utc(world.clock()))
-    # When it is put again meanwhile: its event is acknowledged, and its intent is kept
-    assert outcomes(world, later) == [ArrivalOutcome.POSTPONED]
-    world.clock.advance(minutes=30)
-    manifests.release(world.row(waiting.id), "its run ended", world.clock())
-    convert_queued(world, spark)
-    put(world, "b")
-    assert lake_files(world) == ["a"]
-    # Then the next sweep takes it, and the sweep after that finds nothing more to resume
-    assert sweep(router(world))["resumed"] == 1
-    convert_queued(world, spark)
-    assert lake_files(world) == ["a", "b"]
-    world.clock.advance(minutes=30)
-    assert sweep(router(world))["resumed"] == 0
-    keys = world.keys(world.services.resources.control_bucket)
-    assert [key for key in keys if key.startswith("intents/")] == []
+    assert convert_queued(world, spark) == [manifest]
+    assert world.result(manifest, 2)["failed_files"] == 0
 
 
 def test_the_version_null_is_read_after_the_bucket_got_versions(

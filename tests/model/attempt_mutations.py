@@ -5,7 +5,6 @@ from typing import Any
 from unittest.mock import patch
 
 import transform.finalize
-import transform.plan_attempt
 from lake.ledger.costs import Costs
 from tests.model.changed_source import changed_source
 from transform.give_up import give_up
@@ -20,13 +19,6 @@ def count_faults_of_the_environment() -> AbstractContextManager[Any]:
 
 def claim_without_a_preflight() -> AbstractContextManager[Any]:
     return patch("batch_job.main.check_environment", lambda *_, **__: None)
-
-
-def read_relinquished_files() -> AbstractContextManager[Any]:
-    """Later generations read what another manifest has adopted."""
-    lists = "(claim.row.exclusions, claim.row.relinquished)"
-    plan = changed_source(transform.plan_attempt.plan_attempt, lists, "(claim.row.exclusions,)")
-    return patch("transform.convert.plan_attempt", plan)
 
 
 def reserve_no_columns() -> AbstractContextManager[Any]:

@@ -44,9 +44,6 @@ def check_contents(world: World, documents: Mapping[str, dict[str, Any]], files:
     doubled = [name for name, number in rows.items() if number > 1]
     if doubled:
         raise Violation(f"the rows of {doubled[0]} are published {rows[doubled[0]]} times")
-    returned = {name_of(file) for file in world.arrived if world.s3.has(file)} & world.put_again
-    if lost := sorted(returned - rows.keys()):
-        raise Violation(f"{lost[0]} was put again, and its rows are not published")
     readable = [name for name in references if not may_be_unreadable(world, name)]
     if readable:
         raise Violation(f"{readable[0]} is in the quarantine by reference, and could be read all the time")

@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from lake.ledger import State
-from tests.model.world import name_of
 
 if TYPE_CHECKING:
     from tests.model.scheduler import Actor
@@ -115,5 +114,4 @@ def _put_again(world: World) -> None:
         if file.key not in world.s3.buckets["input"]:
             body = world.bodies[file.key, file.etag]
             world.s3.put_object(Bucket=file.bucket, Key=file.key, Body=body)
-            world.put_again.add(name_of(file))
             world.send_events([file])

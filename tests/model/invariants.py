@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from lake.time import iso_utc
 from tests.model.checksums import crc32_of
-from tests.model.contents import INPUT_PREFIX, check_contents, may_be_unreadable
+from tests.model.contents import check_contents, may_be_unreadable
 from tests.model.cost_invariants import check_costs
 from tests.model.published_totals import check_totals
 from tests.model.scheduler import Violation
@@ -38,7 +37,6 @@ class InvariantChecker:
         self._completed: set[str] = set()
         self._documents: dict[str, Item] = {}
         self._manifests: dict[str, list[str]] = {}
-        self._relinquished: dict[str, set[str]] = {}
         self._requests: dict[tuple[str, str], int] = {}
         """The generation that a request has queued of a manifest."""
         self._replaced: dict[tuple[str, str], datetime] = {}
@@ -156,7 +154,7 @@ class InvariantChecker:
         files: Counter[str] = Counter()
         for identity, row in rows.items():
             if row["state"] in LIVE:
-                files.update(self._held(identity, row))
+                files.update(self._files(identity))
         twice = [file for file, number in files.items() if number > 1]
         if twice:
             raise Violation(f"{twice[0]} is in two live manifests")
@@ -170,19 +168,6 @@ class InvariantChecker:
                 f"{key} {version or f'etag:{etag}'}" for _, key, version, etag, *_ in body["files"]
             ]
         return self._manifests[identity]
-
-    def _held(self, identity: str, row: Item) -> list[str]:
-        """Its files without those that it has relinquished, which no later generation of it reads."""
-        if "relinquished" not in row:
-            return self._files(identity)
-        key = row["relinquished"]
-        if key not in self._relinquished:
-            item = self._world.s3.buckets["control"].get(key)
-            if item is None:
-                raise Violation(f"the list {key} of relinquished files does not exist")
-            files = json.loads(item.body)
-            self._relinquished[key] = {f"{file['uri'].removeprefix(INPUT_PREFIX)} {file['version']}" for file in files}
-        return [name for name in self._files(identity) if name not in self._relinquished[key]]
 
     def _document(self, key: str) -> Item:
         if key not in self._documents:
@@ -221,7 +206,7 @@ class InvariantChecker:
         """
         world = self._world
         owned = Counter(
-            name for identity, row in rows.items() if row["state"] in LIVE for name in self._held(identity, row)
+            name for identity, row in rows.items() if row["state"] in LIVE for name in self._files(identity)
         )
         expected = {name_of(file): file for file in world.arrived if file.key.endswith(world.suffixes)}
         surplus = [name for name, number in owned.items() if number > 1 or name not in expected]

@@ -1,16 +1,13 @@
 """Mutations of ownership: each context manager removes one rule while it is entered."""
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 from unittest.mock import patch
 
 import router.ownership.record
 import router.ownership.resolve
-import router.ownership.returned
 import router.ownership.take
 from lake.ledger.arrivals import Arrivals, arrival_key
-from router.ownership import ArrivalOutcome
 from router.ownership.intent import delete_intent, write_intent
 from router.reprocess.next_step import NextReprocessStep, next_reprocess_step
 from tests.model.changed_source import changed_source
@@ -54,33 +51,14 @@ def write_rows_without_an_intent() -> AbstractContextManager[Any]:
 
 
 def delete_the_intent_of_unsettled_arrivals() -> AbstractContextManager[Any]:
-    return patch("router.ownership.take.NOT_FINAL", ())
+    """The module's one call of ``all`` asks whether every arrival is settled."""
+    return patch("router.ownership.take.all", lambda _: True, create=True)
 
 
 def ignored_for_ever() -> AbstractContextManager[Any]:
     """An IGNORED arrival is a duplicate, although a rule routes it today."""
     resolve = changed_source(router.ownership.resolve.resolve_owners, "if arrival is None:", "if True:")
     return patch("router.ownership.take.resolve_owners", resolve)
-
-
-def relinquish_without_the_fence() -> AbstractContextManager[Any]:
-    relinquish = "lake.ledger.relinquish"
-    return patch(f"{relinquish}.row_unchanged", lambda _: [])
-
-
-def adopt_a_returned_file_that_is_not_relinquished() -> AbstractContextManager[Any]:
-    return patch("router.ownership.returned._relinquish", lambda *_: True)
-
-
-@contextmanager
-def a_file_that_was_put_again_is_a_duplicate() -> Iterator[None]:
-    """Whatever becomes of the attempt that may have missed it. A listing would find it again, and is left out too."""
-    with find_no_missed_arrivals(), patch("router.ownership.returned._outcome_while_open", _duplicate_unless_done):
-        yield
-
-
-def _duplicate_unless_done(owner: Any) -> ArrivalOutcome | None:
-    return None if owner.state == "DONE" else ArrivalOutcome.DUPLICATE
 
 
 def queue_again_for_the_same_request() -> AbstractContextManager[Any]:

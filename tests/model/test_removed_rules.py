@@ -61,13 +61,6 @@ RULES: dict[str, tuple[Mutation, str]] = {
     "rows without an intent": (ownership_mutations.write_rows_without_an_intent, "intents"),
     "delete the intent of unsettled arrivals": (ownership_mutations.delete_the_intent_of_unsettled_arrivals, "intents"),
     "IGNORED for ever": (ownership_mutations.ignored_for_ever, "new rule"),
-    "relinquish without the fence": (ownership_mutations.relinquish_without_the_fence, "put again"),
-    "adopt what is not relinquished": (
-        ownership_mutations.adopt_a_returned_file_that_is_not_relinquished,
-        "put again",
-    ),
-    "read relinquished files": (attempt_mutations.read_relinquished_files, "put again"),
-    "a file put again is a duplicate": (ownership_mutations.a_file_that_was_put_again_is_a_duplicate, "put again"),
     "queue again for the same request": (ownership_mutations.queue_again_for_the_same_request, "requests"),
     "count faults of the environment": (attempt_mutations.count_faults_of_the_environment, "denied"),
     "claim without a preflight": (attempt_mutations.claim_without_a_preflight, "denied"),
@@ -118,21 +111,6 @@ SCRIPTS = {
         ("route1", "put_item", ""),
         ("route1", "put_item", "lose_response"),
         ("route1", "get_item", "lose_request"),
-    ],
-    # The event's invocation sleeps before its update; the next generation reads the file; it wakes up.
-    "relinquish without the fence": [
-        ("worker1", "complete_multipart_upload", "put_again"),
-        ("queue1", "update_item", "force:worker2"),
-    ],
-    # The file belongs to another manifest when the next generation is planned.
-    "read relinquished files": [
-        ("worker1", "complete_multipart_upload", "put_again"),
-        ("worker2", "query", "force"),
-    ],
-    # The file comes back while an attempt runs that leaves it out.
-    "a file put again is a duplicate": [
-        ("worker1", "abort_multipart_upload", ""),
-        ("worker1", "create_multipart_upload", "put_again:queue1"),
     ],
 }
 """Traces that need several switches between actors. They break a promise only without the rule."""

@@ -89,8 +89,6 @@ class World:
     arrived: list[ObjectVersion] = field(default_factory=list)
     once_missing: set[str] = field(default_factory=set)
     """Names (``name_of``) of the files that could not be read at some time."""
-    put_again: set[str] = field(default_factory=set)
-    """Names of those that were put again with the same bytes."""
     acknowledged: set[ObjectVersion] = field(default_factory=set)
     queue: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Events that the SQS queue still delivers, by message id."""

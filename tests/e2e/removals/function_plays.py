@@ -18,14 +18,13 @@ ROUTE_LOG = "lambda/*Routerroute*.log"
 NOTHING: dict[str, Any] = {}
 
 
-def event(file: ObjectVersion, minutes: int = 0) -> dict[str, Any]:
-    """What ``route`` gets for a put, so many minutes from now."""
+def event(file: ObjectVersion) -> dict[str, Any]:
+    """What ``route`` gets for a put."""
     item = {"key": file.key, "size": file.size, "eTag": file.etag, "versionId": file.version_id}
-    at = datetime.now(UTC) + timedelta(minutes=minutes)
     record = {
         "eventSource": "aws:s3",
         "eventName": "ObjectCreated:Put",
-        "eventTime": at.strftime("%Y-%m-%dT%H:%M:%S.000Z"),
+        "eventTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z"),
         "s3": {"bucket": {"name": file.bucket}, "object": {k: v for k, v in item.items() if v is not None}},
     }
     return {"Records": [{"messageId": "1", "body": json.dumps({"Records": [record]})}]}
@@ -74,29 +73,19 @@ def a_tagged_file_without_a_version(stage: Stage) -> str:
     return routed_without(stage, event(replace(stage.new_file(version=None), key=f"{URGENT_BY_TAG}/a.ndjson")))
 
 
-def a_described_file(stage: Stage) -> str:
+def a_described_file(stage: Stage, version: str | None = "v1") -> str:
     """HeadObject has no text: the log of the function names the status and what its role needs, CloudTrail the role."""
     with stage.lacking():
-        stage.invoke("route", event(replace(stage.new_file(), key=f"{URGENT_BY_TAG}/a.ndjson")))
+        stage.invoke("route", event(replace(stage.new_file(version=version), key=f"{URGENT_BY_TAG}/a.ndjson")))
         return stage.wait_until_logged("emulator.log")
+
+
+def a_described_file_without_a_version(stage: Stage) -> str:
+    return a_described_file(stage, version=None)
 
 
 def an_event_without_a_version(stage: Stage) -> str:
     return routed_without(stage, event(stage.new_file(version=None)))
-
-
-def a_returned_file(stage: Stage, *, document: bool = True) -> str:
-    file = stage.new_file(version=None)
-    routed(stage, file)
-    row = stage.done_without(file, owner_of(stage, file))
-    if not document:
-        assert row.published is not None
-        stage.delete_control(row.published.document.key)
-    return routed_without(stage, event(file, minutes=5))
-
-
-def a_returned_file_without_its_document(stage: Stage) -> str:
-    return a_returned_file(stage, document=False)
 
 
 def a_message(stage: Stage) -> str:
@@ -137,23 +126,6 @@ def a_backfill(stage: Stage) -> str:
 
 def a_backfill_that_cannot_list(stage: Stage) -> str:
     return answer(stage, "backfill", find(stage.put_silently()))
-
-
-def a_backfill_of_a_returned_file(stage: Stage, *, document: bool = True) -> str:
-    with stage.unversioned():
-        file = stage.put_silently()
-        found = json.loads(stage.invoke("backfill", find(file)))
-        assert found["recorded"] == 1, found
-        row = stage.done_without(file, owner_of(stage, file))
-        if not document:
-            assert row.published is not None
-            stage.delete_control(row.published.document.key)
-        stage.put_again(file)
-        return logged(stage, "backfill", find(file))
-
-
-def a_backfill_of_a_returned_file_without_its_document(stage: Stage) -> str:
-    return a_backfill_of_a_returned_file(stage, document=False)
 
 
 def a_backfill_of_an_unknown_dataset(stage: Stage) -> str:

@@ -31,7 +31,6 @@ OF_ARRIVALS = (
         LOG,
         functions.an_event_without_a_version,
     ),
-    Removal("RouterrouteRole", "s3:GetObject", "a file that was put again waits", LOG, functions.a_returned_file),
     Removal(
         "RouterrouteRole",
         "s3:GetObjectVersionTagging",
@@ -55,10 +54,17 @@ OF_ARRIVALS = (
     ),
     Removal(
         "RouterrouteRole",
+        "s3:GetObject",
+        "the metadata of a file without a version is not read",
+        CLOUD,
+        functions.a_described_file_without_a_version,
+    ),
+    Removal(
+        "RouterrouteRole",
         "s3:ListBucket",
-        "a missing document looks like a denied one",
+        "a file that is gone looks like a denied one",
         LOG,
-        functions.a_returned_file_without_its_document,
+        functions.a_tagged_file,
     ),
     Removal(
         "RouterrouteRole",
@@ -94,13 +100,6 @@ OF_ARRIVALS = (
         "the dataset of a request is not looked up",
         ANSWER,
         functions.a_backfill_of_an_unknown_dataset,
-    ),
-    Removal(
-        "RouterbackfillRole",
-        "s3:GetObject",
-        "a file that was put again waits",
-        LOG,
-        functions.a_backfill_of_a_returned_file,
     ),
 )
 

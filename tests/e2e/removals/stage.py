@@ -187,21 +187,6 @@ class Stage:
         table = self.scenario.deployment.resources.ledger_table
         self.scenario.cloud.client("dynamodb").delete_item(TableName=table, Key={"pk": {"S": pk}, "sk": {"S": sk}})
 
-    @contextmanager
-    def unversioned(self) -> Iterator[None]:
-        """The input bucket keeps no versions until the block is left."""
-        s3, bucket = self.scenario.deployment.s3, self.scenario.deployment.resources.input_bucket
-        s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Suspended"})
-        try:
-            yield
-        finally:
-            s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
-
-    def put_again(self, file: ObjectVersion) -> None:
-        """The same bytes under the same key, without an event."""
-        with NotificationsPaused(self.scenario.deployment):
-            self.scenario.put(file.key, ['{"n": 1}'])
-
     def run_document(self, *manifests: str) -> str:
         """The URI of a run document of these manifests."""
         bucket, key = self.scenario.deployment.resources.control_bucket, run_key(f"removal-{secrets.token_hex(4)}", 0)

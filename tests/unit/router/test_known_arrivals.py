@@ -20,7 +20,7 @@ from tests.unit.router.conftest import Deployment
 
 NEW, IGNORED, QUEUED, DONE, NO_OWNER, DEAD = (file_of(f"orders/{name}.json") for name in "abcdef")
 RETURNED = file_of("orders/g.json", version=None)
-KNOWN = {QUEUED, DONE}
+KNOWN = {QUEUED, DONE, RETURNED}
 
 
 def routed(file: Any) -> RoutedArrival:

@@ -15,7 +15,6 @@ from lake.manifest import Identity, Lane
 from lake.partition import Partition
 from lake.shards import Shards
 from lake.time import iso_utc
-from router.ownership import resolve
 from router.ownership.draft import RoutedArrival
 from router.ownership.outcome import ArrivalOutcome, Ownership
 from router.ownership.resolve import OWNER_GRACE, resolve_owners
@@ -139,21 +138,11 @@ def test_an_owner_is_read_once_and_one_that_does_not_answer_decides_nothing() ->
     assert manifests.reads == ["m", "n"]
 
 
-def test_a_file_that_was_put_again_is_taken_back_from_its_owner(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Given a file that is younger than its row, one that was only delivered again, and what is taken back
-    rows = [replace(ROW, file=UNVERSIONED), ROW]
-    later = replace(OFFERED, file=replace(UNVERSIONED, arrived_at=iso_utc(NOW)))
-    owner = replace(OWNER, state=State.DONE)
-    calls: list[tuple[ManifestRow, list[tuple[RoutedArrival, ArrivalRow]]]] = []
-
-    def take_back(_: object, owner: ManifestRow, files: Any, __: object) -> list[RoutedArrival]:
-        calls.append((owner, files))
-        return [arrival for arrival, _ in files]
-
-    monkeypatch.setattr(resolve, "take_back", take_back)
-    # When
-    orphans, ownership = resolved(FakeManifests({"m": owner}), rows, later, OFFERED)
-    # Then
-    assert calls == [(owner, [(later, rows[0])])]
-    assert orphans == [later]
-    assert ownership.outcomes == {Identity.of(FILE): DUPLICATE}
+@pytest.mark.parametrize("state", [State.QUEUED, State.RUNNING, State.DONE, State.FAILED])
+def test_a_file_that_was_put_again_with_the_same_bytes_is_a_duplicate(state: State) -> None:
+    # Given a file of a bucket without versions that is younger than its row
+    row = replace(ROW, file=UNVERSIONED)
+    later = replace(OFFERED, file=replace(UNVERSIONED, arrived_at=iso_utc(NOW + timedelta(hours=1))))
+    # When, Then
+    orphans, ownership = resolved(FakeManifests({"m": replace(OWNER, state=state)}), [row], later)
+    assert (orphans, ownership.outcomes) == ([], {Identity.of(UNVERSIONED): DUPLICATE})
