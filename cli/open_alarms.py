@@ -11,44 +11,32 @@ if TYPE_CHECKING:
 
     from cli.deployed_stack import DeployedStack
 
-ALARM_TYPES = ["MetricAlarm", "CompositeAlarm"]
-EXPLAINED = frozenset({"Alarm", "ExtensionPeriod"})
-"""Values of ``ActionsSuppressedBy``: another alarm is raised, or has ended a short time ago. While a composite alarm
-waits whether that one comes, nothing explains it (Amazon CloudWatch API Reference, CompositeAlarm)."""
 
+def own_alarms(stack: DeployedStack) -> Iterator[dict[str, Any]]:
+    """The alarms that publish to the stack's topic. Raises botocore's errors.
 
-def own_alarms(stack: DeployedStack, **filters: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401
-    """The alarms that publish to the stack's topic; ``filters`` are those of DescribeAlarms. Raises botocore's errors.
-
-    The name of another stage's stack can begin with the name of this one; its alarms have another topic. Of an alarm
-    that another one can explain, it is the composite alarm, which publishes in its place and has its state.
+    The name of another stage's stack can begin with the name of this one; its alarms have another topic.
     """
     describe: Any = stack.cloudwatch.get_paginator("describe_alarms").paginate
-    for page in describe(AlarmTypes=ALARM_TYPES, AlarmNamePrefix=f"{stack.name}-", **filters):
-        for alarm in (*page.get("MetricAlarms", ()), *page.get("CompositeAlarms", ())):
+    for page in describe(AlarmTypes=["MetricAlarm"], AlarmNamePrefix=f"{stack.name}-"):
+        for alarm in page["MetricAlarms"]:
             if stack.outputs.alarm_topic in alarm.get("AlarmActions", ()):
                 yield alarm
 
 
-def read_open_alarms(stack: DeployedStack) -> list[dict[str, Any]]:
-    """Name, description, since when, and the alarm that explains it; the newest first. Raises botocore's errors."""
-    alarms = sorted(
-        own_alarms(stack, StateValue="ALARM"), key=lambda alarm: alarm["StateUpdatedTimestamp"], reverse=True
-    )
-    return [
+def read_alarms(stack: DeployedStack) -> tuple[list[dict[str, Any]], int]:
+    """Name, description and since when of each open alarm, the newest first, and the number of alarms without a state.
+
+    CloudWatch has not evaluated those yet; the local cloud never does. Raises botocore's errors.
+    """
+    alarms = sorted(own_alarms(stack), key=lambda alarm: alarm["StateUpdatedTimestamp"], reverse=True)
+    opened = [
         {
             "name": alarm["AlarmName"],
             "since": iso_utc(alarm["StateUpdatedTimestamp"]),
             "description": alarm.get("AlarmDescription", ""),
-            "explained_by": _cause(alarm),
         }
         for alarm in alarms
+        if alarm["StateValue"] == "ALARM"
     ]
-
-
-def _cause(alarm: dict[str, Any]) -> str | None:
-    """Name of the alarm because of which this one sends no message; None: it sends its own."""
-    if alarm.get("ActionsSuppressedBy") not in EXPLAINED:
-        return None
-    # A name, or an ARN that ends with it.
-    return str(alarm["ActionsSuppressor"]).rpartition(":alarm:")[2]
+    return opened, sum(alarm["StateValue"] == "INSUFFICIENT_DATA" for alarm in alarms)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from cli.open_alarms import ALARM_TYPES, own_alarms
+from cli.open_alarms import own_alarms
 from lake.faults import RIGHTS_CODES, error_code
 from lake.time import iso_utc
 from report.model import AlarmChange
@@ -39,7 +39,7 @@ def _read(stack: DeployedStack, first: datetime, last: datetime) -> tuple[AlarmC
     full_names = [alarm["AlarmName"] for alarm in own_alarms(stack)]
     names = {name: name.removeprefix(f"{stack.name}-") for name in full_names}
     pages = stack.cloudwatch.get_paginator("describe_alarm_history").paginate(
-        AlarmTypes=ALARM_TYPES,
+        AlarmTypes=["MetricAlarm"],
         HistoryItemType="StateUpdate",
         StartDate=first,
         EndDate=last,

@@ -179,8 +179,8 @@ def _alarms(settings: Settings) -> str:
     if alarms.max_quarantined_share < 1:
         parts.append(f"an alarm above {alarms.max_quarantined_share:.3g} of a dataset in the quarantine")
     day = f"above {format_dollars(alarms.daily_dollars)} a day" if alarms.daily_dollars else "for no sum of dollars"
-    test = f"a self-test {describe_schedule(alarms.self_test)}" if alarms.self_test else "no self-test"
-    return ", ".join([*parts, f"an alarm {day}", test])
+    reader = f"to {alarms.email}" if alarms.email else "to whoever subscribes"
+    return ", ".join([*parts, f"an alarm {day}", reader])
 
 
 def _protection(settings: Settings) -> str:

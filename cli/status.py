@@ -16,7 +16,7 @@ from cli.exit_codes import ExitCode
 from cli.failed_records import list_failed_records
 from cli.format_values import read_instant
 from cli.night_schedule import planned_night, read_forecast, read_schedule
-from cli.open_alarms import read_open_alarms
+from cli.open_alarms import read_alarms
 from cli.progress import shown_when_slow
 from cli.status_output import print_status_document
 from cli.stream_shards import read_shards
@@ -47,7 +47,7 @@ def print_status(stack: DeployedStack, limit: int, *, as_json: bool) -> int:
     if as_json:
         typer.echo(json.dumps(document, indent=2))
     else:
-        print_status_document(document, schedule.zone, now, stack.options)
+        print_status_document(document, schedule.zone, now, stack.options, local=stack.local)
     return ExitCode.FINE
 
 
@@ -56,11 +56,12 @@ def status_document(stack: DeployedStack, schedule: NightSchedule, limit: int, n
     with ThreadPoolExecutor() as pool:
         opened = pool.submit(read_open, stack.ledger, limit)
         stream, forecast = pool.submit(_stream, stack), pool.submit(read_forecast, stack, now)
-        nights, alarms = pool.submit(_nights, stack), pool.submit(read_open_alarms, stack)
+        nights, alarms = pool.submit(_nights, stack), pool.submit(read_alarms, stack)
         dead_letters = pool.submit(count_dead_letters, stack)
         failed_records = pool.submit(list_failed_records, stack, None)
     found = opened.result()
     running, last = nights.result()
+    open_alarms, without_state = alarms.result()
     start = schedule.next_start(now)
     return {
         "stack": stack.name,
@@ -81,7 +82,8 @@ def status_document(stack: DeployedStack, schedule: NightSchedule, limit: int, n
             "running": running,
             "last": last,
         },
-        "alarms": alarms.result(),
+        "alarms": open_alarms,
+        "alarmsWithoutState": without_state,
     }
 
 

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
 
-def print_status_document(document: Mapping[str, Any], zone: ZoneInfo, now: datetime, options: str) -> None:
+def print_status_document(
+    document: Mapping[str, Any], zone: ZoneInfo, now: datetime, options: str, *, local: bool = False
+) -> None:
     """Print it; instants are on the wall clock of ``zone``, and the commands that it names have these options."""
 
     def clock(text: str) -> str:
@@ -44,11 +46,18 @@ def print_status_document(document: Mapping[str, Any], zone: ZoneInfo, now: date
     ):
         typer.echo(f"{name:<11}{printable(text)}")
     alarms = document["alarms"]
-    typer.echo(f"{'alarms':<11}{format_count(len(alarms), 'open alarm') if alarms else 'none is open'}")
+    typer.echo(f"{'alarms':<11}{_alarms(document, local=local)}")
     for alarm in alarms:
         typer.echo(f"           {alarm['name']} since {clock(alarm['since'])}: {printable(alarm['description'])}")
-        if alarm["explained_by"]:
-            typer.echo(f"             explained by {alarm['explained_by']}: it sends no message of its own")
+
+
+def _alarms(document: Mapping[str, Any], *, local: bool) -> str:
+    number, unknown = len(document["alarms"]), document["alarmsWithoutState"]
+    text = format_count(number, "open alarm") if number else "none is open"
+    if not unknown:
+        return text
+    why = "the local cloud does not evaluate" if local else "CloudWatch has not evaluated yet"
+    return f"{text}, but for {format_count(unknown, 'alarm')} that {why}"
 
 
 def _print_backlog(rows: Iterable[Mapping[str, Any]]) -> None:

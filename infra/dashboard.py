@@ -8,7 +8,6 @@ from aws_cdk import Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 
 from infra.own_metrics import METRIC_PERIOD
-from lake.shards import FIRST_SHARD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +20,10 @@ if TYPE_CHECKING:
     from infra.own_metrics import OwnMetrics
 
 WIDTH, HEIGHT = 8, 4
-"""Of a graph: three beside one another, and all of them on one screen (a row of the grid has 24 columns)."""
+"""Of a graph: three in a row, and all of them on one screen (a row of the grid has 24 columns)."""
+MAX_ALARMS = 100
+"""Of an alarm widget (Amazon CloudWatch API Reference, "Dashboard Body Structure and Syntax"): a dashboard with more is
+refused, and the deployment is rolled back."""
 
 
 def add_dashboard(
@@ -32,18 +34,19 @@ def add_dashboard(
     arrivals: ArrivalQueues,
     functions: Mapping[str, RouterFunction],
     machines: Machines,
-    shards: Sequence[str],
 ) -> None:
     """Add a dashboard: the alarms, the numbers of the promises, then graphs of lanes, nights and cost."""
     # Dashboards are global in an account: a stage of the same name in another region has one of its own.
     dashboard = cloudwatch.Dashboard(scope, "Dashboard", dashboard_name=f"{title}-{Stack.of(scope).region}")
-    dashboard.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", alarms=list(alarms), width=24, height=4))
-    dashboard.add_widgets(_promises(own, arrivals, shards))
-    for row in (_control_plane(arrivals, functions, machines), _lanes(own, shards), _results(own)):
+    for first in range(0, len(alarms), MAX_ALARMS):
+        shown = list(alarms[first : first + MAX_ALARMS])
+        dashboard.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", alarms=shown, width=24, height=4))
+    dashboard.add_widgets(_promises(own, arrivals))
+    for row in (_control_plane(arrivals, functions, machines), _lanes(own), _results(own)):
         dashboard.add_widgets(*row)
 
 
-def _promises(own: OwnMetrics, arrivals: ArrivalQueues, shards: Sequence[str]) -> cloudwatch.IWidget:
+def _promises(own: OwnMetrics, arrivals: ArrivalQueues) -> cloudwatch.IWidget:
     """In numbers: how late each lane is, what is not converted, what is wrong with the data, what it costs."""
     oldest_arrival = arrivals.queue.metric_approximate_age_of_oldest_message(
         period=METRIC_PERIOD, statistic="Maximum", label="Oldest event (s)"
@@ -60,11 +63,6 @@ def _promises(own: OwnMetrics, arrivals: ArrivalQueues, shards: Sequence[str]) -
         ("sweep", "DayDollars", "Dollars of today (UTC)"),
     )
     metrics = [own.metric(function, name, "Maximum").with_(label=label) for function, name, label in numbers]
-    metrics[1:1] = [
-        own.metric("sweep", "StreamOldestMinutes", "Maximum", shard=shard).with_(label=f"Oldest of shard {shard} (min)")
-        for shard in shards
-        if shard != FIRST_SHARD
-    ]
     return cloudwatch.SingleValueWidget(
         title="Promises", metrics=[oldest_arrival, *metrics, dead_letters], width=24, height=3
     )
@@ -73,7 +71,6 @@ def _promises(own: OwnMetrics, arrivals: ArrivalQueues, shards: Sequence[str]) -
 def _control_plane(
     arrivals: ArrivalQueues, functions: Mapping[str, RouterFunction], machines: Machines
 ) -> list[cloudwatch.IWidget]:
-    route = functions["route"].function
     return [
         _graph(
             "Arrivals",
@@ -81,9 +78,9 @@ def _control_plane(
             [arrivals.queue.metric_approximate_age_of_oldest_message(period=METRIC_PERIOD)],
         ),
         _graph(
-            "route",
-            [route.metric_invocations(period=METRIC_PERIOD), route.metric_errors(period=METRIC_PERIOD)],
-            [route.metric_duration(period=METRIC_PERIOD)],
+            "Errors of each function, and invocations of route",
+            [item.function.metric_errors(period=METRIC_PERIOD, label=name) for name, item in functions.items()],
+            [functions["route"].function.metric_invocations(period=METRIC_PERIOD, label="invocations of route")],
         ),
         _graph(
             "Executions",
@@ -93,21 +90,18 @@ def _control_plane(
     ]
 
 
-def _lanes(own: OwnMetrics, shards: Sequence[str]) -> list[cloudwatch.IWidget]:
-    def of_shards(name: str, statistic: str) -> list[cloudwatch.IMetric]:
-        return [own.metric("stream_control", name, statistic, shard=shard) for shard in shards]
-
+def _lanes(own: OwnMetrics) -> list[cloudwatch.IWidget]:
     return [
         _graph("Bytes by lane", [own.metric("route", "StreamBytes"), own.metric("route", "BatchBytes")]),
         _graph(
             "Stream lane",
-            of_shards("StreamBacklogBytes", "Maximum"),
-            of_shards("StreamRunning", "Minimum"),
+            [own.metric("stream_control", "StreamBacklogBytes", "Maximum")],
+            [own.metric("stream_control", "StreamRunning", "Minimum")],
         ),
         _graph(
             "Micro-batch, and spilling to the batch lane",
-            of_shards("MicroBatchMinutes", "Maximum"),
-            of_shards("StreamSpilling", "Maximum"),
+            [own.metric("stream_control", "MicroBatchMinutes", "Maximum")],
+            [own.metric("stream_control", "StreamSpilling", "Maximum")],
         ),
     ]
 

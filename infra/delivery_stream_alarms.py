@@ -1,14 +1,14 @@
-"""What raises an alarm on the delivery streams of ``[[records]]``."""
+"""Alarms on the delivery streams of ``[[records]]``: one for each, and one on what could not be delivered."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 
 from infra.own_metrics import METRIC_PERIOD, OwnMetrics
+from infra.plain_alarm import PlainAlarm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,22 +17,10 @@ if TYPE_CHECKING:
     from lake.settings import RecordsRule
 
 LATE = Duration.minutes(15)
-"""A record that waits in Firehose for so much longer than the buffer's time, or in its Kinesis stream, raises an
-alarm; AWS recommends one above the largest buffer
+"""A record that waits in Firehose for this time in addition to the buffer's, or in its Kinesis stream, raises an alarm;
+AWS recommends one above the largest buffer
 (https://docs.aws.amazon.com/firehose/latest/dev/firehose-cloudwatch-metrics-best-practices.html)."""
 LATE_PERIODS = round(LATE.to_seconds() / METRIC_PERIOD.to_seconds())
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryStreamAlarm:
-    """What raises an alarm."""
-
-    name: str
-    metric: cloudwatch.Metric | cloudwatch.MathExpression
-    threshold: float
-    description: str
-    periods: int = 1
-    """Bad periods one after the other that raise it."""
 
 
 class DeliveryStreamAlarms:
@@ -47,70 +35,52 @@ class DeliveryStreamAlarms:
         self._records = records
         self._names = names
 
-    def of_stage(self, own: OwnMetrics) -> Iterator[DeliveryStreamAlarm]:
-        """What has to be an alarm of the stack."""
+    def of_stage(self, own: OwnMetrics) -> Iterator[PlainAlarm]:
+        """Every alarm of the stage."""
         for record in self._records:
-            yield DeliveryStreamAlarm(
+            late = f"FILL(freshness, 0) >= {LATE.to_seconds() + record.buffer_seconds:.0f}"
+            unread, metrics = self._of_kinesis(record) if record.kinesis_stream else self._of_kafka(record)
+            metrics["freshness"] = self._metric(record, "DeliveryToS3.DataFreshness")
+            yield PlainAlarm(
                 f"RecordsLate-{record.name}",
-                self._metric(record, "DeliveryToS3.DataFreshness"),
-                LATE.to_seconds() + record.buffer_seconds,
-                f"Firehose does not deliver records of {record.name} in time: read its log group.",
+                cloudwatch.MathExpression(
+                    expression=f"IF({late} OR {unread}, 1, 0)", using_metrics=metrics, period=METRIC_PERIOD
+                ),
+                1,
+                f"Firehose does not read or deliver the records of {record.name} in time: see its log group.",
+                datapoints=(LATE_PERIODS, LATE_PERIODS),
             )
-            if record.kinesis_stream:
-                yield from self._alarms_on_kinesis(record)
-            else:
-                yield self._alarm_on_kafka(record)
-        yield DeliveryStreamAlarm(
+        yield PlainAlarm(
             "FailedRecords",
             own.metric("route", "FailedRecordFiles"),
             1,
             "Firehose has written records that it could not deliver: 'hybrid-router failures' lists them.",
         )
 
-    def _alarms_on_kinesis(self, record: RecordsRule) -> Iterator[DeliveryStreamAlarm]:
-        yield DeliveryStreamAlarm(
-            f"RecordsBehind-{record.name}",
-            self._metric(record, "KinesisMillisBehindLatest"),
-            LATE.to_milliseconds(),
-            f"Firehose reads the Kinesis stream of {record.name} too slowly: see its throttles.",
-        )
-        put = _metric("AWS/Kinesis", "IncomingRecords", "StreamName", record.kinesis_stream.rpartition("/")[2], "Sum")
-        # A delivery stream that may not read its source writes none of its metrics.
-        unread = cloudwatch.MathExpression(
-            expression="IF(FILL(put, 0) > 0 AND FILL(taken, 0) == 0, 1, 0)",
-            using_metrics={"put": put, "taken": self._metric(record, "DataReadFromKinesisStream.Records", "Sum")},
-            period=METRIC_PERIOD,
-        )
-        yield DeliveryStreamAlarm(
-            f"RecordsUnread-{record.name}",
-            unread,
-            1,
-            f"Records are put into the Kinesis stream of {record.name}, and Firehose reads none: read its log group.",
-            periods=LATE_PERIODS,
-        )
+    def _of_kinesis(self, record: RecordsRule) -> tuple[str, dict[str, cloudwatch.IMetric]]:
+        """Firehose is behind in the stream, or reads nothing of what is put into it.
 
-    def _alarm_on_kafka(self, record: RecordsRule) -> DeliveryStreamAlarm:
-        """On a lag that Firehose needs longer than ``LATE`` to read.
+        A delivery stream that may not read its source writes none of its metrics.
+        """
+        stream = record.kinesis_stream.rpartition("/")[2]
+        expression = f"FILL(behind, 0) >= {LATE.to_milliseconds():.0f} OR (FILL(put, 0) > 0 AND FILL(taken, 0) == 0)"
+        return expression, {
+            "behind": self._metric(record, "KinesisMillisBehindLatest"),
+            "put": _metric("AWS/Kinesis", "IncomingRecords", "StreamName", stream, "Sum"),
+            "taken": self._metric(record, "DataReadFromKinesisStream.Records", "Sum"),
+        }
+
+    def _of_kafka(self, record: RecordsRule) -> tuple[str, dict[str, cloudwatch.IMetric]]:
+        """Firehose needs longer than ``LATE`` to read the lag.
 
         CloudWatch gives the lag in messages, and no number of them is too many for every topic. So it is compared with
-        what is read of the whole topic. AWS does not say whether the lag is that of one partition; if it is, a topic
-        with many partitions is told later.
+        what is read of the whole topic. AWS does not document whether the lag is that of one partition; if it is, the
+        alarm comes later for a topic with many partitions.
         """
-        behind = cloudwatch.MathExpression(
-            expression=f"IF(lag > {LATE_PERIODS} * FILL(taken, 0), 1, 0)",
-            using_metrics={
-                "lag": self._metric(record, "KafkaOffsetLag"),
-                "taken": self._metric(record, "DataReadFromSource.Records", "Sum"),
-            },
-            period=METRIC_PERIOD,
-        )
-        return DeliveryStreamAlarm(
-            f"RecordsBehind-{record.name}",
-            behind,
-            1,
-            f"Firehose reads the Kafka topic of {record.name} too slowly: read its log group.",
-            periods=LATE_PERIODS,
-        )
+        return f"FILL(lag, 0) > {LATE_PERIODS} * FILL(taken, 0)", {
+            "lag": self._metric(record, "KafkaOffsetLag"),
+            "taken": self._metric(record, "DataReadFromSource.Records", "Sum"),
+        }
 
     def _metric(self, record: RecordsRule, name: str, statistic: str = "Maximum") -> cloudwatch.Metric:
         stream = self._names.delivery_stream(record.name)

@@ -62,8 +62,6 @@ for a caller (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/e
 PUBLISH_TO_TOPIC = KeyUse((SNS,), (SNS,))
 """SNS, SQS and S3's multipart uploads need both actions of who sends (Amazon SNS Developer Guide, "Managing Amazon SNS
 encryption keys and costs"; Amazon S3 User Guide, "Uploading and copying objects using multipart upload")."""
-SEND_SELF_TEST = KeyUse((SNS, SQS), (SNS,))
-"""``sweep`` publishes the test and reads the queue by which it comes back."""
 SEND_TO_QUEUE = KeyUse((SQS,), (SQS,))
 WRITE_OBJECTS = KeyUse((S3,), (S3,))
 READ_KINESIS = KeyUse((KINESIS,))
@@ -115,8 +113,6 @@ def grant_key(
     for role in job_roles:
         allow_key(role, key_arn, WRITE_DOCUMENTS)
     allow_key(schedules.role, key_arn, SEND_TO_QUEUE)
-    if settings.alarms.self_test:
-        allow_key(functions["sweep"].role, key_arn, SEND_SELF_TEST)
     for machine in machines.all:
         allow_key(machine.role, key_arn, PUBLISH_TO_TOPIC)
     # Its Map reads the index of the plan.

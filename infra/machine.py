@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aws_cdk import ArnFormat, Stack
-from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_stepfunctions as stepfunctions
 from constructs import Construct
 
 from infra.allow import allow
 from infra.log_groups import add_log_group
-from infra.own_metrics import METRIC_PERIOD, OwnMetrics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,8 +19,6 @@ if TYPE_CHECKING:
     from infra.functions import RouterFunction
 
 DEFINITIONS = Path(__file__).parents[1] / "statemachines"
-NOTIFIED_FAILURES = "NotifiedFailures"
-"""The metric by which an execution counts that people know of its failure; the ASL files write it."""
 
 
 class Machine(Construct):
@@ -31,9 +27,7 @@ class Machine(Construct):
     Parameters
     ----------
     substitutions
-        The value of every placeholder of the ASL file but ``MetricsNamespace``.
-    metrics_namespace
-        Of the metric by which an execution counts that people know of its failure.
+        The value of every placeholder of the ASL file.
     """
 
     def __init__(
@@ -43,12 +37,8 @@ class Machine(Construct):
         file: str,
         machine_name: str,
         substitutions: Mapping[str, str],
-        metrics_namespace: str,
     ) -> None:
         super().__init__(scope, name)
-        self.name = machine_name
-        self._file = file
-        self._own_metrics = OwnMetrics(metrics_namespace)
         self.arn = Stack.of(self).format_arn(
             service="states",
             resource="stateMachine",
@@ -62,7 +52,7 @@ class Machine(Construct):
             "Machine",
             state_machine_name=machine_name,
             definition_body=stepfunctions.DefinitionBody.from_string((DEFINITIONS / file).read_text(encoding="utf-8")),
-            definition_substitutions={**substitutions, "MetricsNamespace": metrics_namespace},
+            definition_substitutions=substitutions,
             role=self.role.without_policy_updates(),
             tracing_enabled=True,
             logs=stepfunctions.LogOptions(
@@ -73,29 +63,6 @@ class Machine(Construct):
             ),
         )
         self._allow_logs_and_traces()
-        allow(
-            self.role,
-            ("cloudwatch:PutMetricData",),
-            ["*"],
-            "CloudWatch's metrics have no resources: the condition names the stage's own namespace.",
-            {"StringEquals": {"cloudwatch:namespace": metrics_namespace}},
-        )
-
-    def unknown_failures(self) -> cloudwatch.MathExpression:
-        """The number of executions that failed in 5 minutes without people being told by a notification.
-
-        An execution counts what people know immediately before it fails, so both metrics have it in the same period.
-        A difference of counts, and not an alarm that silences another one, tells one unknown failure among known ones.
-        """
-        service = self._file.partition(".")[0]
-        return cloudwatch.MathExpression(
-            expression="failed - FILL(notified, 0)",
-            using_metrics={
-                "failed": self.state_machine.metric_failed(period=METRIC_PERIOD),
-                "notified": self._own_metrics.metric(service, NOTIFIED_FAILURES),
-            },
-            period=METRIC_PERIOD,
-        )
 
     def allow_invoke(self, *functions: RouterFunction) -> None:
         """Let the machine invoke these functions."""

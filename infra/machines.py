@@ -90,7 +90,6 @@ class Machines(Construct):
                 "RunTimeoutMinutes": str(settings.batch.run_timeout_minutes),
                 **(dict.fromkeys(EMR_PLACEHOLDERS, NOT_DEPLOYED) if emr is None else emr.substitutions),
             },
-            names.metrics_namespace,
         )
         self.backfill = Machine(
             self,
@@ -102,7 +101,6 @@ class Machines(Construct):
                 "OvernightMachine": self.overnight.arn,
                 "Topic": topic.topic_arn,
             },
-            names.metrics_namespace,
         )
         self.stream_window = Machine(
             self,
@@ -117,7 +115,6 @@ class Machines(Construct):
                     math.ceil(settings.schedule.stop_grace_minutes * 60 / settings.schedule.watch_seconds)
                 ),
             },
-            names.metrics_namespace,
         )
         self.verify = self._create_verify(names, jobs, topic) if settings.verify.share else None
         """None: nothing is verified by schedule."""
@@ -132,9 +129,7 @@ class Machines(Construct):
 
     def _create_verify(self, names: StackNames, jobs: Jobs, topic: sns.ITopic) -> Machine:
         substitutions = {"BatchJob": names.batch_job, "Topic": topic.topic_arn}
-        machine = Machine(
-            self, "Verify", "verify.asl.json", names.verify_machine, substitutions, names.metrics_namespace
-        )
+        machine = Machine(self, "Verify", "verify.asl.json", names.verify_machine, substitutions)
         allow(machine.role, RUN_JOB, [jobs.batch_arn])
         return machine
 

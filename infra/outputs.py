@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _T = TypeVar("_T")
-OPTIONAL = ("shards", "records", "stream_application", "self_test_queue")
+OPTIONAL = ("shards", "records", "stream_application")
 """Fields whose output a stack may lack."""
 
 
@@ -57,12 +57,10 @@ class StackOutputs:
     """Name -> dataset of each ``[[records]]``; a stage without any has no such output."""
     stream_application: str = ""
     """Id of the EMR Serverless application of the streaming jobs; a stage with them on Glue has no such output."""
-    self_test_queue: str = ""
-    """ARN of the queue by which the self-test of the alarms comes back; a stage without one has no such output."""
 
     def to_outputs(self) -> dict[str, str]:
         """Output key -> value, one for each field of this class and of ``ResourceNames``; ``shards`` only if there are
-        others than the first one, ``records``, ``stream_application`` and ``self_test_queue`` only if there are any.
+        others than the first one, ``records`` and ``stream_application`` only if there are any.
         """
         others = {name: getattr(self, name) for name in _required_names()}
         if self.shards != Shards():
@@ -71,8 +69,6 @@ class StackOutputs:
             others["records"] = json.dumps(self.records)
         if self.stream_application:
             others["stream_application"] = self.stream_application
-        if self.self_test_queue:
-            others["self_test_queue"] = self.self_test_queue
         resources = {item.name: getattr(self.resources, item.name) for item in fields(ResourceNames)}
         return {output_key(name): value for name, value in {**resources, **others}.items()}
 
@@ -99,7 +95,6 @@ class StackOutputs:
             shards=_read_document(outputs, "shards", Shards.from_text, Shards()),
             records=_read_document(outputs, "records", json.loads, {}),
             stream_application=outputs.get(output_key("stream_application"), ""),
-            self_test_queue=outputs.get(output_key("self_test_queue"), ""),
         )
 
 

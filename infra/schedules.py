@@ -29,17 +29,13 @@ SWEEP_RATE = "rate(15 minutes)"
 PLAN_AHEAD_RATE = "rate(1 hour)"
 PLAN_AHEAD = MappingProxyType({"execution": PLAN_AHEAD_EXECUTION, "dryRun": True, "raiseRefusal": True})
 """A dry run for the next night: its metric raises the alarm before that night. Its summary replaces the last one."""
-SELF_TEST = MappingProxyType({"selfTest": True})
-"""What ``sweep`` sends the self-test of the alarms for."""
 MAX_START_RETRIES = 10
 MAX_START_AGE_SECONDS = 3600
 """A start goes to the dead-letter queue after the last retry, or when it is this old."""
 
 
 class Schedules(Construct):
-    """Starts ``overnight``, ``stream_window``, ``verify``, and the functions ``catalog``, ``sweep`` and ``plan``; has
-    ``sweep`` send the self-test of the alarms.
-    """
+    """Starts ``overnight``, ``stream_window``, ``verify``, and the functions ``catalog``, ``sweep`` and ``plan``."""
 
     def __init__(
         self,
@@ -71,8 +67,6 @@ class Schedules(Construct):
         self._invoke_function("Catalog", CATALOG_RATE, functions["catalog"])
         self._invoke_function("Sweep", SWEEP_RATE, functions["sweep"])
         self._invoke_function("PlanAhead", PLAN_AHEAD_RATE, functions["plan"], PLAN_AHEAD)
-        if settings.alarms.self_test:
-            self._invoke_function("SelfTest", settings.alarms.self_test, functions["sweep"], SELF_TEST)
 
     def _start_machine(
         self, name: str, expression: str, machine: Machine, state: str = "ENABLED"

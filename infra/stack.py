@@ -32,7 +32,6 @@ from infra.permissions import (
 )
 from infra.records import Records
 from infra.schedules import Schedules
-from infra.self_test import SelfTest
 from infra.storage import Storage
 from lake.resource_names import ResourceNames
 
@@ -84,12 +83,11 @@ class HybridRouterStack(Stack):
             for role in job_roles:
                 grant_event_logs(grants, role)
         arrivals.deliver_to(functions["route"], settings.input.event_window_seconds)
-        topic = AlarmTopic(self, "AlarmTopic").topic
+        topic = AlarmTopic(self, "AlarmTopic", settings.alarms.email).topic
         machines = Machines(self, "Machines", settings, names, functions, jobs, storage.control, topic, emr)
         schedules = Schedules(self, "Schedules", settings, machines, functions, arrivals.dead_letters)
         if settings.records:
             Records(self, "Records", settings, names, storage.input)
-        self_test = SelfTest(self, "SelfTest", topic, functions["sweep"]) if settings.alarms.self_test else None
         grant_key(settings, functions, job_roles, machines, schedules)
         Alarms(
             self,
@@ -101,9 +99,8 @@ class HybridRouterStack(Stack):
             machines=machines,
             alarm_lines=count_alarm_lines(self, "LogAlarms", jobs.output_log, names.metrics_namespace),
             metrics_namespace=names.metrics_namespace,
-            settings=settings.alarms,
+            settings=settings,
             records=DeliveryStreamAlarms(settings.records, names) if settings.records else None,
-            shards=settings.shards.names,
         )
         outputs = StackOutputs(
             resources=resources,
@@ -124,7 +121,6 @@ class HybridRouterStack(Stack):
             shards=settings.shards,
             records={record.name: record.dataset for record in settings.records},
             stream_application=emr_stream.application.attr_application_id if emr_stream else "",
-            self_test_queue=self_test.queue.queue_arn if self_test else "",
         )
         if settings.encryption.kms_key:
             encrypt(self, settings.encryption.kms_key)

@@ -14,9 +14,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import REFUSED, REFUSED_BY, InvalidInputError, TerminalError, TransientError
 from lake.faults import can_pass
-from lake.ledger.refusals import is_refused_by_ledger
 from lake.ledger.table import RefusedError
-from router.telemetry import Metric, count_for_function_and_all, logger
+from router.telemetry import logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,28 +31,20 @@ def with_product_errors(handler: Callable[P, T]) -> Callable[P, T]:
     """Decorate a Lambda handler; it is the outermost decorator, so that nothing passes by it.
 
     Errors of the product keep their class. Every other error is logged with its stack trace, which Lambda's own report
-    would lose, and is raised as what ``to_product_error`` makes of it. Where the ledger refused the function, this is
-    counted: when it refuses all functions, people are told once.
+    would lose, and is raised as what ``to_product_error`` makes of it.
     """
 
     @wraps(handler)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return handler(*args, **kwargs)
-        except (TransientError, TerminalError) as error:
-            _count_refusal(error)
+        except (TransientError, TerminalError):
             raise
         except Exception as error:
-            _count_refusal(error)
             logger.exception("the invocation failed")
             raise to_product_error(error) from error
 
     return guarded
-
-
-def _count_refusal(error: Exception) -> None:
-    if is_refused_by_ledger(error):
-        count_for_function_and_all(Metric.LEDGER_REFUSALS)
 
 
 def with_refusals(

@@ -8,22 +8,15 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from aws_lambda_powertools import Logger, Metrics, single_metric
+from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
-
-from lake.shards import FIRST_SHARD
 
 logger = Logger()
 metrics = Metrics()
-ANY_FUNCTION = "any"
-"""In the place of a function's name: the dimension of a metric that all of them write."""
 
 
 class Metric(StrEnum):
-    """Name of a metric; its dimension is the function that writes it, or ``ANY_FUNCTION``.
-
-    Those of the stream lane exist for each shard: that of the first one has no other dimension.
-    """
+    """Name of a metric; its dimension is the function that writes it."""
 
     STREAM_BYTES = "StreamBytes"
     """Bytes of the arrivals that ``route`` has put into the stream lane."""
@@ -34,17 +27,17 @@ class Metric(StrEnum):
     FAILED_RECORD_FILES = "FailedRecordFiles"
     """Files in which ``route`` has found records that Firehose could not deliver; written when there are any."""
     STREAM_RUNNING = "StreamRunning"
-    """1 while ``stream_control`` finds a run of the streaming job, else 0."""
+    """1 while ``stream_control`` finds a run of each streaming job, else 0."""
     STREAM_BACKLOG_BYTES = "StreamBacklogBytes"
     """Bytes of the open manifests of the stream lane."""
     STREAM_SPILLING = "StreamSpilling"
     """1 while peak files go to the batch lane because the stream's backlog exceeds its latency goal, else 0."""
     MICRO_BATCH_MINUTES = "MicroBatchMinutes"
-    """How long the current micro-batch of the stream lane has taken until now, in minutes; 0: there is none."""
+    """How long the longest current micro-batch of the stream lane has taken until now, in minutes; 0: there is none."""
     STREAM_OLDEST_MINUTES = "StreamOldestMinutes"
     """Age of the oldest open manifest of the stream lane, in minutes; 0: none is open."""
     STREAM_SILENT = "StreamSilent"
-    """1 while the stream's window is open and no run of the streaming job reports that it is alive, else 0."""
+    """Shards of the stream lane whose window is open, and whose run does not report that it is alive."""
     PLAN_LATE_MINUTES = "PlanLateMinutes"
     """Minutes by which a plan ends after its deadline; 0: it ends in time."""
     NIGHT_LATE_MINUTES = "NightLateMinutes"
@@ -67,38 +60,13 @@ class Metric(StrEnum):
     """Manifests that are open for longer than ``sweep.stalled_hours``."""
     DAY_DOLLARS = "DayDollars"
     """Dollars of the job runs that have ended on this day (UTC), as ``sweep`` finds them."""
-    SELF_TEST_LOST = "SelfTestLost"
-    """1 while the last self-test has not come back from the topic of the alarms, else 0; only where one is sent."""
-    LEDGER_REFUSALS = "LedgerRefusals"
-    """Invocations that failed because the ledger's table refused them, of each function and of all together; written
-    when there are any."""
 
 
-def count(metric: Metric, value: float, shard: str = FIRST_SHARD) -> None:
-    """Add a count to the metrics of this invocation.
-
-    That of a shard other than the first one is written at once, with the shard's name as a dimension.
-    """
-    _add(metric, MetricUnit.Count, value, shard)
+def count(metric: Metric, value: float) -> None:
+    """Add a count to the metrics of this invocation."""
+    metrics.add_metric(name=metric.value, unit=MetricUnit.Count, value=value)
 
 
-def count_bytes(metric: Metric, value: float, shard: str = FIRST_SHARD) -> None:
-    """Add a number of bytes to the metrics of this invocation, as ``count``."""
-    _add(metric, MetricUnit.Bytes, value, shard)
-
-
-def count_for_function_and_all(metric: Metric) -> None:
-    """Add 1 to a count of this function, and to that of all functions. Both are written at once, also when the
-    invocation fails.
-    """
-    for service in (metrics.service, ANY_FUNCTION):
-        with single_metric(name=metric.value, unit=MetricUnit.Count, value=1, namespace=metrics.namespace) as other:
-            other.add_dimension(name="service", value=service)
-
-
-def _add(metric: Metric, unit: MetricUnit, value: float, shard: str) -> None:
-    if shard == FIRST_SHARD:
-        metrics.add_metric(name=metric.value, unit=unit, value=value)
-        return
-    with single_metric(name=metric.value, unit=unit, value=value, namespace=metrics.namespace) as other:
-        other.add_dimension(name="shard", value=shard)
+def count_bytes(metric: Metric, value: float) -> None:
+    """Add a number of bytes to the metrics of this invocation."""
+    metrics.add_metric(name=metric.value, unit=MetricUnit.Bytes, value=value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from botocore.config import Config
@@ -14,7 +13,6 @@ from infra.code_version import code_version, version_of
 from infra.names import stack_name
 from infra.outputs import output_key
 from infra.quotas import needed_quotas
-from lake.ledger import Ledger
 from router.service_quotas import read_quota
 
 if TYPE_CHECKING:
@@ -23,17 +21,14 @@ if TYPE_CHECKING:
 
     import boto3
 
-    from lake.ledger import SelfTestRow
     from lake.settings import Settings
 
 CLIENT_CONFIG = Config(connect_timeout=3, read_timeout=5, retries={"total_max_attempts": 2})
 """Seconds; a request takes about 16 of them at most."""
 PENDING = "PendingConfirmation"
 """In the place of the ARN of a subscription that its owner has not confirmed (Amazon SNS, ListSubscriptionsByTopic)."""
-LOOKED_FOR = timedelta(minutes=30)
-"""Two sweeps have looked for a self-test then."""
-OF_ALARMS = ("subscription", "self-test")
-"""The lines that say whether alarms reach people."""
+OF_ALARMS = "subscription"
+"""The line that shows whether alarms reach people."""
 MISSING_STACK = "ValidationError"
 """What DescribeStacks answers for a name that does not exist."""
 
@@ -51,7 +46,7 @@ class Account:
         """Credentials, region, quotas, stack and the way of alarms; nothing else is asked without the first two."""
         opening = [*self._guarded("credentials", self._credentials), *self._guarded("region", self._region)]
         yield from opening
-        names = ("quotas", "stack", *OF_ALARMS)
+        names = ("quotas", "stack", OF_ALARMS)
         if any(finding.state is not Readiness.OK for finding in opening):
             yield from (Finding(name, Readiness.SKIPPED, "needs credentials and a region") for name in names)
             return
@@ -105,18 +100,15 @@ class Account:
             if error.response.get("Error", {}).get("Code") != MISSING_STACK:
                 raise
             yield Finding("stack", Readiness.TO_DO, f"there is no {name} here: run 'cdk deploy -c stage={self._stage}'")
-            yield from (Finding(missing, Readiness.SKIPPED, "needs the stack") for missing in OF_ALARMS)
+            yield Finding(OF_ALARMS, Readiness.SKIPPED, "needs the stack")
             return
         yield self._code_of(stack, name)
         outputs = {item["OutputKey"]: item["OutputValue"] for item in stack.get("Outputs", [])}
-        topic, table = (outputs.get(output_key(field)) for field in ("alarm_topic", "ledger_table"))
-        if topic is None or table is None:
-            lacking = output_key("alarm_topic" if topic is None else "ledger_table")
-            yield from (Finding(missing, Readiness.SKIPPED, f"{name} has no output {lacking}") for missing in OF_ALARMS)
+        topic = outputs.get(output_key("alarm_topic"))
+        if topic is None:
+            yield Finding(OF_ALARMS, Readiness.SKIPPED, f"{name} has no output {output_key('alarm_topic')}")
             return
-        queue = outputs.get(output_key("self_test_queue"), "")
-        yield from self._guarded("subscription", lambda: self._subscription(topic, queue))
-        yield from self._guarded("self-test", lambda: self._self_test(table, queue))
+        yield from self._guarded(OF_ALARMS, lambda: self._subscription(topic))
 
     def _code_of(self, stack: dict[str, Any], name: str) -> Finding:
         deployed, here = version_of(stack.get("Description", "")), code_version(self._checkout)
@@ -129,11 +121,10 @@ class Account:
             return Finding("stack", Readiness.TO_DO, f"{name} {difference}: {advice}")
         return Finding("stack", Readiness.OK, f"{name}, {status}, of the code that is here ({here})")
 
-    def _subscription(self, topic: str, own_queue: str) -> Iterator[Finding]:
-        """Whether anybody subscribes; the stage's own queue is nobody."""
+    def _subscription(self, topic: str) -> Iterator[Finding]:
+        """Whether a person's subscription is confirmed: without it no alarm reaches anyone."""
         pages = self._client("sns").get_paginator("list_subscriptions_by_topic").paginate(TopicArn=topic)
-        subscriptions = [item for page in pages for item in page["Subscriptions"]]
-        found = [item["SubscriptionArn"] for item in subscriptions if item["Endpoint"] != (own_queue or None)]
+        found = [item["SubscriptionArn"] for page in pages for item in page["Subscriptions"]]
         confirmed = [arn for arn in found if arn != PENDING]
         if confirmed:
             yield Finding("subscription", Readiness.OK, f"{len(confirmed)} confirmed of {len(found)}, topic {topic}")
@@ -142,25 +133,6 @@ class Account:
                 "subscription", Readiness.TO_DO, f"not confirmed: follow the link in the mail of the topic {topic}"
             )
         else:
-            advice = f"run 'aws sns subscribe --topic-arn {topic} --protocol email --notification-endpoint <address>'"
+            command = f"aws sns subscribe --topic-arn {topic} --protocol email --notification-endpoint <address>"
+            advice = f"set alarms.email and deploy, or run '{command}'"
             yield Finding("subscription", Readiness.TO_DO, f"the topic of the alarms has no subscriber: {advice}")
-
-    def _self_test(self, table: str, queue: str) -> Iterator[Finding]:
-        """Whether the last test message came back, by the row that ``sweep`` writes."""
-        if not queue:
-            yield Finding("self-test", Readiness.SKIPPED, "the stage sends none: alarms.self_test is empty")
-            return
-        client = self._session.resource("dynamodb", config=CLIENT_CONFIG).meta.client
-        yield judge_self_test(Ledger.over(client, table).self_tests.get(), datetime.now(UTC))
-
-
-def judge_self_test(row: SelfTestRow, now: datetime) -> Finding:
-    """What the last self-test says about the way of alarms at ``now`` (aware). Pure."""
-    if row.sent_at is None:
-        return Finding("self-test", Readiness.SKIPPED, "none was sent yet: the setting alarms.self_test says when")
-    if row.arrived_at is not None:
-        return Finding("self-test", Readiness.OK, f"sent {row.sent_at}, found {row.arrived_at}")
-    if now - datetime.fromisoformat(row.sent_at) <= LOOKED_FOR:
-        return Finding("self-test", Readiness.SKIPPED, f"sent {row.sent_at}: the next sweep looks whether it came back")
-    advice = "alarms may not reach you: see docs/runbook.md#selftestlost"
-    return Finding("self-test", Readiness.TO_DO, f"sent {row.sent_at}, and did not come back: {advice}")

@@ -20,7 +20,6 @@ from lake.ledger.partitions import Partitions
 from lake.ledger.published_totals import PublishedObjects, PublishedTotals
 from lake.ledger.reasons import Reasons
 from lake.ledger.resubmissions import ResubmissionRow, Resubmissions
-from lake.ledger.self_tests import SelfTestRow, SelfTests
 from lake.ledger.stream import Stream, StreamRow
 from lake.ledger.table import LedgerTable
 
@@ -44,7 +43,6 @@ class Ledger:
     executions: Executions
     costs: Costs
     resubmissions: Resubmissions
-    self_tests: SelfTests
 
     @classmethod
     def over(cls, client: DynamoDBClient, table_name: str, wait: Callable[[float], object] = time.sleep) -> Ledger:
@@ -64,7 +62,6 @@ class Ledger:
             Executions(table),
             Costs(table),
             Resubmissions(table),
-            SelfTests(table),
         )
 
 
@@ -89,7 +86,6 @@ __all__ = [
     "PublishedObjects",
     "PublishedTotals",
     "ResubmissionRow",
-    "SelfTestRow",
     "State",
     "StreamRow",
 ]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from lake.errors import InvalidSettingsError
 from lake.settings.checks import check_choice, check_range
-from lake.settings.schedule_expression import check_schedule
+
+ADDRESS = re.compile(r"[^@\s,;]+@[^@\s,;]+\.[^@\s,;]+")
 
 
 class NotifyQuarantine(StrEnum):
@@ -23,29 +26,24 @@ class NotifyQuarantine(StrEnum):
 class AlarmSettings:
     """Which outcomes reach a person. What failed always does."""
 
+    email: str = ""
+    """Address that the stack subscribes to the topic of the alarms, with one mail to confirm it; empty: none."""
+
     notify_quarantine: str = NotifyQuarantine.FILES.value
     """An execution that succeeded notifies people of its quarantine: never, files or lines."""
-    daily_dollars: float = 0
+    daily_dollars: float = 100
     """Dollars that the job runs of one day (UTC) may cost before an alarm is raised; 0: there is no such alarm."""
     stream_oldest_minutes: float = 30
     """Age in minutes that a manifest of the stream lane may reach before an alarm is raised. Lost pointers are written
     again after ``sweep.pointer_minutes``: with less than this an alarm comes where the sweep still repairs."""
-    micro_batch_minutes: float = 5
-    """Minutes that a micro-batch of the stream lane may take before an alarm is raised, while the window is watched."""
     max_quarantined_share: float = 0.05
     """Share of a dataset's lines, or of its files, that may be in the quarantine after an execution before an alarm is
     raised, from 0 to 1; 1: there is no alarm for any share."""
-
-    self_test: str = "cron(0 9 1 * ? *)"
-    """When a message without a cause is sent to the topic of the alarms: an EventBridge Scheduler expression, in
-    ``time_zone``. Who gets none knows that alarms do not arrive either; so does the stage, to which it has to come
-    back. Empty: none is sent."""
 
     def __post_init__(self) -> None:
         check_choice("alarms.notify_quarantine", self.notify_quarantine, [choice.value for choice in NotifyQuarantine])
         check_range("alarms.daily_dollars", self.daily_dollars, 0, 10_000_000)
         check_range("alarms.stream_oldest_minutes", self.stream_oldest_minutes, 1, 10_080)
-        check_range("alarms.micro_batch_minutes", self.micro_batch_minutes, 1, 10_080)
         check_range("alarms.max_quarantined_share", self.max_quarantined_share, 0, 1)
-        if self.self_test:
-            check_schedule("alarms.self_test", self.self_test)
+        if self.email and not ADDRESS.fullmatch(self.email):
+            raise InvalidSettingsError("alarms.email", self.email, "expected one address, such as data@example.com")

@@ -30,6 +30,8 @@ _SPECIAL = {
     "day of week": re.compile(rf"L|(?:[1-7]|{'|'.join(WEEKDAYS)})(?:L|#[1-5])"),
 }
 """Last day, nearest working day, n-th day of the week of a month; they are alone in their field."""
+DAILY = re.compile(r"cron\((\d{1,2}) (\d{1,2}) \* \* \? \*\)")
+"""A schedule that starts once every day (EventBridge Scheduler, "Cron-based schedules")."""
 _CLOCK = re.compile(r"cron\((\d{1,2}) (\d{1,2}) .*\)")
 
 

@@ -52,7 +52,6 @@ def install(runs: GlueRuns, emr_runs: EmrRuns, *, logs: Path, runtime_dir: Path,
     from local.emulator_patches import (  # noqa: PLC0415
         bucket_policies,
         checksums,
-        composite_alarms,
         delivery_streams,
         emr_serverless,
         encryption,
@@ -92,7 +91,6 @@ def install(runs: GlueRuns, emr_runs: EmrRuns, *, logs: Path, runtime_dir: Path,
     service_quotas.patch(limits)
     delivery_streams.patch()
     metric_math.patch()
-    composite_alarms.patch()
     failed_executions.patch()
     index_lag.patch(lambda: limits().index_lag_seconds)
     # Last: it wraps what the others replace.

@@ -1,4 +1,4 @@
-"""Step Functions: what AWS tells of a failed execution: a value in CloudWatch, and its description to its parent.
+"""Step Functions: what AWS reports of a failed execution: a value to CloudWatch, and its description to its parent.
 
 Sources: AWS Step Functions Developer Guide, "Monitoring Step Functions metrics using Amazon CloudWatch" and "Start a
 new AWS Step Functions state machine from a running execution".

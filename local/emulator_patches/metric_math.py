@@ -1,31 +1,33 @@
-"""CloudWatch: an alarm on a metric math expression; one on a difference of two metrics has its state here, too.
+"""CloudWatch: an alarm on a metric math expression; the alarm on failed executions is evaluated, too.
 
-No other alarm is evaluated: the emulator has few of their metrics, and would compare each with the values of all
-dimensions of its metric.
+No other alarm is evaluated, and each keeps the state INSUFFICIENT_DATA: the emulator has few of their metrics, and
+would compare each with the values of all dimensions of its metric.
 
-Sources: Amazon CloudWatch User Guide, "Using math expressions" (a value that is missing counts as 0) and "Configuring
-how alarms treat missing data".
+Source: Amazon CloudWatch User Guide, "Using math expressions".
 """
 
 from __future__ import annotations
 
+import contextvars
 import re
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 from ministack.services import cloudwatch  # type: ignore[import-untyped]
 from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
 
-from local.emulator_patches.composite_alarms import start_timer
-
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from local.emulator_patches import EmulatorValue
 
 NAMESPACE = "MetricMath"
 """No metric is written to it: an alarm is stored with its expression in the place of the metric's name."""
-_DIFFERENCE = re.compile(r"(\w+) - FILL\((\w+), 0\)")
+COUNTED = frozenset({"AWS/States"})
+"""Namespaces whose metrics the emulator has (``failed_executions``)."""
+_TERM = r"FILL\(\w+, 0\)"
+_SUM = re.compile(rf"{_TERM}(?: \+ {_TERM})*")
 
 
 def patch() -> None:
@@ -41,30 +43,44 @@ def _patch_deployment(metrics: dict[str, dict[str, Any]]) -> None:
 
     def metric_alarm_record(name: str, properties: EmulatorValue) -> EmulatorValue:
         given = properties.get("Metrics")
-        if given:
-            (expression,) = [item["Expression"] for item in given if "Expression" in item]
-            metrics[name] = {item["Id"]: item["MetricStat"] for item in given if "MetricStat" in item}
-            stored = {"MetricName": expression, "Namespace": NAMESPACE}
-            properties = {key: value for key, value in properties.items() if key != "Metrics"} | stored
-        return record(name, properties)
+        if not given:
+            return record(name, properties)
+        (expression,) = [item["Expression"] for item in given if "Expression" in item]
+        metrics[name] = {item["Id"]: item["MetricStat"] for item in given if "MetricStat" in item}
+        stored = {"MetricName": expression, "Namespace": NAMESPACE}
+        made = record(name, {key: value for key, value in properties.items() if key != "Metrics"} | stored)
+        if is_evaluated(expression, metrics[name]):
+            made["StateValue"] = "OK"
+        return made
 
     provisioners._cw_metric_alarm_record = metric_alarm_record
 
 
 def patch_evaluation(metrics: Mapping[str, Mapping[str, Any]]) -> None:
-    """Evaluate alarms on a difference; ``metrics``: the metrics of an alarm by the ids in its expression."""
+    """Evaluate alarms on a sum of counts; ``metrics``: the metrics of an alarm by the ids in its expression."""
 
     def evaluate_all() -> None:
         for alarm in list(cloudwatch._alarms.values()):
-            terms = _DIFFERENCE.fullmatch(alarm["MetricName"]) if alarm["Namespace"] == NAMESPACE else None
-            if terms:
-                stats = [metrics[alarm["AlarmName"]][term] for term in terms.groups()]
-                _set_state(alarm, _sum_of(stats[0]) - _sum_of(stats[1]))
+            of_alarm = metrics.get(alarm["AlarmName"], {})
+            if alarm["Namespace"] == NAMESPACE and is_evaluated(alarm["MetricName"], of_alarm):
+                _set_state(alarm, sum(map(_sum_of, of_alarm.values())))
                 if alarm["StateValue"] == "ALARM":
                     # Until what has raised it is out of its period.
-                    start_timer(int(stats[0]["Period"]), evaluate_all)
+                    start_timer(max(int(stat["Period"]) for stat in of_alarm.values()), evaluate_all)
 
     cloudwatch._evaluate_all_alarms = evaluate_all
+
+
+def is_evaluated(expression: str, metrics: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether the expression is the sum of metrics that the emulator has."""
+    return bool(_SUM.fullmatch(expression)) and {stat["Metric"]["Namespace"] for stat in metrics.values()} <= COUNTED
+
+
+def start_timer(seconds: float, work: Callable[[], object]) -> None:
+    """Call ``work`` after ``seconds``, with the account and region of this request."""
+    timer = threading.Timer(seconds, contextvars.copy_context().run, [work])
+    timer.daemon = True
+    timer.start()
 
 
 def _sum_of(stat: Mapping[str, Any]) -> float:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
+from lake.settings.schedule_expression import DAILY
 from lake.time import next_local_time
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from lake.settings import Settings
-
-DAILY = re.compile(r"cron\((\d{1,2}) (\d{1,2}) \* \* \? \*\)")
-"""A schedule that starts once every day (EventBridge Scheduler, "Cron-based schedules")."""
 
 
 def next_night_start(settings: Settings, now: datetime) -> datetime:

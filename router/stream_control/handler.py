@@ -44,12 +44,11 @@ def stream_control(event: Mapping[str, Any], services: Services) -> dict[str, An
         raise InvalidInputError(f"action = {action!r} is unknown: expected one of {', '.join(ACTIONS)}")
     outcomes = ACTIONS[action](services, _shards(event, services))
     found = {shard: status for shard, status in outcomes.items() if isinstance(status, ShardStatus)}
-    for shard, status in found.items():
-        _record(shard, status)
+    result = _answer(action, found)
+    _record(result)
     for outcome in outcomes.values():
         if isinstance(outcome, Exception):
             raise outcome
-    result = _answer(action, found)
     logger.info("stream control", action=action, result=result)
     return result
 
@@ -61,12 +60,13 @@ def _shards(event: Mapping[str, Any], services: Services) -> tuple[str, ...]:
     return tuple(name for name in names if name in named) if named else names
 
 
-def _record(shard: str, status: ShardStatus) -> None:
-    count(Metric.STREAM_RUNNING, status.running, shard)
-    if status.backlog is not None:
-        count_bytes(Metric.STREAM_BACKLOG_BYTES, status.backlog.bytes, shard)
-        count(Metric.STREAM_SPILLING, status.backlog.spilling, shard)
-        count(Metric.MICRO_BATCH_MINUTES, status.backlog.micro_batch_minutes, shard)
+def _record(answer: Mapping[str, Any]) -> None:
+    """Record the metrics of the lane. Which shard is behind is in the log and in ``hybrid-router stream status``."""
+    count(Metric.STREAM_RUNNING, answer["running"])
+    if "backlogBytes" in answer:
+        count_bytes(Metric.STREAM_BACKLOG_BYTES, answer["backlogBytes"])
+        count(Metric.STREAM_SPILLING, answer["spilling"])
+        count(Metric.MICRO_BATCH_MINUTES, answer["microBatchMinutes"])
 
 
 def _answer(action: str, found: Mapping[str, ShardStatus]) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from lake.counted import format_count
 from lake.errors import HybridRouterError, TerminalError, TransientError
-from lake.ledger.refusals import is_refused_by_ledger
 from lake.printable import printable
 from router.entry import to_product_error
 
@@ -53,6 +52,5 @@ def error_of_sweep(repairs: Sequence[Sequence[FailedItem]]) -> Exception:
         f"{'; '.join(str(item) for item in named)}{f'; the log names {more:,} more' if more > 0 else ''}"
     )
     error = TransientError(text) if all(item.passes for item in failed) else TerminalError(text)
-    # The alarm on refusals of the ledger looks at causes.
-    error.__cause__ = next((item.error for item in failed if is_refused_by_ledger(item.error)), failed[0].error)
+    error.__cause__ = failed[0].error
     return error

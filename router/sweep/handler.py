@@ -23,8 +23,6 @@ from router.sweep.objects import delete_objects
 from router.sweep.pointers import renew_pointers
 from router.sweep.publishing import finish_publishing
 from router.sweep.repair import MAX_ITEMS, Repair
-from router.sweep.self_test import REQUEST as SELF_TEST_REQUEST
-from router.sweep.self_test import container_channel, is_self_test_lost, send_self_test
 from router.sweep.small_manifests import merge_small
 from router.sweep.stalled import report_stalled
 from router.sweep.stream_health import measure_stream
@@ -38,14 +36,14 @@ if TYPE_CHECKING:
 
     from router.services import EventBridgeClient
     from router.sweep.failed_items import FailedItem
-    from router.sweep.self_test import SelfTestChannel
 
 TIME_PER_REPAIR = timedelta(seconds=60)
-"""A repair begins no further item after it; the next sweep continues."""
+"""Maximum time of a repair: it begins no further item after it, and the next sweep continues."""
 TIME_PER_SWEEP = timedelta(minutes=10)
 """No item of any repair is begun after it: what is under way then has the rest of the function's timeout (15 minutes).
 
-The sum of ``TIME_PER_REPAIR`` of all repairs, so that none of them starves.
+Shorter than ``TIME_PER_REPAIR`` of all repairs together. So each gets an equal share of what its predecessors have
+left, and none of them starves.
 """
 COUNTS = (
     "rolledForward",
@@ -69,14 +67,9 @@ COUNTS = (
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
-    """``{"dryRun"?}`` -> a count for each of ``COUNTS``; a dry run adds ``"items"``, the first to be repaired.
-
-    ``{"selfTest": true}`` sends the self-test of the alarms and repairs nothing -> ``{"message"}``.
-    """
-    services, channel = replace(container_services(), events=_event_bridge()), container_channel()
-    if parse_flag(event or {}, SELF_TEST_REQUEST):
-        return dict(send_self_test(services, channel))
-    return sweep(services, channel, dry_run=parse_flag(event or {}, "dryRun"))
+    """``{"dryRun"?}`` -> a count for each of ``COUNTS``; a dry run adds ``"items"``, the first to be repaired."""
+    services = replace(container_services(), events=_event_bridge())
+    return sweep(services, dry_run=parse_flag(event or {}, "dryRun"))
 
 
 @cache
@@ -86,10 +79,8 @@ def _event_bridge() -> EventBridgeClient:
     return client
 
 
-def sweep(services: Services, channel: SelfTestChannel | None = None, *, dry_run: bool = False) -> dict[str, Any]:
+def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:
     """Try every repair; returns counts of what was repaired, by kind.
-
-    ``channel`` is where the last self-test has to be found; None: the stage sends none.
 
     A dry run counts what the next sweep would repair, and names the first items. It changes nothing, records no metric
     and keeps no position.
@@ -104,34 +95,17 @@ def sweep(services: Services, channel: SelfTestChannel | None = None, *, dry_run
     failed: list[list[FailedItem]] = []
     items: list[str] = []
     end = services.clock() + TIME_PER_SWEEP
-
-    def attempt(name: str, work: Callable[[Repair], object]) -> None:
-        repair = Repair(services, min(services.clock() + TIME_PER_REPAIR, end), dry_run=dry_run)
+    repairs = _repairs(services, dry_run=dry_run)
+    for left, (name, work) in zip(range(len(repairs), 0, -1), repairs, strict=True):
+        now = services.clock()
+        share = min(TIME_PER_REPAIR, (end - now) / left)
+        repair = Repair(services, min(now + share, end), dry_run=dry_run)
         with repair.isolated(name):
             work(repair)
         failed.append(repair.failed)
         items.extend(repair.items)
         for kind, number in repair.counts.items():
             done[kind] += number
-
-    lake, quarantine = services.resources.output_buckets
-    attempt("publishing", finish_publishing)
-    attempt("leases", release_leases)
-    attempt("pointers", renew_pointers)
-    attempt("intents", resume_intents)
-    attempt("missed", adopt_missed)
-    attempt("small manifests", merge_small)
-    attempt("uploads", abort_uploads)
-    attempt("stalled", report_stalled)
-    attempt("hours", announce_hours)
-    attempt("lake", lambda repair: delete_objects(repair, lake, "lake"))
-    if not dry_run:
-        attempt("stream", lambda _: _count_stream_health(services))
-        attempt("bills", record_late_bills)
-        attempt("costs", lambda _: count(Metric.DAY_DOLLARS, _day_dollars(services)))
-    if channel is not None and not dry_run:
-        attempt("self-test", lambda repair: count(Metric.SELF_TEST_LOST, is_self_test_lost(repair, channel)))
-    attempt("quarantine", lambda repair: delete_objects(repair, quarantine, "quarantine"))
     if not dry_run:
         count(Metric.SWEEP_VANISHED, done["vanished"])
         count(Metric.SWEEP_STALLED, done["stalled"])
@@ -142,10 +116,36 @@ def sweep(services: Services, channel: SelfTestChannel | None = None, *, dry_run
     return {**done, "items": items[:MAX_ITEMS]} if dry_run else done
 
 
+def _repairs(services: Services, *, dry_run: bool) -> list[tuple[str, Callable[[Repair], object]]]:
+    """Each repair by its name, in the order in which they run. What the alarms read comes first, and is short."""
+    lake, quarantine = services.resources.output_buckets
+    recorded: list[tuple[str, Callable[[Repair], object]]] = [
+        ("stream", lambda _: _count_stream_health(services)),
+        ("bills", record_late_bills),
+        ("costs", lambda _: count(Metric.DAY_DOLLARS, _day_dollars(services))),
+    ]
+    return [
+        *(() if dry_run else recorded),
+        ("publishing", finish_publishing),
+        ("leases", release_leases),
+        ("pointers", renew_pointers),
+        ("intents", resume_intents),
+        ("missed", adopt_missed),
+        ("small manifests", merge_small),
+        ("uploads", abort_uploads),
+        ("stalled", report_stalled),
+        ("hours", announce_hours),
+        ("lake", lambda repair: delete_objects(repair, lake, "lake")),
+        ("quarantine", lambda repair: delete_objects(repair, quarantine, "quarantine")),
+    ]
+
+
 def _count_stream_health(services: Services) -> None:
-    for shard, health in measure_stream(services).items():
-        count(Metric.STREAM_OLDEST_MINUTES, health.oldest_minutes, shard)
-        count(Metric.STREAM_SILENT, health.silent, shard)
+    health = measure_stream(services)
+    if health.silent:
+        logger.warning("streaming jobs do not report that they are alive", shards=health.silent)
+    count(Metric.STREAM_OLDEST_MINUTES, health.oldest_minutes)
+    count(Metric.STREAM_SILENT, len(health.silent))
 
 
 def _day_dollars(services: Services) -> float:

@@ -156,23 +156,6 @@ def test_an_alarm_reaches_the_topic_only_with_its_statement(sealed: Scenario, cl
     assert messages_of_alarm() == 1
 
 
-def test_the_self_test_comes_back_only_with_its_statement(sealed: Scenario, cloud: LocalCloud, key: str) -> None:
-    sweep, tests = sealed.deployment.outputs.sweep, sealed.deployment.ledger.self_tests
-
-    def comes_back() -> bool:
-        answer = cloud.client("lambda").invoke(FunctionName=sweep, Payload=json.dumps({"selfTest": True}))
-        assert "FunctionError" not in answer
-        sealed.deployment.sweep(dry_run=False)
-        return tests.get().arrived_at is not None
-
-    # When the key's policy lacks the statement, then the message does not come back; with it, it does
-    printed = printed_policy()
-    others = [item for item in printed["Statement"] if item["Sid"] != "SelfTest"]
-    with key_policy(cloud, key, {**printed, "Statement": others}):
-        assert not comes_back()
-    assert comes_back()
-
-
 @pytest.mark.parametrize("statement", ["EventsOfTheInputBucket", "LogGroups"])
 def test_without_a_statement_for_a_service_the_deployment_fails(
     cloud: LocalCloud, tmp_path: Path, statement: str

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lake.ledger import State
-from router.telemetry import Metric
 from tests.e2e.redelivery import fast_redelivery
 from tests.e2e.removed_permission import logs, role_name, sentences, without
 from tests.e2e.waiting import wait_for
@@ -72,13 +71,6 @@ def test_a_night_names_the_missing_permission_and_the_next_one_converts(
     if action == "dynamodb:UpdateItem":
         told = logs(scenario.cloud.logs_dir, f"{scenario.deployment.resources.batch_job}/*.log")
     assert sentences(told, role, action), refused["cause"]
-    if part == "RouterplanRole":
-        # And the function has counted for the alarms that the ledger refused it
-        printed = logs(scenario.cloud.logs_dir, "lambda/*Routerplan*.log")
-        assert re.findall(rf'"service": ?"(\w+)".*"{Metric.LEDGER_REFUSALS}": ?\[1\.0\]', printed)[:2] == [
-            "plan",
-            "any",
-        ]
     # When it has the permission again, then the next night converts the file
     granted = scenario.execute(overnight, {"dataset": dataset, "engine": engine})
     assert granted["status"] == "SUCCEEDED", granted.get("cause")

@@ -23,9 +23,8 @@ _EMR_RULE = f"arn:aws:events:{REGION}:{ACCOUNT}:rule/StepFunctionsGetEventsForEM
 _RULE_ACTIONS = ("PutTargets", "PutRule", "DescribeRule")
 _ONE_ACTION = {
     "sns:publish": ("Sns.AuthorizationErrorException", "sns:Publish", "TopicArn"),
-    "aws-sdk:cloudwatch:putMetricData": ("CloudWatch.CloudWatchException", "cloudwatch:PutMetricData", ""),
 }
-"""Integration -> the error's name, the action, and the argument that is its resource; "": it has none."""
+"""Integration -> the error's name, the action, and the argument that is its resource."""
 _PASSED_TO = {"iam:passedtoservice": "emr-serverless.amazonaws.com"}
 """The condition key of iam:PassRole; no other task passes a role."""
 
@@ -40,7 +39,7 @@ def patch() -> None:
         execution = state_machines.current_execution.get()
         if execution is not None:
             error, asked = rights_of(resource, data)
-            _check(execution["stateMachineArn"], error, asked, {"cloudwatch:namespace": data.get("Namespace", "")})
+            _check(execution["stateMachineArn"], error, asked)
         return invoke(resource, data)
 
     def read_map_items(reader: EmulatorValue, effective: EmulatorValue, context: EmulatorValue) -> EmulatorValue:
@@ -90,7 +89,7 @@ def rights_of(resource: str, data: dict[str, Any]) -> tuple[str, list[tuple[str,
         return "EMRServerless.AccessDeniedException", asked
     for integration, (error, action, field) in _ONE_ACTION.items():
         if integration in resource:
-            return error, [(action, data.get(field, "*"))]
+            return error, [(action, data[field])]
     if "states:startExecution" in resource:
         machine = data["StateMachineArn"]
         asked = [("states:StartExecution", machine)]

@@ -24,16 +24,8 @@ PATCH_POINTS = [
     ("services.glue", "_batch_stop_job_run", ["data"]),
     ("services.cloudformation.provisioners", "_glue_job_fields", ["props"]),
     ("services.cloudformation.provisioners", "_cw_metric_alarm_record", ["name", "props"]),
-    (
-        "services.cloudformation.provisioners",
-        "_physical_name",
-        ["stack_name", "logical_id", "lowercase", "max_len", "seeded"],
-    ),
-    ("services.cloudwatch", "_put_composite_alarm", ["params", "cbor_data", "is_cbor", "is_json"]),
     ("services.cloudwatch", "_dispatch_alarm_actions", ["alarm", "old_state", "new_state", "reason"]),
     ("services.cloudwatch", "_evaluate_parent_alarms", ["child", "seen"]),
-    ("services.cloudwatch", "_rule_ref_name", ["ref"]),
-    ("services.cloudwatch", "_error", ["code", "message", "status", "use_json", "use_cbor"]),
     ("services.stepfunctions", "_execute_task", ["state_def", "raw_input", "execution", "ctx"]),
     ("services.stepfunctions", "_invoke_resource_with_timeout", ["resource", "input_data", "timeout"]),
     (
@@ -105,12 +97,6 @@ def test_table_is_extended_where_other_services_are(module, name, entry):
     table = getattr(import_module(f"ministack.{module}"), name)
     assert entry in table
     assert not [key for key in table if "emr-serverless" in key.lower() or "emrserverless" in key.lower()]
-
-
-def test_composite_alarms_are_still_missing_in_cloudformation():
-    table = import_module("ministack.services.cloudformation.provisioners")._RESOURCE_HANDLERS
-    assert "AWS::CloudWatch::Alarm" in table
-    assert "AWS::CloudWatch::CompositeAlarm" not in table
 
 
 def test_limits_of_a_job_come_through_cloudformation(probe):

@@ -41,9 +41,6 @@ OVERNIGHT_WITHOUT_PLAN = "overnight_without_plan"
 """The machine ``overnight`` with a function that does not exist."""
 OVERNIGHT_WITHOUT_EMR = "overnight_without_emr"
 """The machine ``overnight`` with an application of EMR Serverless that does not exist."""
-BACKFILL_WITHOUT_OVERNIGHT = "backfill_without_overnight"
-"""The machine ``backfill`` with a machine ``overnight`` that does not exist."""
-METRICS_NAMESPACE = "stubs"
 NUMBERS = {
     "HeldWaitSeconds": "1",
     "HeldRounds": "3",
@@ -156,7 +153,6 @@ def deployed_machines(cloud: LocalCloud) -> StubbedMachines:
         **emr,
         "BatchJob": JOB,
         "Topic": topic,
-        "MetricsNamespace": METRICS_NAMESPACE,
         "Engine": "glue",
         "WorkerType": "G.1X",
         "Workers": "2",
@@ -177,10 +173,6 @@ def deployed_machines(cloud: LocalCloud) -> StubbedMachines:
     )
     machines[OVERNIGHT_WITHOUT_EMR] = _create(
         cloud, OVERNIGHT_WITHOUT_EMR, _definition("overnight"), {**values, "EmrApplication": "00missing"}, role
-    )
-    without_overnight = {**values, "OvernightMachine": f"{machines['overnight']}-missing"}
-    machines[BACKFILL_WITHOUT_OVERNIGHT] = _create(
-        cloud, BACKFILL_WITHOUT_OVERNIGHT, _definition("backfill"), without_overnight, role
     )
     return StubbedMachines(cloud, machines, queue, application)
 

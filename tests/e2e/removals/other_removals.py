@@ -50,14 +50,6 @@ OF_SWEEP = (
         ANSWER,
         sweep.an_unfinished_publish,
     ),
-    Removal("RoutersweepRole", "sns:Publish", "no self-test message comes", ANSWER, sweep.a_self_test),
-    Removal(
-        "RoutersweepRole",
-        "sqs:ReceiveMessage sqs:DeleteMessage",
-        "whether the self-test came back is not known",
-        ANSWER,
-        sweep.a_self_test_under_way,
-    ),
 )
 OF_JOBS_AND_SERVICES = (
     Removal(
@@ -103,13 +95,6 @@ OF_JOBS_AND_SERVICES = (
         machines.a_night_that_fails,
     ),
     Removal(
-        "MachinesOvernightRole",
-        "cloudwatch:PutMetricData",
-        "a failure that was notified raises the alarm as well",
-        CLOUD,
-        machines.a_night_that_fails,
-    ),
-    Removal(
         "MachinesBackfillRole",
         "lambda:InvokeFunction states:StartExecution states:DescribeExecution states:StopExecution events:PutTargets"
         " events:PutRule events:DescribeRule",
@@ -125,23 +110,9 @@ OF_JOBS_AND_SERVICES = (
         machines.a_backfill_that_fails,
     ),
     Removal(
-        "MachinesBackfillRole",
-        "cloudwatch:PutMetricData",
-        "a failure that was notified raises the alarm as well",
-        CLOUD,
-        machines.a_backfill_that_fails,
-    ),
-    Removal(
         "MachinesStreamWindowRole",
         "sns:Publish",
         "only the alarm of failed executions notifies",
-        CLOUD,
-        machines.a_window_that_fails,
-    ),
-    Removal(
-        "MachinesStreamWindowRole",
-        "cloudwatch:PutMetricData",
-        "a failure that was notified raises the alarm as well",
         CLOUD,
         machines.a_window_that_fails,
     ),
@@ -157,13 +128,6 @@ OF_JOBS_AND_SERVICES = (
         "MachinesVerifyRole",
         "sns:Publish",
         "only the alarm of failed executions notifies",
-        CLOUD,
-        machines.a_verification_that_fails,
-    ),
-    Removal(
-        "MachinesVerifyRole",
-        "cloudwatch:PutMetricData",
-        "a failure that was notified raises the alarm as well",
         CLOUD,
         machines.a_verification_that_fails,
     ),

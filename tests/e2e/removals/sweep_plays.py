@@ -79,13 +79,3 @@ def a_stray_upload(stage: Stage) -> str:
 def an_unfinished_publish(stage: Stage) -> str:
     stage.age(stage.publishing(stage.manifest()))
     return swept(stage)
-
-
-def a_self_test(stage: Stage) -> str:
-    with stage.lacking():
-        return stage.invoke("sweep", {"selfTest": True})
-
-
-def a_self_test_under_way(stage: Stage) -> str:
-    stage.invoke("sweep", {"selfTest": True})
-    return swept(stage)

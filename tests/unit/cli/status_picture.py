@@ -58,6 +58,7 @@ def status_text() -> str:
         alarm = {
             "AlarmName": "hybrid-router-dev-QuarantinedShare",
             "StateUpdatedTimestamp": NIGHT + timedelta(minutes=72),
+            "StateValue": "ALARM",
             "AlarmActions": ["alarm_topic"],
             "AlarmDescription": "A large share of a dataset is in the quarantine: see docs/runbook.md#quarantinedshare",
         }

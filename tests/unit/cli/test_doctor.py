@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -26,9 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TOPIC = "arn:aws:sns:eu-central-1:111122223333:alarms"
-QUEUE = "arn:aws:sqs:eu-central-1:111122223333:self-test"
 SETTINGS = Settings(stage="dev")
-LONG_AGO = "2020-11-01T09:00:00Z"
 
 
 @dataclass
@@ -40,23 +37,9 @@ class FakeAws:
     quota: float = 1000
     stack: Any = None
     subscriptions: Any = (TOPIC + ":1",)
-    endpoint: str = "a@example.com"
-    """Of all subscriptions."""
-    self_test: Any = field(default_factory=lambda: {"sent_at": LONG_AGO, "arrived_at": "later"})
-    """The row of the ledger."""
 
     def client(self, _service: str, **_: Any) -> FakeAws:
         return self
-
-    resource = client
-
-    @property
-    def meta(self) -> Any:
-        return SimpleNamespace(client=self)
-
-    def get_item(self, TableName: str, **_: Any) -> Any:  # noqa: N803
-        assert TableName == "ledger"
-        return {"Item": told(self.self_test)}
 
     def get_caller_identity(self) -> Any:
         return told(self.caller)
@@ -74,7 +57,7 @@ class FakeAws:
         return self
 
     def paginate(self, **_: str) -> Any:
-        found = [{"SubscriptionArn": arn, "Endpoint": self.endpoint} for arn in told(self.subscriptions)]
+        found = [{"SubscriptionArn": arn, "Endpoint": "a@example.com"} for arn in told(self.subscriptions)]
         return [{"Subscriptions": found}]
 
 
@@ -89,8 +72,7 @@ def refused(code: str) -> ClientError:
 
 
 def deployed(code: str = "", status: str = "UPDATE_COMPLETE") -> dict[str, Any]:
-    values = {"AlarmTopic": TOPIC, "LedgerTable": "ledger", "SelfTestQueue": QUEUE}
-    outputs = [{"OutputKey": key, "OutputValue": value} for key, value in values.items()]
+    outputs = [{"OutputKey": "AlarmTopic", "OutputValue": TOPIC}]
     description = f"hybrid-router; {CODE_MARK}{code or code_version(CHECKOUT)}"
     return {"Description": description, "StackStatus": status, "Outputs": outputs}
 
@@ -103,7 +85,7 @@ def findings(aws: FakeAws, settings: Settings | None = SETTINGS) -> dict[str, Fi
 
 def test_an_account_with_everything_is_ok() -> None:
     found = findings(FakeAws())
-    assert list(found) == ["credentials", "region", "quotas", "stack", "subscription", "self-test"]
+    assert list(found) == ["credentials", "region", "quotas", "stack", "subscription"]
     assert {item.state for item in found.values()} == {Readiness.OK}
 
 
@@ -127,11 +109,7 @@ def test_an_account_with_everything_is_ok() -> None:
         (FakeAws(stack={"StackStatus": "CREATE_COMPLETE"}), "stack", Readiness.TO_DO, "of an older version"),
         (FakeAws(stack=deployed(status="ROLLBACK_COMPLETE")), "stack", Readiness.TO_DO, "is ROLLBACK_COMPLETE"),
         (FakeAws(stack=deployed(status="UPDATE_IN_PROGRESS")), "stack", Readiness.TO_DO, "is UPDATE_IN_PROGRESS"),
-        # The stage's own queue is nobody
-        (FakeAws(endpoint=QUEUE), "subscription", Readiness.TO_DO, "has no subscriber"),
-        (FakeAws(self_test={"sent_at": LONG_AGO}), "self-test", Readiness.TO_DO, "docs/runbook.md#selftestlost"),
-        (FakeAws(self_test={}), "self-test", Readiness.SKIPPED, "none was sent yet"),
-        (FakeAws(self_test=refused("AccessDenied")), "self-test", Readiness.UNREACHABLE, "a permission is missing"),
+        (FakeAws(subscriptions=()), "subscription", Readiness.TO_DO, "set alarms.email and deploy"),
         (FakeAws(subscriptions=()), "subscription", Readiness.TO_DO, f"aws sns subscribe --topic-arn {TOPIC}"),
         (FakeAws(subscriptions=("PendingConfirmation",)), "subscription", Readiness.TO_DO, "follow the link"),
         (

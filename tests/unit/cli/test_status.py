@@ -31,9 +31,9 @@ def document_of(world: World, services: FakeServices, limit: int = 100) -> dict[
     return document
 
 
-def page(document: dict[str, Any], world: World, capsys: pytest.CaptureFixture[str]) -> str:
+def page(document: dict[str, Any], world: World, capsys: pytest.CaptureFixture[str], *, local: bool = False) -> str:
     zone = read_schedule(stack_of(world, FakeServices())).zone
-    print_status_document(document, zone, world.now, " --stage test")
+    print_status_document(document, zone, world.now, " --stage test", local=local)
     return capsys.readouterr().out
 
 
@@ -152,36 +152,37 @@ def test_only_alarms_of_the_own_topic_are_open(world: World, capsys: pytest.Capt
     alarm = {
         "AlarmName": "hybrid-router-dev-SweepStalled",
         "StateUpdatedTimestamp": NIGHT,
+        "StateValue": "ALARM",
         "AlarmActions": ["alarm_topic"],
         "AlarmDescription": "Manifests are open for long.",
     }
     other = {**alarm, "AlarmName": "hybrid-router-dev-2-SweepStalled", "AlarmActions": ["other"]}
-    text = page(document_of(world, FakeServices(alarms=[other, alarm])), world, capsys)
+    ended = {**alarm, "AlarmName": "hybrid-router-dev-NoSweep", "StateValue": "OK"}
+    text = page(document_of(world, FakeServices(alarms=[other, alarm, ended])), world, capsys)
     assert "1 open alarm\n" in text
     assert "hybrid-router-dev-SweepStalled since yesterday 22:00: Manifests are open for long." in text
 
 
 @pytest.mark.parametrize(
-    ("suppressed", "cause"),
-    [("Alarm", "hybrid-router-dev-Silent"), ("ExtensionPeriod", "hybrid-router-dev-Silent"), ("WaitPeriod", None)],
+    ("local", "why"), [(True, "the local cloud does not evaluate"), (False, "CloudWatch has not evaluated yet")]
 )
-def test_an_alarm_that_sends_no_message_names_the_one_that_explains_it(
-    world: World, capsys: pytest.CaptureFixture[str], suppressed: str, cause: str | None
+def test_alarms_without_a_state_are_not_called_quiet(
+    world: World, capsys: pytest.CaptureFixture[str], local: bool, why: str
 ) -> None:
-    # Given a composite alarm that is raised, and silent
-    alarm = {
-        "AlarmName": "hybrid-router-dev-Oldest",
+    # Given an alarm that nothing has evaluated, and one that is quiet
+    unknown = {
+        "AlarmName": "hybrid-router-dev-SweepStalled",
         "StateUpdatedTimestamp": NIGHT,
+        "StateValue": "INSUFFICIENT_DATA",
         "AlarmActions": ["alarm_topic"],
-        "ActionsSuppressedBy": suppressed,
-        "ActionsSuppressor": "arn:aws:cloudwatch:eu-central-1:111122223333:alarm:hybrid-router-dev-Silent",
     }
+    quiet = {**unknown, "AlarmName": "hybrid-router-dev-Failed", "StateValue": "OK"}
     # When
-    document = document_of(world, FakeServices(alarms=[alarm]))
+    document = document_of(world, FakeServices(alarms=[unknown, quiet]))
     # Then
     assert_valid("status", document)
-    assert [found["explained_by"] for found in document["alarms"]] == [cause]
-    assert ("explained by hybrid-router-dev-Silent: it sends" in page(document, world, capsys)) == (cause is not None)
+    assert (document["alarms"], document["alarmsWithoutState"]) == ([], 1)
+    assert f"alarms     none is open, but for 1 alarm that {why}\n" in page(document, world, capsys, local=local)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ ACCOUNT = "111122223333"
 REGION = "eu-central-1"
 PSEUDO = {"AWS::AccountId": ACCOUNT, "AWS::Region": REGION, "AWS::Partition": "aws", "AWS::URLSuffix": "amazonaws.com"}
 OWN_NAMES = {
-    "AWS::CloudWatch::CompositeAlarm": "AlarmName",
     "AWS::Glue::Job": "Name",
     "AWS::KinesisFirehose::DeliveryStream": "DeliveryStreamName",
     "AWS::Logs::LogGroup": "LogGroupName",
@@ -35,7 +34,6 @@ ARNS = {
     "AWS::SQS::Queue": "sqs:{place}:{name}",
     "AWS::StepFunctions::StateMachine": "states:{place}:stateMachine:{name}",
     "AWS::CloudWatch::Alarm": "cloudwatch:{place}:alarm:{name}",
-    "AWS::CloudWatch::CompositeAlarm": "cloudwatch:{place}:alarm:{name}",
     "AWS::Scheduler::Schedule": "scheduler:{place}:schedule/default/{name}",
 }
 REFERENCED_BY_ARN = {"AWS::SNS::Topic", "AWS::StepFunctions::StateMachine"}

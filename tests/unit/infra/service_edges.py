@@ -133,10 +133,6 @@ def _alarm(template: ResolvedTemplate, name: str, body: Mapping[str, Any]) -> It
         yield Edge(name, template.arn(name), "cloudwatch.amazonaws.com", "sns:Publish", topic)
 
 
-def _subscription(template: ResolvedTemplate, name: str, body: Mapping[str, Any]) -> Iterator[Edge]:
-    yield Edge(name, body["TopicArn"], "sns.amazonaws.com", "sqs:SendMessage", body["Endpoint"])
-
-
 def _notification(template: ResolvedTemplate, name: str, body: Mapping[str, Any]) -> Iterator[Edge]:
     for queue in body["NotificationConfiguration"]["QueueConfigurations"]:
         bucket = f"arn:aws:s3:::{body['BucketName']}"
@@ -187,7 +183,6 @@ def _machine(template: ResolvedTemplate, name: str, body: Mapping[str, Any]) -> 
     definition = json.loads(text)
     keys_of = {
         "iam:PassRole": emr_edges.PASSED_TO,
-        "cloudwatch:PutMetricData": {"cloudwatch:namespace": body["DefinitionSubstitutions"]["MetricsNamespace"]},
     }
     everywhere = [(action, "*") for action in (*DELIVER_LOGS, *TRACE)]
     for action, resource in [*_requests_of_states(definition, template.arn(name), template), *everywhere]:
@@ -240,19 +235,16 @@ INTEGRATIONS = {
     "glue:startJobRun.sync": lambda arguments, _: [
         (action, f"arn:aws:glue:{REGION}:{ACCOUNT}:job/{arguments['JobName']}") for action in RUN_JOB
     ],
-    "aws-sdk:cloudwatch:putMetricData": lambda _arguments, _: [("cloudwatch:PutMetricData", "*")],
     "sns:publish": lambda arguments, _: [("sns:Publish", arguments["TopicArn"])],
     "states:startExecution.sync:2": _nested_execution,
     "s3:getObject": _index_of_plan,
 }
 EDGES = {
     "AWS::CloudWatch::Alarm": _alarm,
-    "AWS::CloudWatch::CompositeAlarm": _alarm,
     "AWS::Glue::Job": _job,
     delivery_edges.KIND: lambda _, name, body: (Edge(*edge) for edge in delivery_edges.requests(name, body)),
     "AWS::Lambda::EventSourceMapping": _event_source,
     "AWS::Lambda::Function": _function,
-    "AWS::SNS::Subscription": _subscription,
     "AWS::Scheduler::Schedule": _schedule,
     "AWS::StepFunctions::StateMachine": _machine,
     "Custom::S3BucketNotifications": _notification,

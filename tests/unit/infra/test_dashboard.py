@@ -46,15 +46,5 @@ def test_the_alarms_are_at_the_top_and_the_promises_below_them(assembly: Assembl
     assert graphs
 
 
-def test_all_alarms_that_people_are_told_of_are_on_it(assembly: Assembly) -> None:
-    template = ResolvedTemplate(assembly.template)
-    alarms = template.of_kind("AWS::CloudWatch::Alarm").values()
-    silent = [body for body in alarms if "AlarmActions" not in body]
-    composite = template.of_kind("AWS::CloudWatch::CompositeAlarm")
-    shown = widgets(assembly)[0]["properties"]["alarms"]
-    # Given functions that are refused, of which one alarm tells together
-    assert len(shown) == len(alarms) - len(silent) + len(composite)
-
-
 def test_it_fits_on_one_screen(assembly: Assembly) -> None:
     assert max(widget["y"] + widget["height"] for widget in widgets(assembly)) <= MAX_ROWS

@@ -6,6 +6,8 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from infra.outputs import StackOutputs
 from lake.manifest import Lane, ObjectVersion
 from lake.settings.records import FAILED_RECORDS
@@ -107,45 +109,51 @@ def test_a_delivery_stream_is_made_after_the_policies_of_its_roles(other_assembl
         assert policies == own != set()
 
 
-def test_alarms_tell_of_records_that_are_late_unread_or_given_up(other_assembly: Assembly) -> None:
-    late = other_assembly.one(ALARM, "RecordsLateclicks")
-    assert (late["MetricName"], late["Statistic"]) == ("DeliveryToS3.DataFreshness", "Maximum")
-    assert late["Dimensions"] == [{"Name": "DeliveryStreamName", "Value": "hybrid-router-other-clicks"}]
-    # 15 minutes longer than the buffer of a minute
-    assert late["Threshold"] == 960
-    behind = other_assembly.one(ALARM, "RecordsBehindclicks")
-    assert (behind["MetricName"], behind["Threshold"]) == ("KinesisMillisBehindLatest", 900_000)
-    # 3 periods in which records are put and none is read
-    unread = other_assembly.one(ALARM, "RecordsUnread")
-    assert (unread["Threshold"], unread["EvaluationPeriods"], unread["DatapointsToAlarm"]) == (1, 3, 3)
-    sources = {item["Id"]: item["MetricStat"] for item in unread["Metrics"] if "MetricStat" in item}
-    assert {name: (item["Metric"]["MetricName"], item["Stat"], item["Period"]) for name, item in sources.items()} == {
-        "put": ("IncomingRecords", "Sum", 300),
-        "taken": ("DataReadFromKinesisStream.Records", "Sum", 300),
-    }
-    assert sources["put"]["Metric"]["Dimensions"] == [{"Name": "StreamName", "Value": "clicks"}]
-    assert other_assembly.one(ALARM, "RecordsLatepayments")["Threshold"] == 960
+@pytest.mark.parametrize(
+    ("record", "expression", "sources"),
+    [
+        (
+            "clicks",
+            # 15 minutes in addition to the buffer of a minute, or in the stream; or records are put and none is read
+            "IF(FILL(freshness, 0) >= 960 OR FILL(behind, 0) >= 900000 OR (FILL(put, 0) > 0 AND FILL(taken, 0) == 0), "
+            "1, 0)",
+            {
+                "freshness": ("AWS/Firehose", "DeliveryToS3.DataFreshness", "Maximum"),
+                "behind": ("AWS/Firehose", "KinesisMillisBehindLatest", "Maximum"),
+                "put": ("AWS/Kinesis", "IncomingRecords", "Sum"),
+                "taken": ("AWS/Firehose", "DataReadFromKinesisStream.Records", "Sum"),
+            },
+        ),
+        (
+            "payments",
+            # Or messages wait that 3 periods of 5 minutes do not read
+            "IF(FILL(freshness, 0) >= 960 OR FILL(lag, 0) > 3 * FILL(taken, 0), 1, 0)",
+            {
+                "freshness": ("AWS/Firehose", "DeliveryToS3.DataFreshness", "Maximum"),
+                "lag": ("AWS/Firehose", "KafkaOffsetLag", "Maximum"),
+                "taken": ("AWS/Firehose", "DataReadFromSource.Records", "Sum"),
+            },
+        ),
+    ],
+)
+def test_records_that_are_late_or_unread_raise_one_alarm(
+    other_assembly: Assembly, record: str, expression: str, sources: dict[str, tuple[str, str, str]]
+) -> None:
+    alarm = other_assembly.one(ALARM, f"RecordsLate{record}")
+    assert [item["Expression"] for item in alarm["Metrics"] if "Expression" in item] == [expression]
+    found = {item["Id"]: item["MetricStat"] for item in alarm["Metrics"] if "MetricStat" in item}
+    assert {
+        name: (item["Metric"]["Namespace"], item["Metric"]["MetricName"], item["Stat"]) for name, item in found.items()
+    } == sources
+    for name, item in found.items():
+        (dimension,) = item["Metric"]["Dimensions"]
+        assert dimension["Value"] == ("clicks" if name == "put" else f"hybrid-router-other-{record}")
+        assert item["Period"] == 300
+    assert (alarm["Threshold"], alarm["EvaluationPeriods"], alarm["DatapointsToAlarm"]) == (1, 3, 3)
+
+
+def test_records_that_could_not_be_delivered_raise_an_alarm(other_assembly: Assembly) -> None:
     assert other_assembly.one(ALARM, "FailedRecords")["MetricName"] == "FailedRecordFiles"
-
-
-def test_an_alarm_tells_of_a_topic_whose_lag_takes_longer_to_read_than_15_minutes(other_assembly: Assembly) -> None:
-    # Given the topic of payments
-    behind = other_assembly.one(ALARM, "RecordsBehindpayments")
-    # Then messages that wait are compared with what 3 periods of 5 minutes read, for 3 periods
-    (expression,) = [item["Expression"] for item in behind["Metrics"] if "Expression" in item]
-    assert expression == "IF(lag > 3 * FILL(taken, 0), 1, 0)"
-    sources = {item["Id"]: item["MetricStat"] for item in behind["Metrics"] if "MetricStat" in item}
-    assert {name: (item["Metric"]["MetricName"], item["Stat"], item["Period"]) for name, item in sources.items()} == {
-        "lag": ("KafkaOffsetLag", "Maximum", 300),
-        "taken": ("DataReadFromSource.Records", "Sum", 300),
-    }
-    for item in sources.values():
-        assert item["Metric"]["Namespace"] == "AWS/Firehose"
-        stream = {"Name": "DeliveryStreamName", "Value": "hybrid-router-other-payments"}
-        assert item["Metric"]["Dimensions"] == [stream]
-    assert (behind["Threshold"], behind["EvaluationPeriods"], behind["DatapointsToAlarm"]) == (1, 3, 3)
-    # Nothing explains it: it sends its own message
-    assert behind["AlarmActions"]
 
 
 def test_a_stage_without_records_has_no_alarm_on_them(assembly: Assembly) -> None:

@@ -9,9 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cli.cost_estimate import S3_READ
-from infra.alarm_causes import CAUSES, REMAINING_PERIOD, WAIT_PERIOD, extension_period
-from infra.alarms import LASTING_PERIOD
-from infra.own_metrics import METRIC_PERIOD
 from lake.settings import DatasetRule, RecordsRule, Settings
 from lake.settings.workers import GIB, MIB
 
@@ -31,7 +28,6 @@ COUNTED = {
     "state machines": "AWS::StepFunctions::StateMachine",
     "schedules": "AWS::Scheduler::Schedule",
     "alarms, topic, dashboard": "AWS::CloudWatch::Alarm",
-    "composite alarms": "AWS::CloudWatch::CompositeAlarm",
 }
 
 
@@ -79,15 +75,12 @@ def test_the_page_counts_what_the_stack_creates(assembly: Assembly) -> None:
 def test_every_mention_of_the_alarms_has_their_number_and_price(assembly: Assembly) -> None:
     alarms = len(assembly.resources("AWS::CloudWatch::Alarm"))
     mentions = re.findall(r"(\d+) alarms(?:, a dashboard \| at most \$(\d+\.\d+))?", PAGE.read_text())
-    # CloudWatch's list prices a month: 0.10 dollars for each metric of an alarm, 0.50 for a composite alarm.
+    # CloudWatch's list price a month: 0.10 dollars for each metric of an alarm.
     metrics = sum(
         sum("MetricStat" in item for item in body.get("Metrics", [])) or 1
         for body in assembly.resources("AWS::CloudWatch::Alarm").values()
     )
     assert mentions == [(str(alarms), f"{metrics * 0.10:.2f}")]
-    composite = len(assembly.resources("AWS::CloudWatch::CompositeAlarm"))
-    mentions = re.findall(r"(\d+) composite alarms \| at most \$(\d+\.\d+)", PAGE.read_text())
-    assert mentions == [(str(composite), f"{composite * 0.50:.2f}")]
 
 
 def test_the_price_of_urgent_tags_and_metadata_is_that_of_the_cost_estimate() -> None:
@@ -97,13 +90,3 @@ def test_the_price_of_urgent_tags_and_metadata_is_that_of_the_cost_estimate() ->
     assert prices
     million = S3_READ * 1_000_000
     assert prices.groups() == (f"{million:.2f}", f"{million:.2f}", f"{2 * million:.2f}")
-
-
-def test_the_page_says_which_alarm_is_silent_while_which_one_is_raised() -> None:
-    (chapter,) = re.findall(r"^## One cause is one message\n(.*?)(?=^#)", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    rows = re.findall(r"^\| (`.+?) \| `(\w+)`", chapter, re.MULTILINE)
-    written = {entry: cause for entries, cause in rows for entry in re.findall(r"`(\w+)`", entries)}
-    assert written == {entry: cause.partition("-")[0] for entry, cause in CAUSES.items()}
-    minutes = [int(number) for pair in re.findall(r"(\d+) minutes|and (\d+) for", chapter) for number in pair if number]
-    waits = [extension_period(period).to_minutes() for period in (METRIC_PERIOD, LASTING_PERIOD)]
-    assert minutes == [WAIT_PERIOD.to_minutes(), REMAINING_PERIOD.to_minutes(), *waits]

@@ -27,7 +27,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "deploy.md"
 KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 INPUT_KEY = KEY.replace("1234abcd", "9876fedc")
 SOURCE_KEY = KEY.replace("1234abcd", "5555aaaa")
-SERVICE_STATEMENTS = {"EventsOfTheInputBucket", "Alarms", "SelfTest", "LogGroups"}
+SERVICE_STATEMENTS = {"EventsOfTheInputBucket", "Alarms", "LogGroups"}
 
 
 @pytest.fixture(scope="module")
@@ -80,9 +80,9 @@ def test_every_resource_that_stores_something_is_encrypted_by_the_key(assembly: 
     assert table["SSESpecification"] == {"SSEEnabled": True, "SSEType": "KMS"}
     keys["table"] = table["Replicas"][0]["SSESpecification"]["KMSMasterKeyId"]
     assert not any("SqsManagedSseEnabled" in body for body in assembly.resources("AWS::SQS::Queue").values())
-    # Four buckets, three queues, a topic, a table; log groups of functions, of the notifier, of machines, jobs and EMR,
+    # Four buckets, two queues, a topic, a table; log groups of functions, of the notifier, of machines, jobs and EMR,
     # and of delivery streams.
-    assert len(keys) == 9 + len(SPECS) + 1 + 4 + 2 + 1 + len(RECORDS)
+    assert len(keys) == 8 + len(SPECS) + 1 + 4 + 2 + 1 + len(RECORDS)
     assert set(keys.values()) == {KEY}
 
 
@@ -137,7 +137,7 @@ def test_every_edge_to_an_encrypted_resource_may_use_the_key(template: ResolvedT
     walked = list(key_edges(template, KEY))
     policies = with_key_policy(template, printed_policy())
     services = {edge.service for edge in walked if not edge.role}
-    assert services == {f"{name}.amazonaws.com" for name in ("s3", "cloudwatch", "sns", "logs.eu-central-1")}
+    assert services == {f"{name}.amazonaws.com" for name in ("s3", "cloudwatch", "logs.eu-central-1")}
     assert {edge.service for edge in walked if edge.role} == {
         "firehose.amazonaws.com",
         "lambda.amazonaws.com",

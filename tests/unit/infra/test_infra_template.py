@@ -11,7 +11,6 @@ from infra.names import StackNames
 from infra.outputs import StackOutputs, output_key
 from lake.errors import InvalidInputError
 from lake.settings import Settings, dump_settings
-from tests.unit.docs.pages import CHECKOUT
 
 if TYPE_CHECKING:
     from tests.unit.infra.conftest import Assembly
@@ -39,8 +38,8 @@ def test_every_bucket_queue_and_topic_refuses_plain_http(assembly: Assembly) -> 
         for name, statement in assembly.statements()
         if statement["Effect"] == "Deny" and statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
     }
-    # Four buckets, the arrivals queue and its dead letters, the queue of the self-test, the topic.
-    assert len(refusing) == 8
+    # Four buckets, the arrivals queue and its dead letters, the topic.
+    assert len(refusing) == 7
 
 
 def test_every_created_object_reaches_the_queue(assembly: Assembly) -> None:
@@ -158,43 +157,6 @@ def test_every_log_group_has_a_retention_time(assembly: Assembly) -> None:
     assert {name: body.get("RetentionInDays") for name, body in groups.items()} == dict.fromkeys(groups, 30)
     for name, function in assembly.resources("AWS::Lambda::Function").items():
         assert "LogGroup" in function.get("LoggingConfig", {}), f"{name} writes logs without a retention time"
-
-
-@pytest.mark.parametrize("metric", ["ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage", "Errors"])
-def test_what_keeps_arrivals_from_route_raises_an_alarm(assembly: Assembly, metric: str) -> None:
-    assert metric in {body.get("MetricName") for body in assembly.resources("AWS::CloudWatch::Alarm").values()}
-
-
-def test_a_day_over_its_budget_raises_an_alarm_only_where_there_is_one(
-    assembly: Assembly, other_assembly: Assembly
-) -> None:
-    alarm = other_assembly.one("AWS::CloudWatch::Alarm", "DailyDollars")
-    assert (alarm["MetricName"], alarm["Statistic"], alarm["Threshold"]) == ("DayDollars", "Maximum", 250)
-    assert not [name for name in assembly.resources("AWS::CloudWatch::Alarm") if "DailyDollars" in name]
-
-
-@pytest.mark.parametrize("machine", ["overnight", "backfill", "stream_window", "verify"])
-def test_a_failed_execution_raises_an_alarm_unless_it_was_notified(other_assembly: Assembly, machine: str) -> None:
-    name = machine.title().replace("_", "")
-    alarm = other_assembly.one("AWS::CloudWatch::Alarm", f"Failed{name}")
-    # Given: one notified failure does not hide another one, so they are counted
-    (expression,) = [item["Expression"] for item in alarm["Metrics"] if "Expression" in item]
-    assert expression == "failed - FILL(notified, 0)"
-    assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (1, "GreaterThanOrEqualToThreshold")
-    # When an execution fails
-    stats = {item["Id"]: item["MetricStat"] for item in alarm["Metrics"] if "MetricStat" in item}
-    assert (stats["failed"]["Metric"]["MetricName"], stats["failed"]["Stat"]) == ("ExecutionsFailed", "Sum")
-    # Then the machine writes the same metric as the alarm reads, of the same period
-    text = (CHECKOUT / "statemachines" / f"{machine}.asl.json").read_text(encoding="utf-8")
-    deployed = other_assembly.one("AWS::StepFunctions::StateMachine", f"Machines{name}")
-    count = json.loads(text)["States"]["CountNotified"]["Arguments"]
-    (datum,) = count["MetricData"]
-    notified = stats["notified"]["Metric"]
-    assert count["Namespace"] == "${MetricsNamespace}"
-    assert deployed["DefinitionSubstitutions"]["MetricsNamespace"] == notified["Namespace"]
-    assert (datum["MetricName"], datum["Dimensions"]) == (notified["MetricName"], notified["Dimensions"])
-    assert (datum["Value"], stats["notified"]["Stat"]) == (1, "Sum")
-    assert stats["notified"]["Period"] == stats["failed"]["Period"]
 
 
 def test_an_existing_bucket_is_used_and_not_created(other_assembly: Assembly) -> None:

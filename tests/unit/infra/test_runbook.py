@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infra.alarm_set import RUNBOOK
+from infra.plain_alarm import RUNBOOK
 from tests.unit.docs.pages import CHECKOUT, Page
 from tests.unit.infra.resolved_template import ResolvedTemplate
 
@@ -72,4 +72,10 @@ def test_every_entry_says_what_it_means_where_to_look_and_what_to_do(heading: st
     text = dict(ENTRY.findall(PAGE.text))[heading]
     assert tuple(re.findall(r"^- \*\*(.+?)\*\*: \S", text, re.MULTILINE)) == PARTS
     # Then it has a command to run
-    assert re.search(r"`(?:\.venv/bin/hybrid-router|hybrid-router|aws|cdk) [^`]+`", text)
+    assert re.search(r"`(?:hybrid-router|aws|cdk) [^`]+`", text)
+
+
+@pytest.mark.parametrize("heading", chapter("Alarms"))
+def test_the_first_look_at_an_alarm_begins_with_a_command_of_the_product(heading: str) -> None:
+    (look,) = re.findall(r"^- \*\*First look\*\*: (.+)", chapter("Alarms")[heading], re.MULTILINE)
+    assert look.startswith("`hybrid-router ")

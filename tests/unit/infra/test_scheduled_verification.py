@@ -51,11 +51,6 @@ def test_the_job_may_list_the_input_and_write_what_was_found(other_assembly: Ass
     assert actions_of(other_assembly, "JobsRole", "/verify/*") == {"s3:PutObject"}
 
 
-def test_a_failed_verification_raises_an_alarm(other_assembly: Assembly) -> None:
-    for part in ("FailedVerify", "TimedOutVerify"):
-        assert other_assembly.one("AWS::CloudWatch::Alarm", part)["AlarmActions"]
-
-
 def test_it_takes_no_place_of_the_night(assembly: Assembly, other_assembly: Assembly) -> None:
     for item, more in ((assembly, 0), (other_assembly, 1)):
         job = item.one("AWS::Glue::Job", "JobsBatch")

@@ -29,6 +29,8 @@ NO_REQUESTS = {
     "AWS::Logs::MetricFilter",
     "AWS::S3::Bucket",
     "AWS::S3::BucketPolicy",
+    # By mail
+    "AWS::SNS::Subscription",
     "AWS::SNS::Topic",
     "AWS::SNS::TopicPolicy",
     "AWS::SQS::Queue",
@@ -54,11 +56,11 @@ def test_every_type_of_resource_has_its_edges_or_has_none(template: ResolvedTemp
 def test_every_edge_is_allowed(template: ResolvedTemplate) -> None:
     policies = Policies.of(template)
     walked = list(edges(template))
-    # Given alarms to the topic, topic and bucket to their queues, schedules, the queue to route, machines, jobs' code.
+    # Given alarms to the topic, the bucket to its queue, schedules, the queue to route, machines, jobs' code.
     services = {edge.service.partition(".")[0] for edge in walked}
     emr = {"emr-serverless"} if template.of_kind("AWS::EMRServerless::Application") else set()
     firehose = {"firehose"} if template.of_kind(delivery_edges.KIND) else set()
-    assert services == {"cloudwatch", "s3", "scheduler", "sns", "lambda", "states", "glue"} | emr | firehose
+    assert services == {"cloudwatch", "s3", "scheduler", "lambda", "states", "glue"} | emr | firehose
     # Then the policies of the template allow each of them.
     refused = [f"{edge.source}: {edge.action} on {edge.resource}" for edge in walked if not policies.allow(edge)]
     assert not refused
@@ -67,7 +69,7 @@ def test_every_edge_is_allowed(template: ResolvedTemplate) -> None:
 def test_no_service_acts_for_another_account(template: ResolvedTemplate) -> None:
     # Given the requests of services in their own name: a bucket's name, once free, can belong to another account
     walked = [edge for edge in edges(template) if not edge.role]
-    assert {edge.service for edge in walked} == {f"{name}.amazonaws.com" for name in ("cloudwatch", "s3", "sns")}
+    assert {edge.service for edge in walked} == {f"{name}.amazonaws.com" for name in ("cloudwatch", "s3")}
     # Then none is allowed for a resource of another account, in whose ARN the account is, unless it is a bucket
     policies = Policies.of(template)
     elsewhere = [replace(edge, source_arn=edge.source_arn.replace(ACCOUNT, OTHER_ACCOUNT)) for edge in walked]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from infra.outputs import StackOutputs
@@ -49,24 +48,6 @@ def test_functions_may_start_the_job_and_write_to_the_inbox_of_each_shard(other_
     assert started == {"stream", "stream-2", "stream-orders"}
     written = {resource.partition("/")[2] for resource in allowed["s3:PutObject"]}
     assert {"inbox/*", "inbox-2/*", "inbox-orders/*"} <= written
-
-
-def test_the_dashboard_has_the_metrics_of_each_shard(assembly: Assembly, other_assembly: Assembly) -> None:
-    for item, others in ((assembly, set()), (other_assembly, {"2", "orders"})):
-        (dashboard,) = ResolvedTemplate(item.template).of_kind("AWS::CloudWatch::Dashboard").values()
-        shown: dict[str, set[str]] = {}
-        for widget in json.loads(dashboard["DashboardBody"])["widgets"]:
-            for metric in widget["properties"].get("metrics", []):
-                if "shard" in metric:
-                    shown.setdefault(metric[1], set()).add(metric[metric.index("shard") + 1])
-        of_stream = (
-            "StreamOldestMinutes",
-            "StreamBacklogBytes",
-            "StreamRunning",
-            "MicroBatchMinutes",
-            "StreamSpilling",
-        )
-        assert shown == (dict.fromkeys(of_stream, others) if others else {})
 
 
 def test_the_command_line_learns_the_shards_from_the_stack(assembly: Assembly, other_assembly: Assembly) -> None:

@@ -105,7 +105,7 @@ def test_only_the_stage_has_no_default() -> None:
         ({"verify": {"share": 1.5}}, "verify.share", 1.5),
         ({"verify": {"share": -0.1}}, "verify.share", -0.1),
         ({"verify": {"start": "13:00"}}, "verify.start", "13:00"),
-        ({"alarms": {"self_test": "monthly"}}, "alarms.self_test", "monthly"),
+        ({"alarms": {"email": "data team"}}, "alarms.email", "data team"),
         ({"schedule": {"deadline": "6"}}, "schedule.deadline", "6"),
         ({"price": {"dpu_hour": -1.0}}, "price.dpu_hour", -1.0),
         ({"price": {"date": "24.09.2026"}}, "price.date", "24.09.2026"),

@@ -1,4 +1,4 @@
-"""An alarm on the difference of two metrics in the emulator: raised by it, for one period."""
+"""The alarm on failed executions in the emulator: raised by it, for one period."""
 
 from __future__ import annotations
 
@@ -13,32 +13,31 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PERIOD = 300
+EXPRESSION = "FILL(m0, 0) + FILL(m1, 0)"
 
 
-def stat(name: str) -> dict[str, Any]:
-    return {"Metric": {"Namespace": "N", "MetricName": name, "Dimensions": []}, "Period": PERIOD, "Stat": "Sum"}
+def stat(name: str, namespace: str) -> dict[str, Any]:
+    return {"Metric": {"Namespace": namespace, "MetricName": name, "Dimensions": []}, "Period": PERIOD, "Stat": "Sum"}
 
 
-@pytest.mark.parametrize(
-    ("failed", "notified", "state"), [(0, 0, "OK"), (1, 1, "OK"), (1, 0, "ALARM"), (2, 1, "ALARM"), (0, 1, "OK")]
-)
-def test_it_is_raised_by_what_one_metric_has_more_for_one_period(
-    monkeypatch: pytest.MonkeyPatch, failed: int, notified: int, state: str
+@pytest.mark.parametrize(("failed", "timed_out", "state"), [(0, 0, "OK"), (1, 0, "ALARM"), (0, 1, "ALARM")])
+def test_it_is_raised_by_any_of_its_counts_for_one_period(
+    monkeypatch: pytest.MonkeyPatch, failed: int, timed_out: int, state: str
 ) -> None:
-    # Given an alarm, and a clock that is moved by hand
-    name, expression = "unknown", "failed - FILL(notified, 0)"
-    alarm = {"AlarmName": name, "MetricName": expression, "Namespace": metric_math.NAMESPACE, "Threshold": 1.0}
-    alarm["StateValue"] = "INSUFFICIENT_DATA"
-    # And one whose metrics the emulator does not have
-    other = {"AlarmName": "errors", "MetricName": "Errors", "Namespace": "AWS/Lambda", "StateValue": "OK"}
+    # Given an alarm whose metrics the emulator has, one whose metrics it does not have, and a clock moved by hand
+    alarm, other = (
+        {"AlarmName": name, "MetricName": EXPRESSION, "Namespace": metric_math.NAMESPACE, "Threshold": 1.0}
+        | {"StateValue": "INSUFFICIENT_DATA"}
+        for name in ("Failed", "Errors")
+    )
     later: list[tuple[float, Callable[[], object]]] = []
     now = 1000.0
-    points = {"failed": failed, "notified": notified}
+    points = {"failed": failed, "timedOut": timed_out}
     for field, value in {
-        "_alarms": {name: alarm, "errors": other},
+        "_alarms": {"Failed": alarm, "Errors": other},
         "_composite_alarms": {},
         "_metrics": {
-            ("N", metric, cloudwatch._dims_key({})): [{"Timestamp": now, "Value": 1.0}] * number
+            ("AWS/States", metric, cloudwatch._dims_key({})): [{"Timestamp": now, "Value": 1.0}] * number
             for metric, number in points.items()
         },
         "_evaluate_all_alarms": None,
@@ -46,11 +45,16 @@ def test_it_is_raised_by_what_one_metric_has_more_for_one_period(
         monkeypatch.setattr(cloudwatch, field, value)
     monkeypatch.setattr("local.emulator_patches.metric_math.time.time", lambda: now)
     monkeypatch.setattr(metric_math, "start_timer", lambda seconds, work: later.append((seconds, work)))
-    metric_math.patch_evaluation({name: {metric: stat(metric) for metric in points}})
+    metric_math.patch_evaluation(
+        {
+            "Failed": {metric: stat(metric, "AWS/States") for metric in points},
+            "Errors": {metric: stat(metric, "AWS/Lambda") for metric in points},
+        }
+    )
     # When
     cloudwatch._evaluate_all_alarms()
     # Then
-    assert (alarm["StateValue"], other["StateValue"]) == (state, "OK")
+    assert (alarm["StateValue"], other["StateValue"]) == (state, "INSUFFICIENT_DATA")
     # And it ends with its period
     if state == "ALARM":
         ((seconds, work),) = later

@@ -8,7 +8,6 @@ import pytest
 from botocore.exceptions import ClientError
 
 from lake.errors import TerminalError, TransientError
-from lake.ledger.refusals import is_refused_by_ledger
 from router.sweep.failed_items import MAX_NAMED, FailedItem, error_of_sweep
 from router.sweep.handler import sweep
 
@@ -51,12 +50,6 @@ def test_of_many_the_first_are_named_and_all_are_counted() -> None:
 )
 def test_it_is_transient_if_all_of_them_are(other: Exception, kind: type[Exception]) -> None:
     assert type(error_of_sweep([[failed("lease m1"), failed("lease m2", other)]])) is kind
-
-
-def test_a_refusal_of_the_ledger_is_seen_behind_another_error() -> None:
-    items = [failed("upload a"), failed("lease m1", refused("GetItem")), failed("lease m2")]
-    assert is_refused_by_ledger(error_of_sweep([items]))
-    assert not is_refused_by_ledger(error_of_sweep([[failed("upload a"), failed("upload b", refused("ListParts"))]]))
 
 
 def test_a_key_is_printed_on_one_line() -> None:

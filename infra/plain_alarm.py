@@ -1,0 +1,63 @@
+"""One alarm: what raises it, and what its message says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from aws_cdk import Duration
+    from aws_cdk import aws_sns as sns
+    from constructs import Construct
+
+RUNBOOK = "docs/runbook.md"
+"""The page with an entry for each alarm, in the repository. A person finds it in the checkout that was deployed."""
+MAX_METRICS = 10
+"""Of an alarm's expression (Amazon CloudWatch User Guide, "Limits that apply to alarms")."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainAlarm:
+    """An alarm that publishes to the topic by itself, whatever the others do."""
+
+    name: str
+    """The part before a hyphen is the heading of its entry in the runbook."""
+    metric: cloudwatch.Metric | cloudwatch.MathExpression
+    threshold: float
+    description: str
+    datapoints: tuple[int, int] = (1, 1)
+    """Number of bad periods that raise it, and of periods among which they are."""
+    on_silence: bool = False
+    """It is raised by values below the threshold and by missing data, instead of by values from the threshold on."""
+
+    def create(self, scope: Construct, topic: sns.ITopic) -> cloudwatch.Alarm:
+        """Create it in ``scope``."""
+        bad, periods = self.datapoints
+        operators, missing = cloudwatch.ComparisonOperator, cloudwatch.TreatMissingData
+        alarm = cloudwatch.Alarm(
+            scope,
+            self.name,
+            metric=self.metric,
+            threshold=self.threshold,
+            evaluation_periods=periods,
+            datapoints_to_alarm=bad if periods > 1 else None,
+            comparison_operator=(
+                operators.LESS_THAN_THRESHOLD if self.on_silence else operators.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
+            ),
+            treat_missing_data=missing.BREACHING if self.on_silence else missing.NOT_BREACHING,
+            alarm_description=f"{self.description} See {RUNBOOK}#{self.name.partition('-')[0].lower()}",
+        )
+        alarm.add_alarm_action(cloudwatch_actions.SnsAction(topic))
+        return alarm
+
+
+def total(metrics: Sequence[cloudwatch.IMetric], period: Duration) -> cloudwatch.MathExpression:
+    """The sum of at most ``MAX_METRICS`` metrics, where a missing value counts as 0."""
+    using = {f"m{number}": metric for number, metric in enumerate(metrics)}
+    expression = " + ".join(f"FILL({name}, 0)" for name in using)
+    return cloudwatch.MathExpression(expression=expression, using_metrics=using, period=period)
