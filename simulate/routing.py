@@ -15,7 +15,7 @@ from lake.manifest import Lane, ObjectVersion
 from lake.partition import Partition
 from lake.time import iso_utc
 from router.ownership.draft import RoutedArrival, cut_drafts
-from router.route.decide_lane import decide_lane
+from router.route.decide_lane import decide_lane, stream_file_limit
 from simulate.arrivals import DAY_SECONDS
 from simulate.stream_times import ROUTE_SECONDS
 
@@ -82,14 +82,14 @@ class Router:
         length = self._settings.input.event_window_seconds
         middle, end = (window + 0.5) * length, (window + 1.0) * length
         at, now = (self._start + timedelta(seconds=seconds) for seconds in (middle, end))
-        arrived_at, limit = iso_utc(at), self._settings.stream.max_file_bytes
+        arrived_at = iso_utc(at)
         urgent = [rule.urgent for rule in self._settings.datasets if rule.urgent.min_bytes or rule.urgent.max_bytes]
         decided: dict[tuple[object, ...], _Decision | None] = {}
         routed: list[tuple[RoutedArrival, int]] = []
         for group in groups:
             file = ObjectVersion("input", group.key, "", group.bytes, arrived_at)
             # Of a size, the decision depends on these limits only: a listing has many sizes in a window.
-            is_larger = bool(limit) and group.bytes > limit
+            is_larger = group.bytes > stream_file_limit(group.key, self._settings)
             alike = (group.key, is_larger, *(rule.takes_size(group.bytes) for rule in urgent))
             if alike not in decided:
                 decided[alike] = self._decide(file, at, now, spilling=spilling)

@@ -39,6 +39,7 @@ def why_all_wait(attempt: Attempt, results: Sequence[TaskResult]) -> Environment
     if not denied:
         return None
     read = {item.split.file for result in results for item in result.splits if item.split.file.size} - denied.keys()
+    read |= {failure.file for result in results for failure in result.failures if failure.slow}
     return None if read and attempt.claim.row.published is None else next(iter(denied.values()))
 
 

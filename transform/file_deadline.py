@@ -13,7 +13,7 @@ from transform.source import UnreadableFileError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lake.settings import ConvertSettings
+    from lake.settings import ConvertSettings, StreamSettings
     from transform.task_model import Split
 
 GRACE_SECONDS = 60.0
@@ -23,6 +23,17 @@ COMPRESSED_SHARE = 0.1
 bzip2 compresses to a 36th are read at 0.3 MB/s, random rows at 1.6 MB/s, gzip never below that; a row of 1,000 keys
 before empty objects at 0.02 to 0.05 MB/s."""
 MAGIC_BYTES = 4
+MIN_STREAM_SECONDS = 1.0
+"""A task of the stream lane that has less time left reads no further file."""
+
+
+class SlowFileError(Exception):
+    """The file takes longer than the stream lane has for it; the message is the reason."""
+
+
+def stream_seconds(stream: StreamSettings) -> float:
+    """Processor time after which a file leaves the stream lane: the latency goal, and at least the grace."""
+    return max(float(stream.latency_goal_seconds), GRACE_SECONDS)
 
 
 class SplitDeadline:
@@ -35,18 +46,35 @@ class SplitDeadline:
     ----------
     processor_time
         Seconds of processor time of the thread that reads the split.
+    stream_seconds
+        Those that the split may take in the stream lane; None in the batch lane.
     """
 
-    def __init__(self, split: Split, settings: ConvertSettings, processor_time: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        split: Split,
+        settings: ConvertSettings,
+        processor_time: Callable[[], float],
+        stream_seconds: float | None = None,
+    ) -> None:
         self._split = split
         self._settings = settings
         self._processor_time = processor_time
+        self._stream_seconds = stream_seconds
         self._begun = processor_time()
         self._read_bytes = 0
         self._slowest = float(settings.min_bytes_per_second)
 
     def check(self, piece: memoryview) -> None:
-        """Raise ``UnreadableFileError`` if the split, whose next bytes were read, takes too long."""
+        """Raise an error if the split, whose next bytes were read, takes too long.
+
+        Raises
+        ------
+        SlowFileError
+            It is a task of the stream lane: the batch lane decides whether the file can be read.
+        UnreadableFileError
+            It is a task of the batch lane.
+        """
         if not self._read_bytes and self._split.whole and detect_codec(bytes(piece[:MAGIC_BYTES])) is not None:
             self._slowest *= COMPRESSED_SHARE
         self._read_bytes += len(piece)
@@ -54,6 +82,8 @@ class SplitDeadline:
         if (limit := self._broken_limit(seconds)) is None:
             return
         took = f"{format_count(self._read_bytes, 'byte')} took {round(seconds / 60, 1):g} minutes of processor time"
+        if self._stream_seconds is not None:
+            raise SlowFileError(f"{took}, {limit}")
         raise UnreadableFileError(
             f"{took}, {limit}: if the file is in order, change the setting and deploy, then run: "
             f"{reprocess_file_command(self._split.file.uri)}"
@@ -61,6 +91,8 @@ class SplitDeadline:
 
     def _broken_limit(self, seconds: float) -> str | None:
         limits = self._settings
+        if self._stream_seconds is not None and seconds > self._stream_seconds:
+            return "more than the stream lane has for it (stream.latency_goal_seconds)"
         if seconds > limits.max_core_minutes * 60:
             return f"more than convert.max_core_minutes ({limits.max_core_minutes:g})"
         if seconds > GRACE_SECONDS and self._read_bytes < self._slowest * seconds:

@@ -20,6 +20,7 @@ from transform.environment_fault import fault_of
 from transform.give_up import exclude_and_give_up, give_up
 from transform.outcome import ConversionOutcome
 from transform.quarantine_excluded import quarantine_excluded
+from transform.slow_files import leave_stream, slow_files
 from transform.upload import abort_strays
 
 if TYPE_CHECKING:
@@ -46,8 +47,9 @@ def finalize(context: ConversionContext, attempt: Attempt, results: Sequence[Tas
     services = context.services
     failures = {failure.file: failure.reason for result in results for failure in result.failures}
     uploaded = [item for result in results for item in result.uploaded]
-    if denied := denied_files(results):
-        return set_apart(context, attempt, denied, uploaded)
+    slow, denied = slow_files(results), denied_files(results)
+    if slow or denied:
+        return leave_stream(context, attempt, slow, uploaded) if slow else set_apart(context, attempt, denied, uploaded)
     if failures:
         exclude_and_give_up(context, attempt, failures, uploaded)
         return None

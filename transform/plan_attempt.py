@@ -10,8 +10,9 @@ from ndjson_arrow import detect_codec
 
 from lake.exclusions import read_exclusions
 from lake.ledger.column_room import is_full
-from lake.manifest import read_manifest
+from lake.manifest import Lane, read_manifest
 from lake.time import iso_utc
+from transform.file_deadline import stream_seconds
 from transform.output_ratio import output_ratio
 from transform.source import DeniedFileError, Source, UnreadableFileError
 from transform.splits import pack_tasks, split_files
@@ -84,6 +85,7 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
             services.region,
             settings,
             input_keys,
+            stream_seconds(services.settings.stream) if claim.row.lane == Lane.STREAM else None,
         )
         for number, task_splits in enumerate(packed)
     )

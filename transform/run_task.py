@@ -15,7 +15,7 @@ from lake.layout import lake_key, quarantine_key
 from transform.chunk_sample import Sampling
 from transform.columns import new_columns
 from transform.environment_fault import fault_of
-from transform.file_deadline import SplitDeadline
+from transform.file_deadline import MIN_STREAM_SECONDS, SlowFileError, SplitDeadline
 from transform.format_detection import BYTE_ORDER_MARK, recognise
 from transform.parquet_writer import ParquetFiles
 from transform.quarantine_writer import QuarantineBudget, QuarantineFiles, line_record, remainder_records
@@ -99,6 +99,7 @@ class TaskRun:
         self._quarantine_budget = QuarantineBudget()
         self._input_bytes = max(1, sum(split.size for split in task.splits))
         self._read_bytes = 0
+        self._begun = thread_time() if task.stream_seconds is not None else 0.0
         self.columns: list[str] = []
         self.objects: list[Future[PendingObject]] = []
         self.quarantine: list[Future[PendingObject]] = []
@@ -111,6 +112,10 @@ class TaskRun:
         """Read one split; a file that cannot be read to its end goes to ``failures``, and is read no further."""
         if split.file in self.failures:
             return
+        seconds = self._stream_seconds()
+        if seconds is not None and seconds < MIN_STREAM_SECONDS:
+            self.failures[split.file] = FileFailure(split.file, "its task has no time left", slow=True)
+            return
         reader = self._reader
         reader.open(
             source_value(split.file),
@@ -120,7 +125,8 @@ class TaskRun:
         )
         unreadable: str | None = None
         denied: EnvironmentFault | None = None
-        deadline = SplitDeadline(split, self._task.settings, thread_time)
+        slow = False
+        deadline = SplitDeadline(split, self._task.settings, thread_time, seconds)
         try:
             for chunk in ahead.chunks(index):
                 self._read(chunk, deadline)
@@ -135,6 +141,8 @@ class TaskRun:
             unreadable = str(error)
         except DeniedFileError as error:
             unreadable, denied = str(error), fault_of(error)
+        except SlowFileError as error:
+            unreadable, slow = str(error), True
         counts = reader.close()
         rejects = reader.take_rejects()
         # A reader whose input ended early has an error as well, but not the reason.
@@ -143,10 +151,18 @@ class TaskRun:
             opens_file = rejects[0].offset <= len(BYTE_ORDER_MARK)
             unreadable = recognise([reject.line for reject in rejects], counts.rows, opens_file=opens_file)
         if unreadable is not None:
-            self.failures.setdefault(split.file, FileFailure(split.file, unreadable, denied))
+            self.failures.setdefault(split.file, FileFailure(split.file, unreadable, denied, slow))
             return
         self._write_rejects(split, counts, rejects)
         self.results.append(_split_result(split, counts))
+
+    def _stream_seconds(self) -> float | None:
+        """Processor time that the next split has before its file leaves the stream lane; None in the batch lane.
+
+        Half of what is left of twice the time of a file: any number of slow files together take no longer than that.
+        """
+        limit = self._task.stream_seconds
+        return None if limit is None else limit - (thread_time() - self._begun) / 2
 
     def finish(self) -> None:
         """Write the remaining rows and wait for the uploads; raises what ``run_task`` raises."""

@@ -60,6 +60,8 @@ class Task:
     settings: ConvertSettings
     input_keys: tuple[str, ...] | None = None
     """``Settings.input_kms_keys``."""
+    stream_seconds: float | None = None
+    """Processor time after which a file leaves the stream lane; None in the batch lane."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,8 @@ class FileFailure:
     reason: str
     denied: EnvironmentFault | None = None
     """The job may not read the file: it waits, and is not bad input."""
+    slow: bool = False
+    """It takes longer than the stream lane has for it: the batch lane converts it."""
 
 
 @dataclass(frozen=True, slots=True)

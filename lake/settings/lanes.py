@@ -33,7 +33,8 @@ class StreamSettings:
     manifest_files: int = 1000
     """Maximum number of files of one manifest."""
     max_file_bytes: int = 0
-    """Size in bytes above which a file that is not urgent goes to the batch lane, also in peak hours; 0: no limit."""
+    """Size in bytes above which a file goes to the batch lane, urgent or not; 0: what ``max_workers`` convert within
+    ``latency_goal_seconds`` at the speed of ``price``, one core if its name is that of a compressed file."""
     trigger_seconds: int = 5
     """Interval between micro-batches."""
     batch_bytes: int = 0

@@ -7,11 +7,13 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from lake.compression import has_compressed_name
 from lake.counted import format_count
 from lake.dataset_rules import matching_rule
 from lake.manifest import Lane
 from lake.settings.checks import DATASET_NAME
 from lake.settings.records import FAILED_RECORDS
+from router.estimate.speed import MEGABYTE
 from router.route.attributes import NotRead, asked_attributes, first_match
 from router.route.peak import peak_window
 
@@ -50,8 +52,8 @@ def decide_lane(
 ) -> LaneDecision:
     """The lane of an arrival at ``now`` (aware).
 
-    In this order: ignored keys; urgent by key, size, tags, metadata; files above ``stream.max_file_bytes``; peak hours
-    of the dataset, unless one of the shards that its manifests can go to is among those that are ``spilling``;
+    In this order: ignored keys; files that are too large for the stream lane; urgent by key, size, tags, metadata; peak
+    hours of the dataset, unless one of the shards that its manifests can go to is among those that are ``spilling``;
     everything else waits for the overnight run. What S3 does not give of ``attributes`` makes no file urgent.
     """
     ignored = _reason_to_ignore(arrival.key, settings)
@@ -66,12 +68,30 @@ def decide_lane(
             None,
             f"the folder {dataset!r} is not a valid dataset name: expected lower case letters, digits and underscore",
         )
+    limit = stream_file_limit(arrival.key, settings)
+    if arrival.size > limit:
+        name = "stream.max_file_bytes" if settings.stream.max_file_bytes else "what the stream lane converts in time"
+        return LaneDecision(Lane.BATCH, dataset, f"larger than {name} ({arrival.size} > {limit} bytes)")
     urgent, notes, unread = _urgency(arrival, rule, settings, attributes)
     if urgent is not None:
         return LaneDecision(Lane.STREAM, dataset, urgent, urgent=True)
     behind = bool(spilling) and any(shard in spilling for shard in settings.shards.of_dataset(dataset))
-    lane, reason = _lane_of_files_not_urgent(arrival, rule, settings, now, spilling=behind)
+    lane, reason = _lane_of_files_not_urgent(rule, settings, now, spilling=behind)
     return LaneDecision(lane, dataset, "; ".join((reason, *notes)), unread)
+
+
+def stream_file_limit(key: str, settings: Settings) -> int:
+    """Maximum size in bytes of a file of the stream lane, whether it is urgent or not.
+
+    Without ``stream.max_file_bytes``, what the cores of its streaming job convert within the latency goal at the speed
+    that forecasts assume; a file with a compressed name is read by one core.
+    """
+    stream, price = settings.stream, settings.price
+    if stream.max_file_bytes:
+        return stream.max_file_bytes
+    compressed = has_compressed_name(key)
+    speed = price.compressed_mb_per_second_per_core if compressed else price.mb_per_second_per_core * stream.cores
+    return round(speed * MEGABYTE * stream.latency_goal_seconds)
 
 
 def _reason_to_ignore(key: str, settings: Settings) -> str | None:
@@ -116,11 +136,8 @@ def _urgent_without_request(arrival: ObjectVersion, rule: DatasetRule, settings:
 
 
 def _lane_of_files_not_urgent(
-    arrival: ObjectVersion, rule: DatasetRule, settings: Settings, now: datetime, *, spilling: bool
+    rule: DatasetRule, settings: Settings, now: datetime, *, spilling: bool
 ) -> tuple[Lane, str]:
-    limit = settings.stream.max_file_bytes
-    if limit and arrival.size > limit:
-        return Lane.BATCH, f"larger than stream.max_file_bytes ({arrival.size} > {limit} bytes)"
     window = peak_window(settings.peak, settings.time_zone, now) if rule.peak else None
     if window is None:
         return Lane.BATCH, WAITS

@@ -150,8 +150,8 @@ def test_a_dataset_can_stay_out_of_peak() -> None:
 
 
 def test_an_urgent_key_has_priority_over_everything_but_an_ignored_key() -> None:
-    overnight, stream = "2026-11-21T23:00", {"max_file_bytes": 10}
-    urgent = decided("orders/urgent/a.json", overnight, spilling=SPILLING, stream=stream)
+    overnight = "2026-11-21T23:00"
+    urgent = decided("orders/urgent/a.json", overnight, spilling=SPILLING)
     assert urgent == (Lane.STREAM, "orders", "urgent: the key matches */urgent/*")
     assert decided("orders/urgent/a.csv", overnight)[0] is None
     assert decided("orders/URGENT/a.json", overnight)[0] == Lane.BATCH
@@ -162,6 +162,18 @@ def test_large_files_wait_even_at_peak(size: int, lane: Lane) -> None:
     decision = decided("orders/a.json", "2026-11-20T12:00", size=size, stream={"max_file_bytes": 10})
     assert decision[0] == lane
     assert lane == Lane.STREAM or decision[2] == "larger than stream.max_file_bytes (11 > 10 bytes)"
+
+
+@pytest.mark.parametrize(("suffix", "limit"), [("", 4 * 40_000_000 * 300), (".gz", 15_750_000 * 300)])
+@pytest.mark.parametrize("larger", [0, 1])
+def test_an_urgent_key_does_not_bring_a_file_into_the_stream_that_it_cannot_convert_in_time(
+    suffix: str, limit: int, larger: int
+) -> None:
+    # Given 4 cores, and a goal of 300 seconds; a compressed file is read by one core
+    key, size = f"orders/urgent/a.json{suffix}", limit + larger
+    decision = decided(key, "2026-11-20T12:00", size=size, stream={"max_workers": 2})
+    expected = f"larger than what the stream lane converts in time ({size} > {limit} bytes)"
+    assert decision == (Lane.BATCH, "orders", expected) if larger else decision[0] == Lane.STREAM
 
 
 def test_peak_files_spill_while_the_stream_is_behind() -> None:

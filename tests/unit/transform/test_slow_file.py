@@ -10,7 +10,7 @@ import pytest
 from lake.errors import InvalidSettingsError
 from lake.settings import ConvertSettings, parse_settings
 from tests.unit.transform.test_run_task import run, version
-from transform.file_deadline import GRACE_SECONDS, SplitDeadline
+from transform.file_deadline import GRACE_SECONDS, SlowFileError, SplitDeadline, stream_seconds
 from transform.source import UnreadableFileError
 from transform.task_model import Split
 
@@ -19,6 +19,20 @@ if TYPE_CHECKING:
 
 SETTINGS = ConvertSettings(split_bytes=1000, min_bytes_per_second=100, max_core_minutes=10)
 PLAIN, GZIP = b"{}\n" * 1000, gzip.compress(b"{}\n", mtime=0) + bytes(3000)
+
+
+class Piece(bytes):
+    """A piece of a size that no test wants in memory."""
+
+    def __new__(cls, size: int) -> Piece:
+        piece = super().__new__(cls, b"{}")
+        piece.size = size
+        return piece
+
+    size: int
+
+    def __len__(self) -> int:
+        return self.size
 
 
 def spend(seconds: float, read_bytes: int, head: bytes = PLAIN, settings: ConvertSettings = SETTINGS) -> None:
@@ -64,6 +78,23 @@ def test_by_default_a_file_that_is_twenty_times_slower_than_honest_ones_is_exclu
     spend(3600, 3600 * 320_000, GZIP, ConvertSettings())
     with pytest.raises(UnreadableFileError, match="max_core_minutes"):
         spend(3601, 3601 * 320_000, GZIP, ConvertSettings())
+
+
+@pytest.mark.parametrize(
+    ("seconds", "read_bytes", "limit"),
+    [(301, 1 << 40, "stream.latency_goal_seconds"), (61, 6099, "slower than convert.min_bytes_per_second")],
+)
+def test_in_the_stream_lane_a_slow_file_is_not_called_unreadable(seconds: float, read_bytes: int, limit: str) -> None:
+    file, clock = version("orders/a.json", PLAIN), iter([0.0, seconds])
+    goal = stream_seconds(parse_settings({"stage": "t"}).stream)
+    deadline = SplitDeadline(Split(file, 0, file.size), SETTINGS, lambda: next(clock), goal)
+    with pytest.raises(SlowFileError, match=limit):
+        deadline.check(Piece(read_bytes))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("goal", "seconds"), [(1, 60), (300, 300), (7200, 7200)])
+def test_the_stream_has_a_file_for_its_latency_goal_and_at_least_a_minute(goal: int, seconds: float) -> None:
+    assert stream_seconds(parse_settings({"stage": "t", "stream": {"latency_goal_seconds": goal}}).stream) == seconds
 
 
 def test_without_a_slowest_speed_only_the_time_is_limited() -> None:
