@@ -50,7 +50,10 @@ def summary(settings: Settings) -> Iterator[tuple[str, str]]:
 
 
 def doubts(settings: Settings) -> Iterator[str]:
-    """What is valid, and may not be meant: times that overlap or leave something out."""
+    """What is valid, and may not be meant: times that overlap or leave something out, and what only AWS can answer."""
+    if settings.ledger.keep_days and settings.input.bucket:
+        keep = f"ledger.keep_days = {settings.ledger.keep_days}"
+        yield f"{keep}: your bucket {settings.input.bucket} has to keep versions; 'hybrid-router doctor' asks it"
     schedule = settings.schedule
     night, start = minute_of_start(schedule.overnight), minute_of_start(schedule.stream_start)
     if not _has_peak(settings):

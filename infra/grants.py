@@ -138,7 +138,7 @@ class Grants:
         allow(role, ("s3:ListBucketVersions",), [self.storage.input.bucket_arn])
 
     def look_up_events(self, role: iam.Role) -> None:
-        """Complete an event that lacks size, ETag or version: the bucket's versioning, and the versions of a key."""
+        """Ask whether the input bucket keeps versions, and list it: its versions complete an event that lacks one."""
         self.list_input(role)
         allow(role, ("s3:GetBucketVersioning",), [self.storage.input.bucket_arn])
 

@@ -134,7 +134,7 @@ def _sweep(grants: Grants, role: iam.Role) -> None:
     grants.write_control(role, layout.RESULTS, layout.SWEEP)
     grants.publish(role)
     grants.announce_hours(role)
-    grants.list_input(role)
+    grants.look_up_events(role)
     grants.start_stream(role)
     grants.watch_runs(role)
 

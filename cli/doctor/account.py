@@ -13,6 +13,7 @@ from infra.code_version import code_version, version_of
 from infra.names import stack_name
 from infra.outputs import output_key
 from infra.quotas import needed_quotas
+from lake.errors import InvalidSettingsError
 from router.service_quotas import read_quota
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Account:
         """Credentials, region, quotas, stack and the way of alarms; nothing else is asked without the first two."""
         opening = [*self._guarded("credentials", self._credentials), *self._guarded("region", self._region)]
         yield from opening
-        names = ("quotas", "stack", OF_ALARMS)
+        names = ("quotas", *(["versions"] if _needs_versions(settings) else []), "stack", OF_ALARMS)
         if any(finding.state is not Readiness.OK for finding in opening):
             yield from (Finding(name, Readiness.SKIPPED, "needs credentials and a region") for name in names)
             return
@@ -54,6 +55,8 @@ class Account:
             yield Finding("quotas", Readiness.SKIPPED, "needs a valid settings file")
         else:
             yield from self._guarded("quotas", lambda: self._quotas(settings))
+            if _needs_versions(settings):
+                yield from self._guarded("versions", lambda: self._versions(settings))
         yield from self._guarded("stack", self._stack)
 
     def _client(self, service: str) -> Any:  # noqa: ANN401
@@ -91,6 +94,16 @@ class Account:
                 found = "unknown" if value is None else f"{value:g}"
                 advice = "run 'hybrid-router quotas', which prints how to raise it"
                 yield Finding("quotas", Readiness.TO_DO, f"{what}: {found}, needed {quota.needed}: {advice}")
+
+    def _versions(self, settings: Settings) -> Iterator[Finding]:
+        bucket = settings.input.bucket
+        status = self._client("s3").get_bucket_versioning(Bucket=bucket).get("Status")
+        try:
+            settings.ledger.check_versions(bucket, status)
+        except InvalidSettingsError as error:
+            yield Finding("versions", Readiness.TO_DO, str(error))
+        else:
+            yield Finding("versions", Readiness.OK, f"{bucket} keeps versions, as ledger.keep_days needs")
 
     def _stack(self) -> Iterator[Finding]:
         name = stack_name(self._stage)
@@ -136,3 +149,8 @@ class Account:
             command = f"aws sns subscribe --topic-arn {topic} --protocol email --notification-endpoint <address>"
             advice = f"set alarms.email and deploy, or run '{command}'"
             yield Finding("subscription", Readiness.TO_DO, f"the topic of the alarms has no subscriber: {advice}")
+
+
+def _needs_versions(settings: Settings | None) -> bool:
+    """Whether arrival rows expire and the input bucket is not the stack's own, which keeps versions."""
+    return settings is not None and settings.ledger.keep_days > 0 and bool(settings.input.bucket)

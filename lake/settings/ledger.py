@@ -29,7 +29,8 @@ class LedgerSettings:
 
     keep_days: int = 0
     """Days after which DynamoDB may delete the row of an arrival; 0: never. A file that arrived before is never taken
-    as new, and a backfill of its hour is refused. Rows of manifests are always kept."""
+    as new, and a backfill of its hour is refused. The input bucket has to keep versions: rows of files without a
+    version, and of manifests, are always kept."""
 
     def __post_init__(self) -> None:
         check_range("ledger.keep_days", self.keep_days, 0, 36_500)
@@ -45,6 +46,19 @@ class LedgerSettings:
                 self.keep_days,
                 f"expected 0 (rows are never deleted) or at least {minimum}: an event can be redelivered for "
                 f"{MAX_REDELIVERY_DAYS} days, and the sweep looks back by sweep.listing_days and sweep.stalled_hours",
+            )
+
+    def check_versions(self, bucket: str, status: str | None) -> None:
+        """Raise ``InvalidSettingsError`` if rows should expire and the input bucket keeps no versions.
+
+        ``status`` is that of GetBucketVersioning; None: versions were never switched on.
+        """
+        if self.keep_days and status != "Enabled":
+            raise InvalidSettingsError(
+                "ledger.keep_days",
+                self.keep_days,
+                f"the input bucket {bucket} keeps no versions, so its rows never expire, because the same bytes can be "
+                "put again and are the same file: switch versions on, or set 0",
             )
 
     def expiry(self, recorded_at: datetime) -> int | None:

@@ -26,7 +26,15 @@ class RowStamp:
     recorded_at: str
     """ISO 8601, UTC."""
     expires_at: int | None
-    """Seconds since the epoch after which DynamoDB may delete them; None: never."""
+    """Seconds since the epoch after which DynamoDB may delete those that may expire; None: never."""
+    input_bucket: str
+
+    def expiry(self, file: ObjectVersion) -> int | None:
+        """When the row of a file may be deleted: only a version of the input bucket never arrives again.
+
+        The same bytes can be put again without a version, and a person can repeat a resubmission at any time.
+        """
+        return self.expires_at if file.version_id is not None and file.bucket == self.input_bucket else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +80,7 @@ def record_ignored(
 ) -> list[ArrivalRow]:
     """Write the arrival rows of ignored files; the rows of those that an earlier decision gave to a manifest."""
     rows = [
-        ArrivalRow(file, None, None, None, reason, stamp.recorded_at, stamp.expires_at)
+        ArrivalRow(file, None, None, None, reason, stamp.recorded_at, stamp.expiry(file))
         for file, reason in ignored.items()
     ]
     confirmed = pool.map(lambda row: _confirmed(ledger, row, ledger.arrivals.put), rows)
@@ -87,7 +95,13 @@ def record_ignored(
 
 def _write_row(ledger: Ledger, draft: Draft, arrival: RoutedArrival, stamp: RowStamp) -> ArrivalRow | None:
     row = ArrivalRow(
-        arrival.file, draft.id, draft.partition, draft.lane, arrival.reason, stamp.recorded_at, stamp.expires_at
+        arrival.file,
+        draft.id,
+        draft.partition,
+        draft.lane,
+        arrival.reason,
+        stamp.recorded_at,
+        stamp.expiry(arrival.file),
     )
     adopted = arrival.adopted_row
     if adopted is None:

@@ -55,7 +55,7 @@ def take_ownership(
         Key of an intent that names all routed arrivals already; None: one is written.
     """
     ledger, now = services.ledger, services.clock()
-    stamp = RowStamp(iso_utc(now), services.settings.ledger.expiry(now))
+    stamp = RowStamp(iso_utc(now), services.settings.ledger.expiry(now), services.resources.input_bucket)
     ownership = Ownership()
 
     def new_drafts(arrivals: Iterable[RoutedArrival]) -> list[Draft]:

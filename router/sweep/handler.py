@@ -126,6 +126,7 @@ def _repairs(services: Services, *, dry_run: bool) -> list[tuple[str, Callable[[
     ]
     return [
         *(() if dry_run else recorded),
+        ("ledger.keep_days", lambda _: _check_versions(services)),
         ("publishing", finish_publishing),
         ("leases", release_leases),
         ("pointers", renew_pointers),
@@ -138,6 +139,13 @@ def _repairs(services: Services, *, dry_run: bool) -> list[tuple[str, Callable[[
         ("lake", lambda repair: delete_objects(repair, lake, "lake")),
         ("quarantine", lambda repair: delete_objects(repair, quarantine, "quarantine")),
     ]
+
+
+def _check_versions(services: Services) -> None:
+    """Raise ``InvalidSettingsError`` if arrival rows should expire and the input bucket keeps no versions."""
+    ledger, bucket = services.settings.ledger, services.resources.input_bucket
+    if ledger.keep_days:
+        ledger.check_versions(bucket, services.s3.get_bucket_versioning(Bucket=bucket).get("Status"))
 
 
 def _count_stream_health(services: Services) -> None:

@@ -19,7 +19,8 @@ from cli.exit_codes import ExitCode
 from infra.code_version import CODE_MARK, code_version, version_of
 from infra.synth import CHECKOUT
 from lake.errors import HybridRouterError
-from lake.settings import Settings
+from lake.settings import InputSettings, Settings
+from lake.settings.ledger import LedgerSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,6 +36,8 @@ class FakeAws:
     region_name: str | None = "eu-central-1"
     caller: Any = field(default_factory=lambda: {"Account": "111122223333", "Arn": "arn:aws:iam::111122223333:user/a"})
     quota: float = 1000
+    versions: str | None = "Enabled"
+    """Of the input bucket."""
     stack: Any = None
     subscriptions: Any = (TOPIC + ":1",)
 
@@ -48,6 +51,10 @@ class FakeAws:
         return {"Quota": {"Value": self.quota}}
 
     get_aws_default_service_quota = get_service_quota
+
+    def get_bucket_versioning(self, Bucket: str) -> Any:  # noqa: N803
+        assert Bucket == "landing"
+        return {"Status": self.versions} if self.versions else {}
 
     def describe_stacks(self, StackName: str) -> Any:  # noqa: N803
         assert StackName == "hybrid-router-dev"
@@ -87,6 +94,16 @@ def test_an_account_with_everything_is_ok() -> None:
     found = findings(FakeAws())
     assert list(found) == ["credentials", "region", "quotas", "stack", "subscription"]
     assert {item.state for item in found.values()} == {Readiness.OK}
+
+
+@pytest.mark.parametrize(
+    ("versions", "state"),
+    [("Enabled", Readiness.OK), ("Suspended", Readiness.TO_DO), (None, Readiness.TO_DO)],
+)
+def test_rows_that_expire_need_a_bucket_that_keeps_versions(versions: str | None, state: Readiness) -> None:
+    settings = Settings(stage="dev", input=InputSettings(bucket="landing"), ledger=LedgerSettings(keep_days=60))
+    found = findings(FakeAws(versions=versions), settings)["versions"]
+    assert (found.state, "landing" in found.text) == (state, True)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ from lake.errors import InvalidInputError
 from lake.settings import (
     DatasetRule,
     DatasetUrgentSettings,
+    InputSettings,
+    LedgerSettings,
     PeakSettings,
     ScheduleSettings,
     Settings,
@@ -79,6 +81,13 @@ def test_a_stage_without_peak_hours_has_no_window() -> None:
     assert "" not in told
     assert told["stream lane"].startswith("keys that match */urgent/* at any hour; every 5 s")
     assert list(doubts(quiet)) == []
+
+
+def test_rows_that_expire_need_a_bucket_that_only_aws_can_answer_about() -> None:
+    forgetful = replace(WEEKDAYS, ledger=LedgerSettings(keep_days=60))
+    assert list(doubts(forgetful)) == list(doubts(WEEKDAYS))
+    (doubt,) = set(doubts(replace(forgetful, input=InputSettings(bucket="landing")))) - set(doubts(WEEKDAYS))
+    assert "your bucket landing has to keep versions" in doubt
 
 
 @pytest.mark.parametrize(

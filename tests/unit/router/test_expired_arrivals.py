@@ -1,5 +1,6 @@
 """``ledger.keep_days``: what the ledger has forgotten is never converted a second time, and never lost silently."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -9,20 +10,23 @@ from lake.errors import InvalidInputError, InvalidSettingsError, TransientError
 from lake.ledger import State
 from lake.ledger.arrivals import EXPIRY, Arrivals, arrival_key
 from lake.ledger.manifests import Manifests
-from lake.manifest import Lane, ObjectVersion
+from lake.manifest import Identity, Lane, ObjectVersion
 from lake.settings import parse_settings
+from lake.time import iso_utc
 from router.backfill.handler import backfill
-from router.ownership import ArrivalOutcome
+from router.ownership import ArrivalOutcome, RoutedArrival, take_ownership
 from router.route.handler import route_arrivals
 from router.sweep.handler import sweep
-from tests.unit.lake.world import MORNING, RESOURCES, file_of
+from tests.unit.lake.world import MORNING, PARTITION, RESOURCES, file_of
 from tests.unit.router.conftest import Deployment
 
 KEEP_DAYS = 60
 FILE = file_of("orders/a.json")
 
 
-def keep(deployment: Deployment) -> None:
+def keep(deployment: Deployment, versions: str | None = "Enabled") -> None:
+    if versions:
+        deployment.raw_s3.put_bucket_versioning(Bucket="input", VersioningConfiguration={"Status": versions})
     deployment.configure(ledger={"keep_days": KEEP_DAYS}, datasets=[{"name": "orders", "prefix": "orders/"}])
 
 
@@ -198,3 +202,44 @@ def test_an_intent_that_names_a_forgotten_file_is_kept(deployment: Deployment) -
     # Then
     assert manifests(deployment) == 0
     assert len(deployment.keys("control", "intents/")) == 1
+
+
+def test_the_row_of_a_file_without_a_version_never_expires(deployment: Deployment) -> None:
+    # Given: a bucket without versions, where the same bytes can be put again at any time
+    keep(deployment, None)
+    file = file_of("orders/a.json", version=None)
+    assert outcome(deployment, file) == [ArrivalOutcome.OWNED]
+    deployment.wait(timedelta(days=KEEP_DAYS, hours=1))
+    # When they are put again / Then the row is there
+    again = replace(file, arrived_at=iso_utc(deployment.now))
+    row = item(deployment, file)
+    assert row is not None
+    assert EXPIRY not in row
+    assert outcome(deployment, again) == [ArrivalOutcome.DUPLICATE]
+    assert manifests(deployment) == 1
+
+
+def test_the_row_of_repaired_lines_never_expires(deployment: Deployment) -> None:
+    # Given: a file of the control bucket, whose resubmission is repeated whenever its lines are exported again
+    keep(deployment)
+    file = replace(file_of("resubmissions/a.ndjson"), bucket="control")
+    arrival = RoutedArrival(file, PARTITION, Lane.BATCH, "repaired")
+    take_ownership(deployment.services, [arrival], {})
+    deployment.wait(timedelta(days=KEEP_DAYS, hours=1))
+    # When, Then
+    row = item(deployment, file)
+    assert row is not None
+    assert EXPIRY not in row
+    assert take_ownership(deployment.services, [arrival], {}).outcomes == {Identity.of(file): ArrivalOutcome.DUPLICATE}
+
+
+@pytest.mark.parametrize("versions", ["Enabled", "Suspended", None])
+def test_the_sweep_reports_a_bucket_without_versions_whose_rows_should_expire(
+    deployment: Deployment, versions: str | None
+) -> None:
+    keep(deployment, versions)
+    if versions == "Enabled":
+        sweep(deployment.services)
+        return
+    with pytest.raises(InvalidSettingsError, match=r"ledger\.keep_days = 60 is wrong: .*input .*switch versions on"):
+        sweep(deployment.services)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FILE, OTHER_FILE = file_of("orders/a.json"), file_of("orders/b.json")
-STAMP = RowStamp("2026-11-20T09:30:00Z", None)
+STAMP = RowStamp("2026-11-20T09:30:00Z", None, "input")
 OWNED, IGNORED, UNSETTLED = ArrivalOutcome.OWNED, ArrivalOutcome.IGNORED, ArrivalOutcome.UNSETTLED
 NO_ANSWER = "no answer"
 Answer = ArrivalRow | str | None
