@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from datetime import UTC
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -101,8 +102,8 @@ def _reserve_columns(context: ConversionContext, attempt: Attempt, document: Com
     one; if it does all the same, it counts, so that it cannot be repeated for ever.
     """
     services, dataset = context.services, attempt.manifest.partition.dataset
-    limit = services.settings.convert.column_limit
-    refused = services.ledger.datasets.reserve_columns(dataset, document.new_columns, limit)
+    limit, today = services.settings.convert.column_limit, context.clock().astimezone(UTC).date()
+    refused = services.ledger.datasets.reserve_columns(dataset, document.new_columns, limit, today)
     if not refused:
         return True
     reason = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from datetime import UTC
 from typing import TYPE_CHECKING
 
 from ndjson_arrow import detect_codec
@@ -66,9 +67,11 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
     files = [file for file in manifest.files if file not in excluded]
     dataset = services.ledger.datasets.get(manifest.partition.dataset)
     known = () if dataset is None else dataset.columns
-    full = is_full(known, settings.column_limit)
-    if full:
-        settings = replace(settings, column_limit=min(settings.column_limit, len(known)))
+    limit = settings.column_limit
+    if dataset is not None:
+        limit = dataset.column_limit(limit, context.clock().astimezone(UTC).date())
+    full = is_full(known, limit)
+    settings = replace(settings, column_limit=min(limit, len(known)) if full else limit)
     input_keys = services.settings.input_kms_keys
     source = Source.in_region(services.region, input_keys)
     packed = divide_input(source, files, settings, None if dataset is None else dataset.output_ratio)

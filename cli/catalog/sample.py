@@ -94,10 +94,10 @@ def _folders(s3: S3Client, bucket: str, prefix: str) -> Iterator[str]:
 def _opened(s3: S3Client, bucket: str, key: str, size: int) -> IO[bytes]:
     if size <= MAX_WHOLE_BYTES:
         return io.BytesIO(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
-    return cast("IO[bytes]", _RangeReader(s3, bucket, key, size))
+    return cast("IO[bytes]", RangeReader(s3, bucket, key, size))
 
 
-class _RangeReader(io.RawIOBase):
+class RangeReader(io.RawIOBase):
     """An object of which only the requested ranges are read."""
 
     def __init__(self, s3: S3Client, bucket: str, key: str, size: int) -> None:

@@ -28,3 +28,17 @@ def suggest(
     from cli.catalog.suggest import print_suggestion
 
     return print_suggestion(stack, dataset, files, dialect, as_json=as_json)
+
+
+@app.command()
+@on_stack
+def drop_columns(
+    stack: DeployedStack,
+    dataset: Annotated[str, typer.Argument(help="Name of the dataset.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the columns.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Drop the columns of a dataset of which no published file has a value, so that it has room for others."""
+    from cli.catalog.drop_columns import print_dropped_columns
+
+    return print_dropped_columns(stack, dataset, dry_run=dry_run, as_json=as_json)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,6 +15,36 @@ NAME_OVERHEAD_BYTES = 4
 """Upper bound of what DynamoDB adds to an element of a set (Developer Guide, "DynamoDB item sizes and formats")."""
 MAX_COLUMN_BYTES = 300_000
 """Names with their overhead; an item has at most 400 KB (DynamoDB's "Service quotas")."""
+
+
+GROWTH = timedelta(days=7)
+"""In this time from its first column on a dataset may get all of its columns: wide first files are normal."""
+MAX_NEW_A_DAY = 100
+"""New columns of an older dataset in a UTC day: one hostile file must not take the room of all later columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnHistory:
+    """When a dataset got its columns; days are UTC, YYYY-MM-DD, and empty before the first column."""
+
+    first_day: str = ""
+    day: str = ""
+    """On which it got the last ones."""
+    before: int = 0
+    """Columns that it had before this day."""
+
+    def limit(self, columns: int, column_limit: int, today: date) -> int:
+        """How many columns the dataset, which has ``columns``, may have today; pure."""
+        if not self.first_day or today < date.fromisoformat(self.first_day) + GROWTH:
+            return column_limit
+        before = self.before if self.day >= today.isoformat() else columns
+        return max(min(column_limit, before + MAX_NEW_A_DAY), 1)
+
+    def on(self, today: date, columns: int) -> ColumnHistory:
+        """With columns that a dataset which had ``columns`` gets today; pure."""
+        if self.day >= today.isoformat():
+            return self
+        return ColumnHistory(self.first_day or today.isoformat(), today.isoformat(), columns)
 
 
 def is_full(columns: Collection[str], column_limit: int) -> bool:

@@ -7,17 +7,18 @@ A third one, in a partition key of all datasets, is the name: it is written once
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from lake.ledger.batch_reads import MAX_BATCH_KEYS, batches_of
-from lake.ledger.column_room import divide_by_room
+from lake.ledger.column_room import ColumnHistory, divide_by_room
 from lake.ledger.dataset_limit import DATASET_NAMES, is_admitted, name_key
 from lake.ledger.dataset_speed import NO_SAMPLES, SpeedSample, SpeedSamples, decode_samples, encode_samples
 from lake.ledger.table import Condition, Key, RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
+    from datetime import date
 
     from lake.ledger.table import LedgerTable
 
@@ -79,6 +80,9 @@ class MeasuredDataset:
         return DatasetSpeed(self.plain.median or compressed, compressed)
 
 
+NO_HISTORY = ColumnHistory()
+
+
 @dataclass(frozen=True, slots=True)
 class DatasetRow:
     """What the ledger knows of a dataset."""
@@ -87,6 +91,11 @@ class DatasetRow:
     columns: tuple[str, ...]
     """Known column names, sorted; names are only ever added."""
     measured: MeasuredDataset
+    history: ColumnHistory = NO_HISTORY
+
+    def column_limit(self, column_limit: int, today: date) -> int:
+        """How many columns it may have today (UTC), at most ``column_limit``."""
+        return self.history.limit(len(self.columns), column_limit, today)
 
     @property
     def output_ratio(self) -> float | None:
@@ -159,26 +168,45 @@ class Datasets:
         """Set it, for the next invocation."""
         self._table.update(CATALOG, assign={"after": name})
 
-    def reserve_columns(self, name: str, columns: Iterable[str], column_limit: int) -> tuple[str, ...]:
+    def reserve_columns(
+        self, name: str, columns: Iterable[str], column_limit: int, today: date | None = None
+    ) -> tuple[str, ...]:
         """Add the column names for which the dataset has room, in order; returns those that were refused.
 
-        Idempotent; none is ever removed. After a refusal the dataset is full (``column_room.is_full``). Concurrent
-        callers share the room: each refused write means that another caller has added a name, so the loop ends.
+        ``today`` (UTC) also limits the new columns of a day (``column_room.ColumnHistory``); None for columns that are
+        committed. Idempotent. After a refusal the dataset is full (``column_room.is_full``). Concurrent callers share
+        the room: each refused write means that another caller has added a name, so the loop ends.
         """
         names = tuple(columns)
         key = _columns_key(name)
         while names:
-            known = _columns(self._table.get(key))
-            fitting, refused = divide_by_room(known, names, column_limit)
+            item = self._table.get(key)
+            known, history = _columns(item), _history(item)
+            limit = column_limit if today is None else history.limit(len(known), column_limit, today)
+            fitting, refused = divide_by_room(known, names, limit)
             if not fitting:
                 return refused
             seen = Condition("columns", "size", len(known)) if known else Condition("columns", "missing")
             try:
-                self._table.update(key, add={"columns": set(fitting)}, conditions=[seen])
+                assign = {} if today is None else asdict(history.on(today, len(known)))
+                self._table.update(key, assign=assign, add={"columns": set(fitting)}, conditions=[seen])
             except RefusedError:
                 continue
             return refused
         return ()
+
+    def drop_columns(self, name: str, columns: Collection[str], dropped: Collection[str]) -> bool:
+        """Remove names from ``columns``, which the dataset has; False: it has got others meanwhile."""
+        left = set(columns).difference(dropped)
+        seen = [Condition("columns", "size", len(columns))]
+        try:
+            if left:
+                self._table.update(_columns_key(name), assign={"columns": left, "before": len(left)}, conditions=seen)
+            else:
+                self._table.update(_columns_key(name), remove=("columns",), assign={"before": 0}, conditions=seen)
+        except RefusedError:
+            return False
+        return True
 
     def add_measurement(self, name: str, measured: DatasetMeasurement) -> None:
         """Add the measurement of one conversion; one write unit, and one read.
@@ -214,7 +242,12 @@ def _columns(item: dict[str, Any] | None) -> tuple[str, ...]:
 
 
 def _dataset(name: str, columns: dict[str, Any] | None, measured: dict[str, Any] | None) -> DatasetRow:
-    return DatasetRow(name, _columns(columns), _measurement(measured))
+    return DatasetRow(name, _columns(columns), _measurement(measured), _history(columns))
+
+
+def _history(item: dict[str, Any] | None) -> ColumnHistory:
+    found = item or {}
+    return ColumnHistory(found.get("first_day", ""), found.get("day", ""), int(found.get("before", 0)))
 
 
 def _measurement(item: dict[str, Any] | None) -> MeasuredDataset:

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from types import GenericAlias
 
 
+PRODUCTION = "prod"
+"""Name of the stage whose data is protected by default."""
+
+
 def load_settings(path: Path) -> Settings:
     """Settings of a ``.toml`` or ``.json`` file (UTF-8).
 
@@ -47,13 +51,16 @@ def read_body(path: Path) -> dict[str, Any]:
 def parse_settings(body: dict[str, Any]) -> Settings:
     """Settings of a parsed TOML or JSON document.
 
-    No value is converted, except a whole number to a float: ``"5"`` is not 5, and ``true`` is not 1.
+    No value is converted, except a whole number to a float: ``"5"`` is not 5, and ``true`` is not 1. In the stage
+    ``prod`` stored data is protected unless the document says otherwise.
 
     Raises
     ------
     InvalidSettingsError
         Unknown or missing key, or a value of a wrong type or range; ``key`` is the full dotted key.
     """
+    if isinstance(body, dict) and body.get("stage") == PRODUCTION and isinstance(body.get("protection", {}), dict):
+        body = {**body, "protection": {"versions": True, "deletion": True, **body.get("protection", {})}}
     settings: Settings = build(Settings, body, "")
     return settings
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from datetime import date
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -87,3 +88,29 @@ def test_a_replay_has_the_same_members_in_columns_and_rescued(world: ConversionW
     rows = world.lake()
     assert [members(row) for row in rows] == before * 2
     assert [row.get("_rescued") for row in rows] == [None, '{"d":3.10}'] * 2
+
+
+@pytest.mark.parametrize("job", [by_batch_job, by_micro_batch])
+def test_one_wide_file_leaves_room_for_the_columns_of_others(
+    world: ConversionWorld, spark: SparkSession, job: Callable[[ConversionWorld, list[str], SparkSession], None]
+) -> None:
+    # Given: a dataset of some weeks, and a file with 900 keys of its own
+    known = ("a", "b")
+    world.services.ledger.datasets.reserve_columns("orders", known, 1000, date(2026, 1, 1))
+    body = body_with_uuid_keys(random.Random(7), 900)
+    wide = world.enqueue([world.put("orders/!.json", body)])
+
+    # When
+    job(world, [wide], spark)
+
+    # Then: it gets a hundred columns, its other members are rescued, and the next day has room
+    dataset = world.services.ledger.datasets.get("orders")
+    assert dataset is not None
+    assert len(dataset.columns) == 102
+    assert Counter(value for row in world.lake() for value in members(row).values()) == Counter(
+        value for line in body.splitlines() for value in json.loads(line).values()
+    )
+    world.clock.advance(days=1)
+    honest = world.enqueue([world.put("orders/c.json", b'{"c":1}\n')])
+    job(world, [honest], spark)
+    assert {"c": "1"} in world.lake()

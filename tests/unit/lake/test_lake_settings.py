@@ -11,6 +11,7 @@ from lake.settings import (
     BatchSettings,
     DatasetUrgentSettings,
     InputSettings,
+    ProtectionSettings,
     Settings,
     StreamSettings,
     dump_settings,
@@ -175,3 +176,20 @@ def test_a_file_that_cannot_be_parsed_is_reported(tmp_path: Path, name: str, tex
     file.write_text(text, encoding="utf-8")
     with pytest.raises(InvalidSettingsError, match="not readable"):
         load_settings(file)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({"stage": "dev"}, ProtectionSettings()),
+        ({"stage": "prod"}, ProtectionSettings(versions=True, deletion=True)),
+        (
+            {"stage": "prod", "protection": {"versions": False, "version_days": 7}},
+            ProtectionSettings(version_days=7, deletion=True),
+        ),
+    ],
+)
+def test_a_stage_called_prod_protects_its_data_unless_its_settings_refuse(
+    body: dict[str, Any], expected: ProtectionSettings
+) -> None:
+    assert parse_settings(body).protection == expected

@@ -1,6 +1,8 @@
 """The columns of a dataset are reserved before the commit point, as long as its row has room for them."""
 
-from lake.ledger.column_room import MAX_COLUMN_BYTES, divide_by_room, is_full
+from datetime import date, timedelta
+
+from lake.ledger.column_room import GROWTH, MAX_COLUMN_BYTES, divide_by_room, is_full
 from tests.unit.lake.world import World
 
 
@@ -46,3 +48,28 @@ def test_the_names_of_a_dataset_fit_into_one_item_whatever_their_number() -> Non
     assert MAX_COLUMN_BYTES - 1000 < sum(len(name) + 4 for name in fitting) <= MAX_COLUMN_BYTES
     assert is_full(fitting, 10_000)
     assert divide_by_room(fitting, ["a"], 10_000) == ((), ("a",))
+
+
+def test_a_dataset_that_has_its_columns_gets_a_hundred_new_ones_a_day(world: World) -> None:
+    # Given: a dataset whose first files have 300 columns
+    datasets = world.ledger.datasets
+    assert datasets.reserve_columns("orders", names("first", 300), 1000, date(2026, 11, 1)) == ()
+    last_day_of_growth = date(2026, 11, 1) + GROWTH - timedelta(days=1)
+    assert datasets.reserve_columns("orders", names("grown", 200), 1000, last_day_of_growth) == ()
+    # When: a week later one file has 1,000 other ones
+    later = date(2026, 11, 1) + GROWTH
+    row = datasets.get("orders")
+    assert row is not None
+    assert row.column_limit(1000, later) == 600
+    refused = datasets.reserve_columns("orders", names("hostile", 1000), 1000, later)
+    # Then: the others have to wait for another day, and honest ones have room then
+    assert len(refused) == 900
+    assert datasets.reserve_columns("orders", names("honest", 3), 1000, later) == names("honest", 3)
+    assert datasets.reserve_columns("orders", names("honest", 3), 1000, later + timedelta(days=1)) == ()
+    assert len(columns(world)) == 603
+    # And what is committed always has room
+    assert datasets.reserve_columns("orders", names("committed", 200), 1000) == ()
+
+
+def names(prefix: str, number: int) -> tuple[str, ...]:
+    return tuple(f"{prefix}_{position:04}" for position in range(number))
