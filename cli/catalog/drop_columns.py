@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
 import pyarrow.parquet as pq
 import typer
@@ -99,7 +99,7 @@ def _columns_of_files(stack: DeployedStack, dataset: str) -> Iterator[set[str]]:
             continue
         try:
             file = RangeReader(stack.s3, bucket, item["Key"], item["Size"])
-            yield set(pq.read_schema(file).names)
+            yield set(pq.read_schema(cast("IO[bytes]", file)).names)
         except ClientError as error:
             # The sweep has deleted this generation since it was listed.
             if error_code(error) != "NoSuchKey":

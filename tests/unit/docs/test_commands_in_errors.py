@@ -28,7 +28,7 @@ CODE = (
     "transform",
     "verify",
 )
-ADVICE = re.compile(r"(?:^|run |: |or |['`])hybrid-router ([a-z][a-z-]*)(?: ([a-z]+)\b)?([^'`;,]*)")
+ADVICE = re.compile(r"(?:^|run |: |or |['`])hybrid-router ([a-z][a-z-]*)(?: ([a-z][a-z-]*)\b)?([^'`;,]*)")
 """A command, its subcommand, and the rest up to the end of the quotation or of the clause."""
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 COMMANDS: Any = typer.main.get_command(app)

@@ -23,7 +23,7 @@ GENERATED = {line.strip("/") for line in (CHECKOUT / ".gitignore").read_text(enc
 EXAMPLES = {"settings/prod.toml", "day.toml"}
 """Files that the reader of a page makes."""
 TARGET = re.compile(r"(?<![\w-])make ([a-z][a-z0-9-]*)")
-COMMAND = re.compile(r"(?<![\w-])hybrid-router ([a-z][a-z-]*)(?: ([a-z]+))?")
+COMMAND = re.compile(r"(?<![\w-])hybrid-router ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?")
 MODULE = re.compile(r"python -m ([a-z_][\w.]*)")
 TABLES = "input|urgent|peak|stream|batch|convert|schedule|price|sweep|datasets|records"
 SETTING = re.compile(rf"(?:{TABLES})\.[a-z_]+(?:\.[a-z_]+)?")
