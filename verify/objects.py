@@ -138,7 +138,7 @@ class InflatedStream(io.RawIOBase):
 
 def open_text(s3: S3Client, file: ObjectVersion) -> IO[bytes]:
     """The file decompressed; its first bytes decide how it is compressed, not its name."""
-    stream = io.BufferedReader(ObjectStream(s3, file), RANGE_BYTES)
+    stream: io.BufferedReader = io.BufferedReader(ObjectStream(s3, file), RANGE_BYTES)
     head = stream.peek(4)[:4]
     if ZSTD.match(head):
         inflated: Any = pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), "zstd")
