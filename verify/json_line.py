@@ -15,8 +15,6 @@ MAX_DEPTH = 256
 """Levels of nesting: the product quarantines lines with more."""
 SPACE = re.compile(r"[ \t\r\n]*")
 BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*"|[\[{\]}]')
-MAX_FAST_BYTES = 1 << 22
-"""Python's objects take up to 40 times the size of a nested value: a longer line is left to the slow rules."""
 
 
 def _no_constant(name: str) -> Any:  # noqa: ANN401
@@ -29,10 +27,8 @@ DECODER = json.JSONDecoder(parse_constant=_no_constant)
 def pairs_of(line: bytes) -> list[tuple[str, str]] | None:
     """(key, value as text) of all members that are not null; None if the line is not exactly one RFC 8259 object.
 
-    None also for a line of more than ``MAX_FAST_BYTES`` and for a number with so many digits that Python refuses it.
+    None also for a number with so many digits that Python refuses it.
     """
-    if len(line) > MAX_FAST_BYTES:
-        return None
     try:
         text = line.decode("utf-8")
         pairs, end = _object(text, SPACE.match(text, 0).end())  # type: ignore[union-attr]

@@ -86,7 +86,7 @@ def pinned_version(etag: str, version_id: str | None) -> dict[str, Any]:
 class InflatedStream(io.RawIOBase):
     """All members of a gzip or bzip2 file; raises ``OSError`` if it is damaged and ``EOFError`` if it is truncated."""
 
-    def __init__(self, stream: io.BufferedReader, new_member: Callable[[], Any], padding: bytes) -> None:
+    def __init__(self, stream: io.BufferedReader[Any], new_member: Callable[[], Any], padding: bytes) -> None:
         super().__init__()
         self._stream = stream
         self._new_member = new_member

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 Pairs = list[tuple[str, str]]
 """(Column, text) of every value that is not NULL, sorted."""
 BUCKETS = 4096
+MAX_FAST_BYTES = 1 << 22
+"""Python's objects take up to 40 times the size of a nested value: a longer line is left to the slow rules."""
 MODULUS = 1 << 128
 DIGEST_PAIRS = 1000
 
@@ -43,7 +45,7 @@ def parse_row(line: bytes, *, first: bool) -> Pairs | None:
         The line is not a row; its argument is the reason.
     """
     body = line.removeprefix(BYTE_ORDER_MARK) if first else line
-    members = pairs_of(body)
+    members = pairs_of(body) if len(body) <= MAX_FAST_BYTES else None
     if members is not None:
         return sorted((column_name(key), text) for key, text in members)
     parsed = line_rules.parse_line(line, first=first, max_line_bytes=len(line))
