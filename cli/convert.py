@@ -10,7 +10,7 @@ from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -70,6 +70,14 @@ class Summary:
     unreadable: Counter[str] = field(default_factory=Counter)
     """Files by reason."""
     named: list[str] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    """Reasons by path: what looks like input and cannot be converted."""
+    stopped: str | None = None
+    """Why the conversion has ended before its last file."""
+
+    def refuse(self, path: Path, reason: str) -> None:
+        """Remember an entry of a folder."""
+        self.refused[str(path)] = reason
 
     def add(self, outcome: GroupOutcome) -> None:
         """Count a group of files."""
@@ -123,7 +131,7 @@ def region_of_environment(names: Sequence[str]) -> str:
 
 
 def convert_files(request: Request) -> int:
-    """Convert, and print what was done; the exit code: 1 if a line or a file is in the quarantine.
+    """Convert, and print what was done; the exit code: 1 if a line or a file is not in the lake.
 
     Raises
     ------
@@ -131,29 +139,39 @@ def convert_files(request: Request) -> int:
         A path does not exist, or the output folder is used by another process.
     """
     started, summary = time.monotonic(), Summary()
-    with OutputFolder(request.output) as output, _piped(request, output) as asked:
-        todo, size = _count(asked, output, summary)
-        with _progress(size, shown=todo > 0 and not asked.as_json) as advance:
-            settings, region = asked.search.settings.convert, asked.search.region
-            conversion = Conversion(output, settings, asked.cores, advance, region)
-            for outcome in conversion.run(groups(item for item in _found(asked) if not output.is_done(item.file))):
-                summary.add(outcome)
+    try:
+        with OutputFolder(request.output) as output, _piped(request, output) as asked:
+            _convert(asked, output, summary)
+    except OSError as error:
+        place = error.filename or request.output
+        summary.stopped = f"{place}: {error.strerror or error}: remove the cause and convert again"
     seconds = time.monotonic() - started
     if request.as_json:
         typer.echo(json.dumps(_to_json(summary, seconds), indent=2))
     else:
         _print(summary, request.output, seconds)
-    return ExitCode.NOT_SO if summary.rejects.total() or summary.unreadable else ExitCode.FINE
+    incomplete = summary.rejects.total() or summary.unreadable or summary.refused or summary.stopped
+    return ExitCode.NOT_SO if incomplete else ExitCode.FINE
 
 
-def _found(request: Request) -> Iterator[InputFile]:
-    return request.search.find(request.output)
+def _convert(request: Request, output: OutputFolder, summary: Summary) -> None:
+    todo, size = _count(request, output, summary)
+    with _progress(size, shown=todo > 0 and not request.as_json) as advance:
+        settings, region = request.search.settings.convert, request.search.region
+        conversion = Conversion(output, settings, request.cores, advance, region)
+        for outcome in conversion.run(groups(_todo(request, output, summary))):
+            summary.add(outcome)
+
+
+def _todo(request: Request, output: OutputFolder, summary: Summary) -> Iterator[InputFile]:
+    found = request.search.find(request.output, summary.refuse)
+    return (item for item in found if not output.is_done(item.file))
 
 
 def _count(request: Request, output: OutputFolder, summary: Summary) -> tuple[int, int]:
     """Number and bytes of the files to convert."""
     number = size = 0
-    for item in _found(request):
+    for item in request.search.find(request.output, summary.refuse):
         if output.is_done(item.file):
             summary.skipped += 1
         else:
@@ -202,6 +220,8 @@ def _to_json(summary: Summary, seconds: float) -> dict[str, Any]:
         "blankLines": summary.blank_lines,
         "quarantined": {reason: count for reason, count in summary.rejects.items() if count},
         "unreadable": dict(summary.unreadable),
+        "refused": summary.refused,
+        "stopped": summary.stopped,
         "parquetFiles": summary.parquet_files,
         "seconds": round(seconds, 3),
     }
@@ -210,6 +230,10 @@ def _to_json(summary: Summary, seconds: float) -> dict[str, Any]:
 def _print(summary: Summary, output: Path, seconds: float) -> None:
     for text in summary.named:
         typer.echo(text)
+    for path, reason in islice(summary.refused.items(), MAX_NAMED):
+        typer.echo(f"{printable(path)} was not converted: {printable(reason)}")
+    if len(summary.refused) > MAX_NAMED:
+        typer.echo(f"{len(summary.refused) - MAX_NAMED:,} more were not converted: --json names them")
     speed = f", {summary.bytes / 1e6 / seconds:,.0f} MB/s" if summary.bytes else ""
     typer.echo(
         f"{format_count(summary.files, 'file')}, {format_size(summary.bytes)}: {format_count(summary.rows, 'row')} in "
@@ -223,3 +247,5 @@ def _print(summary: Summary, output: Path, seconds: float) -> None:
     )
     for text in counts:
         typer.echo(f"quarantined below {output / 'quarantine'}: {text}")
+    if summary.stopped is not None:
+        typer.echo(f"hybrid-router: stopped before the last file: {printable(summary.stopped)}", err=True)

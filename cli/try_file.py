@@ -136,7 +136,7 @@ def _find_file(name: str) -> ObjectVersion:
     path = Path(name).resolve()
     if not path.is_file():
         raise InvalidInputError(f"{name} is not a file: pass one NDJSON file, or s3://bucket/key")
-    return LocalFile.found(path, path.stat())
+    return LocalFile.found(path)
 
 
 def _key_of(name: str) -> str:

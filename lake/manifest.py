@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
 from dataclasses import dataclass
 from datetime import datetime
@@ -113,6 +114,11 @@ class Manifest:
 def new_manifest_id(now: datetime) -> str:
     """A new id, never derived from content: ``YYYYMMDDTHHMMSS`` of ``now`` (UTC) and 80 random bits."""
     return f"{now:%Y%m%dT%H%M%S}{secrets.token_hex(10)}"
+
+
+def is_manifest_id(text: str) -> bool:
+    """Whether ``new_manifest_id`` makes an id like this one."""
+    return re.fullmatch(r"\d{8}T\d{6}[0-9a-f]{20}", text, re.ASCII) is not None
 
 
 def encode_manifest(manifest: Manifest) -> bytes:

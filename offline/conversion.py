@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from lake.compression import has_compressed_name
 from lake.manifest import Lane, Manifest, new_manifest_id
 from lake.time import iso_utc
-from offline.output_folder import LAKE, QUARANTINE, StagedFiles
+from offline.output_folder import GENERATION, LAKE, QUARANTINE, StagedFiles
 from offline.s3_files import InputFiles
 from transform.audit import audit
 from transform.plan_attempt import divide_input
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from offline.output_folder import OutputFolder
     from transform.task_model import TaskResult
 
-GENERATION = 1
-"""A folder's files are never published again under another generation."""
 TASKS_PER_CORE = 2
 """Tasks that wait or run; more groups are not begun."""
 MIN_TASK_BYTES = 32 << 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections import Counter
 from dataclasses import dataclass
@@ -19,10 +20,12 @@ from offline.s3_files import SCHEME, list_objects
 from transform.clients import s3_client
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from lake.manifest import ObjectVersion
     from lake.settings import Settings
+
+    OnRefusal = Callable[[Path, str], None]
 
 MAX_GROUP_BYTES = 512 << 20
 MAX_GROUP_FILES = 10_000
@@ -57,18 +60,18 @@ class Search:
     region: str
     """Of the buckets."""
 
-    def find(self, output: Path) -> Iterator[InputFile]:
+    def find(self, output: Path, on_refusal: OnRefusal) -> Iterator[InputFile]:
         """Every file, once however often it is named; raises what ``find_files`` and ``list_objects`` raise."""
         found: set[bytes] = set()
-        for item in self._named(output):
+        for item in self._named(output, on_refusal):
             key = identity(item.file.uri, item.file.version)
             if key not in found:
                 found.add(key)
                 yield item
 
-    def _named(self, output: Path) -> Iterator[InputFile]:
+    def _named(self, output: Path, on_refusal: OnRefusal) -> Iterator[InputFile]:
         local = [Path(name) for name in self.names if not name.startswith(SCHEME)]
-        yield from find_files(local, self.settings, self.destination, output)
+        yield from find_files(local, self.settings, self.destination, output, on_refusal)
         for uri in self.names:
             if uri.startswith(SCHEME):
                 yield from self._of_s3(uri)
@@ -84,14 +87,20 @@ class Search:
 
 
 def find_files(
-    paths: Sequence[Path], settings: Settings, destination: Destination, output: Path
+    paths: Sequence[Path], settings: Settings, destination: Destination, output: Path, on_refusal: OnRefusal
 ) -> Iterator[InputFile]:
     """Every file that was named, and every file in a named folder that has one of ``input.suffixes``; by name.
 
-    What lies in ``output`` was written by a conversion, and hidden names are left out as well.
+    What lies in ``output`` was written by a conversion, and hidden names are left out as well. A link in a folder is
+    followed to files of the folder only.
 
     The key of a file in a folder is its path below the folder: ``[[datasets]]`` of the settings give the dataset.
     A file that was named itself, and one that no rule matches, goes to a dataset of the folder's name.
+
+    Parameters
+    ----------
+    on_refusal
+        Called with the path of an entry that looks like input and cannot be converted, and with the reason.
 
     Raises
     ------
@@ -99,15 +108,16 @@ def find_files(
         A path does not exist, or the name of a folder is not a dataset's.
     """
     for path in paths:
-        if path.is_file():
-            yield _input_file(path, path.name, path.parent, settings, destination)
-        elif path.is_dir():
-            for found in _walk(path, output.resolve()):
+        if path.is_dir():
+            base = path.resolve()
+            for found in _walk(path, output.resolve(), on_refusal):
                 key = found.relative_to(path).as_posix()
-                if settings.input.suffix_of(key) is not None:
-                    yield _input_file(found, key, path, settings, destination)
-        else:
+                if settings.input.suffix_of(key) is not None and (file := _find(found, base, on_refusal)) is not None:
+                    yield _input_file(file, key, base, settings, destination)
+        elif not path.exists():
             raise InvalidInputError(f"{path} does not exist: pass NDJSON files, or folders that hold some")
+        elif (file := _find(path, None, on_refusal)) is not None:
+            yield _input_file(file, path.name, path.parent.resolve(), settings, destination)
 
 
 def groups(files: Iterable[InputFile]) -> Iterator[list[InputFile]]:
@@ -128,25 +138,53 @@ def groups(files: Iterable[InputFile]) -> Iterator[list[InputFile]]:
     yield from waiting.values()
 
 
-def _walk(folder: Path, output: Path) -> Iterator[Path]:
-    """Files below the folder by name; links to folders are not followed."""
-    if folder.resolve() == output:
-        return
-    with os.scandir(folder) as entries:
-        names = sorted(entries, key=lambda entry: entry.name)
-    for entry in names:
-        if entry.name.startswith((".", "_")):
+def _walk(folder: Path, output: Path, on_refusal: OnRefusal) -> Iterator[Path]:
+    """What is not a folder, below the folder and by name; links to folders are not followed."""
+    waiting = [(folder, True)]
+    while waiting:
+        path, is_folder = waiting.pop()
+        if not is_folder:
+            yield path
             continue
-        if entry.is_dir(follow_symlinks=False):
-            yield from _walk(folder / entry.name, output)
-        elif entry.is_file():
-            yield folder / entry.name
+        try:
+            if path.resolve() == output:
+                continue
+            with os.scandir(path) as entries:
+                visible = [
+                    (path / entry.name, entry.is_dir(follow_symlinks=False))
+                    for entry in entries
+                    if not entry.name.startswith((".", "_"))
+                ]
+        except OSError as error:
+            on_refusal(path, _format_error(error))
+            continue
+        # A stack: folders can be nested deeper than calls.
+        waiting += sorted(visible, key=lambda item: item[0].name, reverse=True)
 
 
-def _input_file(path: Path, key: str, folder: Path, settings: Settings, destination: Destination) -> InputFile:
-    file = LocalFile.found(path.resolve(), path.stat())
+def _find(path: Path, folder: Path | None, on_refusal: OnRefusal) -> LocalFile | None:
+    """The file at a path; None: it is refused. ``folder`` is the named folder that it has to be in, without links."""
+    try:
+        target = path.resolve(strict=True)
+        if folder is None or target.is_relative_to(folder):
+            return None if folder is not None and target.is_dir() else LocalFile.found(target)
+        on_refusal(path, f"it is a link to {target}, outside of the folder: name that file, or copy it")
+    except InvalidInputError as error:
+        on_refusal(path, str(error))
+    except OSError as error:
+        on_refusal(path, _format_error(error))
+    return None
+
+
+def _format_error(error: OSError) -> str:
+    if error.errno == errno.ENAMETOOLONG:
+        return "its path is too long: move it to a folder with a shorter path"
+    return f"it could not be read ({error.strerror}): remove the cause and convert again"
+
+
+def _input_file(file: LocalFile, key: str, folder: Path, settings: Settings, destination: Destination) -> InputFile:
     hour = destination.hour or datetime.fromisoformat(file.arrived_at)
-    dataset = destination.dataset or _dataset(key, folder.resolve().name, settings)
+    dataset = destination.dataset or _dataset(key, folder.name, settings)
     return InputFile(file, Partition.of(dataset, hour))
 
 

@@ -3,23 +3,50 @@
 from __future__ import annotations
 
 import os
+import stat
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from lake.errors import InvalidInputError
 from lake.manifest import ObjectVersion
 from transform.source import UnreadableFileError
 
+FIRST_YEAR = 1000
+"""Dates have four digits."""
 
+
+@dataclass(frozen=True, slots=True, order=True)
 class LocalFile(ObjectVersion):
     """A file in the state in which it was found: its size and its time of change are its version."""
 
-    __slots__ = ()
+    inode: int = field(default=0, compare=False)
+    """Not part of the version: a copy of the file in its place is the same version."""
 
     @classmethod
-    def found(cls, path: Path, state: os.stat_result) -> LocalFile:
-        """The file at an absolute path."""
-        changed = datetime.fromtimestamp(state.st_mtime, UTC).isoformat(timespec="milliseconds")
-        return cls("", str(path), f"{state.st_size}-{state.st_mtime_ns}", state.st_size, changed)
+    def found(cls, path: Path) -> LocalFile:
+        """The file at an absolute path without links.
+
+        Raises
+        ------
+        InvalidInputError
+            It is not a regular file, or its time of change is not a date.
+        OSError
+            It is gone, or its folder may not be read.
+        """
+        state = path.lstat()
+        if not stat.S_ISREG(state.st_mode):
+            raise InvalidInputError("it is not a regular file: remove it, or write its content to a file")
+        try:
+            changed = datetime.fromtimestamp(state.st_mtime, UTC)
+        except (ValueError, OverflowError, OSError):
+            changed = None
+        if changed is None or changed.year < FIRST_YEAR:
+            raise InvalidInputError(
+                f"its time of change is not in the years {FIRST_YEAR} to 9999: set it, for example with 'touch'"
+            )
+        arrived_at = changed.isoformat(timespec="milliseconds")
+        return cls("", str(path), _version(state), state.st_size, arrived_at, inode=state.st_ino)
 
     @property
     def uri(self) -> str:
@@ -36,21 +63,34 @@ class LocalFiles:
         Raises
         ------
         UnreadableFileError
-            The file is gone, may not be read, was changed after it was found, or is not a file.
+            The file is gone, may not be read, or is not as it was found, before or after the bytes were read.
         OSError
             Anything else.
         """
         try:
-            handle = os.open(file.key, os.O_RDONLY)
+            # A pipe that has taken the file's place does not hold up the task.
+            handle = os.open(file.key, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
         except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
             raise UnreadableFileError(f"it could not be opened: {error.strerror}") from error
         try:
-            state = os.fstat(handle)
-            if f"{state.st_size}-{state.st_mtime_ns}" != file.etag:
-                raise UnreadableFileError("it was changed while it was converted: convert it again when it is complete")
-            return _read(handle, start, end)
+            _check_state(handle, file)
+            data = _read(handle, start, end)
+            _check_state(handle, file)
+            return data
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, file.key) from error
         finally:
             os.close(handle)
+
+
+def _version(state: os.stat_result) -> str:
+    return f"{state.st_size}-{state.st_mtime_ns}"
+
+
+def _check_state(handle: int, file: ObjectVersion) -> None:
+    state = os.fstat(handle)
+    if _version(state) != file.etag or (isinstance(file, LocalFile) and state.st_ino != file.inode):
+        raise UnreadableFileError("it was changed while it was converted: convert it again when it is complete")
 
 
 def _read(handle: int, start: int, end: int) -> bytes:

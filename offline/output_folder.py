@@ -10,14 +10,18 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from lake.checksum import checksum_of
 from lake.commit import PendingObject
 from lake.errors import InvalidInputError
+from lake.layout import is_own_key
+from lake.manifest import is_manifest_id
+from lake.partition import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,6 +33,9 @@ if TYPE_CHECKING:
 LAKE, QUARANTINE = "lake", "quarantine"
 """They take the place of the buckets' names."""
 FORMAT = 1
+GENERATION = 1
+"""A folder's files are never published again under another generation."""
+OBJECT_FOLDER = re.compile(r"([a-z][a-z0-9_]{0,62})/date=(\d{4}-\d\d-\d\d)/hour=(\d\d)/", re.ASCII)
 DISK_THREADS = 4
 
 
@@ -73,15 +80,20 @@ class OutputFolder:
     def __enter__(self) -> Self:
         """Lock the folder, complete what was committed, and remove what was not.
 
+        Others may be able to write to the folder: nothing in it makes this process move or remove anything elsewhere.
+
         Raises
         ------
         InvalidInputError
-            Another process uses it, or it cannot be written to.
+            Another process uses it, it cannot be written to, or something in it was not written by a conversion.
         """
+        for folder in (self._results, self._commits, self._own / "staging"):
+            self._refuse_links(folder)
         try:
             for folder in (self._results, self._commits):
                 folder.mkdir(parents=True, exist_ok=True)
-            self._lock = (self._own / "lock").open("w")
+            lock = os.open(self._own / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+            self._lock = os.fdopen(lock, "w")
         except OSError as error:
             raise InvalidInputError(f"the output folder {self.root} cannot be used: {error}") from error
         try:
@@ -91,12 +103,23 @@ class OutputFolder:
             raise InvalidInputError(
                 f"another process converts into {self.root}: wait for it, or pass another --output"
             ) from error
-        for commit in sorted(self._commits.glob("*.json")):
+        try:
+            self._recover()
+        except BaseException:
+            self._lock.close()
+            raise
+        return self
+
+    def _recover(self) -> None:
+        commits = sorted(self._commits.glob("*.json"))
+        # All of them are read before anything is moved.
+        for commit in commits:
+            self._read(commit)
+        for commit in commits:
             self._publish(commit)
         shutil.rmtree(self._own / "staging", ignore_errors=True)
         for result in self._results.glob("*.json"):
-            self._remember(json.loads(result.read_text(encoding="utf-8")))
-        return self
+            self._remember(self._read(result))
 
     def __exit__(self, *_: object) -> None:
         self._disk.shutdown()
@@ -148,18 +171,49 @@ class OutputFolder:
         self._remember(body)
 
     def _publish(self, commit: Path) -> None:
-        body = json.loads(commit.read_text(encoding="utf-8"))
+        body = self._read(commit)
         staging, published = self.staging(body["manifest"]), set()
         for item in body["objects"]:
             staged, final = (base / item["bucket"] / item["key"] for base in (staging, self.root))
+            self._refuse_links(staged)
+            self._refuse_links(final)
             # A run that was killed here has renamed some of them.
             if staged.exists():
                 final.parent.mkdir(parents=True, exist_ok=True)
                 staged.replace(final)
             published.add(final.parent)
-        self._synchronize(published)
+        self._synchronize(folder for folder in published if folder.exists())
         commit.replace(self._results / commit.name)
+        self._refuse_links(staging)
         shutil.rmtree(staging, ignore_errors=True)
+
+    def _read(self, path: Path) -> dict[str, Any]:
+        """The document of a manifest that was committed or is published."""
+        try:
+            if path.is_symlink() or not path.is_file():
+                raise ValueError("it is not a file")
+            body: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            manifest = body["manifest"]
+            if body["format"] != FORMAT or not is_manifest_id(manifest) or path.name != f"{manifest}.json":
+                raise ValueError("its manifest is not valid")
+            for source in body["sources"]:
+                identity(source["uri"], source["version"])
+            for item in body["objects"]:
+                if item["bucket"] not in (LAKE, QUARANTINE) or not _is_own_key(item["key"], manifest):
+                    raise ValueError(f"{item['bucket']}/{item['key']} is not the name of an object")
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise InvalidInputError(
+                f"{path} was not written by a conversion ({error}): find out who has written it, and move it away"
+            ) from error
+        return body
+
+    def _refuse_links(self, path: Path) -> None:
+        """Raise an error if the path below the folder leads elsewhere."""
+        for part in (path, *path.parents):
+            if part == self.root:
+                return
+            if part.is_symlink():
+                raise InvalidInputError(f"{part} is a link, and nothing is written outside of {self.root}: remove it")
 
     def _synchronize(self, folders: Iterable[Path]) -> None:
         """The names in these folders and in those above them reach the disk: a power failure does not undo a rename."""
@@ -174,6 +228,14 @@ class OutputFolder:
     def _remember(self, body: dict[str, object]) -> None:
         sources: Iterator[dict[str, str]] = iter(body["sources"])  # type: ignore[call-overload]
         self._done.update(identity(source["uri"], source["version"]) for source in sources)
+
+
+def _is_own_key(key: str, manifest: str) -> bool:
+    parts = OBJECT_FOLDER.match(key)
+    if parts is None:
+        return False
+    dataset, date, hour = parts.groups()
+    return is_own_key(key, Partition(dataset, date, int(hour)), manifest, GENERATION)
 
 
 def _synchronize_file(path: Path) -> None:

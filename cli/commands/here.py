@@ -47,7 +47,7 @@ def convert(
     region: Region = None,
     as_json: Json = False,
 ) -> None:
-    """Convert files of this machine, without any cloud: 0 all lines are rows, 1 some are in the quarantine."""
+    """Convert files of this machine, without any cloud: 0 all lines are rows, 1 not all of them."""
     from dataclasses import replace
 
     from cli.convert import Request, convert_files, parse_destination, region_of_environment

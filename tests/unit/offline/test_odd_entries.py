@@ -1,0 +1,315 @@
+"""`hybrid-router convert` with files that change, folders that others have prepared, and entries that are not files."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import socket
+import subprocess
+from contextlib import chdir
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cli.convert import convert_files
+from cli.exit_codes import ExitCode
+from lake.errors import InvalidInputError
+from lake.manifest import is_manifest_id, new_manifest_id
+from lake.settings import Settings
+from offline.output_folder import OutputFolder
+from tests.unit.lake.world import MORNING
+from tests.unit.offline.conversions import GOOD, SMALL, answer, request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+OLD, NEW = b'{"a": "old"}\n' * 20_000, b'{"a": "new"}\n' * 20_000
+MANIFEST = "20261120T093000" + "0" * 20
+
+
+def overwrite(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.write(NEW)
+
+
+def append(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(b'{"a": "new"}\n')
+
+
+def replace(path: Path) -> None:
+    other = path.with_name(".other")
+    other.write_bytes(NEW)
+    shutil.copystat(path, other)
+    other.replace(path)
+
+
+def truncate(path: Path) -> None:
+    os.truncate(path, len(OLD) // 2)
+
+
+@pytest.mark.parametrize("change", [overwrite, append, truncate, replace])
+@pytest.mark.parametrize("settings", [SMALL, Settings(stage="here")], ids=["many requests", "one request"])
+@pytest.mark.parametrize("at", [0, len(OLD) // 2, len(OLD)])
+def test_a_file_that_changes_while_it_is_read_is_never_published_as_a_mixture(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    change: Callable[[Path], None],
+    at: int,
+    settings: Settings,
+) -> None:
+    # Given a file, and a process that changes it once the first bytes were read
+    path, output = tmp_path / "in" / "orders" / "a.ndjson", tmp_path / "out"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(OLD)
+    os.utime(path, ns=(0, 1_760_000_000_000_000_000))
+    waiting = [change]
+    read = os.pread
+
+    def short_read(handle: int, count: int, start: int) -> bytes:
+        data = read(handle, min(count, max(1, at - start)) if waiting else count, start)
+        if waiting and start + len(data) >= at:
+            waiting.pop()(path)
+        return data
+
+    monkeypatch.setattr(os, "pread", short_read)
+    # When
+    code = convert_files(request(tmp_path / "in", output=output, settings=settings))
+    # Then it is either whole or named
+    told = answer(capsys)
+    if told["rows"]:
+        assert (code, told["rows"], change) == (ExitCode.FINE, 20_000, replace)
+    else:
+        assert code == ExitCode.NOT_SO
+        assert any("changed while it was converted" in reason for reason in told["unreadable"])  # type: ignore[attr-defined]
+    # And the next call converts the new version, unless that cannot be told from the old one
+    assert convert_files(request(tmp_path / "in", output=output, settings=settings)) == ExitCode.FINE
+    assert answer(capsys)["files"] == (0 if change is replace else 1)
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Iterator[Path]:
+    """An empty folder; what pytest could not remove is removed."""
+    folder = tmp_path / "orders"
+    folder.mkdir()
+    yield folder
+    subprocess.run(["rm", "-rf", folder], check=True)
+
+
+def commit_document(output: Path, **changes: Any) -> Path:
+    """A commit document of a process that was killed before it has published anything."""
+    key = f"orders/date=2026-11-20/hour=09/{MANIFEST}-g1-00000.parquet"
+    item = {"bucket": "lake", "key": key, "rows": 1} | changes.pop("object", {})
+    body = {"format": 1, "manifest": MANIFEST, "sources": [], "objects": [item], **changes}
+    commit = output / "_hybrid-router" / "commits" / f"{changes.pop('name', MANIFEST)}.json"
+    commit.parent.mkdir(parents=True, exist_ok=True)
+    commit.write_text(json.dumps(body))
+    return commit
+
+
+@pytest.fixture
+def victim(tmp_path: Path) -> Path:
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "key").write_text("precious")
+    return victim
+
+
+def test_an_id_of_a_manifest_is_recognised() -> None:
+    assert is_manifest_id(new_manifest_id(MORNING))
+    assert not any(map(is_manifest_id, ["", "..", MANIFEST + "\n", f"../{MANIFEST}"]))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"manifest": "../../../victim", "objects": []},
+        {"manifest": "../../victim", "name": "victim"},
+        {"object": {"bucket": ".", "key": "key"}},
+        {"object": {"bucket": "../../../victim"}},
+        {"object": {"key": "../../victim/key"}},
+        {"object": {"key": "orders/date=2026-11-20/hour=09/../../../../victim/key"}},
+        {"object": {"key": f"orders/date=2026-11-20/hour=09/../{MANIFEST}-g1-00000.parquet"}},
+        {"object": {"key": f"Orders/date=2026-11-20/hour=09/{MANIFEST}-g1-00000.parquet"}},
+        {"object": {"key": ["orders"]}},
+        {"objects": None},
+        {"sources": [1]},
+        {"format": 2},
+        {"name": "another"},
+    ],
+)
+def test_a_commit_document_that_others_have_written_moves_and_deletes_nothing(
+    tmp_path: Path, victim: Path, changes: dict[str, Any]
+) -> None:
+    output = tmp_path / "out"
+    commit = commit_document(output, **changes)
+    (output / "key").write_text("another folder's file")
+    # When
+    with pytest.raises(InvalidInputError, match="was not written by a conversion"), OutputFolder(output):
+        pass
+    # Then
+    assert (victim / "key").read_text() == "precious"
+    assert (output / "key").read_text() == "another folder's file"
+    assert commit.exists()
+    # And once it is gone, the folder can be used
+    commit.unlink()
+    with OutputFolder(output):
+        pass
+
+
+@pytest.mark.parametrize(
+    "link", ["_hybrid-router", "_hybrid-router/staging", "_hybrid-router/commits", "lake", "lake/orders"]
+)
+def test_a_link_out_of_the_output_is_refused(tmp_path: Path, victim: Path, link: str) -> None:
+    output = tmp_path / "out"
+    output.mkdir()
+    if not link.startswith("_"):
+        commit_document(output)
+    (output / link).parent.mkdir(parents=True, exist_ok=True)
+    (output / link).symlink_to(victim)
+    (victim / MANIFEST).mkdir()
+    (victim / MANIFEST / "precious").touch()
+    # When
+    with pytest.raises(InvalidInputError, match="is a link"), OutputFolder(output):
+        pass
+    # Then
+    assert sorted(path.name for path in victim.iterdir()) == [MANIFEST, "key"]
+    assert (victim / MANIFEST / "precious").exists()
+
+
+def test_a_lock_that_is_a_link_empties_no_file(tmp_path: Path, victim: Path) -> None:
+    lock = tmp_path / "out" / "_hybrid-router" / "lock"
+    lock.parent.mkdir(parents=True)
+    lock.symlink_to(victim / "key")
+    with pytest.raises(InvalidInputError, match="cannot be used"), OutputFolder(tmp_path / "out"):
+        pass
+    assert (victim / "key").read_text() == "precious"
+
+
+def long_path(folder: Path) -> None:
+    """A path of more than 4,096 bytes."""
+    with chdir(folder):
+        for _ in range(20):
+            Path("d" * 250).mkdir()
+            os.chdir("d" * 250)
+        Path("long.ndjson").write_bytes(GOOD)
+
+
+def pipe(folder: Path) -> None:
+    os.mkfifo(folder / "pipe.ndjson")
+
+
+def listener(folder: Path) -> None:
+    # The path of a socket is at most 107 bytes.
+    with chdir(folder), socket.socket(socket.AF_UNIX) as server:
+        server.bind("socket.ndjson")
+
+
+def link_outside(folder: Path) -> None:
+    (folder.parent / "secret").write_text("secret\n")
+    (folder / "link.ndjson").symlink_to(folder.parent / "secret")
+
+
+def dangling_link(folder: Path) -> None:
+    (folder / "link.ndjson").symlink_to(folder / "nothing")
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "reason"),
+    [
+        (long_path, "ddd", "its path is too long: move it"),
+        (pipe, "pipe.ndjson", "is not a regular file"),
+        (listener, "socket.ndjson", "is not a regular file"),
+        (link_outside, "link.ndjson", "outside of the folder"),
+        (dangling_link, "link.ndjson", "No such file"),
+    ],
+)
+def test_an_odd_entry_is_named_and_the_rest_is_converted(
+    orders: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    make: Callable[[Path], None],
+    name: str,
+    reason: str,
+) -> None:
+    (orders / "a.ndjson").write_bytes(GOOD)
+    make(orders)
+    # When
+    code = convert_files(request(orders, output=tmp_path / "out"))
+    # Then
+    told: Any = answer(capsys)
+    assert (code, told["files"], told["rows"]) == (ExitCode.NOT_SO, 1, 2)
+    ((path, said),) = told["refused"].items()
+    assert name in path
+    assert reason in said
+
+
+def test_a_thousand_nested_folders_are_converted(
+    orders: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = orders
+    for _ in range(1000):
+        path /= "d"
+        path.mkdir()
+    (path / "deep.ndjson").write_bytes(GOOD)
+    assert convert_files(request(orders, output=tmp_path / "out")) == ExitCode.FINE
+    assert answer(capsys)["rows"] == 2
+
+
+@pytest.mark.parametrize("seconds", [10**13, -62_000_000_000])
+def test_a_time_of_change_that_is_not_a_date_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], seconds: int
+) -> None:
+    # Given the times that XFS and tmpfs can keep
+    for name in ("a", "odd"):
+        (tmp_path / "orders").mkdir(exist_ok=True)
+        (tmp_path / "orders" / f"{name}.ndjson").write_bytes(GOOD)
+    lstat = type(tmp_path).lstat
+
+    def odd_time(path: Path) -> os.stat_result:
+        state = lstat(path)
+        if path.name != "odd.ndjson":
+            return state
+        return os.stat_result([*state[:7], seconds, seconds, seconds], {"st_mtime": float(seconds)})
+
+    monkeypatch.setattr(type(tmp_path), "lstat", odd_time)
+    # When
+    code = convert_files(request(tmp_path / "orders", output=tmp_path / "out"))
+    # Then
+    told: Any = answer(capsys)
+    assert (code, told["files"]) == (ExitCode.NOT_SO, 1)
+    ((path, said),) = told["refused"].items()
+    assert path.endswith("odd.ndjson")
+    assert "set it, for example with 'touch'" in said
+
+
+def test_a_full_disk_is_named_and_the_next_call_goes_on(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given a disk that is full when the second group is published
+    output, synchronize, calls = tmp_path / "out", os.fsync, []
+
+    def full(handle: int) -> None:
+        calls.append(handle)
+        if len(calls) > 3:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        synchronize(handle)
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "fsync", full)
+        code = convert_files(request(folder, output=output))
+    # Then
+    told: Any = answer(capsys)
+    assert code == ExitCode.NOT_SO
+    assert str(output) in told["stopped"]
+    assert "No space left on device: remove the cause and convert again" in told["stopped"]
+    # When there is space again
+    convert_files(request(folder, output=output))
+    # Then
+    again: Any = answer(capsys)
+    assert again["stopped"] is None
+    assert again["files"] + again["skipped"] == 5
