@@ -36,6 +36,7 @@ def forced_attributes(row: ManifestRow, request: str | None, now: datetime) -> t
         "base_attempt": row.attempt,
         "lease_until": 0,
         "changed_at": iso_utc(now),
+        "forced_at": iso_utc(now),
         **open_attributes(replace(row, lane=Lane.BATCH), State.QUEUED),
     }
     if request is None:

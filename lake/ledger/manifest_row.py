@@ -87,6 +87,8 @@ class ManifestRow:
     """``attempt`` when this generation was queued, and one more for each attempt that used up no try."""
     owner: str | None = None
     """Id of the job run that holds, or last held, the lease."""
+    claim_nonce: str | None = None
+    """Random, new with each claim: the threads of one job run have the same id."""
     earlier_owners: tuple[str, ...] = ()
     """Job runs of the attempts before, oldest first; the last ``MAX_EARLIER_OWNERS`` of them."""
     lease_until: int = 0
@@ -101,6 +103,8 @@ class ManifestRow:
     """Key of the exclusions document: files that cannot be read to their end, and why."""
     changed_at: str = ""
     """ISO 8601, UTC: last transition."""
+    forced_at: str | None = None
+    """ISO 8601, UTC: when this generation was queued; None: it is the first one."""
     finished_at: str | None = None
     request: str | None = None
     """Id of the request that queued this generation; None: it is the first one, or the request had no id."""
@@ -206,6 +210,7 @@ def row_of(item: dict[str, Any]) -> ManifestRow:
         attempt=item.get("attempt", 0),
         base_attempt=item.get("base_attempt", 0),
         owner=item.get("owner"),
+        claim_nonce=item.get("claim_nonce"),
         earlier_owners=tuple(item.get("earlier_owners", ())),
         lease_until=item.get("lease_until", 0),
         document=document,
@@ -214,6 +219,7 @@ def row_of(item: dict[str, Any]) -> ManifestRow:
         superseded_by=tuple(item.get("superseded_by", ())),
         exclusions=item.get("exclusions"),
         changed_at=item.get("changed_at", ""),
+        forced_at=item.get("forced_at"),
         finished_at=item.get("finished_at"),
         request=item.get("request"),
     )

@@ -6,6 +6,7 @@ refused write is always resolved by a consistent read.
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -95,11 +96,12 @@ class Manifests:
             state=State.RUNNING,
             attempt=row.attempt + 1,
             owner=owner,
+            claim_nonce=secrets.token_hex(8),
             earlier_owners=(*row.earlier_owners, row.owner)[-MAX_EARLIER_OWNERS:] if row.owner else (),
             lease_until=epoch_milliseconds(now + lease),
             changed_at=iso_utc(now),
         )
-        names = ("state", "attempt", "owner", "lease_until", "changed_at")
+        names = ("state", "attempt", "owner", "claim_nonce", "lease_until", "changed_at")
         changes: dict[str, Any] = {name: getattr(claimed, name) for name in names}
         changes |= open_attributes(row, claimed.state)
         if claimed.earlier_owners:
@@ -108,8 +110,7 @@ class Manifests:
             self._update(row, changes)
         except RefusedError:
             current = self._current(row.id)
-            holder = (current.state, current.attempt, current.owner, current.generation)
-            if holder != (State.RUNNING, claimed.attempt, owner, row.generation):
+            if (current.state, current.claim_nonce) != (State.RUNNING, claimed.claim_nonce):
                 return None
         return Claim(claimed, owner)
 

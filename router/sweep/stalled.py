@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 def report_stalled(repair: Repair) -> None:
-    """Report manifests that are open for longer than ``sweep.stalled_hours``; counts them as ``stalled``."""
+    """Report manifests that are open for longer than ``sweep.stalled_hours``; counts them as ``stalled``.
+
+    The age of a reprocessed manifest counts from its last reprocess.
+    """
     services = repair.services
     limit = timedelta(hours=services.settings.sweep.stalled_hours)
     for lane in Lane:
@@ -23,6 +26,8 @@ def report_stalled(repair: Repair) -> None:
                 # Oldest first: the rest of this state is younger.
                 if repair.expired or services.clock() - datetime.fromisoformat(row.created_at) < limit:
                     break
+                if row.forced_at and services.clock() - datetime.fromisoformat(row.forced_at) < limit:
+                    continue
                 repair.counts["stalled"] += 1
                 logger.warning(
                     "manifest without progress",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lake.commit import read_commit
-from lake.errors import InvalidDocumentError
+from lake.errors import UnusableDocumentError
 from lake.layout import PREFLIGHT, is_own_key, parse_generation
 from lake.ledger import State
 from lake.publish import abort_upload
@@ -80,7 +80,8 @@ def _committed_uploads(services: Services, row: ManifestRow) -> frozenset[str] |
         return None
     try:
         document = read_commit(services.s3, services.resources.control_bucket, row.document)
-    except InvalidDocumentError:
+    except UnusableDocumentError as error:
+        logger.warning("uploads kept, their commit document cannot be used", manifest_id=row.id, reason=str(error))
         return None
     return frozenset(item.upload_id for item in (*document.objects, *document.quarantine))
 

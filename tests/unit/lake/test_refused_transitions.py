@@ -7,7 +7,7 @@ import pytest
 from lake.errors import LeaseLostError
 from lake.ledger import Claim, CommitReference, ManifestRow, Published
 from tests.unit.lake.transitions import DOCUMENT, TOTALS, force, row_in_state, supersede
-from tests.unit.lake.world import World
+from tests.unit.lake.world import LEASE, World
 
 OTHER_DOCUMENT = CommitReference("commits/other.json", "1" * 64)
 
@@ -23,6 +23,14 @@ def test_a_repeated_commit_recognises_what_was_published_and_forced_meanwhile(wo
     manifests.commit(held, DOCUMENT, world.now)
     with pytest.raises(LeaseLostError):
         manifests.commit(held, OTHER_DOCUMENT, world.now)
+
+
+def test_of_two_threads_of_a_run_one_claims(world: World) -> None:
+    # Given two threads that have read the same row
+    row = world.queued("a.json")
+    # When both claim it for their run, then exactly one holds it
+    claims = [world.ledger.manifests.claim(row, "jr_1", world.now, LEASE) for _ in range(2)]
+    assert [claim is not None for claim in claims] == [True, False]
 
 
 def released(world: World, row: ManifestRow) -> None:

@@ -35,6 +35,7 @@ def test_a_claim(world: World) -> None:
     claim = world.ledger.manifests.claim(row, "jr_1", world.now, LEASE)
     assert claim is not None
     changes: dict[str, Any] = {"attempt": 1, "owner": "jr_1", "lease_until": epoch_milliseconds(world.now + LEASE)}
+    changes["claim_nonce"] = claim.row.claim_nonce
     assert_row(world, replace(row, state=State.RUNNING, changed_at=iso_utc(world.now), **changes))
     assert claim.row == world.row(row.id)
 
@@ -90,7 +91,8 @@ def test_a_force(world: World, state: str, request_id: str | None) -> None:
     assert world.ledger.manifests.force(row, world.now, request_id)
     forgotten: dict[str, Any] = dict.fromkeys(("document", "exclusions", "reason", "finished_at"))
     changes = {"generation": 2, "base_attempt": row.attempt, "lease_until": 0, "request": request_id, **forgotten}
-    queued = replace(row, state=State.QUEUED, lane=Lane.BATCH, changed_at=iso_utc(world.now), **changes)
+    now = iso_utc(world.now)
+    queued = replace(row, state=State.QUEUED, lane=Lane.BATCH, changed_at=now, forced_at=now, **changes)
     assert_row(world, queued)
 
 

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+import router.settle.published
 from lake.ledger import ManifestRow
 from router.settle.published import MAX_NAMED_OBJECTS
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.settling import done, planned, settled
+from tests.unit.router.sweep.sweeping import published
 
 
 @pytest.fixture
@@ -34,6 +36,24 @@ def test_objects_as_the_ledger_has_them_are_no_finding(deployment: Deployment, r
     result = settled(deployment)
     assert (result["verdict"], result["damagedObjects"]) == ("SUCCEEDED_WITH_QUARANTINE", 0)
     assert verdict_document(deployment)["damaged"] == []
+
+
+def test_objects_that_a_reprocess_has_replaced_meanwhile_are_no_finding(
+    deployment: Deployment, row: ManifestRow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given an object that is gone, and the next generation, which is published while settle looks at this one
+    (key,) = deployment.keys("lake")
+    deployment.raw_s3.delete_object(Bucket="lake", Key=key)
+    read_commit = router.settle.published.read_commit
+
+    def reprocessed_meanwhile(*arguments: Any) -> Any:
+        deployment.ledger.manifests.force(deployment.row(row.id), deployment.now)
+        published(deployment, deployment.row(row.id))
+        return read_commit(*arguments)
+
+    monkeypatch.setattr(router.settle.published, "read_commit", reprocessed_meanwhile)
+    # When, Then: that generation has an execution of its own
+    assert settled(deployment)["damagedObjects"] == 0
 
 
 @pytest.mark.parametrize("bucket", ["lake", "quarantine"])

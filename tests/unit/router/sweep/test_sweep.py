@@ -122,6 +122,39 @@ def test_a_manifest_without_progress_is_reported(deployment: Deployment) -> None
     assert changes(sweep(deployment.services)) == {"stalled": 1}
 
 
+def test_a_manifest_of_an_old_hour_is_reported_only_after_its_reprocess_has_waited(deployment: Deployment) -> None:
+    # Given a manifest of last month that was reprocessed, and a younger one that waits
+    old = published(deployment, deployment.queued("a"))
+    deployment.wait(timedelta(days=30))
+    deployment.ledger.manifests.force(old, deployment.now)
+    deployment.queued("b")
+    # When sweeps come at once, and after the limit
+    deployment.wait(timedelta(minutes=5))
+    assert changes(sweep(deployment.services)) == {}
+    deployment.wait(timedelta(hours=37))
+    # Then an attempt in between has not hidden it
+    deployment.ledger.manifests.release(deployment.claimed(deployment.row(old.id)).row, "test", deployment.now)
+    assert changes(sweep(deployment.services)) == {"stalled": 2}
+
+
+def test_a_manifest_that_went_to_the_batch_lane_gets_no_pointer(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given an index that still shows a manifest of the stream lane, which was reprocessed in the batch lane
+    hint = deployment.queued("a", lane=Lane.STREAM)
+    deployment.ledger.manifests.force(published(deployment, hint), deployment.now)
+    listed = deployment.ledger.manifests.open
+
+    def lagging(_: Any, lane: Lane, state: State) -> Any:
+        return iter([hint]) if (lane, state) == (Lane.STREAM, State.QUEUED) else listed(lane, state)
+
+    monkeypatch.setattr(type(deployment.ledger.manifests), "open", lagging)
+    deployment.wait(timedelta(hours=1))
+    # When, Then: the row decides
+    assert sweep(deployment.services)["repointed"] == 0
+    assert deployment.glue.runs == {}
+
+
 def test_a_repair_that_fails_does_not_stop_the_others(deployment: Deployment) -> None:
     # Given a manifest that Glue is asked about, a Glue that fails, and an upload to abort
     deployment.claimed(deployment.queued("a"))

@@ -1,11 +1,12 @@
 """Repairs of the sweep on S3: uploads, replaced objects, listings, objects without an arrival."""
 
+import hashlib
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from lake.layout import lake_key, preflight_key, quarantine_key
+from lake.layout import commit_key, lake_key, preflight_key, quarantine_key
 from lake.ledger import CommitReference, State
 from lake.manifest import Lane
 from router.sweep.handler import sweep
@@ -125,6 +126,24 @@ def test_an_object_whose_event_was_lost_gets_an_owner(deployment: Deployment) ->
     assert row.files == 1
     deployment.wait(timedelta(hours=7))
     assert changes(sweep(deployment.services)) == {}
+
+
+def test_a_commit_document_that_nobody_can_read_stops_no_other_upload(deployment: Deployment) -> None:
+    # Given uploads of a PUBLISHING manifest whose committed document has an unknown format, and of one that is DONE
+    claim = deployment.claimed(deployment.queued("a"))
+    row, _ = claim.row, uploaded(deployment, claim.row)
+    body = b'{"format":99}'
+    key = commit_key(row.id, 1, 1, "n")
+    deployment.raw_s3.put_object(Bucket="control", Key=key, Body=body)
+    reference = CommitReference(key, hashlib.sha256(body).hexdigest())
+    deployment.ledger.manifests.commit(claim, reference, deployment.now)
+    done = published(deployment, deployment.queued("b"))
+    late = upload(deployment, "quarantine", quarantine_key(done.partition, done.id, 1, 71))
+    # When the sweep runs
+    assert changes(sweep(deployment.services)) == {"aborted": 1}
+    # Then the uploads of the first one are kept
+    assert late.key not in unfinished(deployment)
+    assert len(unfinished(deployment)) == 3
 
 
 def test_uploads_are_kept_while_the_commit_document_cannot_be_read(deployment: Deployment) -> None:
