@@ -95,8 +95,8 @@ def _show(stack: DeployedStack, row: HourRow, unlisted: Mapping[str, HourContent
     contents = unlisted.get(row.partition.stamp)
     if contents is None:
         contents = read_hour(stack.ledger, row.partition) if row.touched else HourContents()
-    # Only a sweep finds out whether replaced objects are gone.
-    state = state_of_hour(row, contents, now, shows_replaced=bool(contents.generations))
+    shows_replaced = contents.was_reprocessed and stack.ledger.deletions.is_pending(row.partition)
+    state = state_of_hour(row, contents, now, shows_replaced=shows_replaced)
     return ShownHour(row, state, contents.counts(), contents)
 
 

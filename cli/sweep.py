@@ -24,7 +24,6 @@ LABELS = {
     "merged": ("manifest", "manifests", "in place of small ones of the same hour"),
     "aborted": ("stray upload", "stray uploads", "aborted"),
     "deleted": ("replaced object", "replaced objects", "deleted"),
-    "foreign": ("foreign object", "foreign objects", "left alone"),
     "stalled": (
         "manifest",
         "manifests",

@@ -39,9 +39,8 @@ class HourContents(ManifestCounts):
     """ISO 8601, UTC: the last publication; empty: there was none."""
     stream_lane: ConvertedCounts = field(default_factory=ConvertedCounts)
     """What the stream lane has converted; the batch lane's executions are judged by ``settle``."""
-    generations: dict[str, int] = field(default_factory=dict)
-    """Manifest -> generation that is published, of those that were converted again: objects of an earlier generation
-    stay visible for a while."""
+    was_reprocessed: bool = False
+    """Whether a manifest was converted again: objects of an earlier generation stay visible for a while."""
 
     def add(self, manifest: str, row: ManifestRow | None) -> None:
         """Add a manifest with its current row; one that is SUPERSEDED or ABANDONED counts nothing."""
@@ -69,8 +68,7 @@ class HourContents(ManifestCounts):
 
     def _add_done(self, row: ManifestRow) -> None:
         self.published_at = max(self.published_at, row.finished_at or "")
-        if row.generation > 1:
-            self.generations[row.id] = row.generation
+        self.was_reprocessed = self.was_reprocessed or row.generation > 1
         if row.published is not None and row.published.totals is not None:
             self.count_totals(row.published.totals)
             if row.lane == Lane.STREAM:

@@ -54,9 +54,14 @@ def is_complete_marker(key: str) -> bool:
     return re.fullmatch(rf"[^/]+/date=[0-9-]{{10}}/hour=[0-9]{{2}}/{re.escape(COMPLETE_MARKER)}", key) is not None
 
 
+def manifest_prefix(partition: Partition, manifest: str) -> str:
+    """Prefix of all objects of one manifest, the same in lake and quarantine."""
+    return f"{partition_prefix(partition)}{manifest}-g"
+
+
 def lake_prefix(partition: Partition, manifest: str, generation: int) -> str:
     """Prefix of all objects of one generation of one manifest, the same in lake and quarantine."""
-    return f"{partition_prefix(partition)}{manifest}-g{generation}-"
+    return f"{manifest_prefix(partition, manifest)}{generation}-"
 
 
 def lake_key(partition: Partition, manifest: str, generation: int, number: int) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lake.ledger.arrivals import ArrivalRow, Arrivals
 from lake.ledger.costs import CostRow, Costs, CostShare
 from lake.ledger.datasets import DatasetMeasurement, DatasetRow, Datasets, DatasetSpeed
+from lake.ledger.deletions import Deletions, DueDeletion
 from lake.ledger.executions import Executions
 from lake.ledger.failures import Failure, Failures
 from lake.ledger.fence import Claim
@@ -43,6 +44,7 @@ class Ledger:
     executions: Executions
     costs: Costs
     resubmissions: Resubmissions
+    deletions: Deletions
 
     @classmethod
     def over(cls, client: DynamoDBClient, table_name: str, wait: Callable[[float], object] = time.sleep) -> Ledger:
@@ -62,6 +64,7 @@ class Ledger:
             Executions(table),
             Costs(table),
             Resubmissions(table),
+            Deletions(table),
         )
 
 
@@ -75,6 +78,7 @@ __all__ = [
     "DatasetMeasurement",
     "DatasetRow",
     "DatasetSpeed",
+    "DueDeletion",
     "Failure",
     "HourCounts",
     "HourRow",

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lake.errors import InvalidInputError
+from lake.ledger.deletions import deletion_action
 from lake.ledger.failures import failed_attributes, finished_attributes
 from lake.ledger.fence import Claim, lease_lost, row_unchanged
 from lake.ledger.force import check_forceable, forced_attributes, is_forced_by
@@ -28,7 +29,7 @@ from lake.ledger.manifest_row import (
 )
 from lake.ledger.published_totals import totals_attributes
 from lake.ledger.supersede import supersede_actions
-from lake.ledger.table import Condition, RefusedError
+from lake.ledger.table import Condition, RefusedError, update_request
 from lake.time import epoch_milliseconds, iso_utc
 
 if TYPE_CHECKING:
@@ -169,7 +170,10 @@ class Manifests:
                 raise lease_lost(claim) from error
 
     def finish(self, row: ManifestRow, totals: PublishedTotals, now: datetime) -> bool:
-        """PUBLISHING to DONE, and ``published`` names this generation; False: the row has changed."""
+        """PUBLISHING to DONE, and ``published`` names this generation; False: the row has changed.
+
+        The deletion of what it replaces becomes due in the same transaction.
+        """
         if row.state != State.PUBLISHING or row.document is None:
             return False
         changes = {
@@ -183,7 +187,10 @@ class Manifests:
         return self._close(row, {**changes, **listed}, (*unlisted, "reason"), now)
 
     def fail(self, row: ManifestRow, reason: str, now: datetime) -> bool:
-        """QUEUED, RUNNING or PUBLISHING to FAILED; what was published stays published. False: the row has changed."""
+        """QUEUED, RUNNING or PUBLISHING to FAILED; what was published stays published. False: the row has changed.
+
+        Some objects of a PUBLISHING generation may be visible: their deletion becomes due in the same transaction.
+        """
         if not row.open:
             return False
         return self._close(row, {"state": State.FAILED, "reason": reason, **failed_attributes(row)}, (), now)
@@ -230,8 +237,15 @@ class Manifests:
 
     def _close(self, row: ManifestRow, changes: dict[str, Any], remove: Sequence[str], now: datetime) -> bool:
         """To a terminal state."""
+        changes = {**changes, "changed_at": iso_utc(now), "finished_at": iso_utc(now)}
+        may_leave_objects = row.generation > 1 if changes["state"] == State.DONE else row.state == State.PUBLISHING
         try:
-            self._update(row, {**changes, "changed_at": iso_utc(now), "finished_at": iso_utc(now)}, remove)
+            if may_leave_objects:
+                table, key = self._table.name, manifest_row_key(row.id)
+                end = {"Update": update_request(table, key, changes, {}, remove, row_unchanged(row))}
+                self._table.transact([end, deletion_action(table, row, now)])
+            else:
+                self._update(row, changes, remove)
         except RefusedError:
             current = self._current(row.id)
             return current.state == changes["state"] and current.document == row.document

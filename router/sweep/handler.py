@@ -19,10 +19,10 @@ from router.sweep.intents import resume_intents
 from router.sweep.late_bills import record_late_bills
 from router.sweep.leases import release_leases
 from router.sweep.missed import adopt_missed
-from router.sweep.objects import delete_objects
 from router.sweep.pointers import renew_pointers
 from router.sweep.publishing import finish_publishing
 from router.sweep.repair import MAX_ITEMS, Repair
+from router.sweep.replaced import delete_replaced
 from router.sweep.small_manifests import merge_small
 from router.sweep.stalled import report_stalled
 from router.sweep.stream_health import measure_stream
@@ -55,7 +55,6 @@ COUNTS = (
     "merged",
     "aborted",
     "deleted",
-    "foreign",
     "stalled",
     "completed",
     "reopened",
@@ -118,7 +117,6 @@ def sweep(services: Services, *, dry_run: bool = False) -> dict[str, Any]:
 
 def _repairs(services: Services, *, dry_run: bool) -> list[tuple[str, Callable[[Repair], object]]]:
     """Each repair by its name, in the order in which they run. What the alarms read comes first, and is short."""
-    lake, quarantine = services.resources.output_buckets
     recorded: list[tuple[str, Callable[[Repair], object]]] = [
         ("stream", lambda _: _count_stream_health(services)),
         ("bills", record_late_bills),
@@ -135,9 +133,8 @@ def _repairs(services: Services, *, dry_run: bool) -> list[tuple[str, Callable[[
         ("small manifests", merge_small),
         ("uploads", abort_uploads),
         ("stalled", report_stalled),
+        ("replaced objects", delete_replaced),
         ("hours", announce_hours),
-        ("lake", lambda repair: delete_objects(repair, lake, "lake")),
-        ("quarantine", lambda repair: delete_objects(repair, quarantine, "quarantine")),
     ]
 
 

@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING
 
 from lake.hour_contents import read_hour
 from lake.hours import may_be_complete, may_confirm, state_of_hour
-from lake.layout import parse_generation, partition_prefix
 from lake.ledger import HourState, State
 from lake.ledger.batch_reads import batches_of
 from router.sweep.hour_marker import announce, confirm
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from lake.ledger import HourCounts, HourRow
     from lake.partition import Partition
-    from router.services import Services
     from router.sweep.repair import Repair
 
 KINDS = {HourState.COMPLETE: "completed", HourState.REOPENED: "reopened"}
@@ -67,7 +65,8 @@ def _look(repair: Repair, listed: HourRow) -> None:
     if row.told != HourState.COMPLETE:
         contents = read_hour(services.ledger, row.partition, until_waiting=True)
         if contents.waits_for is None:
-            shows_replaced = _shows_replaced(services, row.partition, contents.generations)
+            # Read after the rows: a generation above the first is DONE in the transaction that makes its deletion due.
+            shows_replaced = contents.was_reprocessed and services.ledger.deletions.is_pending(row.partition)
             state = state_of_hour(row, contents, services.clock(), shows_replaced=shows_replaced)
             if row.lists_all_manifests and state == HourState.COMPLETE:
                 _count_share(repair, row.partition, contents.stream_lane.quarantined_share)
@@ -81,24 +80,6 @@ def _count_share(repair: Repair, partition: Partition, share: float) -> None:
     if share > repair.services.settings.alarms.max_quarantined_share and not repair.dry_run:
         logger.warning("much of an hour is in the quarantine", partition=str(partition), share=round(share, 4))
         repair.counts["aboveShare"] += 1
-
-
-def _shows_replaced(services: Services, partition: Partition, generations: Mapping[str, int]) -> bool:
-    """Whether readers see objects of earlier generations of these manifests; without any, nothing is listed."""
-    if not generations:
-        return False
-    for bucket in services.resources.output_buckets:
-        after = ""
-        while True:
-            page = services.s3.list_objects_v2(Bucket=bucket, Prefix=partition_prefix(partition), StartAfter=after)
-            for item in page.get("Contents", []):
-                after = item["Key"]
-                manifest, generation = parse_generation(after) or ("", 0)
-                if generation < generations.get(manifest, 0):
-                    return True
-            if not page["IsTruncated"]:
-                break
-    return False
 
 
 def _announce(repair: Repair, row: HourRow, state: HourState, counts: HourCounts | None = None) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import router.ownership.resolve
-import router.sweep.objects
+import router.sweep.replaced
 import router.sweep.uploads
 import transform.finalize
 from lake.ledger import State
@@ -137,7 +137,13 @@ def test_a_supersede_that_leaves_its_sources_live_is_detected(shared: Clients, m
 def test_a_sweep_that_deletes_the_published_generation_is_detected(
     shared: Clients, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(router.sweep.objects, "may_delete", lambda row, generation, *_: row.state == State.DONE)
+    own_objects = router.sweep.replaced._own_objects
+
+    def all_objects(services: Any, _: Any, row: Any) -> Any:
+        for bucket in services.resources.output_buckets:
+            yield from ((bucket, key) for key, _ in own_objects(services, bucket, row))
+
+    monkeypatch.setattr(router.sweep.replaced, "_doomed", all_objects)
     assert violations(shared, seeds_of("finish"))
 
 

@@ -12,8 +12,8 @@ from lake.manifest import Lane
 from lake.partition import Partition
 from router.reprocess.handler import reprocess
 from router.services import Services
-from router.sweep.objects import delete_objects
 from router.sweep.repair import Repair
+from router.sweep.replaced import delete_replaced
 from router.telemetry import metrics
 from tests.integration.conversion_world import NOON
 from tests.integration.faults import Steps
@@ -54,9 +54,7 @@ def record(world: ConversionWorld, file: ObjectVersion, manifest: str) -> None:
 
 def sweep_after_the_grace_period(world: ConversionWorld) -> None:
     world.clock.advance(hours=3)
-    resources = world.services.resources
-    for listing, bucket in (("lake", resources.lake_bucket), ("quarantine", resources.quarantine_bucket)):
-        delete_objects(Repair(router(world), world.clock() + timedelta(hours=1)), bucket, listing)
+    delete_replaced(Repair(router(world), world.clock() + timedelta(hours=1)))
 
 
 def test_a_failed_manifest_is_converted_once_its_cause_is_removed(world: ConversionWorld, spark: SparkSession) -> None:

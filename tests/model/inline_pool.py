@@ -22,6 +22,7 @@ MODULES_WITH_POOLS = (
     "router.run_status.handler",
     "router.settle.object_check",
     "router.settle.published",
+    "router.sweep.replaced",
     "router.sweep.small_manifests",
     "streaming_job.micro_batch",
     "transform.upload",

@@ -126,11 +126,8 @@ def commit_without_reading_again() -> AbstractContextManager[Any]:
     return patch("transform.finalize._commit", once)
 
 
-def sweep_deletes_objects_without_a_done_manifest() -> AbstractContextManager[Any]:
-    def deletes_too_much(row, generation, now, grace):
-        return row.state != "DONE" or generation != row.generation
-
-    return patch("router.sweep.objects.may_delete", deletes_too_much)
+def sweep_deletes_later_generations() -> AbstractContextManager[Any]:
+    return patch("router.sweep.replaced.may_delete", lambda row, due, generation: generation != due.generation)
 
 
 def sweep_aborts_uploads_of_all_but_running_manifests() -> AbstractContextManager[Any]:

@@ -3,17 +3,17 @@
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 from unittest.mock import patch
 
 import lake.publish
-import router.sweep.objects
 import transform.audit
 import transform.finalize
 import transform.give_up
 from lake.commit import SourceCount, totals_of
+from lake.ledger.manifests import Manifests
 from lake.ledger.table import Condition, LedgerTable
+from router.sweep.replaced import delete_replaced
 from tests.model.changed_source import changed_source
 
 
@@ -41,7 +41,8 @@ def done_is_fenced_by_its_state_only() -> AbstractContextManager[Any]:
 
 
 def failed_is_fenced_by_its_state_only() -> AbstractContextManager[Any]:
-    return _only_conditions(lambda assign, item: assign.get("state") != "FAILED" or item.attribute == "state")
+    fence = 'row_unchanged(row) if changes["state"] != "FAILED" else row_unchanged(row)[:1]'
+    return patch.object(Manifests, "_close", changed_source(Manifests._close, "row_unchanged(row)", fence))
 
 
 def commit_after_a_release() -> AbstractContextManager[Any]:
@@ -105,9 +106,9 @@ def totals_without_the_quarantine() -> AbstractContextManager[Any]:
 
 
 def delete_replaced_objects_at_once() -> AbstractContextManager[Any]:
-    may_delete = router.sweep.objects.may_delete
+    grace = "timedelta(minutes=services.settings.sweep.grace_minutes)"
+    return patch("router.sweep.handler.delete_replaced", changed_source(delete_replaced, grace, "timedelta()"))
 
-    def without_grace(row: Any, generation: int, now: Any, _: Any) -> bool:
-        return may_delete(row, generation, now, timedelta())
 
-    return patch("router.sweep.objects.may_delete", without_grace)
+def end_generations_without_a_deletion() -> AbstractContextManager[Any]:
+    return patch.object(Manifests, "_close", changed_source(Manifests._close, "if may_leave_objects", "if False"))

@@ -29,7 +29,8 @@ RULES: dict[str, tuple[Mutation, str]] = {
     "skip the commit document": (mutations.skip_the_commit_document, "workers"),
     "roll forward by listing": (mutations.roll_forward_by_listing, "workers"),
     "commit without reading again": (mutations.commit_without_reading_again, "workers"),
-    "delete objects without a DONE manifest": (mutations.sweep_deletes_objects_without_a_done_manifest, "reprocess"),
+    "delete later generations": (mutations.sweep_deletes_later_generations, "reprocess"),
+    "end generations without a deletion": (publishing_mutations.end_generations_without_a_deletion, "reprocess"),
     "abort uploads of all but RUNNING manifests": (
         mutations.sweep_aborts_uploads_of_all_but_running_manifests,
         "workers",
@@ -87,8 +88,8 @@ SCRIPTS = {
     # The same with FAILED, after an upload of the first generation has vanished.
     "FAILED is fenced by its state only": [
         ("worker1", "complete_multipart_upload", "lose_upload"),
-        ("worker1", "update_item", "switch:worker2"),
-        ("worker2", "update_item", ""),
+        ("worker1", "transact_write_items", "switch:worker2"),
+        ("worker2", "transact_write_items", ""),
         ("worker2", "get_item", "force"),
         ("worker2", "complete_multipart_upload", "switch:worker1"),
     ],

@@ -87,7 +87,7 @@ def test_what_counts() -> None:
     # Then
     assert (contents.done, contents.failed, contents.open) == (2, 1, 2)
     assert (contents.failed_manifests, contents.waits_for) == (["failed"], "failed")
-    assert contents.generations == {"again": 2}
+    assert contents.was_reprocessed
     assert contents.files == 4 * row("done").files
     assert contents_of(State.DONE).counts().manifests == 1
     assert contents_of().counts() == HourCounts()

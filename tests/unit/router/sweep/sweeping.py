@@ -17,7 +17,6 @@ NOTHING = {
     "merged": 0,
     "aborted": 0,
     "deleted": 0,
-    "foreign": 0,
     "stalled": 0,
     "completed": 0,
     "reopened": 0,

@@ -2,9 +2,6 @@
 
 import hashlib
 from datetime import timedelta
-from typing import Any
-
-import pytest
 
 from lake.layout import commit_key, lake_key, preflight_key, quarantine_key
 from lake.ledger import CommitReference, State
@@ -46,69 +43,6 @@ def test_uploads_of_a_superseded_manifest_and_of_an_earlier_generation_are_abort
     upload(deployment, "lake", lake_key(forced.partition, forced.id, 1, 9))
     assert deployment.ledger.manifests.force(forced, deployment.now)
     assert changes(sweep(deployment.services)) == {"aborted": 4}
-
-
-def test_a_replaced_generation_is_deleted_after_the_grace_period_and_not_before_its_successor(
-    deployment: Deployment,
-) -> None:
-    # Given generation 1 published and generation 2 queued for hours
-    row = published(deployment, deployment.queued("a"))
-    assert deployment.ledger.manifests.force(row, deployment.now)
-    deployment.wait(timedelta(hours=5))
-    assert changes(sweep(deployment.services)) == {}
-    assert len(deployment.keys("lake")) == 2
-    # When generation 2 is published
-    published(deployment, deployment.row(row.id))
-    assert changes(sweep(deployment.services)) == {}
-    assert len(deployment.keys("lake")) == 4
-    deployment.wait(timedelta(minutes=61))
-    # Then generation 1 is deleted, and only it
-    assert changes(sweep(deployment.services)) == {"deleted": 3}
-    assert all("-g2-" in key for key in deployment.keys("lake") + deployment.keys("quarantine"))
-
-
-def test_remains_of_a_failed_generation_are_deleted_and_the_published_one_is_kept(deployment: Deployment) -> None:
-    row = published(deployment, deployment.queued("a"))
-    deployment.ledger.manifests.force(row, deployment.now)
-    claim = deployment.claimed(deployment.row(row.id))
-    deployment.raw_s3.put_object(Bucket="lake", Key=lake_key(row.partition, row.id, 2, 0), Body=b"half")
-    deployment.wait(timedelta(minutes=2))
-    assert changes(sweep(deployment.services)) == {}
-    deployment.ledger.manifests.fail(claim.row, "test", deployment.now)
-    deployment.wait(timedelta(hours=9))
-    assert changes(sweep(deployment.services)) == {"deleted": 1}
-    assert all("-g1-" in key for key in deployment.keys("lake"))
-    assert len(deployment.keys("lake")) == 2
-
-
-def test_foreign_objects_are_kept_and_counted(deployment: Deployment) -> None:
-    deployment.raw_s3.put_object(Bucket="lake", Key="orders/readme.txt", Body=b"")
-    deployment.raw_s3.put_object(Bucket="lake", Key="orders/20250101T000000abc-g1-00000.parquet", Body=b"")
-    assert changes(sweep(deployment.services)) == {"foreign": 2}
-    assert len(deployment.keys("lake")) == 2
-
-
-def test_listings_continue_where_the_last_sweep_ran_out_of_time(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Given more objects than a page, and a clock that lets each sweep look at one object
-    answers = []
-    listing = deployment.raw_s3.list_objects_v2
-    for number in range(5):
-        deployment.raw_s3.put_object(Bucket="lake", Key=f"orders/{number}", Body=b"")
-
-    def one_page(**request: Any) -> Any:
-        if request["Bucket"] == "lake":
-            answers.append(request["StartAfter"])
-            deployment.wait(timedelta(minutes=3))
-        return listing(**{**request, "MaxKeys": 2})
-
-    monkeypatch.setattr(deployment.raw_s3, "list_objects_v2", one_page)
-    # When the sweep runs as often as there are objects, then once more
-    counts = [sweep(deployment.services)["foreign"] for _ in range(6)]
-    # Then each continues after the one before, and the next round starts from the beginning
-    assert counts == [1] * 6
-    assert answers == ["", *(f"orders/{number}" for number in range(4)), ""]
 
 
 def test_an_object_whose_event_was_lost_gets_an_owner(deployment: Deployment) -> None:

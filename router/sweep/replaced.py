@@ -1,0 +1,91 @@
+"""Objects of generations that are replaced or have failed: deleted when the ledger says that it is due."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from lake.commit import read_commit
+from lake.layout import is_own_key, manifest_prefix, parse_generation
+from lake.ledger.batch_reads import batches_of
+from router.services import PARALLEL_REQUESTS
+from router.telemetry import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from lake.ledger import ManifestRow
+    from lake.ledger.deletions import DueDeletion
+    from router.services import Services
+    from router.sweep.repair import Repair
+
+
+def delete_replaced(repair: Repair) -> None:
+    """Delete the objects of replaced and failed generations after ``sweep.grace_minutes``; counts them as ``deleted``.
+
+    The time of a sweep is that of some thousand manifests, whatever the size of the lake.
+    """
+    services = repair.services
+    before = services.clock() - timedelta(minutes=services.settings.sweep.grace_minutes)
+    with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+        for batch in batches_of(services.ledger.deletions.due(before), PARALLEL_REQUESTS):
+            if repair.expired:
+                return
+            for deleted in pool.map(lambda due: _delete(repair, due), batch):
+                repair.counts["deleted"] += deleted
+
+
+def _delete(repair: Repair, due: DueDeletion) -> int:
+    """Number of deleted objects; a dry run counts them itself."""
+    services, deleted = repair.services, 0
+    with repair.isolated("replaced objects", manifest_id=due.manifest):
+        row = services.ledger.manifests.get(due.manifest)
+        assert row is not None
+        for bucket, key in _doomed(services, due, row):
+            if repair.only_counts("deleted", f"s3://{bucket}/{key}"):
+                continue
+            services.s3.delete_object(Bucket=bucket, Key=key)
+            deleted += 1
+        if not repair.dry_run:
+            services.ledger.deletions.close(due, services.clock())
+            logger.info("replaced objects deleted", manifest_id=row.id, generation=due.generation, objects=deleted)
+    return deleted
+
+
+def _doomed(services: Services, due: DueDeletion, row: ManifestRow) -> Iterator[tuple[str, str]]:
+    """Bucket and key of each object to delete.
+
+    Raises ``UnusableDocumentError`` if it is not known what the published generation needs.
+    """
+    kept: Collection[tuple[str, str]] = ()
+    if row.published is not None:
+        # A later generation has replaced this one: its own deletion is due for all of these objects.
+        if row.published.generation > due.generation:
+            return
+        document = read_commit(services.s3, services.resources.control_bucket, row.published.document)
+        kept = {(item.bucket, item.key) for item in (*document.objects, *document.quarantine)}
+    for bucket in services.resources.output_buckets:
+        for key, generation in _own_objects(services, bucket, row):
+            if may_delete(row, due, generation) and (bucket, key) not in kept:
+                yield bucket, key
+
+
+def may_delete(row: ManifestRow, due: DueDeletion, generation: int) -> bool:
+    """Whether an object of ``generation`` is one of those that are due, unless the published generation needs it. Pure.
+
+    A due generation has ended: it is published, or it can never be.
+    """
+    is_published = row.published is not None and row.published.generation == due.generation
+    return generation < due.generation if is_published else generation == due.generation
+
+
+def _own_objects(services: Services, bucket: str, row: ManifestRow) -> Iterator[tuple[str, int]]:
+    """Key and generation of all objects that attempts at a manifest have made visible."""
+    pages = services.s3.get_paginator("list_objects_v2").paginate(
+        Bucket=bucket, Prefix=manifest_prefix(row.partition, row.id)
+    )
+    for item in (item for page in pages for item in page.get("Contents", [])):
+        parsed = parse_generation(item["Key"])
+        if parsed is not None and is_own_key(item["Key"], row.partition, *parsed):
+            yield item["Key"], parsed[1]
