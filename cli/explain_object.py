@@ -25,6 +25,11 @@ def explain_object(stack: DeployedStack, name: S3Uri, limit: int) -> dict[str, A
         return None
     generation, published = parsed[1], row.published
     result = _read_result(stack, row.id, generation)
+    is_current = published is not None and generation == published.generation
+    if published is not None and generation < published.generation:
+        # A generation keeps objects of an earlier one if input files were gone when it was converted.
+        current = _read_result(stack, row.id, published.generation) or {"files": [], "quarantine": []}
+        is_current = name.key in {item["key"] for item in (*current["files"], *current["quarantine"])}
     sources = result["sources"] if result else []
     of_lake = name.bucket == stack.resources.lake_bucket
     objects = (result["files"] if of_lake else result["quarantine"]) if result else []
@@ -36,7 +41,7 @@ def explain_object(stack: DeployedStack, name: S3Uri, limit: int) -> dict[str, A
         "manifest": row.id,
         "partition": str(row.partition),
         "generation": generation,
-        "isCurrent": published is not None and published.generation == generation,
+        "isCurrent": is_current,
         "currentGeneration": published.generation if published else None,
         "publishedAt": result["published_at"] if result else None,
         "isPublished": own is not None,

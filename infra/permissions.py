@@ -171,7 +171,8 @@ def _reprocess(grants: Grants, role: iam.Role) -> None:
     grants.list_rows(role)
     grants.change_rows(role)
     grants.find_dataset(role)
-    grants.read_control(role, layout.MANIFESTS)
+    grants.list_input(role)
+    grants.read_control(role, layout.MANIFESTS, layout.COMMITS)
 
 
 def _resubmit(grants: Grants, role: iam.Role) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lake.documents import encode_document, get_document, put_document
 from lake.errors import InvalidDocumentError, NewerDocumentError
+from lake.layout import lake_prefix
 from lake.ledger.manifest_row import CommitReference
 from lake.ledger.published_totals import PublishedTotals, digest_objects
 from lake.partition import Partition
@@ -88,13 +89,24 @@ class CommitDocument:
     started_at: str
     """ISO 8601, UTC."""
     objects: tuple[PendingObject, ...]
-    """Parquet files of the lake."""
+    """Parquet files of the lake: of this generation, and of earlier ones that it keeps."""
     quarantine: tuple[PendingObject, ...]
     sources: tuple[SourceCount, ...]
     new_columns: tuple[str, ...]
     """Column names that the dataset did not have before the attempt."""
     task_milliseconds: int
     """Time of the attempt's tasks, summed over cores."""
+
+    @property
+    def written(self) -> tuple[PendingObject, ...]:
+        """Objects of lake and quarantine that this generation has written; the others are kept from earlier ones."""
+        prefix = lake_prefix(self.partition, self.manifest, self.generation)
+        return tuple(item for item in (*self.objects, *self.quarantine) if item.key.startswith(prefix))
+
+    @property
+    def rejected_lines(self) -> tuple[PendingObject, ...]:
+        """Objects of the quarantine without the one that names the files that could not be read, which is the last."""
+        return self.quarantine[:-1] if self.failed_files else self.quarantine
 
     @property
     def rows(self) -> int:
@@ -118,11 +130,15 @@ class CommitDocument:
 def totals_of(document: CommitDocument, etags: Mapping[tuple[str, str], str]) -> PublishedTotals:
     """What the manifest's row says of the generation once it is published.
 
-    ``etags`` has the ETag of each published object by bucket and key, without quotes.
+    ``etags`` has the ETag of each published object by bucket and key, without quotes. The digests are those of the
+    objects under the prefix of the generation, which a listing shows.
     """
+    written = set(document.written)
 
     def digest(objects: Iterable[PendingObject]) -> PublishedObjects:
-        return digest_objects((item.key, item.size, etags[item.bucket, item.key]) for item in objects)
+        return digest_objects(
+            (item.key, item.size, etags[item.bucket, item.key]) for item in objects if item in written
+        )
 
     return PublishedTotals(
         rows=document.rows,

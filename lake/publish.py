@@ -72,7 +72,7 @@ def roll_forward(
         return _current_state(ledger, row)
     except UploadsVanishedError as error:
         reason = f"{error}; {advise_reprocess(row.id)}"
-        roll_back(s3, ledger, row, (*document.objects, *document.quarantine), reason, clock())
+        roll_back(s3, ledger, row, document.written, reason, clock())
         return _current_state(ledger, row)
     # They were reserved before the commit, except by versions that added them here. A refused one is in the files all
     # the same: nothing after the commit point may fail because of data.

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 
 def audit(
-    manifest: Manifest, excluded: Mapping[ObjectVersion, str], tasks: Sequence[Task], results: Sequence[TaskResult]
+    manifest: Manifest,
+    excluded: Mapping[ObjectVersion, str],
+    tasks: Sequence[Task],
+    results: Sequence[TaskResult],
+    kept: Mapping[ObjectVersion, SourceCount] | None = None,
 ) -> tuple[SourceCount, ...]:
     """The counts of each file, in the manifest's order.
 
@@ -27,6 +31,8 @@ def audit(
     ----------
     excluded
         Files that an earlier attempt could not read to their end, with the reason.
+    kept
+        Counts of files whose rows an earlier generation has published and this one keeps.
 
     Raises
     ------
@@ -35,7 +41,8 @@ def audit(
         the Parquet footers count other rows than were read, or the quarantine holds other lines than were rejected.
     """
     _check_results(manifest, tasks, results)
-    by_file: dict[ObjectVersion, list[SplitResult]] = {file: [] for file in manifest.files}
+    kept = kept or {}
+    by_file: dict[ObjectVersion, list[SplitResult]] = {file: [] for file in manifest.files if file not in kept}
     for result in results:
         _check_rows(manifest, result)
         for split in result.splits:
@@ -43,7 +50,8 @@ def audit(
                 raise _error(manifest, f"{split.split.file.uri} was read, but is not one of its files")
             by_file[split.split.file].append(split)
     sources = tuple(
-        _failed_source(file, excluded[file]) if file in excluded else _source_count(manifest, file, by_file[file])
+        kept.get(file)
+        or (_failed_source(file, excluded[file]) if file in excluded else _source_count(manifest, file, by_file[file]))
         for file in manifest.files
     )
     for result in results:

@@ -11,8 +11,8 @@ from lake.ledger import Claim, State
 from lake.manifest import Lane
 from lake.publish import roll_forward
 from transform.outcome import HELD, UNKNOWN, WAITING, ConversionOutcome
-from transform.poison_manifest import attempts_allowed, supersede_or_fail
-from transform.published_files import why_not_replaced
+from transform.poison_manifest import attempts_allowed, format_given_up, supersede_or_fail
+from transform.published_files import find_kept_generation
 
 if TYPE_CHECKING:
     from lake.ledger import ManifestRow
@@ -27,7 +27,8 @@ def claim_or_finish(context: ConversionContext, manifest: str) -> Claim | Conver
 
     A terminal manifest is returned as it is. A PUBLISHING one is rolled forward, and nothing is converted; it is
     WAITING if a newer version has committed it. One with a live lease is HELD unless its owner run has ended. One
-    without attempts left is superseded or FAILED. One that could only replace published rows by fewer is FAILED.
+    without attempts left is superseded or FAILED. One that could only replace published rows by fewer is DONE again
+    with these rows.
 
     Raises
     ------
@@ -59,21 +60,40 @@ def claim_or_finish(context: ConversionContext, manifest: str) -> Claim | Conver
                 return ConversionOutcome(manifest, HELD, reason=f"run {row.owner} is working on it")
             reason = f"run {row.owner} ended during attempt {row.attempt} without reporting a result"
             manifests.release(row, reason, clock())
-        elif row.tries >= attempts_allowed(services.settings, row):
+        else:
             try:
-                supersede_or_fail(services, row, clock())
+                claim = _claim_queued(context, row)
             except InvalidDocumentError as error:
                 manifests.fail(row, f"its documents cannot be used: {error}; {advise_reprocess(row.id)}", clock())
-        elif (refusal := why_not_replaced(services, row)) is not None:
-            manifests.fail(row, refusal, clock())
-        else:
-            lease = timedelta(seconds=services.settings.batch.lease_seconds)
-            claim = manifests.claim(row, context.run, clock(), lease)
-            if claim is not None:
-                return claim
+            else:
+                if claim is not None:
+                    return claim
     raise TransientError(
         f"manifest {manifest} changed its state {MAX_READS} times while it was claimed: try again later"
     )
+
+
+def _claim_queued(context: ConversionContext, row: ManifestRow) -> Claim | None:
+    """Claim a QUEUED manifest, or end it if no attempt can bring anything; None: read its row again.
+
+    Raises
+    ------
+    InvalidDocumentError
+        A document of it is gone or was changed.
+    """
+    services, now = context.services, context.clock()
+    kept = find_kept_generation(services, row)
+    is_given_up = row.tries >= attempts_allowed(services.settings, row)
+    if kept is not None and (is_given_up or not kept.to_convert):
+        # Not FAILED: no later reprocess can replace what is published.
+        why = f"{kept.reason}; {format_given_up(row)}" if kept.to_convert else kept.reason
+        services.ledger.manifests.keep_published(row, why, now)
+    elif is_given_up:
+        supersede_or_fail(services, row, now)
+    else:
+        lease = timedelta(seconds=services.settings.batch.lease_seconds)
+        return services.ledger.manifests.claim(row, context.run, now, lease)
+    return None
 
 
 def _batch_successors(services: JobServices, row: ManifestRow) -> tuple[str, ...]:

@@ -64,9 +64,9 @@ def finalize(context: ConversionContext, attempt: Attempt, results: Sequence[Tas
     row = attempt.claim.row
     key = commit_key(row.id, row.generation, row.attempt, secrets.token_hex(4))
     reference = write_commit(services.s3, services.resources.control_bucket, key, document)
-    if not _commit(context, attempt.claim, reference, (*document.objects, *document.quarantine)):
+    if not _commit(context, attempt.claim, reference, document.written):
         return None
-    return _publish(context, document, reference, measure_conversion(results))
+    return _publish(context, attempt, document, reference, measure_conversion(results))
 
 
 def commit_document(services: JobServices, attempt: Attempt, results: Sequence[TaskResult]) -> CommitDocument:
@@ -77,8 +77,13 @@ def commit_document(services: JobServices, attempt: Attempt, results: Sequence[T
     AuditError
         What was written does not add up to what was read.
     """
-    sources = audit(attempt.manifest, attempt.excluded, attempt.tasks, results)
+    sources = audit(attempt.manifest, attempt.left_out, attempt.tasks, results, attempt.kept_sources)
     ordered = sorted(results, key=lambda result: result.number)
+    objects = [item for result in ordered for item in result.objects]
+    quarantine = [item for result in ordered for item in result.quarantine] + quarantine_excluded(services, attempt)
+    if attempt.kept is not None:
+        objects = [*attempt.kept.document.objects, *objects]
+        quarantine = [*attempt.kept.document.rejected_lines, *quarantine]
     row = attempt.claim.row
     return CommitDocument(
         attempt.manifest.id,
@@ -87,8 +92,8 @@ def commit_document(services: JobServices, attempt: Attempt, results: Sequence[T
         attempt.manifest.partition,
         attempt.claim.owner,
         attempt.started_at,
-        tuple(item for result in ordered for item in result.objects),
-        (*(item for result in ordered for item in result.quarantine), *quarantine_excluded(services, attempt)),
+        tuple(objects),
+        tuple(quarantine),
         sources,
         tuple(dict.fromkeys(name for result in ordered for name in result.new_columns)),
         sum(result.milliseconds for result in results),
@@ -111,8 +116,7 @@ def _reserve_columns(context: ConversionContext, attempt: Attempt, document: Com
         "again, and their keys go to _rescued"
     )
     context.log(f"manifest {attempt.manifest.id}: {reason}")
-    uploaded = (*document.objects, *document.quarantine)
-    give_up(context, attempt.claim, reason, uploaded, counted=attempt.columns_full)
+    give_up(context, attempt.claim, reason, document.written, counted=attempt.columns_full)
     return False
 
 
@@ -158,7 +162,11 @@ def _commit(
 
 
 def _publish(
-    context: ConversionContext, document: CommitDocument, reference: CommitReference, measured: DatasetMeasurement
+    context: ConversionContext,
+    attempt: Attempt,
+    document: CommitDocument,
+    reference: CommitReference,
+    measured: DatasetMeasurement,
 ) -> ConversionOutcome | None:
     services = context.services
     manifests, resources = services.ledger.manifests, services.resources
@@ -173,13 +181,15 @@ def _publish(
     for bucket in resources.output_buckets:
         abort_strays(services.s3, bucket, prefix, committed, context.log)
     if state == State.DONE:
-        return _done(context, document, measured)
+        return _done(context, attempt, document, measured)
     after = manifests.get(document.manifest)
     reason = None if after is None else after.reason
     return ConversionOutcome(document.manifest, state, reason=reason) if state == State.FAILED else None
 
 
-def _done(context: ConversionContext, document: CommitDocument, measured: DatasetMeasurement) -> ConversionOutcome:
+def _done(
+    context: ConversionContext, attempt: Attempt, document: CommitDocument, measured: DatasetMeasurement
+) -> ConversionOutcome:
     """The outcome; the dataset's measurements learn from it how to plan the next attempt."""
     services = context.services
     dataset = document.partition.dataset
@@ -192,15 +202,18 @@ def _done(context: ConversionContext, document: CommitDocument, measured: Datase
     reason = (
         f"{format_count(len(failed), 'file')} failed (first: {failed[0].uri}: {failed[0].failed})" if failed else None
     )
-    outputs = (*document.objects, *document.quarantine)
+    if attempt.kept is not None:
+        reason = "; ".join(filter(None, (attempt.kept.reason, reason)))
+    kept = {(file.uri, file.version) for file in attempt.kept_sources}
+    inputs = [source for source in document.sources if (source.uri, source.version) not in kept]
     converted = CostShare(
         dataset,
         0,
-        sum(source.size for source in document.sources),
-        len(document.sources),
+        sum(source.size for source in inputs),
+        len(inputs),
         1,
         document.task_milliseconds,
-        len(outputs),
-        sum(item.size for item in outputs),
+        len(document.written),
+        sum(item.size for item in document.written),
     )
     return ConversionOutcome(document.manifest, State.DONE, document.rows, rejects, reason, converted=converted)

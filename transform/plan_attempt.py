@@ -15,6 +15,7 @@ from lake.manifest import Lane, read_manifest
 from lake.time import iso_utc
 from transform.file_deadline import stream_seconds
 from transform.output_ratio import output_ratio
+from transform.published_files import find_kept_generation
 from transform.source import DeniedFileError, Source, UnreadableFileError
 from transform.splits import pack_tasks, split_files
 from transform.task_model import Task
@@ -22,10 +23,12 @@ from transform.task_model import Task
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from lake.commit import SourceCount
     from lake.ledger import Claim
     from lake.manifest import Manifest, ObjectVersion
     from lake.settings import ConvertSettings
     from transform.context import ConversionContext
+    from transform.published_files import KeptGeneration
     from transform.storage import InputRanges
     from transform.task_model import Split
 
@@ -47,6 +50,18 @@ class Attempt:
     """ISO 8601, UTC."""
     columns_full: bool
     """The dataset gets no other column: further keys of this attempt go to ``_rescued``."""
+    kept: KeptGeneration | None = None
+    """What it publishes together with its own objects; None: it converts the whole manifest."""
+
+    @property
+    def kept_sources(self) -> dict[ObjectVersion, SourceCount]:
+        """The counts of the files whose published rows it keeps."""
+        return {} if self.kept is None else self.kept.sources
+
+    @property
+    def left_out(self) -> dict[ObjectVersion, str]:
+        """Excluded files of which no rows are kept, with the reason: they are in the quarantine by reference."""
+        return {file: reason for file, reason in self.excluded.items() if file not in self.kept_sources}
 
 
 def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
@@ -64,7 +79,8 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
     started_at = iso_utc(context.clock())
     manifest = read_manifest(services.s3, resources.control_bucket, claim.row, resources.file_buckets)
     excluded = read_exclusions(services.s3, resources.control_bucket, claim.row.exclusions, manifest)
-    files = [file for file in manifest.files if file not in excluded]
+    kept = find_kept_generation(services, claim.row)
+    files = [file for file in manifest.files if file not in excluded] if kept is None else kept.to_convert
     dataset = services.ledger.datasets.get(manifest.partition.dataset)
     known = () if dataset is None else dataset.columns
     limit = settings.column_limit
@@ -92,7 +108,7 @@ def plan_attempt(context: ConversionContext, claim: Claim) -> Attempt:
         )
         for number, task_splits in enumerate(packed)
     )
-    return Attempt(claim, manifest, excluded, tasks, started_at, full)
+    return Attempt(claim, manifest, excluded, tasks, started_at, full, kept)
 
 
 def divide_input(

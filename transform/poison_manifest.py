@@ -26,6 +26,12 @@ def attempts_allowed(settings: Settings, row: ManifestRow) -> int:
     return allowed + (row.exclusions is not None)
 
 
+def format_given_up(row: ManifestRow) -> str:
+    """The reason of a manifest that may not be tried again."""
+    why = row.reason or "its runs ended without reporting a result"
+    return f"{GIVEN_UP} {format_count(row.tries, 'attempt')}: {why}"
+
+
 def supersede_or_fail(services: JobServices, row: ManifestRow, now: datetime) -> bool:
     """Supersede or fail a QUEUED manifest that may not be tried again; False: the row has changed, read it again.
 
@@ -39,9 +45,7 @@ def supersede_or_fail(services: JobServices, row: ManifestRow, now: datetime) ->
         The manifest's document is not valid.
     """
     assert row.state == State.QUEUED
-    reason = (
-        f"{GIVEN_UP} {format_count(row.tries, 'attempt')}: {row.reason or 'its runs ended without reporting a result'}"
-    )
+    reason = format_given_up(row)
     successors = [] if row.published is not None else _plan_successors(services, row, now)
     if not successors:
         return services.ledger.manifests.fail(row, f"{reason}; {advise_reprocess(row.id)}", now)

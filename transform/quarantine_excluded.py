@@ -35,13 +35,13 @@ def quarantine_excluded(services: JobServices, attempt: Attempt) -> list[Pending
     AuditError
         The written file does not hold each of them once.
     """
-    if not attempt.excluded:
+    if not attempt.left_out:
         return []
     manifest, generation = attempt.manifest, attempt.claim.row.generation
     key = excluded_key(manifest, generation, len(attempt.tasks))
     with tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder, Uploads(services.s3) as uploads:
         bucket = services.resources.quarantine_bucket
-        return write_excluded(manifest, attempt.excluded, bucket, key, uploads, Path(folder))
+        return write_excluded(manifest, attempt.left_out, bucket, key, uploads, Path(folder))
 
 
 def excluded_key(manifest: Manifest, generation: int, tasks: int) -> str:

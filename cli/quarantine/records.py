@@ -11,6 +11,7 @@ import typer
 from botocore.exceptions import ClientError
 
 from cli.known_dataset import check_dataset_is_known
+from lake.commit import read_commit
 from lake.faults import error_code
 from lake.layout import is_own_key, parse_generation, partition_prefix
 from lake.partition import Partition
@@ -150,15 +151,20 @@ def _published_records(stack: DeployedStack, selection: QuarantineSelection) -> 
     """All records of the selected hours."""
     for span in _spans(stack, selection):
         row: ManifestRow | None = None
+        kept: frozenset[str] | None = None
         for key in _keys(stack, span):
             manifest, generation = parse_generation(key) or ("", 0)
             # The keys of a manifest follow one another.
             if row is None or row.id != manifest:
-                row = stack.ledger.manifests.get(manifest) if manifest else None
-            if row is None or not _is_published(row, key, generation):
+                row, kept = (stack.ledger.manifests.get(manifest) if manifest else None), None
+            if row is None or row.published is None or not is_own_key(key, row.partition, row.id, generation):
                 continue
-            for data in _read_object(stack, key):
-                yield QuarantineRecord.of(row, generation, data)
+            if generation < row.published.generation:
+                # A generation keeps objects of an earlier one if input files were gone when it was converted.
+                kept = _published_keys(stack, row) if kept is None else kept
+            if generation == row.published.generation or (kept is not None and key in kept):
+                for data in _read_object(stack, key):
+                    yield QuarantineRecord.of(row, row.published.generation, data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,9 +208,10 @@ def _hour_prefix(dataset: str, stamp: str) -> str:
     return partition_prefix(Partition(dataset, date, int(hour)))
 
 
-def _is_published(row: ManifestRow, key: str, generation: int) -> bool:
-    published = row.published is not None and row.published.generation == generation
-    return published and is_own_key(key, row.partition, row.id, generation)
+def _published_keys(stack: DeployedStack, row: ManifestRow) -> frozenset[str]:
+    assert row.published is not None
+    document = read_commit(stack.s3, stack.resources.control_bucket, row.published.document)
+    return frozenset(item.key for item in document.quarantine)
 
 
 def _read_object(stack: DeployedStack, key: str) -> Iterator[dict[str, Any]]:

@@ -47,8 +47,8 @@ def failed_attributes(row: ManifestRow) -> dict[str, str]:
     return open_attributes(row, Failure.FAILED)
 
 
-def finished_attributes(row: ManifestRow, totals: PublishedTotals) -> tuple[dict[str, str], tuple[str, ...]]:
+def finished_attributes(row: ManifestRow, totals: PublishedTotals | None) -> tuple[dict[str, str], tuple[str, ...]]:
     """Attributes to assign, and those to remove, of a manifest that becomes DONE: it is listed for unreadable files."""
-    if totals.failed_files:
+    if totals is not None and totals.failed_files:
         return open_attributes(row, Failure.UNREADABLE), ()
     return {}, INDEX_ATTRIBUTES

@@ -186,6 +186,13 @@ class Manifests:
         listed, unlisted = finished_attributes(row, totals)
         return self._close(row, {**changes, **listed}, (*unlisted, "reason"), now)
 
+    def keep_published(self, row: ManifestRow, reason: str, now: datetime) -> bool:
+        """QUEUED to DONE with what is published already, because nothing else can be; False: the row has changed."""
+        if row.state != State.QUEUED or row.published is None:
+            return False
+        listed, unlisted = finished_attributes(row, row.published.totals)
+        return self._close(row, {"state": State.DONE, "reason": reason, **listed}, (*unlisted, "exclusions"), now)
+
     def fail(self, row: ManifestRow, reason: str, now: datetime) -> bool:
         """QUEUED, RUNNING or PUBLISHING to FAILED; what was published stays published. False: the row has changed.
 
@@ -238,7 +245,8 @@ class Manifests:
     def _close(self, row: ManifestRow, changes: dict[str, Any], remove: Sequence[str], now: datetime) -> bool:
         """To a terminal state."""
         changes = {**changes, "changed_at": iso_utc(now), "finished_at": iso_utc(now)}
-        may_leave_objects = row.generation > 1 if changes["state"] == State.DONE else row.state == State.PUBLISHING
+        is_first_publish = changes["state"] == State.DONE and row.generation == 1
+        may_leave_objects = row.state == State.PUBLISHING and not is_first_publish
         try:
             if may_leave_objects:
                 table, key = self._table.name, manifest_row_key(row.id)

@@ -38,7 +38,8 @@ def reprocess(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     """Queue manifests that are FAILED, or DONE without some of their files, for the batch lane.
 
     Every file of a queued manifest is read again, in the manifest's next generation; what it has published stays until
-    that one is published. ``"only": "all"`` includes DONE manifests that left nothing out. A dry run writes nothing.
+    that one is published, and after it where a file is gone. ``"only": "all"`` includes DONE manifests that left
+    nothing out. A dry run writes nothing, and looks for files that are gone.
     Idempotent: a repetition with the same ``request`` queues nothing twice.
 
     Raises

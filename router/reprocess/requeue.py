@@ -8,6 +8,7 @@ from lake.counted import format_count
 from lake.errors import UnusableDocumentError
 from lake.ledger import State
 from lake.successors import files_by_successor
+from router.reprocess.inputs import InputLook
 from router.reprocess.next_step import NextReprocessStep, ReprocessStep, has_unreadable_files, next_reprocess_step
 from router.telemetry import logger
 
@@ -41,6 +42,7 @@ class Reprocessing:
         self._pool = pool
         self._request = request
         self._report = report
+        self._inputs = InputLook(services, pool)
         self._given_back: dict[Partition, bool] = {}
 
     def queue_named(self, files: Mapping[str, set[ObjectVersion] | None]) -> None:
@@ -99,6 +101,8 @@ class Reprocessing:
     def _add(self, manifest: str, row: ManifestRow | None, step: NextReprocessStep, *, named: bool) -> None:
         if row is not None and step.step == ReprocessStep.QUEUE:
             message = _format_queued(row, dry_run=self._request.dry_run)
+            if self._request.dry_run and (found := self._inputs.describe(row)) is not None:
+                message += f"; {found}"
             if row.published is not None and self._has_resubmissions(row.partition):
                 message += f"; {LINES_GIVEN_BACK}"
             self._report.add_queued(row, message)

@@ -31,6 +31,8 @@ MANIFESTS_PER_LISTING = 500
 class _Done:
     id: str
     generation: int
+    published_generation: int
+    """Lower than ``generation`` if a reprocess has left what was published."""
     document_key: str
     totals: PublishedTotals
 
@@ -67,7 +69,7 @@ class PublishedManifests:
     def add(self, row: ManifestRow, totals: PublishedTotals) -> None:
         """Add a DONE manifest and what its generation has published."""
         assert row.published is not None
-        done = _Done(row.id, row.generation, row.published.document.key, totals)
+        done = _Done(row.id, row.generation, row.published.generation, row.published.document.key, totals)
         self._by_partition[row.partition].append(done)
 
     def find_damage(self, services: Services) -> Iterator[Damage]:
@@ -104,7 +106,7 @@ class PublishedManifests:
         for partition, manifests in self._by_partition.items():
             folder, lake, quarantine = partition_prefix(partition), [], []
             for item in manifests:
-                prefix = lake_prefix(partition, item.id, item.generation)
+                prefix = lake_prefix(partition, item.id, item.published_generation)
                 lake.append(_Expected(prefix, item.id, item.totals.lake))
                 quarantine.append(_Expected(prefix, item.id, item.totals.quarantine))
                 key = item.document_key

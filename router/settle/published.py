@@ -12,7 +12,7 @@ from lake.commit import read_commit, totals_of
 from lake.counted import format_count
 from lake.documents import get_document
 from lake.errors import InvalidDocumentError
-from lake.layout import lake_prefix, result_key
+from lake.layout import manifest_prefix, result_key
 from lake.ledger import State
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _read_document(services: Services, row: ManifestRow) -> CommitDocument | Dam
 
 
 def _damaged_objects(services: Services, row: ManifestRow, document: CommitDocument) -> Iterator[DamagedObject]:
-    prefix = lake_prefix(row.partition, row.id, document.generation)
+    prefix = manifest_prefix(row.partition, row.id)
     etags = _published_etags(services, document)
     objects = sorted((*document.objects, *document.quarantine), key=lambda item: item.bucket)
     for bucket, group in groupby(objects, key=lambda item: item.bucket):

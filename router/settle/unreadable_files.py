@@ -44,7 +44,8 @@ def read_unreadable_files(services: Services, rows: Sequence[ManifestRow]) -> li
 
 
 def _files_of(services: Services, row: ManifestRow) -> list[UnreadableFile]:
-    key = result_key(row.id, row.generation)
+    assert row.published is not None
+    key = result_key(row.id, row.published.generation)
     try:
         result = json.loads(get_document(services.s3, services.resources.control_bucket, key))
     except InvalidDocumentError:

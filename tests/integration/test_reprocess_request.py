@@ -115,14 +115,53 @@ def test_a_published_row_is_not_lost_when_its_file_is_gone(world: ConversionWorl
     # When: a person has all of it converted again
     assert ask(world, manifests=[manifest], only="all")["queued"] == 1
     (outcome,) = world.convert([manifest], spark)
-    # Then: it is FAILED, and what it has published stays
-    assert outcome.state == "FAILED"
+    # Then: it is DONE, with what it has published
+    assert outcome.state == "DONE"
+    assert world.row(manifest).published.generation == 1  # type: ignore[union-attr]
     reason = str(world.row(manifest).reason)
     assert reason.startswith("1 file of its published generation 1 can no longer be read (first: s3://")
     assert "orders/deleted.json: this version was deleted after it arrived)" in reason
     sweep_after_the_grace_period(world)
     assert world.lake() == before
     assert world.unfinished_uploads() == []
+
+
+def test_a_file_that_is_readable_at_last_is_converted_although_a_published_one_is_gone(
+    unversioned_world: ConversionWorld, spark: SparkSession
+) -> None:
+    # Given: a manifest that was published without a file; it is restored, but another one has expired meanwhile
+    world = unversioned_world
+    expired, lost = world.put("orders/expired.json", GOOD + b"no JSON\n"), world.put("orders/lost.json", BODY)
+    manifest = world.enqueue([expired, lost])
+    record(world, lost, manifest)
+    world.services.s3.delete_object(Bucket=lost.bucket, Key=lost.key)
+    world.convert([manifest], spark)
+    assert world.lake() == [{"a": "good"}]
+    assert sorted(str(entry.get("kind")) for entry in world.quarantine()) == ["file", "line"]
+    world.put("orders/lost.json", BODY)
+    world.services.s3.delete_object(Bucket=expired.bucket, Key=expired.key)
+    # When
+    assert ask(world, manifests=[manifest])["queued"] == 1
+    world.convert([manifest], spark)
+    # Then: both are published once, and nothing says any more that a file is unreadable
+    sweep_after_the_grace_period(world)
+    assert world.lake() == [{"a": "good"}, *ROWS]
+    result = world.result(manifest, 2)
+    assert (result["rows"], result["failed_files"]) == (1 + len(ROWS), 0)
+    lines = [entry["kind"] for entry in world.quarantine()]
+    assert set(lines) == {"line"}
+    assert result["rejects"] == len(lines)
+    assert ask(world, manifests=[manifest], request="request-2")["converted"] == 1
+    # When: all of it is asked for once more, and nothing can be read
+    world.services.s3.delete_object(Bucket=lost.bucket, Key=lost.key)
+    before = world.keys(world.services.resources.lake_bucket)
+    assert ask(world, manifests=[manifest], only="all", request="request-3")["queued"] == 1
+    (outcome,) = world.convert([manifest], spark)
+    # Then: readers see what they saw before
+    assert outcome.state == "DONE"
+    sweep_after_the_grace_period(world)
+    assert world.keys(world.services.resources.lake_bucket) == before
+    assert world.row(manifest).published.generation == 2  # type: ignore[union-attr]
 
 
 def test_a_file_that_was_never_published_may_stay_unreadable(world: ConversionWorld, spark: SparkSession) -> None:

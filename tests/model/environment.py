@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from lake.ledger import State
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tests.model.scheduler import Actor
     from tests.model.world import World
 
@@ -59,6 +61,17 @@ def force_all(world: World) -> None:
             row = manifests.get(item["id"])
             assert row is not None
             manifests.force(row, world.now)
+
+
+def expire(world: World, restored: Sequence[str], expired: Sequence[str]) -> None:
+    """Files that were missing are there again; others are deleted, as by a rule of their bucket, for ever."""
+    for file in world.arrived:
+        name = file.key.removeprefix("orders/").removesuffix(".ndjson")
+        if name in restored:
+            world.s3.put_object(Bucket=file.bucket, Key=file.key, Body=world.bodies[file.key, file.etag])
+        if name in expired:
+            world.remove(file)
+    world.inputs_expired = True
 
 
 def _change_documents(world: World) -> None:

@@ -24,7 +24,7 @@ from tests.model.actors import (
     sweeper,
     worker,
 )
-from tests.model.environment import allow, apply_event, force_all
+from tests.model.environment import allow, apply_event, expire, force_all
 from tests.model.invariants import InvariantChecker
 from tests.model.overnight import overnight
 from tests.model.scenarios import single_faults, switches
@@ -107,6 +107,13 @@ def _prepare(world: World, scenario: Scenario) -> None:
     if scenario.orphaned:
         world.orphan(*scenario.orphaned)
         world.wait(OWNER_DIED)
+    if scenario.expired:
+        worker(world, None, "before", ids)
+        world.wait(timedelta(hours=2))
+        sweeper(world, None)
+        expire(world, restored=scenario.missing, expired=scenario.expired)
+        reprocesser(world, None)
+        sweeper(world, None)
     if scenario.reprocessed:
         worker(world, None, "before", ids)
         force_all(world)

@@ -6,9 +6,10 @@ from collections import Counter
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from lake.layout import is_complete_marker
 from lake.time import iso_utc
 from tests.model.checksums import crc32_of
-from tests.model.contents import check_contents, may_be_unreadable
+from tests.model.contents import check_contents
 from tests.model.cost_invariants import check_costs
 from tests.model.published_totals import check_totals
 from tests.model.scheduler import Violation
@@ -63,7 +64,7 @@ class InvariantChecker:
         if "published_key" in row:
             self._check_published(identity, self._document(row["published_key"]))
             check_totals(self._world, identity, row, self._document(row["published_key"]))
-        if row["state"] == "DONE" and row["published_generation"] != row["generation"]:
+        if row["state"] == "DONE" and row["published_generation"] != row["generation"] and not row.get("reason"):
             raise Violation(f"{identity} is DONE in generation {row['generation']}, but another one is published")
         if row["state"] == "FAILED" and not self._may_fail(identity, row):
             raise Violation(f"{identity} is FAILED without a cause: {row['reason']}")
@@ -75,7 +76,9 @@ class InvariantChecker:
         if (row.get("generation", 0), row.get("attempt", 0)) < (before.get("generation", 0), before.get("attempt", 0)):
             raise Violation(f"{identity}: generation or attempt decreased")
         if before.get("published_key", row.get("published_key")) != row.get("published_key"):
-            self._remember_replaced(self._document(before["published_key"]))
+            self._check_replaced(
+                identity, self._document(before["published_key"]), self._document(row["published_key"])
+            )
         self._check_lease(identity, before, row)
 
     def _check_columns(self, identity: str, document: Item) -> None:
@@ -95,9 +98,15 @@ class InvariantChecker:
                 f"{row['request']} has queued {identity} twice: generations {queued} and {row['generation']}"
             )
 
-    def _remember_replaced(self, document: Item) -> None:
-        for item in (*document["objects"], *document["quarantine"]):
-            self._replaced[item["bucket"], item["key"]] = self._world.issued_at
+    def _check_replaced(self, identity: str, before: Item, after: Item) -> None:
+        """A file whose rows are published stays published."""
+        lost = _read_files(before) - _read_files(after)
+        if lost:
+            raise Violation(f"{identity} has replaced the rows of {sorted(lost)} by none")
+        named = [(item["bucket"], item["key"]) for item in (*after["objects"], *after["quarantine"])]
+        for item in (*before["objects"], *before["quarantine"]):
+            if (item["bucket"], item["key"]) not in named:
+                self._replaced[item["bucket"], item["key"]] = self._world.issued_at
 
     def _check_grace(self) -> None:
         """A query that has listed the objects of a replaced generation can still read them in the grace period."""
@@ -126,9 +135,6 @@ class InvariantChecker:
             return True
         allowed = self._world.attempts_without_cause
         if allowed is not None and row["attempt"] - row["base_attempt"] >= allowed:
-            return True
-        # A generation of fewer rows never replaces a published one.
-        if "published_key" in row and any(may_be_unreadable(self._world, name) for name in self._files(identity)):
             return True
         keys = {name.partition(" ")[0] for name in self._files(identity)}
         poisonous = keys & self._world.poisonous
@@ -190,6 +196,7 @@ class InvariantChecker:
         if intents := [key for key in world.s3.buckets["control"] if key.startswith("intents/")]:
             raise Violation(f"intents left over: {intents}")
         self._check_owned(rows)
+        self._check_hour_is_complete(rows)
         named = {}
         for identity, row in rows.items():
             if "published_key" in row:
@@ -197,6 +204,15 @@ class InvariantChecker:
             elif row["state"] == "DONE":
                 raise Violation(f"{identity} is DONE and has published nothing")
         check_contents(world, named, {identity: self._files(identity) for identity in named})
+
+    def _check_hour_is_complete(self, rows: dict[str, Item]) -> None:
+        """A reprocess of files that are gone does not take the hour's marker away for ever."""
+        if not self._world.inputs_expired or self._world.causes:
+            return
+        if any(row["state"] != "DONE" for row in rows.values()):
+            raise Violation(f"files are gone for ever, and manifests are {[row['state'] for row in rows.values()]}")
+        if not any(map(is_complete_marker, self._world.s3.buckets["lake"])):
+            raise Violation("files are gone, and the hour is not complete again")
 
     def _check_owned(self, rows: dict[str, Item]) -> None:
         """Each file is in one live manifest.
@@ -218,3 +234,7 @@ class InvariantChecker:
             listed = world.s3.has(file) and file.arrived_at > iso_utc(START - LONG_AGO / 2)
             if name not in owned and (listed or world.arrival(file) is not None):
                 raise Violation(f"{name} arrived, and is in no live manifest")
+
+
+def _read_files(document: Item) -> set[tuple[str, str]]:
+    return {(source["uri"], source["version"]) for source in document["sources"] if source["failed"] is None}

@@ -10,10 +10,10 @@ import lake.publish
 import transform.audit
 import transform.finalize
 import transform.give_up
-from lake.commit import SourceCount, totals_of
+from lake.commit import CommitDocument, SourceCount, totals_of
 from lake.ledger.manifests import Manifests
 from lake.ledger.table import Condition, LedgerTable
-from router.sweep.replaced import delete_replaced
+from router.sweep.replaced import _doomed, delete_replaced
 from tests.model.changed_source import changed_source
 
 
@@ -36,13 +36,21 @@ def _only_conditions(kept: Callable[[dict[str, Any], Condition], bool]) -> Abstr
     return patch.object(LedgerTable, "update", fewer)
 
 
+@contextmanager
+def _ends_fenced_by_the_state_only(state: str) -> Any:
+    fence = f'row_unchanged(row)[: None if changes["state"] != "{state}" else 1]'
+    close = changed_source(Manifests._close, "row_unchanged(row)", fence)
+    fewer = _only_conditions(lambda assign, item: assign.get("state") != state or item.attribute == "state")
+    with fewer, patch.object(Manifests, "_close", close):
+        yield
+
+
 def done_is_fenced_by_its_state_only() -> AbstractContextManager[Any]:
-    return _only_conditions(lambda assign, item: assign.get("state") != "DONE" or item.attribute == "state")
+    return _ends_fenced_by_the_state_only("DONE")
 
 
 def failed_is_fenced_by_its_state_only() -> AbstractContextManager[Any]:
-    fence = 'row_unchanged(row) if changes["state"] != "FAILED" else row_unchanged(row)[:1]'
-    return patch.object(Manifests, "_close", changed_source(Manifests._close, "row_unchanged(row)", fence))
+    return _ends_fenced_by_the_state_only("FAILED")
 
 
 def commit_after_a_release() -> AbstractContextManager[Any]:
@@ -112,3 +120,12 @@ def delete_replaced_objects_at_once() -> AbstractContextManager[Any]:
 
 def end_generations_without_a_deletion() -> AbstractContextManager[Any]:
     return patch.object(Manifests, "_close", changed_source(Manifests._close, "if may_leave_objects", "if False"))
+
+
+def delete_what_the_published_generation_keeps() -> AbstractContextManager[Any]:
+    return patch("router.sweep.replaced._doomed", changed_source(_doomed, " and (bucket, key) not in kept", ""))
+
+
+def roll_back_what_the_published_generation_keeps() -> AbstractContextManager[Any]:
+    all_objects = property(lambda document: (*document.objects, *document.quarantine))
+    return patch.object(CommitDocument, "written", all_objects)

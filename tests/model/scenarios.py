@@ -47,6 +47,8 @@ class Scenario:
     lane: Lane = Lane.BATCH
     reprocessed: bool = False
     """The manifests are published at the start, and ``force`` has been called on them."""
+    expired: tuple[str, ...] = ()
+    """Files that are deleted once the hour is complete; those of ``missing`` are back then, and all is reprocessed."""
     events: tuple[str, ...] = ("expire_lease", "report_stopped")
     poisonous: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
@@ -164,6 +166,22 @@ SCENARIOS = {
         Scenario("unreadable", _WORKERS, (("a", "b"),), unreadable=("orders/b.ndjson",)),
         Scenario(
             "inputs", _WORKERS, (("a", "b"),), events=("expire_lease", "overwrite_input", "delete_input", "force")
+        ),
+        Scenario(
+            "expired",
+            ("worker1", "sweep1", "worker2", "sweep2"),
+            (("a", "b", "c"),),
+            missing=("b",),
+            expired=("c",),
+            events=("expire_lease", "advance_hours", "report_stopped", "lose_upload"),
+        ),
+        # Nothing of it can be converted again.
+        Scenario(
+            "all expired",
+            ("worker1", "sweep1", "worker2"),
+            (("a", "b"),),
+            expired=("a", "b"),
+            events=("expire_lease", "advance_hours"),
         ),
         Scenario("wrong results", ("worker1", "worker2"), (("a", "b"),), wrong_results=WRONG_RESULTS, events=()),
         Scenario("threads", ("route1", "worker1", "worker2"), (("a", "b"),), arriving=("c", "d"), threads=True),

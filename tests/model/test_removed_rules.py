@@ -66,6 +66,17 @@ RULES: dict[str, tuple[Mutation, str]] = {
     "count faults of the environment": (attempt_mutations.count_faults_of_the_environment, "denied"),
     "claim without a preflight": (attempt_mutations.claim_without_a_preflight, "denied"),
     "record a cost again": (attempt_mutations.record_a_cost_again, "overnight"),
+    "replace rows by fewer": (attempt_mutations.replace_rows_by_fewer, "expired"),
+    "fail where nothing can be converted": (attempt_mutations.fail_where_nothing_can_be_converted, "all expired"),
+    "keep the list of unreadable files": (attempt_mutations.keep_the_list_of_unreadable_files, "expired"),
+    "delete what the published generation keeps": (
+        publishing_mutations.delete_what_the_published_generation_keeps,
+        "expired",
+    ),
+    "roll back what the published generation keeps": (
+        publishing_mutations.roll_back_what_the_published_generation_keeps,
+        "expired",
+    ),
     "reserve no columns": (attempt_mutations.reserve_no_columns, "wide"),
     "count an attempt without room": (attempt_mutations.count_an_attempt_without_room_for_its_columns, "wide"),
     "more columns than an item holds": (attempt_mutations.reserve_more_columns_than_an_item_holds, "wide"),
@@ -80,8 +91,8 @@ SCRIPTS = {
     "DONE is fenced by its state only": [
         ("worker1", "complete_multipart_upload", ""),
         ("worker1", "put_object", ""),
-        ("worker1", "update_item", "switch:worker2"),
-        ("worker2", "update_item", ""),
+        ("worker1", "transact_write_items", "switch:worker2"),
+        ("worker2", "transact_write_items", ""),
         ("worker2", "get_item", "force"),
         ("worker2", "complete_multipart_upload", "switch:worker1"),
     ],
@@ -92,6 +103,14 @@ SCRIPTS = {
         ("worker2", "transact_write_items", ""),
         ("worker2", "get_item", "force"),
         ("worker2", "complete_multipart_upload", "switch:worker1"),
+    ],
+    # The deletion of the first generation is due while the third one becomes visible.
+    "delete later generations": [
+        ("worker1", "transact_write_items", ""),
+        ("worker1", "list_multipart_uploads", "force"),
+        ("worker1", "list_multipart_uploads", "advance_hours:worker2"),
+        ("worker2", "complete_multipart_upload", ""),
+        ("worker2", "complete_multipart_upload", "switch:sweep1"),
     ],
     # The commit is applied after the attempt was given up and its uploads were aborted.
     "commit after a release": [

@@ -89,6 +89,8 @@ class World:
     arrived: list[ObjectVersion] = field(default_factory=list)
     once_missing: set[str] = field(default_factory=set)
     """Names (``name_of``) of the files that could not be read at some time."""
+    inputs_expired: bool = False
+    """Files of a complete hour are gone for ever, and its manifests were reprocessed."""
     acknowledged: set[ObjectVersion] = field(default_factory=set)
     queue: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Events that the SQS queue still delivers, by message id."""

@@ -189,4 +189,11 @@ OF_REQUESTS = (
         ANSWER,
         requests.a_reprocess_of_an_unknown_dataset,
     ),
+    Removal(
+        "RouterreprocessRole",
+        "s3:ListBucketVersions",
+        "a dry run of a reprocess does not look at the input",
+        ANSWER,
+        requests.a_dry_run_of_a_reprocess,
+    ),
 )

@@ -60,6 +60,12 @@ def a_reprocess(stage: Stage) -> str:
     return answer(stage, "reprocess", {"files": [file.uri], "only": "all"})
 
 
+def a_dry_run_of_a_reprocess(stage: Stage) -> str:
+    file = routed(stage)
+    stage.done_without(file, owner_of(stage, file))
+    return answer(stage, "reprocess", {"files": [file.uri], "only": "all", "dryRun": True})
+
+
 def a_reprocess_of_a_superseded_manifest(stage: Stage) -> str:
     file = routed(stage)
     stage.superseded(stage.row(owner_of(stage, file)), file)

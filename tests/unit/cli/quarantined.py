@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from lake.layout import quarantine_key
+from lake.commit import CommitDocument, PendingObject, write_commit
+from lake.layout import commit_key, quarantine_key
 from lake.ledger import ArrivalRow
 from lake.manifest import write_manifest
-from tests.unit.lake.transitions import DOCUMENT, TOTALS
+from tests.unit.lake.transitions import TOTALS
 from tests.unit.lake.world import PARTITION
 
 if TYPE_CHECKING:
@@ -39,11 +40,17 @@ def converted(
     return published(world, world.row(manifest.id), records)
 
 
-def published(world: World, row: ManifestRow, records: Iterable[dict[str, Any]]) -> ManifestRow:
-    """The QUEUED manifest, published with these records."""
-    world.ledger.manifests.commit(world.claimed(row), DOCUMENT, world.now)
+def published(
+    world: World, row: ManifestRow, records: Iterable[dict[str, Any]], kept: Iterable[PendingObject] = ()
+) -> ManifestRow:
+    """The QUEUED manifest, published with these records, and with objects of an earlier generation."""
     body = "".join(json.dumps(record) + "\n" for record in records).encode()
     key = quarantine_key(row.partition, row.id, row.generation, 0)
     world.raw_s3.put_object(Bucket="quarantine", Key=key, Body=body)
+    claim = world.claimed(row)
+    objects = (*kept, PendingObject("quarantine", key, "", (), None, len(body), 1))
+    document = CommitDocument(row.id, row.generation, 1, row.partition, "jr_1", "", (), objects, (), (), 1)
+    reference = write_commit(world.raw_s3, "control", commit_key(row.id, row.generation, 1, "n"), document)
+    world.ledger.manifests.commit(claim, reference, world.now)
     world.ledger.manifests.finish(world.row(row.id), TOTALS, world.now)
     return world.row(row.id)

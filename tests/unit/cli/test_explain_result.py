@@ -190,12 +190,19 @@ def test_an_object_of_an_older_generation_says_that_it_was_replaced(
     world.ledger.manifests.commit(world.claimed(world.row(manifest.id)), DOCUMENT, world.now)
     world.ledger.manifests.finish(world.row(manifest.id), TOTALS, world.now)
     # When
-    name = parse_s3_uri(f"s3://lake/{lake_key(PARTITION, manifest.id, 1, 0)}")
+    key = lake_key(PARTITION, manifest.id, 1, 0)
+    name = parse_s3_uri(f"s3://lake/{key}")
     document = explain_object(stack_of(world, FakeServices()), name, 10)
     # Then
     assert document is not None
     print_object(document)
     assert "  state      replaced by generation 2: readers see that one\n" in capsys.readouterr().out
+    # But not if that generation keeps it
+    result = json.dumps({"files": [{"key": key}], "quarantine": []}).encode()
+    world.raw_s3.put_object(Bucket="control", Key=result_key(manifest.id, 2), Body=result)
+    document = explain_object(stack_of(world, FakeServices()), name, 10)
+    assert document is not None
+    assert document["isCurrent"]
 
 
 @pytest.mark.parametrize("key", ["notes.txt", "orders/date=2026-11-20/hour=09/ghost-g1-00000.parquet"])

@@ -13,7 +13,9 @@ from cli.quarantine.group_by import GroupBy
 from cli.quarantine.listing import print_quarantine
 from cli.quarantine.records import parse_quarantine_selection
 from cli.quarantine.show import print_records
+from lake.commit import PendingObject
 from lake.errors import InvalidInputError, UnknownDatasetError
+from lake.layout import quarantine_key
 from lake.partition import Partition
 from tests.unit.cli.quarantined import converted, line_of, published
 from tests.unit.lake.world import PARTITION, World, new_world
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LATER = Partition("orders", "2026-11-20", 10)
+EVENING = Partition("orders", "2026-11-20", 20)
 WHOLE = {"kind": "file", "source": "s3://input/orders/b", "version": "v1", "offset": 0, "length": 9, "reason": "gone"}
 
 
@@ -81,6 +84,25 @@ def test_only_the_published_generation_counts(world: World, capsys: pytest.Captu
     assert listed(world, capsys, GroupBy.HOUR, **{"from": "2026-11-20T11"}) == [
         ("orders", "2026-11-20T11", "other", 1, 0, 0)
     ]
+
+
+def test_what_the_published_generation_keeps_of_an_earlier_one_counts(
+    world: World, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    # Given a second generation that keeps the rejected lines of the first one
+    row = converted(world, [line_of("{", 5)], "d", partition=EVENING)
+    key = quarantine_key(EVENING, row.id, 1, 0)
+    world.ledger.manifests.force(row, world.now)
+    kept = PendingObject("quarantine", key, "", (), None, 1, 1)
+    published(world, world.row(row.id), [line_of("[1]", 9, reason="not an object")], [kept])
+    # When, Then: both count, as lines of the second one
+    assert [name for _, _, name, *_ in listed(world, capsys, **{"from": EVENING.stamp})] == [
+        "not JSON",
+        "not an object",
+    ]
+    evening = selection(world, **{"from": EVENING.stamp})
+    export_lines(world, evening, tmp_path / "lines", 100, as_json=False)  # type: ignore[arg-type]
+    assert {origin.generation for origin in read_origins(tmp_path / "lines")} == {2}
 
 
 def test_an_unknown_dataset_is_told_with_the_known_ones(world: World) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import router.settle.published
+from lake.commit import read_commit
 from lake.ledger import ManifestRow
 from router.settle.published import MAX_NAMED_OBJECTS
 from tests.unit.router.conftest import Deployment
@@ -44,7 +45,6 @@ def test_objects_that_a_reprocess_has_replaced_meanwhile_are_no_finding(
     # Given an object that is gone, and the next generation, which is published while settle looks at this one
     (key,) = deployment.keys("lake")
     deployment.raw_s3.delete_object(Bucket="lake", Key=key)
-    read_commit = router.settle.published.read_commit
 
     def reprocessed_meanwhile(*arguments: Any) -> Any:
         deployment.ledger.manifests.force(deployment.row(row.id), deployment.now)

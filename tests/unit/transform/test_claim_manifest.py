@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lake.commit import CommitDocument, write_commit
+from lake.commit import CommitDocument, SourceCount, write_commit
 from lake.documents import put_document
 from lake.errors import NewerDocumentError, TransientError
-from lake.layout import manifest_key
+from lake.exclusions import write_exclusions
+from lake.layout import commit_key, manifest_key
 from lake.ledger import Claim, ManifestRow, State
-from lake.manifest import Lane
+from lake.manifest import Lane, read_manifest
+from lake.publish import roll_forward
 from lake.settings import BatchSettings, Settings, StreamSettings
 from tests.unit.lake.transitions import row_in_state
 from tests.unit.lake.world import LEASE, PARTITION, World, new_world
@@ -169,10 +171,67 @@ def test_a_manifest_without_attempts_whose_document_was_changed_fails(world: Wor
     assert "when the cause is removed" in str(outcome.reason)
 
 
-def test_a_manifest_that_could_only_lose_published_rows_fails(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    row = world.queued("a.json")
-    monkeypatch.setattr(claim_manifest, "why_not_replaced", lambda *_: "rows would be lost")
-    assert given(world, row.id) == ConversionOutcome(row.id, State.FAILED, reason="rows would be lost")
+def reprocessed_without(world: World, *gone: str, unread: str = "") -> ManifestRow:
+    """A published manifest of the files a and b, QUEUED in its next generation; its last attempt found files gone.
+
+    ``unread`` could not be read in the published generation.
+    """
+    row = world.queued("a", "b")
+    manifest = read_manifest(world.raw_s3, "control", row, ("input",))
+    claim = world.claimed(row)
+    sources = tuple(
+        SourceCount(file.uri, file.version, 100, 1, 1, 0, {}, None, "cut" if file.key == f"orders/{unread}" else None)
+        for file in manifest.files
+    )
+    document = CommitDocument(row.id, 1, 1, row.partition, "jr_1", "", (), (), sources, (), 1)
+    reference = write_commit(world.raw_s3, "control", commit_key(row.id, 1, 1, "n"), document)
+    world.ledger.manifests.commit(claim, reference, world.now)
+    roll_forward(world.s3, world.ledger, "control", world.row(row.id), world.clock)
+    assert world.ledger.manifests.force(world.row(row.id), world.now)
+    claim = world.claimed(world.row(row.id))
+    excluded = {file: "it was deleted" for file in manifest.files if file.key.removeprefix("orders/") in gone}
+    key = write_exclusions(world.raw_s3, "control", claim.row, excluded)
+    world.ledger.manifests.release(claim.row, "files cannot be read", world.now, key)
+    return world.row(row.id)
+
+
+def test_a_manifest_that_could_only_lose_published_rows_is_done_with_them(world: World) -> None:
+    # Given
+    row = reprocessed_without(world, "a")
+    # When
+    outcome = given(world, row.id)
+    # Then
+    after = world.row(row.id)
+    assert (after.state, after.generation, after.published) == (State.DONE, 2, row.published)
+    assert after.exclusions is None
+    assert isinstance(outcome, ConversionOutcome)
+    assert (outcome.state, outcome.reason) == (State.DONE, after.reason)
+    assert str(after.reason).startswith("1 file of its published generation 1 can no longer be read (first: s3://")
+    # And the hour waits for no deletion
+    assert not world.ledger.deletions.is_pending(row.partition)
+
+
+def test_a_manifest_with_a_file_that_was_not_published_is_claimed_although_another_one_is_gone(world: World) -> None:
+    row = reprocessed_without(world, "a", unread="b")
+    claim = given(world, row.id)
+    assert isinstance(claim, Claim)
+    # When it uses up the attempts as well, then what is published stays
+    world.ledger.manifests.release(claim.row, "it crashed", world.now)
+    outcome = given(world, after_attempts(world, row, 1).id)
+    assert isinstance(outcome, ConversionOutcome)
+    assert outcome.state == State.DONE
+    assert "what it has published stays; given up after 3 attempts: it crashed" in str(outcome.reason)
+    # And nothing is tried if that one is gone, too
+    row = reprocessed_without(world, "a", "b", unread="b")
+    outcome = given(world, row.id)
+    assert isinstance(outcome, ConversionOutcome)
+    assert outcome.state == State.DONE
+
+
+def test_a_manifest_whose_published_files_are_all_there_is_converted_as_a_whole(world: World) -> None:
+    row = reprocessed_without(world, "b", unread="b")
+    claim = given(world, row.id)
+    assert isinstance(claim, Claim)
 
 
 def test_a_row_that_changes_at_every_read_is_given_up_after_a_while(
