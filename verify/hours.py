@@ -11,7 +11,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lake.commit import read_commit
 from lake.counted import format_count
+from lake.errors import UnusableDocumentError
 from lake.layout import is_complete_marker, parse_generation, partition_prefix
 from lake.ledger import State
 from lake.manifest import Identity
@@ -23,7 +25,7 @@ from verify.report import Difference, HourReport
 from verify.resubmitted_files import find_resubmitted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from mypy_boto3_s3 import S3Client
 
@@ -125,9 +127,27 @@ class HoursCheck:
                 report.cannot_be_proven(f"manifest {row.id} {outcome}")
             for uri in objects.pop(row.id, []):
                 _check_object(report, uri, row, outcome if isinstance(outcome, CheckedManifest) else None)
+        for uri in unnamed:
+            _check_object(report, uri, None, None)
         current = {row.id: row for row in ours}
-        for uri in (*unnamed, *(uri for uris in objects.values() for uri in uris)):
-            _check_object(report, uri, current.get((parse_generation(uri) or ("", 0))[0]), None)
+        for manifest, uris in objects.items():
+            self._check_uncompared(report, current.get(manifest), uris)
+
+    def _check_uncompared(self, report: HourReport, row: ManifestRow | None, uris: Sequence[str]) -> None:
+        kept = self._kept_objects(row, uris)
+        for uri in uris:
+            if uri not in kept:
+                _check_object(report, uri, row, None)
+
+    def _kept_objects(self, row: ManifestRow | None, uris: Sequence[str]) -> Collection[str]:
+        """What the published generation of a manifest that is not compared keeps of earlier ones."""
+        if row is None or row.published is None or min(map(_generation_of, uris)) >= row.published.generation:
+            return ()
+        try:
+            document = read_commit(self._stack.s3, self._stack.resources.control_bucket, row.published.document)
+        except UnusableDocumentError:
+            return ()
+        return {f"s3://{item.bucket}/{item.key}" for item in (*document.objects, *document.quarantine)}
 
     def _add_listed(self, partition: Partition, rows: dict[str, ManifestRow | None], report: HourReport) -> None:
         """Add the manifests of the hour none of whose files is left in the input: only the ledger's list has them."""
@@ -236,12 +256,18 @@ def _check_object(report: HourReport, uri: str, row: ManifestRow | None, checked
     if row is None:
         report.differs(Difference(uri, "is an object that no manifest of this hour has written: readers see it"))
         return
-    generation = (parse_generation(uri) or ("", 0))[1]
+    generation = _generation_of(uri)
     published = 0 if row.published is None else row.published.generation
+    if checked is not None and checked.objects is not None and uri in checked.objects:
+        return
     if generation < published:
         report.cannot_be_proven(f"{uri} was replaced by generation {published}: the sweep deletes it after a while")
     elif generation > published:
         if row.state != State.PUBLISHING:
             report.differs(Difference(uri, f"is visible, and its generation {generation} was never published"))
-    elif checked is not None and checked.objects is not None and uri not in checked.objects:
+    elif checked is not None and checked.objects is not None:
         report.differs(Difference(uri, "is not in the commit document of its manifest: readers see it"))
+
+
+def _generation_of(uri: str) -> int:
+    return (parse_generation(uri) or ("", 0))[1]

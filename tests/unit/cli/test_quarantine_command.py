@@ -96,10 +96,8 @@ def test_what_the_published_generation_keeps_of_an_earlier_one_counts(
     kept = PendingObject("quarantine", key, "", (), None, 1, 1)
     published(world, world.row(row.id), [line_of("[1]", 9, reason="not an object")], [kept])
     # When, Then: both count, as lines of the second one
-    assert [name for _, _, name, *_ in listed(world, capsys, **{"from": EVENING.stamp})] == [
-        "not JSON",
-        "not an object",
-    ]
+    found = listed(world, capsys, GroupBy.HOUR, **{"from": EVENING.stamp})
+    assert [reason for _, _, reason, *_ in found] == ["not JSON", "not an object"]
     evening = selection(world, **{"from": EVENING.stamp})
     export_lines(world, evening, tmp_path / "lines", 100, as_json=False)  # type: ignore[arg-type]
     assert {origin.generation for origin in read_origins(tmp_path / "lines")} == {2}

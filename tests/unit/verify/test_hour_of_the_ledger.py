@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lake.commit import read_commit, write_commit
+from lake.layout import commit_key
 from lake.ledger import ArrivalRow
 from lake.manifest import ObjectVersion
+from lake.publish import roll_forward
 from tests.unit.lake.world import MORNING, PARTITION
 from tests.unit.router.conftest import deployment as deployment  # noqa: PLC0414
 from tests.unit.router.hour_world import listed
 from tests.unit.router.settling import done
+from tests.unit.router.sweep.sweeping import published
 from verify import hours as module
 from verify.hours import Effort, HoursCheck
 from verify.manifest_check import check_manifest
@@ -46,7 +51,7 @@ class MorningS3:
         return SimpleNamespace(paginate=paginate)
 
 
-def verified(deployment: Deployment) -> HourReport:
+def verified(deployment: Deployment, share: float = 1.0) -> HourReport:
     services, s3 = deployment.services, MorningS3(deployment.raw_s3)
     stack: Any = Stack.of(
         s3,  # type: ignore[arg-type]
@@ -56,7 +61,7 @@ def verified(deployment: Deployment) -> HourReport:
         PARTITION.dataset,
         deployment.clock,
     )
-    (report,) = HoursCheck(stack, Hours(PARTITION.dataset, HOUR, HOUR), Effort(), lambda _: None).run()
+    (report,) = HoursCheck(stack, Hours(PARTITION.dataset, HOUR, HOUR), Effort(share), lambda _: None).run()
     return report
 
 
@@ -101,6 +106,27 @@ def test_a_listed_manifest_without_a_row_is_not_proven(deployment: Deployment) -
     deployment.ledger.partitions.list_manifest(PARTITION, "20261120T090000aa", 1, 1, deployment.now)
     report = verified(deployment)
     assert "20261120T090000aa is not recorded yet" in report.unproven[0]
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_an_object_of_an_earlier_generation_is_replaced_unless_the_published_one_keeps_it(
+    deployment: Deployment, share: float
+) -> None:
+    # Given a second generation that keeps an object of the lake of the first one, and not that of the quarantine
+    row = published(deployment, listed(deployment, "a.json"))
+    assert row.published is not None
+    first = read_commit(deployment.raw_s3, "control", row.published.document)
+    deployment.ledger.manifests.force(row, deployment.now)
+    claim = deployment.claimed(deployment.row(row.id))
+    document = replace(first, generation=2, quarantine=())
+    reference = write_commit(deployment.raw_s3, "control", commit_key(row.id, 2, 2, "n"), document)
+    deployment.ledger.manifests.commit(claim, reference, deployment.now)
+    roll_forward(deployment.s3, deployment.ledger, "control", deployment.row(row.id), deployment.clock)
+    # When
+    report = verified(deployment, share)
+    # Then
+    (replaced,) = [reason for reason in report.unproven if "was replaced by generation 2" in reason]
+    assert replaced.startswith(f"s3://quarantine/{first.quarantine[0].key} ")
 
 
 def ignored(deployment: Deployment, key: str) -> ObjectVersion:
