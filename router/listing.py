@@ -36,7 +36,7 @@ MAX_VISITS = 5
 
 @dataclass(frozen=True, slots=True)
 class ListingRequest:
-    """Objects of one dataset, last modified within a range of UTC hours."""
+    """Object versions of one dataset, last modified within a range of UTC hours."""
 
     dataset: str
     first: str
@@ -47,8 +47,6 @@ class ListingRequest:
     """Why an arrival that the listing finds is in the batch lane; a sentence for people."""
     dry_run: bool = False
     """Count only, write nothing."""
-    every_version: bool = False
-    """Replaced versions as well; otherwise current ones only."""
     leave_unsettled: bool = False
     """Go on although arrivals of a page have no owner yet: their intent is taken up by the sweep."""
 
@@ -167,12 +165,15 @@ def _list_page(services: Services, request: ListingRequest, prefix: str, progres
 def _requested(
     services: Services, request: ListingRequest, page: ListObjectVersionsOutputTypeDef
 ) -> list[ObjectVersion]:
-    """The object versions of a page that the request is about."""
+    """The object versions of a page that the request is about.
+
+    A version that another one has replaced is an arrival of its own, and so is one under a delete marker.
+    """
     settings, bucket = services.settings, services.resources.input_bucket
     requested = []
     for item in page.get("Versions", []):
         key, modified = item["Key"], item["LastModified"]
-        if not (item["IsLatest"] or request.every_version) or settings.input.suffix_of(key) is None:
+        if settings.input.suffix_of(key) is None:
             continue
         if matching_rule(key, settings.datasets)[1] != request.dataset:
             continue

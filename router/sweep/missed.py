@@ -125,10 +125,7 @@ def _following(dataset: str, datasets: Sequence[str]) -> str | None:
 def _request(search: InputSearch, *, dry_run: bool) -> ListingRequest:
     assert search.dataset is not None
     reason = f"found by the sweep, {search.first} to {search.last}"
-    # A version whose event was lost is an arrival of its own, even when another version has replaced it since.
-    return ListingRequest(
-        search.dataset, search.first, search.last, reason, dry_run=dry_run, every_version=True, leave_unsettled=True
-    )
+    return ListingRequest(search.dataset, search.first, search.last, reason, dry_run=dry_run, leave_unsettled=True)
 
 
 def _read_search(repair: Repair) -> InputSearch:
