@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 from typing import TYPE_CHECKING
 
 import typer
 
 from calibrate.advice import advise, report_lines, toml_lines
 from calibrate.measure import measure
-from cli.local_packages import require_matplotlib
+from cli.local_packages import require_java, require_matplotlib
 from lake.errors import InvalidInputError
 from lake.settings import ConvertSettings, InputSettings
 
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
 
 STAGE = "dev"
 MAX_GOAL_SECONDS = 3600.0
+MIN_BYTES = 64 << 10
+"""Of all files together: fewer would be repeated for hours, and say nothing about real ones."""
 
 
 def calibrate_files(
@@ -30,8 +31,10 @@ def calibrate_files(
     Raises
     ------
     InvalidInputError
-        The goal or the number of cores is out of range; a file is missing or cannot be converted; no file is NDJSON;
-        plots need a package that is not installed.
+        The goal or the number of cores is out of range; a file is missing or cannot be converted; no file is NDJSON, or
+        all of them together are too small.
+    NotReachableError
+        Java is missing, or plots need a package that is not installed.
     """
     if not 0 < goal_seconds <= MAX_GOAL_SECONDS:
         raise InvalidInputError(
@@ -39,14 +42,16 @@ def calibrate_files(
         )
     if cores < 1:
         raise InvalidInputError(f"--cores {cores} is not valid: pass 1 or more")
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        raise InvalidInputError("Java 17 or newer was not found, and Spark needs it: run 'make setup' in a checkout")
+    require_java()
     if plots is not None:
         require_matplotlib()
+    files = ndjson_files(paths)
+    if (size := sum(path.stat().st_size for path in files)) < MIN_BYTES:
+        raise InvalidInputError(f"the files have {size} bytes together, too few to measure: pass {MIN_BYTES} or more")
     settings, busy = ConvertSettings(), os.getloadavg()[0]
     if busy > cores / 2:
         typer.echo(f"load average {busy:.1f}: other processes use this machine, so speeds will be too low", err=True)
-    found = measure(ndjson_files(paths), goal_seconds, settings, cores, lambda text: typer.echo(text, err=True))
+    found = measure(files, goal_seconds, settings, cores, lambda text: typer.echo(text, err=True))
     advice = list(advise(found, settings))
     for line in report_lines(found):
         typer.echo(line)

