@@ -59,6 +59,8 @@ class DeployedStack:
     """The options with which the person has named account and region, with a space before each of them."""
     emr: Any = None
     """The client of EMR Serverless; None: the streaming jobs run on Glue."""
+    open_client: Any = None
+    """Opens the client of another service by its name."""
 
     @property
     def resources(self) -> ResourceNames:
@@ -133,6 +135,7 @@ class DeployedStack:
             aws=aws,
             account_options=account_options,
             emr=client("emr-serverless") if stack_outputs.stream_application else None,
+            open_client=client,
         )
 
     def control_stream(self, action: str, shards: str = "") -> dict[str, Any]:

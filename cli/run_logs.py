@@ -16,6 +16,19 @@ KEPT = "30d"
 """The log groups keep events for a month."""
 
 
+def log_stream(stack: DeployedStack, job_run: str) -> tuple[str, str]:
+    """Log group and log stream of what the driver of a job run prints."""
+    if not job_run.startswith(EMR_PREFIX):
+        return f"/aws-glue/{stack.name}/output", job_run
+    application, service_id = split_emr_run_id(job_run)
+    # Amazon EMR Serverless User Guide, "Logging for EMR Serverless with CloudWatch".
+    group, attempt = f"/aws/emr-serverless/{stack.name}", ""
+    if application == stack.outputs.stream_application:
+        # Of streaming runs each attempt has its own (the same guide, "Job resiliency"); ours have one.
+        group, attempt = stream_log_group(stack.name), "/attempts/1"
+    return group, f"/applications/{application}/jobs/{service_id}{attempt}/SPARK_DRIVER/stdout"
+
+
 def log_of_run(stack: DeployedStack, job_run: str, lane: str) -> str | None:
     """The command that prints the log of a job run; in the local cloud the path of its file.
 
@@ -24,18 +37,10 @@ def log_of_run(stack: DeployedStack, job_run: str, lane: str) -> str | None:
     """
     if job_run.startswith("manual-"):
         return None
-    emr = job_run.startswith(EMR_PREFIX)
-    application, service_id = split_emr_run_id(job_run)
     if stack.local:
+        application, service_id = split_emr_run_id(job_run)
         return _local_log(stack, lane, f"{service_id or application}.log") if stack.local_logs else None
-    group, stream = f"/aws-glue/{stack.name}/output", job_run
-    if emr:
-        # Amazon EMR Serverless User Guide, "Logging for EMR Serverless with CloudWatch".
-        group, attempt = f"/aws/emr-serverless/{stack.name}", ""
-        if application == stack.outputs.stream_application:
-            # Of streaming runs each attempt has its own (the same guide, "Job resiliency"); ours have one.
-            group, attempt = stream_log_group(stack.name), "/attempts/1"
-        stream = f"/applications/{application}/jobs/{service_id}{attempt}/SPARK_DRIVER/stdout"
+    group, stream = log_stream(stack, job_run)
     return f"{stack.aws} logs tail {group} --log-stream-names {stream} --since {KEPT}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lake.layout import CANARY
 from lake.settings.records import FAILED_RECORDS
 from lake.settings.routing import FOLDER
 
@@ -17,9 +18,9 @@ def matching_rule(key: str, rules: Sequence[DatasetRule]) -> tuple[DatasetRule |
     """The first rule that matches ``key``, and the dataset it names; (None, "") when none does.
 
     A ``{folder}`` rule matches only where a folder follows its prefix; that name is not validated here. No rule matches
-    what Firehose writes about records that it could not deliver.
+    what Firehose writes about records that it could not deliver, nor the objects of a canary.
     """
-    if key.startswith(FAILED_RECORDS):
+    if key.startswith((FAILED_RECORDS, CANARY)):
         return None, ""
     for rule in rules:
         dataset = rule.dataset_of(key)

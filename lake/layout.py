@@ -37,6 +37,9 @@ COMPLETE_MARKER = "_complete.json"
 """Of an hour in the lake. Spark, Hive, Athena and Trino do not read objects whose name begins with an underscore."""
 PREFLIGHT = "_preflight"
 """Not of the control bucket: of each bucket that the jobs write to."""
+CANARY = "_canary/"
+"""What ``doctor --canary`` writes to input, lake and quarantine, and below the results of the control bucket. Belongs
+to no dataset, and is removed at its end."""
 
 
 def partition_prefix(partition: Partition) -> str:
@@ -92,6 +95,16 @@ def is_own_key(key: str, partition: Partition, manifest: str, generation: int) -
 def preflight_key(run: str) -> str:
     """Key of the upload by which a run finds out whether it may write to a bucket; it is never completed."""
     return f"{PREFLIGHT}/{run}"
+
+
+def canary_key(name: str) -> str:
+    """Key of an object of a canary in input, lake or quarantine."""
+    return f"{CANARY}{name}"
+
+
+def canary_report_key(run: str) -> str:
+    """Key of the document of what a canary's run has found."""
+    return f"{RESULTS}{CANARY}{run}.json"
 
 
 def manifest_key(manifest: str) -> str:

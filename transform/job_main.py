@@ -7,10 +7,12 @@ import traceback
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from lake.canary import CANARY_ARGUMENT
 from lake.errors import HybridRouterError
 from lake.job_runs import emr_run_id, run_is_terminal
 from lake.printable import printable
 from lake.time import iso_utc
+from transform.canary import run_canary
 from transform.clients import emr_client, glue_client
 from transform.context import ConversionContext
 from transform.job_arguments import open_services, parse_arguments
@@ -49,6 +51,8 @@ def run_job(
 ) -> str | None:
     """Parse the arguments, connect, open a Spark session and call ``run``, which returns an exit code.
 
+    With the argument of a canary, ``run_canary`` takes its place.
+
     Returns
     -------
     None: the job has succeeded. Otherwise the last line of its log, one sentence, with which the process has to end:
@@ -58,7 +62,8 @@ def run_job(
     """
     arguments, log = parse_arguments(argv), RunLog()
     try:
-        if not run(_open_context(arguments, app_name, log), arguments):
+        work = run_canary if CANARY_ARGUMENT in arguments else run
+        if not work(_open_context(arguments, app_name, log), arguments):
             return None
     except HybridRouterError as error:
         log(f"{type(error).__name__}: {error}")

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from cli.commands.options import Json, Profile, Region, SettingsFile, Stage  # noqa: TC001
+from cli.commands.options import Json, Local, Profile, Region, SettingsFile, Stage  # noqa: TC001
+from lake.errors import InvalidInputError
 
 app = typer.Typer()
 local_app = typer.Typer(no_args_is_help=True)
@@ -96,14 +97,22 @@ def doctor(
     settings: Annotated[
         Path | None, typer.Option(help="Settings file of the stage; settings/<stage>.toml without it.")
     ] = None,
+    canary: Annotated[
+        bool, typer.Option("--canary", help="Start each job of the stack once, for about a minute.")
+    ] = False,
+    local: Local = False,
     profile: Profile = None,
     region: Region = None,
     as_json: Json = False,
 ) -> None:
     """Show whether machine, account and stack are ready: 0 all is, 1 something is to do, 3 AWS is not reachable."""
-    from cli.doctor.command import examine, print_findings
+    from cli.doctor.command import examine, print_findings, run_canary
 
     file = settings or Path("settings") / f"{stage}.toml"
+    if canary:
+        raise typer.Exit(run_canary(file, stage, profile, region, local=local, as_json=as_json))
+    if local:
+        raise InvalidInputError("--local is for --canary: the other lines are about this machine and AWS")
     raise typer.Exit(print_findings(examine(file, stage, profile, region), as_json=as_json))
 
 

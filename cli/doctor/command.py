@@ -14,7 +14,7 @@ from cli.doctor.account import Account
 from cli.doctor.finding import Finding, Readiness
 from cli.doctor.machine import examine_machine
 from cli.exit_codes import ExitCode
-from lake.errors import InvalidSettingsError
+from lake.errors import InvalidInputError, InvalidSettingsError
 from lake.printable import printable
 from lake.settings import Settings, load_settings
 
@@ -42,6 +42,20 @@ def examine(settings_file: Path, stage: str, profile: str | None, region: str | 
     yield found
     account = Account(lambda: boto3.Session(profile_name=profile, region_name=region), stage, CHECKOUT)
     yield from account.examine(settings)
+
+
+def run_canary(
+    settings_file: Path, stage: str, profile: str | None, region: str | None, *, local: bool, as_json: bool
+) -> ExitCode:
+    """Start each job of the deployed stage once. Raises ``InvalidInputError``: the settings are of another stage."""
+    from cli.connect import connect_to_stage
+    from cli.doctor.canary import print_canary
+
+    settings = load_settings(settings_file)
+    if settings.stage != stage:
+        raise InvalidInputError(f"{settings_file} is of the stage {settings.stage}: pass --stage {settings.stage}")
+    stack = connect_to_stage(stage, local=local, profile=profile, region=region)
+    return print_canary(stack, settings, as_json=as_json)
 
 
 def print_findings(findings: Iterable[Finding], *, as_json: bool) -> ExitCode:

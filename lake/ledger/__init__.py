@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lake.ledger.arrivals import ArrivalRow, Arrivals
+from lake.ledger.canaries import Canaries
 from lake.ledger.costs import CostRow, Costs, CostShare
 from lake.ledger.datasets import DatasetMeasurement, DatasetRow, Datasets, DatasetSpeed
 from lake.ledger.deletions import Deletions, DueDeletion
@@ -45,6 +46,7 @@ class Ledger:
     costs: Costs
     resubmissions: Resubmissions
     deletions: Deletions
+    canaries: Canaries
 
     @classmethod
     def over(cls, client: DynamoDBClient, table_name: str, wait: Callable[[float], object] = time.sleep) -> Ledger:
@@ -65,6 +67,7 @@ class Ledger:
             Costs(table),
             Resubmissions(table),
             Deletions(table),
+            Canaries(table),
         )
 
 

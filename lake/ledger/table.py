@@ -99,6 +99,10 @@ class LedgerTable:
         """Change an item, or create it; ``add`` is for numbers and sets. Raises ``RefusedError``."""
         self._write("update_item", update_request(self.name, key, assign or {}, add or {}, remove, conditions))
 
+    def delete(self, key: Key) -> None:
+        """Delete an item; does nothing where there is none."""
+        self._write("delete_item", {"TableName": self.name, "Key": key.item()})
+
     def transact(self, actions: Sequence[dict[str, Any]]) -> None:
         """Apply all actions or none.
 

@@ -11,6 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import InvalidInputError, TransientError
 from lake.faults import Fault, can_pass, judge
+from lake.layout import CANARY
 from lake.manifest import Identity, Lane
 from lake.partition import Partition
 from lake.settings.records import FAILED_RECORDS
@@ -102,8 +103,9 @@ def _own_messages(
 
 
 def _arrivals(messages: Mapping[str, list[ObjectVersion]]) -> Iterable[ObjectVersion]:
-    """Each object version once."""
-    return {Identity.of(file): file for files in messages.values() for file in files}.values()
+    """Each object version once; without the objects of a canary, which are deleted before long and leave no row."""
+    files = (file for files in messages.values() for file in files if not file.key.startswith(CANARY))
+    return {Identity.of(file): file for file in files}.values()
 
 
 def route_arrivals(services: Services, arrivals: Iterable[ObjectVersion]) -> Ownership:

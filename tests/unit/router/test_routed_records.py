@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lake.layout import canary_key
 from lake.manifest import Lane
 from lake.settings import Settings, parse_settings
 from lake.settings.records import FAILED_RECORDS
@@ -66,6 +67,16 @@ def test_what_was_not_delivered_is_ignored_by_every_rule(extension: str) -> None
     settings = parse_settings({"stage": "prod", "datasets": [{"name": "rest"}], "urgent": {"keys": ["*"]}})
     decision = decide_lane(file_of(f"{FAILED}{extension}"), settings, PEAK, ())
     assert (decision.lane, decision.dataset, decision.reason) == (None, None, NOT_DELIVERED)
+
+
+def test_the_object_of_a_canary_leaves_no_row(deployment: Deployment) -> None:
+    # Given an event of a canary's object, whatever the rules take
+    key = canary_key("name/object.ndjson")
+    assert failures(route(batch(message("1", s3_record(key))), deployment.services)) == []
+    # Then it is acknowledged, and the ledger has no arrival
+    assert deployment.ledger.arrivals.versions("input", key) == []
+    decision = decide_lane(file_of(key), parse_settings({"stage": "prod"}), PEAK, ())
+    assert (decision.lane, decision.dataset) == (None, None)
 
 
 def test_what_was_not_delivered_is_counted_and_named_in_the_log(

@@ -1,0 +1,264 @@
+"""``doctor --canary``: each job of a deployed stack starts once, tries what a conversion needs, and leaves nothing."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from botocore.exceptions import BotoCoreError, ClientError
+
+from cli.aws_errors import advise
+from cli.doctor.canary_jobs import TIMEOUT_MINUTES, canary_jobs
+from cli.doctor.finding import Readiness
+from cli.end_signals import ended_by_signal
+from cli.exit_codes import ExitCode
+from cli.progress import shown_when_slow
+from cli.run_logs import log_of_run, log_stream
+from cli.tables import print_table
+from lake.bills import read_bill
+from lake.canary import BODY, CanaryRequest
+from lake.documents import find_document
+from lake.errors import HybridRouterError
+from lake.layout import CANARY, canary_key, canary_report_key
+from lake.printable import printable
+from lake.publish import abort_under_prefix
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from cli.deployed_stack import DeployedStack
+    from cli.doctor.canary_jobs import CanaryJob
+    from lake.settings import Settings
+
+ERRORS = (BotoCoreError, ClientError, HybridRouterError)
+LOG_MINUTES = 3
+"""How long a line of a run's log may take to be found in CloudWatch."""
+LIBRARIES = ("python", "pyarrow", "boto3", "obstore")
+ACCOUNT = "account"
+"""In the place of a job: what the command itself does."""
+
+
+@dataclass(frozen=True, slots=True)
+class CanaryRow:
+    """One row of the table."""
+
+    job: str
+    check: str
+    state: Readiness
+    text: str
+
+
+@dataclass(slots=True)
+class _Run:
+    job: CanaryJob
+    request: CanaryRequest
+    id: str
+    deadline: float
+    ended: bool = False
+
+
+def print_canary(stack: DeployedStack, settings: Settings, *, as_json: bool) -> ExitCode:
+    """Print what it may cost, run the canary, print its table; the exit code: 1 if something is to do."""
+    jobs = canary_jobs(stack, settings)
+    names, dollars = ", ".join(job.name for job in jobs), sum(job.dollars_per_minute for job in jobs)
+    typer.echo(
+        f"canary of {stack.name}: {names}; about ${dollars * 2:.2f}, at most ${dollars * TIMEOUT_MINUTES:.2f}", err=True
+    )
+    canary = Canary(stack, settings)
+    with ended_by_signal(), shown_when_slow("the jobs run; Ctrl-C ends them"):
+        rows = canary.run(jobs)
+    if as_json:
+        typer.echo(json.dumps({"rows": [asdict(row) for row in rows], "seen": canary.seen}, indent=2))
+    else:
+        cells = [(row.job, row.check, str(row.state), printable(row.text)) for row in rows]
+        print_table(f"canary of {stack.name}", ("job", "check", "state", "what was seen, or what to do"), (), cells)
+    return ExitCode.NOT_SO if any(row.state is Readiness.TO_DO for row in rows) else ExitCode.FINE
+
+
+@dataclass
+class Canary:
+    """One canary of one stack; ``wait`` pauses for a number of seconds between two looks."""
+
+    stack: DeployedStack
+    settings: Settings
+    wait: Callable[[float], object] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+    seen: dict[str, Any] = field(default_factory=dict)
+    """By job: versions and environment as its run has reported them."""
+    _runs: list[_Run] = field(default_factory=list)
+
+    def run(self, jobs: Sequence[CanaryJob]) -> list[CanaryRow]:
+        """The rows of all jobs. What an earlier canary has left is removed first, what this one leaves at its end,
+        also after an error or Ctrl-C."""
+        rows = list(self._remove())
+        try:
+            request = self._prepare(rows)
+            for job in jobs:
+                rows += self._start(job, request)
+            for run in self._runs:
+                rows += self._finish(run)
+        finally:
+            for run in self._runs:
+                if not run.ended:
+                    rows += self._guarded(run.job.name, "stop", lambda run=run: run.job.stop(run.id))  # type: ignore[misc]
+            rows += self._remove()
+        return rows or [CanaryRow(ACCOUNT, "jobs", Readiness.SKIPPED, "the settings use no job")]
+
+    def _prepare(self, rows: list[CanaryRow]) -> CanaryRequest:
+        """Put an object that can be read, and delete another one. Its event has no effect: ``route`` leaves it out."""
+        name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
+        s3, bucket = self.stack.s3, self.stack.resources.input_bucket
+        try:
+            kept = s3.put_object(Bucket=bucket, Key=canary_key(f"{name}/object"), Body=BODY)
+            key = canary_key(f"{name}/deleted")
+            deleted = s3.put_object(Bucket=bucket, Key=key, Body=BODY).get("VersionId", "")
+            _empty(s3, bucket, key)
+        except ERRORS as error:
+            rows.append(_to_do(ACCOUNT, "input object", f"{_advice(error)}; the jobs read nothing without it"))
+            return CanaryRequest(name, "")
+        return CanaryRequest(name, "", kept["ETag"].strip('"'), kept.get("VersionId", ""), deleted)
+
+    def _start(self, job: CanaryJob, common: CanaryRequest) -> Iterator[CanaryRow]:
+        request = CanaryRequest(common.name, job.name, common.etag, common.version, common.deleted)
+        try:
+            if (alive := job.alive()) is not None:
+                stop = f"hybrid-router stream stop{self.stack.options}"
+                text = f"the run {alive} of the stream is alive and was left alone: run '{stop}' first"
+                yield CanaryRow(job.name, "start", Readiness.SKIPPED, text)
+                return
+            run = job.start(request)
+        except ERRORS as error:
+            yield _to_do(job.name, "start", _advice(error))
+            return
+        deadline = self.clock() + 60 * (job.start_minutes + TIMEOUT_MINUTES)
+        self._runs.append(_Run(job, request, run, deadline))
+
+    def _finish(self, run: _Run) -> Iterator[CanaryRow]:
+        """Wait for the end of a run; the rows of its report, its log and its bill."""
+        name = run.job.name
+        try:
+            end = run.job.end_of(run.id)
+            while end is None and self.clock() < run.deadline:
+                self._pause()
+                end = run.job.end_of(run.id)
+            if end is None:
+                run.job.stop(run.id)
+            run.ended = True
+            yield from self._rows_of_report(run, end)
+        except ERRORS as error:
+            yield _to_do(name, "run", _advice(error))
+            return
+        if name in self.seen:
+            yield from self._guarded(name, "alarm line", lambda: self._find_alarm_line(run))
+        yield from self._guarded(name, "billed", lambda: self._bill(run))
+
+    def _rows_of_report(self, run: _Run, end: tuple[bool, str] | None) -> Iterator[CanaryRow]:
+        name, where = run.job.name, log_of_run(self.stack, run.id, run.job.lane) or "the log of the run"
+        if end is None:
+            yield _to_do(name, "run", f"{run.id} did not end in time and was stopped: look at {where}")
+            return
+        report = find_document(self.stack.s3, self.stack.resources.control_bucket, canary_report_key(run.request.run))
+        if not end[0] or report is None:
+            check = "imports" if "ModuleNotFoundError" in end[1] or "ImportError" in end[1] else "run"
+            yield _to_do(name, check, f"{run.id} {end[1]}: look at {where}")
+        if report is None:
+            return
+        for item in report["checks"]:
+            state = Readiness.OK if item["problem"] is None else Readiness.TO_DO
+            yield CanaryRow(name, item["check"], state, item["problem"] or "")
+        self.seen[name] = report["seen"]
+        yield CanaryRow(name, "seen", Readiness.OK, _describe(report["seen"]))
+
+    def _find_alarm_line(self, run: _Run) -> str:
+        """Where the line was found, by the pattern of the filter that the stack has; raises if it was not."""
+        group, stream = log_stream(self.stack, run.id)
+        end = self.clock() + 60 * LOG_MINUTES
+        while not self._has_alarm_line(run, group, stream):
+            if self.stack.local or self.clock() > end:
+                raise HybridRouterError(
+                    f"the filter of the log group {group} does not find the line ALARM in {stream}: look at its "
+                    "filter and at the log; the alarm JobLines stays silent"
+                )
+            self._pause()
+        return f"log group {group}"
+
+    def _has_alarm_line(self, run: _Run, group: str, stream: str) -> bool:
+        if self.stack.local:
+            # The local cloud keeps the logs of job runs in files.
+            path = log_of_run(self.stack, run.id, run.job.lane)
+            lines = Path(path).read_text(encoding="utf-8").splitlines() if path is not None else []
+            return any(line.split(" ")[1:2] == ["ALARM"] for line in lines)
+        logs = self.stack.open_client("logs")
+        filters = logs.describe_metric_filters(logGroupName=group)["metricFilters"]
+        return any(
+            page["events"]
+            for item in filters
+            for page in logs.get_paginator("filter_log_events").paginate(
+                logGroupName=group, logStreamNamePrefix=stream, filterPattern=item["filterPattern"]
+            )
+        )
+
+    def _bill(self, run: _Run) -> str:
+        emr = getattr(run.job, "emr", None)
+        bill = read_bill(self.stack.glue, run.job.glue_job, run.id, emr)
+        if bill is None:
+            return "its engine reports no time"
+        dollars = bill.micro_dollars(self.settings.price, self.settings.emr.architecture) / 1e6
+        return f"{bill.seconds} s, ${dollars:.4f}{'' if bill.final else ' (estimated)'}, run {run.id}"
+
+    def _remove(self) -> Iterator[CanaryRow]:
+        """Remove the objects, uploads and rows of all canaries; a row for each place that refuses it."""
+        resources, s3 = self.stack.resources, self.stack.s3
+        for bucket in (resources.input_bucket, *resources.output_buckets, resources.control_bucket):
+            prefix = canary_report_key("").removesuffix(".json") if bucket == resources.control_bucket else CANARY
+            yield from self._guarded(ACCOUNT, "clean-up", lambda b=bucket, p=prefix: _empty(s3, b, p))  # type: ignore[misc]
+        yield from self._guarded(ACCOUNT, "clean-up", self.stack.ledger.canaries.remove_all)
+
+    def _guarded(self, job: str, check: str, act: Callable[[], str | None]) -> Iterator[CanaryRow]:
+        try:
+            text = act()
+        except (*ERRORS, OSError) as error:
+            yield _to_do(job, check, _advice(error))
+        else:
+            if text:
+                yield CanaryRow(job, check, Readiness.OK, text)
+
+    def _pause(self) -> None:
+        self.wait(0.5 if self.stack.local else 5)
+
+
+def _empty(s3: Any, bucket: str, prefix: str) -> None:  # noqa: ANN401
+    """Abort uploads and delete every version below the prefix."""
+    abort_under_prefix(s3, bucket, prefix)
+    for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix):
+        for item in (*page.get("Versions", ()), *page.get("DeleteMarkers", ())):
+            s3.delete_object(Bucket=bucket, Key=item["Key"], VersionId=item["VersionId"])
+
+
+def _describe(seen: dict[str, Any]) -> str:
+    driver, worker = seen["driver"], seen["worker"]
+    versions = ", ".join(f"{name} {seen[name]}" for name in ("spark", "java"))
+    libraries = ", ".join(f"{name} {driver[name]}" for name in LIBRARIES)
+    differs = ", ".join(
+        f"{name} {worker[name]}" for name in worker if name in libraries and worker[name] != driver[name]
+    )
+    region = driver["region_of_environment"] or "none"
+    return (
+        f"{versions}, {libraries}{f' (worker: {differs})' if differs else ''}; {driver['machine']}, "
+        f"{driver['memory_mib']} MiB; region {seen['region']}, of the environment: {region}; variables: "
+        f"{', '.join(driver['environment'])}"
+    )
+
+
+def _to_do(job: str, check: str, text: str) -> CanaryRow:
+    return CanaryRow(job, check, Readiness.TO_DO, text)
+
+
+def _advice(error: Exception) -> str:
+    return advise(error) if isinstance(error, (BotoCoreError, ClientError)) else str(error)

@@ -1,0 +1,69 @@
+"""What ``doctor --canary`` passes to a job run, and what the run reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lake.layout import canary_key
+from lake.manifest import ObjectVersion
+
+CANARY_ARGUMENT = "canary"
+"""The argument with which a job tries what a conversion needs, and converts nothing."""
+BODY = b'{"canary": 1}\n'
+"""Content of every object that a canary writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class CanaryRequest:
+    """Value of the argument."""
+
+    name: str
+    """Of the canary, whose jobs share the objects of the input bucket."""
+    job: str
+    etag: str = ""
+    """Of the object that the run reads; empty: there is none."""
+    version: str = ""
+    """Of that object; empty: the bucket keeps no versions."""
+    deleted: str = ""
+    """The version of another object, which was deleted."""
+
+    @property
+    def run(self) -> str:
+        """A name for what this run alone writes."""
+        return f"{self.name}/{self.job}"
+
+    def to_text(self) -> str:
+        """The inverse of ``from_text``."""
+        return ",".join((self.name, self.job, self.etag, self.version, self.deleted))
+
+    @classmethod
+    def from_text(cls, text: str) -> CanaryRequest:
+        """The inverse of ``to_text``."""
+        return cls(*text.split(","))
+
+    def file(self, bucket: str) -> ObjectVersion:
+        """The object of the input bucket that can be read."""
+        return ObjectVersion(bucket, canary_key(f"{self.name}/object"), self.etag, len(BODY), "", self.version or None)
+
+    def deleted_file(self, bucket: str) -> ObjectVersion:
+        """The object of the input bucket that was deleted."""
+        return ObjectVersion(bucket, canary_key(f"{self.name}/deleted"), self.etag, len(BODY), "", self.deleted or None)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """One check of a canary."""
+
+    check: str
+    problem: str | None = None
+    """What is wrong and what to do; None: nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class CanaryReport:
+    """What a run has found."""
+
+    checks: list[CheckResult]
+    seen: dict[str, Any]
+    """Versions and the environment, of the driver and of a worker."""

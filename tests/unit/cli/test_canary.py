@@ -1,0 +1,188 @@
+"""``doctor --canary``: its table, and that nothing is left however it ends. Its jobs are tested end to end."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from cli.doctor.canary import Canary, print_canary
+from cli.doctor.canary_jobs import ARGUMENT, CanaryJob, EmrCanary, canary_jobs
+from cli.doctor.finding import Readiness
+from cli.exit_codes import ExitCode
+from lake.canary import BODY, CanaryReport, CanaryRequest, CheckResult
+from lake.layout import CANARY, canary_key, canary_report_key
+from lake.manifest import Lane
+from lake.settings import BatchSettings, Settings, StreamSettings
+from lake.shards import FIRST_SHARD
+from lake.stream_launch import STREAM_LAUNCH, StreamLaunch
+from tests.unit.cli.stack_world import FakeServices, stack_of
+from tests.unit.lake.world import LEASE
+
+if TYPE_CHECKING:
+    from cli.deployed_stack import DeployedStack
+    from tests.unit.lake.world import World
+
+SETTINGS = Settings(stage="dev")
+PROCESS = {
+    **dict.fromkeys(("python", "pyarrow", "boto3", "obstore", "machine"), "1"),
+    "memory_mib": 1,
+    "region_of_environment": None,
+    "environment": ["AWS_REGION"],
+}
+SEEN = {"spark": "4.1.1", "java": "17", "region": "eu-central-1", "driver": PROCESS, "worker": PROCESS}
+DENIED = ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "StartJobRun")
+BUCKETS = ("input", "lake", "quarantine", "control")
+
+
+@dataclass(frozen=True)
+class FakeJob(CanaryJob):
+    """A job whose run leaves objects and a row, and a report unless ``end`` is an error."""
+
+    world: Any = None
+    problem: str | None = None
+    end: tuple[bool, str] | None = (True, "SUCCEEDED: ")
+    refusal: Exception | None = None
+    stopped: list[str] = field(default_factory=list)
+
+    def start(self, request: CanaryRequest) -> str:
+        if self.refusal is not None:
+            raise self.refusal
+        s3 = self.world.raw_s3
+        assert s3.get_object(Bucket="input", Key=canary_key(f"{request.name}/object"))["Body"].read() == BODY
+        s3.put_object(Bucket="lake", Key=canary_key(request.run), Body=BODY)
+        s3.create_multipart_upload(Bucket="quarantine", Key=canary_key(request.run))
+        self.world.ledger.canaries.create(request.run, self.world.clock(), LEASE)
+        if self.end is not None and self.end[0]:
+            report = json.dumps(asdict(CanaryReport([CheckResult("ledger", self.problem)], SEEN)))
+            s3.put_object(Bucket="control", Key=canary_report_key(request.run), Body=report)
+        log = Path(str(self.stack.local_logs)) / self.stack.resources.batch_job / f"{self.name}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text("2026-11-23T09:00:00Z ALARM canary\n")
+        return self.name
+
+    def end_of(self, run: str) -> tuple[bool, str] | None:
+        return self.end
+
+    def stop(self, run: str) -> None:
+        self.stopped.append(run)
+
+
+@pytest.fixture
+def stack(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DeployedStack:
+    monkeypatch.setattr("cli.doctor.canary.read_bill", lambda *_: None)
+    return replace(stack_of(world, FakeServices()), local=True, local_logs=str(tmp_path))
+
+
+def job(stack: DeployedStack, world: World, name: str, **fields: Any) -> FakeJob:
+    return FakeJob(stack, name, Lane.BATCH, "batch-job", 0.01, world=world, **fields)
+
+
+def left_behind(world: World) -> list[str]:
+    rows = [item["sk"] for item in world.ledger.canaries._table.query("canary")]
+    uploads = world.raw_s3.list_multipart_uploads(Bucket="quarantine").get("Uploads", [])
+    return [*rows, *(key for bucket in BUCKETS for key in world.keys(bucket)), *(item["Key"] for item in uploads)]
+
+
+def test_every_check_of_every_job_is_a_row(
+    world: World, stack: DeployedStack, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given a job that is fine, one with a problem, one that may not start, and one that lacks a library
+    jobs = [
+        job(stack, world, "fine"),
+        job(stack, world, "broken", problem="dynamodb:UpdateItem is denied; allow it"),
+        job(stack, world, "refused", refusal=DENIED),
+        job(stack, world, "library", end=(False, "FAILED: ModuleNotFoundError: No module named 'obstore'")),
+    ]
+    monkeypatch.setattr("cli.doctor.canary.canary_jobs", lambda *_: jobs)
+    # When the canary runs
+    code = print_canary(stack, SETTINGS, as_json=True)
+    # Then the rows name what to do, and the exit code tells that there is something
+    printed = capsys.readouterr()
+    rows = {(row["job"], row["check"]): row for row in json.loads(printed.out)["rows"]}
+    assert {key: row["text"] for key, row in rows.items() if row["state"] == "to do"} == {
+        ("broken", "ledger"): "dynamodb:UpdateItem is denied; allow it",
+        ("refused", "start"): rows["refused", "start"]["text"],
+        ("library", "imports"): rows["library", "imports"]["text"],
+    }
+    assert "a permission is missing" in rows["refused", "start"]["text"]
+    assert "No module named 'obstore'" in rows["library", "imports"]["text"]
+    assert "spark 4.1.1, java 17, python 1" in rows["fine", "seen"]["text"]
+    assert rows["fine", "alarm line"]["state"] == "ok"
+    assert code == ExitCode.NOT_SO
+    assert "about $0.08, at most $0.20" in printed.err
+    # And nothing is left
+    assert left_behind(world) == []
+
+
+def test_a_run_that_hangs_is_stopped_and_the_others_are_reported(world: World, stack: DeployedStack) -> None:
+    hung, fine, now = job(stack, world, "hung", end=None), job(stack, world, "fine"), [0.0]
+    canary = Canary(stack, SETTINGS, wait=lambda _: now.append(now[-1] + 60), clock=lambda: now[-1])
+    rows = canary.run([hung, fine])
+    assert hung.stopped == ["hung"]
+    assert now[-1] == pytest.approx(60 * (8 + 5), abs=60)
+    assert [row.job for row in rows if row.state is Readiness.TO_DO] == ["hung"]
+    assert left_behind(world) == []
+
+
+def test_an_interrupted_canary_stops_its_runs_and_leaves_nothing(world: World, stack: DeployedStack) -> None:
+    def interrupt(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    hung = job(stack, world, "hung", end=None)
+    with pytest.raises(KeyboardInterrupt):
+        Canary(stack, SETTINGS, wait=interrupt).run([hung])
+    assert hung.stopped == ["hung"]
+    assert left_behind(world) == []
+
+
+def test_what_a_killed_canary_has_left_is_removed_and_nothing_else(world: World, stack: DeployedStack) -> None:
+    # Given what a killed canary has left, and an object of a dataset
+    for bucket in ("input", "lake", "quarantine"):
+        world.raw_s3.put_object(Bucket=bucket, Key=f"{CANARY}earlier/stream", Body=BODY)
+    world.ledger.canaries.create("earlier/stream", world.clock(), LEASE)
+    world.raw_s3.put_object(Bucket="lake", Key="orders/part.parquet", Body=BODY)
+    # When the next one runs without any job
+    Canary(stack, SETTINGS).run([])
+    assert left_behind(world) == ["orders/part.parquet"]
+
+
+def test_the_settings_name_the_jobs(world: World, stack: DeployedStack) -> None:
+    engines = ("glue-flex", "glue", "emr-serverless")
+    settings = Settings(
+        stage="dev", batch=BatchSettings(engines=engines), stream=StreamSettings(engine="emr-serverless")
+    )
+    jobs = canary_jobs(replace(stack, open_client=lambda service: service), settings)
+    names = ["stream", "batch-glue-flex", "batch-glue", "batch-emr-serverless"]
+    assert [item.name for item in jobs] == names
+    assert all(item.dollars_per_minute > 0 for item in jobs)
+    assert world.ledger is stack.ledger
+
+
+def test_a_streaming_run_on_emr_is_that_of_the_stack_with_another_argument(stack: DeployedStack) -> None:
+    # Given the functions that start the stream on EMR Serverless
+    launch = StreamLaunch("00app", "role", "s3://code/main.py", "--a 1", "--conf x=y", 1440, "/logs")
+    functions = SimpleNamespace(
+        get_function_configuration=lambda **_: {"Environment": {"Variables": {STREAM_LAUNCH: launch.to_text()}}}
+    )
+    sent: list[dict[str, Any]] = []
+
+    def start_job_run(**request: Any) -> dict[str, str]:
+        sent.append(request)
+        return {"jobRunId": "00run"}
+
+    emr = SimpleNamespace(start_job_run=start_job_run)
+    canary = EmrCanary(replace(stack, functions=functions), "stream", Lane.STREAM, "stream-job", 0.1, emr)
+    # When its canary starts
+    request = CanaryRequest("name", "stream", "etag", "v1", "v2")
+    assert canary.start(request) == "emr-serverless:00app:00run"
+    # Then only the argument and the timeout differ
+    expected = launch.request(FIRST_SHARD, "stream-job", sent[0]["clientToken"])
+    expected["jobDriver"]["sparkSubmit"]["entryPointArguments"] += [ARGUMENT, request.to_text()]
+    assert sent == [{**expected, "executionTimeoutMinutes": 5}]
+    assert CanaryRequest.from_text(request.to_text()) == request

@@ -1,0 +1,222 @@
+"""The canary: a run of a deployed job that tries once what a conversion needs, and converts nothing.
+
+``doctor --canary`` starts it in an account before the first data. It writes under keys that the job's role may write,
+into buckets and table of the stack, and the command removes what is left.
+"""
+
+from __future__ import annotations
+
+import os
+import pkgutil
+import platform
+import tempfile
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import boto3
+import obstore
+import pyarrow as pa
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+
+from lake.canary import BODY, CANARY_ARGUMENT, CanaryReport, CanaryRequest, CheckResult
+from lake.documents import encode_document, put_document
+from lake.errors import TransientError
+from lake.layout import canary_key, canary_report_key
+from lake.publish import complete_all
+from transform.clients import object_store, s3_client
+from transform.environment_fault import fault_of
+from transform.outcome import ALARM
+from transform.source import Source, UnreadableFileError
+from transform.spark_job import failure_reason
+from transform.upload import Uploads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from lake.commit import PendingObject
+    from transform.context import ConversionContext, JobServices
+
+T = TypeVar("T")
+PACKAGES = ("batch_job", "lake", "streaming_job", "transform", "verify")
+"""Of the jobs' zip; their modules import every library."""
+ENVIRONMENT = ("AWS_", "EMR", "GLUE", "HADOOP", "JAVA", "PYSPARK", "PYTHON", "SERVERLESS_", "SPARK")
+"""Beginnings of the names of variables that are reported, without their values."""
+ROW_KEPT = timedelta(days=1)
+MAX_PROBLEM_CHARACTERS = 700
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerReport:
+    """What a Python worker has found and left to the driver."""
+
+    checks: list[CheckResult]
+    seen: dict[str, Any]
+    uploads: list[PendingObject]
+
+
+def run_canary(context: ConversionContext, arguments: Mapping[str, str]) -> int:
+    """Make every check, and store what was found in the control bucket.
+
+    Returns
+    -------
+    The exit code: 0, also when checks have failed, because the report says which.
+    """
+    request, services = CanaryRequest.from_text(arguments[CANARY_ARGUMENT]), context.services
+    # First, so that the log has it when the run has ended.
+    context.log(f"{ALARM} canary {request.run}: this line tests the filter of the log, there is nothing to do")
+    checks = [_attempt("imports", import_everything)[0], _attempt("region", partial(_check_region, services))[0]]
+    worker = _run_worker(context, request)
+    checks += worker.checks
+    if request.etag:
+        checks.append(_attempt("read by S3A", partial(_read_by_spark, context, request))[0])
+        checks.append(_attempt("deleted version", partial(_read_deleted, services, request))[0])
+    checks.append(_attempt("complete twice", partial(_complete_twice, services, worker.uploads))[0])
+    checks.append(_attempt("ledger", partial(_claim_row, context, request))[0])
+    checks.append(_attempt("job runs", partial(context.run_is_terminal, context.run))[0])
+    for result in checks:
+        context.log(f"canary {request.run}: {result.check}: {result.problem or 'ok'}")
+    spark = {"spark": context.spark.version, "java": _java_version(context)}
+    seen = {**spark, "region": services.region, "driver": _describe_process(), "worker": worker.seen}
+    report = encode_document(asdict(CanaryReport(checks, seen)))
+    put_document(services.s3, services.resources.control_bucket, canary_report_key(request.run), report)
+    return 0
+
+
+def import_everything() -> None:
+    """Import every module of the jobs' zip, and so every library that any of them needs."""
+    for name in PACKAGES:
+        for found in pkgutil.walk_packages(import_module(name).__path__, f"{name}."):
+            import_module(found.name)
+
+
+def probe_worker(
+    request: CanaryRequest, region: str, input_bucket: str, output_buckets: Iterable[str], _numbers: Iterable[int]
+) -> Iterator[WorkerReport]:
+    """The checks of one task, as ``run_partition`` runs: imports, a read by obstore, uploads that are not completed."""
+    checks = [_attempt("imports (worker)", import_everything)[0]]
+    if request.etag:
+        checks.append(_attempt("read by obstore", partial(_read_by_obstore, region, request, input_bucket))[0])
+    uploads = []
+    for bucket in output_buckets:
+        result, pending = _attempt(f"upload to {bucket}", partial(_upload, region, request, bucket))
+        checks.append(result)
+        uploads += [pending] if pending is not None else []
+    yield WorkerReport(checks, _describe_process(), uploads)
+
+
+def _attempt(check: str, act: Callable[[], T]) -> tuple[CheckResult, T | None]:
+    try:
+        return CheckResult(check), act()
+    except Exception as error:
+        return CheckResult(check, _problem_of(error)[:MAX_PROBLEM_CHARACTERS]), None
+
+
+def _problem_of(error: Exception) -> str:
+    if (fault := fault_of(error)) is not None:
+        return str(fault)
+    if isinstance(error, (Py4JError, PySparkException)):
+        return failure_reason(str(error))
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
+def _run_worker(context: ConversionContext, request: CanaryRequest) -> WorkerReport:
+    resources = context.services.resources
+    probe = partial(probe_worker, request, context.services.region, resources.input_bucket, resources.output_buckets)
+
+    def run() -> WorkerReport:
+        (report,) = context.spark.sparkContext.parallelize([0], 1).mapPartitions(probe).collect()
+        return report
+
+    result, report = _attempt("worker", run)
+    return report if report is not None else WorkerReport([result], {}, [])
+
+
+def _check_region(services: JobServices) -> None:
+    bucket = services.resources.input_bucket
+    found = services.s3.head_bucket(Bucket=bucket).get("BucketRegion", services.region)
+    if found != services.region:
+        raise TransientError(
+            f"the job runs for the region {services.region}, the bucket {bucket} is in {found}: deploy the stack in "
+            "the region of the bucket"
+        )
+
+
+def _read_by_obstore(region: str, request: CanaryRequest, bucket: str) -> None:
+    """Without the other client, which ``Source`` takes where obstore is refused."""
+    file = request.file(bucket)
+    options: Any = {"version": file.version_id} if file.version_id else {"if_match": f'"{file.etag}"'}
+    try:
+        found = bytes(obstore.get(object_store(region, bucket), file.key, options=options).bytes())
+    except Exception:
+        # The text of obstore's error is long and has no code: this request raises one with the missing permission.
+        Source.in_region(region, "").fetch(file, 0, file.size)
+        raise
+    _check_body(found, "obstore")
+
+
+def _read_by_spark(context: ConversionContext, request: CanaryRequest) -> None:
+    file = request.file(context.services.resources.input_bucket)
+    rows = context.spark.read.text(f"s3a://{file.bucket}/{file.key}").collect()
+    _check_body("".join(f"{row[0]}\n" for row in rows).encode(), "S3A")
+
+
+def _check_body(found: bytes, client: str) -> None:
+    if found != BODY:
+        raise TransientError(f"{client} has read {found[:50]!r} instead of {BODY!r}: run the canary again")
+
+
+def _read_deleted(services: JobServices, request: CanaryRequest) -> None:
+    file = request.deleted_file(services.resources.input_bucket)
+    try:
+        Source.in_region(services.region, services.settings.input_kms_key).fetch(file, 0, file.size)
+    except UnreadableFileError:
+        return
+    raise TransientError(f"{file.uri} was deleted and can be read all the same: run the canary again")
+
+
+def _upload(region: str, request: CanaryRequest, bucket: str) -> PendingObject:
+    with tempfile.TemporaryDirectory() as folder, Uploads(s3_client(region)) as uploads:
+        path = Path(folder) / "object"
+        path.write_bytes(BODY)
+        return uploads.add(path, bucket, canary_key(request.run), 0).result()
+
+
+def _complete_twice(services: JobServices, uploads: list[PendingObject]) -> None:
+    """As two processes that publish the same manifest do."""
+    first, second = (complete_all(services.s3, uploads) for _ in range(2))
+    if first != second:
+        raise TransientError(f"the second completion has changed the object: {first} became {second}; report it")
+    for item in uploads:
+        services.s3.delete_object(Bucket=item.bucket, Key=item.key)
+
+
+def _claim_row(context: ConversionContext, request: CanaryRequest) -> None:
+    rows = context.services.ledger.canaries
+    rows.create(request.run, context.clock(), ROW_KEPT)
+    claims = [rows.claim(request.run, owner) for owner in (context.run, "another-run")]
+    if claims != [True, False] or rows.owner(request.run) != context.run:
+        raise TransientError(f"two claims of one row were answered with {claims}: the ledger keeps no zombie out")
+
+
+def _java_version(context: ConversionContext) -> str:
+    jvm: Any = context.spark.sparkContext._jvm
+    return str(jvm.java.lang.System.getProperty("java.version"))
+
+
+def _describe_process() -> dict[str, Any]:
+    """Versions, memory of the machine in MiB, the region without our argument, and names of variables."""
+    return {
+        "python": platform.python_version(),
+        "pyarrow": pa.__version__,
+        "boto3": boto3.__version__,
+        "obstore": obstore.__version__,
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "memory_mib": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20,
+        "region_of_environment": boto3.Session().region_name,
+        "environment": sorted(name for name in os.environ if name.startswith(ENVIRONMENT)),
+    }
