@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 ROUTE_TIMEOUT_SECONDS = 120
 SAME_PYTHON_AS_GLUE = "Glue 6.0 runs Python 3.13: functions and jobs share code, so they run the same version."
+MAX_EVENT_AGE = Duration.minutes(15)
+"""A scheduled event that Lambda could not start within this time is dropped: the schedule's next one is due."""
 MAX_TIMEOUT_SECONDS = 900
 """Lambda's limit (https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html)."""
 
@@ -33,17 +35,21 @@ class FunctionSpec:
     timeout_seconds: int
     memory_mib: int = 512
     """Lambda gives CPU in proportion to memory: one full vCPU at 1,769 MiB."""
+    scheduled: bool = False
+    """A schedule invokes it, asynchronously."""
 
 
 SPECS = (
     FunctionSpec("route", "decides the lane of every arrival and takes ownership", ROUTE_TIMEOUT_SECONDS, 1024),
-    FunctionSpec("plan", "packs the backlog into runs", MAX_TIMEOUT_SECONDS, 1769),
+    FunctionSpec("plan", "packs the backlog into runs", MAX_TIMEOUT_SECONDS, 1769, scheduled=True),
     # Like route's, shorter than OWNER_GRACE of router.ownership: after it, another invocation may take the arrivals.
     FunctionSpec("backfill", "finds older arrivals that have no owner", 240, 1024),
     FunctionSpec("run_status", "counts what is left of a run", 300),
     FunctionSpec("settle", "reports the outcome of an execution", MAX_TIMEOUT_SECONDS, 1769),
-    FunctionSpec("sweep", "repairs interrupted work and removes what it left behind", MAX_TIMEOUT_SECONDS, 1024),
-    FunctionSpec("catalog", "creates and extends the tables", 300),
+    FunctionSpec(
+        "sweep", "repairs interrupted work and removes what it left behind", MAX_TIMEOUT_SECONDS, 1024, scheduled=True
+    ),
+    FunctionSpec("catalog", "creates and extends the tables", 300, scheduled=True),
     FunctionSpec("stream_control", "starts, watches and stops the streaming job", 60),
     FunctionSpec("promote", "moves queued files to the stream lane", MAX_TIMEOUT_SECONDS, 1024),
     FunctionSpec("reprocess", "queues failed and converted manifests again", MAX_TIMEOUT_SECONDS, 1024),
@@ -86,6 +92,10 @@ class RouterFunction(Construct):
                 "POWERTOOLS_METRICS_NAMESPACE": metrics_namespace,
             },
         )
+        if spec.scheduled:
+            # By default Lambda runs a failed asynchronous invocation two more times, also after a timeout: sweeps would
+            # overlap. The schedule starts the next one anyway.
+            self.function.configure_async_invoke(retry_attempts=0, max_event_age=MAX_EVENT_AGE)
         acknowledge_finding(self.function, "AwsSolutions-L1", SAME_PYTHON_AS_GLUE)
 
 

@@ -1,8 +1,9 @@
-"""Lambda: functions import only what AWS offers, report the class of their exception and go on, and have a log file."""
+"""Lambda: imports and retries as on AWS, errors by the class of their exception, a log file for each function."""
 
 from __future__ import annotations
 
 import contextvars
+import json
 import sys
 import threading
 from datetime import UTC, datetime
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ministack.core import lambda_runtime  # type: ignore[import-untyped]
-from ministack.services import lambda_svc  # type: ignore[import-untyped]
+from ministack.services import eventbridge, lambda_svc  # type: ignore[import-untyped]
 
 from local.errors import LocalCloudError
 
@@ -39,6 +40,7 @@ def patch(logs: Path, runtime_dir: Path) -> None:
     """
     _patch_isolation(runtime_dir)
     _patch_error_type()
+    _patch_retries()
     _patch_logs(logs)
 
 
@@ -88,6 +90,22 @@ def _patch_error_type() -> None:
 
     lambda_runtime.Worker.invoke = worker_invoke
     lambda_svc._execute_function_warm = execute_function_warm
+
+
+def _patch_retries() -> None:
+    """A failed invocation by a schedule or a rule is repeated twice, or as often as the function's configuration says.
+
+    Both invoke asynchronously (AWS Lambda Developer Guide, "Using Lambda with EventBridge Scheduler", "Asynchronous
+    invocation"). Lambda waits one minute and then two; the emulator waits seconds.
+    """
+
+    def dispatch_to_lambda(arn: str, payload: str) -> None:
+        func, config, _ = lambda_svc._get_func_record_for_ref(arn)
+        if func and config:
+            record = lambda_svc._execution_record_for_config(func, config)
+            lambda_svc.invoke_async_with_retry(record, json.loads(payload))
+
+    eventbridge._dispatch_to_lambda = dispatch_to_lambda
 
 
 def _patch_logs(folder: Path) -> None:

@@ -11,6 +11,8 @@ from infra.names import StackNames
 from infra.outputs import StackOutputs, output_key
 from lake.errors import InvalidInputError
 from lake.settings import Settings, dump_settings
+from tests.unit.docs.pages import CHECKOUT
+from tests.unit.infra.resolved_template import ResolvedTemplate
 
 if TYPE_CHECKING:
     from tests.unit.infra.conftest import Assembly
@@ -47,6 +49,18 @@ def test_every_created_object_reaches_the_queue(assembly: Assembly) -> None:
     (queue,) = notification["NotificationConfiguration"]["QueueConfigurations"]
     assert queue["Events"] == ["s3:ObjectCreated:*"]
     assert "Filter" not in queue
+
+
+def test_lambda_repeats_no_scheduled_invocation_that_has_failed(assembly: Assembly) -> None:
+    template = ResolvedTemplate(assembly.template)
+    scheduled = {body["Target"]["Arn"] for body in template.of_kind("AWS::Scheduler::Schedule").values()}
+    functions = {name for name in template.of_kind("AWS::Lambda::Function") if template.arn(name) in scheduled}
+    configured = {
+        body["FunctionName"]: (body["MaximumRetryAttempts"], body["MaximumEventAgeInSeconds"])
+        for body in template.of_kind("AWS::Lambda::EventInvokeConfig").values()
+    }
+    assert configured == dict.fromkeys(functions, (0, 900))
+    assert len(functions) == 3
 
 
 def test_events_of_a_slow_route_are_not_redelivered_to_it(assembly: Assembly) -> None:

@@ -24,6 +24,7 @@ NO_REQUESTS = {
     "AWS::Glue::Database",
     "AWS::IAM::Policy",
     "AWS::IAM::Role",
+    "AWS::Lambda::EventInvokeConfig",
     "AWS::Logs::LogGroup",
     "AWS::Logs::LogStream",
     "AWS::Logs::MetricFilter",

@@ -1,0 +1,38 @@
+"""The local cloud repeats asynchronous invocations that have failed, as Lambda does."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from ministack.services import eventbridge, lambda_svc  # type: ignore[import-untyped]
+
+from local.emulator_patches import lambda_functions
+
+
+@pytest.mark.parametrize(("config", "runs"), [({}, 3), ({"MaximumRetryAttempts": 0}, 1)])
+def test_a_failed_scheduled_invocation_runs_as_often_as_the_configuration_says(monkeypatch, config, runs):
+    # Given a function that fails, and this configuration of its asynchronous invocations
+    function = {
+        "config": {
+            "FunctionName": "sweep",
+            "FunctionArn": "arn:aws:lambda:eu-central-1:000000000000:function:sweep",
+            "Version": "$LATEST",
+        },
+        "event_invoke_configs": {"$LATEST": config},
+    }
+    calls = []
+    monkeypatch.setattr(lambda_svc, "_get_func_record_for_ref", lambda _: (function, function["config"], "sweep"))
+    monkeypatch.setattr(lambda_svc, "_execute_function", lambda _, event: calls.append(event) or {"error": True})
+    monkeypatch.setattr(lambda_svc, "_LAMBDA_ASYNC_RETRY_BASE_SECONDS", 0)
+    monkeypatch.setattr(eventbridge, "_dispatch_to_lambda", eventbridge._dispatch_to_lambda)
+    lambda_functions._patch_retries()
+
+    # When a schedule invokes it
+    before = set(threading.enumerate())
+    eventbridge._dispatch_to_lambda(function["config"]["FunctionArn"], '{"dryRun": true}')
+    for thread in set(threading.enumerate()) - before:
+        thread.join()
+
+    # Then
+    assert calls == [{"dryRun": True}] * runs
