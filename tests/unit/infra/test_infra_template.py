@@ -11,7 +11,6 @@ from infra.names import StackNames
 from infra.outputs import StackOutputs, output_key
 from lake.errors import InvalidInputError
 from lake.settings import Settings, dump_settings
-from tests.unit.docs.pages import CHECKOUT
 from tests.unit.infra.resolved_template import ResolvedTemplate
 
 if TYPE_CHECKING:

@@ -85,6 +85,8 @@ MAX_ENVIRONMENT = 4_096
 """Bytes of all names and values of a function's environment (AWS Lambda quotas)."""
 MAX_DEFINITION = 1 << 20
 """Bytes of a state machine's definition (AWS Step Functions quotas)."""
+MAX_ALARMS_OF_WIDGET = 100
+"""Alarms of one widget (Amazon CloudWatch User Guide, "Dashboard body structure")."""
 MAX_TEMPLATE, MAX_RESOURCES = 1_000_000, 500
 """Bytes and resources of a template (AWS CloudFormation quotas)."""
 ACCEPTED_BY_LINT = {
@@ -163,6 +165,13 @@ def test_environments_and_definitions_are_small_enough(resolved: ResolvedTemplat
     for name, machine in resolved.of_kind("AWS::StepFunctions::StateMachine").items():
         substituted = sum(len(str(value)) for value in machine["DefinitionSubstitutions"].values())
         assert len(machine["DefinitionString"].encode()) + 20 * substituted <= MAX_DEFINITION, name
+
+
+def test_the_dashboard_shows_every_alarm(resolved: ResolvedTemplate) -> None:
+    for dashboard in resolved.of_kind("AWS::CloudWatch::Dashboard").values():
+        widgets = [item["properties"] for item in json.loads(dashboard["DashboardBody"])["widgets"]]
+        lists = [item["alarms"] for item in widgets if "alarms" in item]
+        assert all(1 <= len(alarms) <= MAX_ALARMS_OF_WIDGET for alarms in lists)
 
 
 def test_the_template_is_small_enough(variant: Assembly) -> None:
