@@ -103,9 +103,9 @@ def grant_key(
         A function has no entry in ``USES_OF_FUNCTIONS``.
     """
     key_arn, input_key_arn = settings.encryption.kms_key, settings.input.kms_key
-    if input_key_arn:
+    for read_key_arn in filter(None, (input_key_arn, settings.encryption.bootstrap_key)):
         for role in job_roles:
-            allow_key(role, input_key_arn, KeyUse((S3,)))
+            allow_key(role, read_key_arn, KeyUse((S3,)))
     if not key_arn:
         return
     for name, function in functions.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import CfnOutput, DefaultStackSynthesizer, Stack
+from aws_cdk import CfnOutput, DefaultStackSynthesizer, Stack, Tags
 
 from infra.alarm_topic import AlarmTopic
 from infra.alarms import Alarms
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 
     from lake.settings import Settings
 
+STAGE_TAG = "hybrid-router:stage"
+"""Tag of every resource: bills can be split by it."""
+
 
 class HybridRouterStack(Stack):
     """Storage, functions, jobs, machines, schedules, catalog and alarms of one stage, for any account and region."""
@@ -54,6 +57,9 @@ class HybridRouterStack(Stack):
         code = f"{CODE_MARK}{code_version(checkout)}"
         description = f"hybrid-router: NDJSON to Parquet, soon or cheaply, exactly once; {code}"
         super().__init__(scope, names.stack, description=description, synthesizer=synthesizer)
+        Tags.of(self).add(STAGE_TAG, settings.stage)
+        for tag in settings.tags:
+            Tags.of(self).add(*tag.split("=", 1))
         # The stack has bound a copy, which shares its list of assets with this object; Python cannot reach the copy.
         synthesizer.bind(self)
         assets = Assets.build(self, checkout, settings, workspace, wheels, synthesizer)

@@ -14,6 +14,7 @@ from infra.allow import acknowledge_finding
 from lake import layout
 from lake.ledger.arrivals import EXPIRY
 from lake.ledger.table import OPEN_INDEX
+from lake.settings.ledger import min_keep_days
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,7 +76,9 @@ class Storage(Construct):
     def _input(self, settings: Settings) -> s3.IBucket:
         if settings.input.bucket:
             return s3.Bucket.from_bucket_name(self, "Input", settings.input.bucket)
-        bucket = self._bucket("Input", versioned=True)
+        days = settings.input.keep_days
+        rules = _expiry(days, min_keep_days(settings.sweep)) if days else []
+        bucket = self._bucket("Input", versioned=True, rules=rules)
         bucket.add_to_resource_policy(_refuse_other_keys(bucket, settings.encryption.kms_key))
         return bucket
 
@@ -119,6 +122,19 @@ def _refuse_other_keys(bucket: s3.Bucket, own_key: str) -> iam.PolicyStatement:
         resources=[bucket.arn_for_objects("*")],
         conditions=conditions,
     )
+
+
+def _expiry(days: int, noncurrent_days: int) -> list[s3.LifecycleRule]:
+    # A version that was replaced may wait for its conversion, so it is kept for a time of its own. S3 takes the removal
+    # of delete markers in a rule without days only.
+    return [
+        s3.LifecycleRule(
+            id="old-files",
+            expiration=Duration.days(days),
+            noncurrent_version_expiration=Duration.days(noncurrent_days),
+        ),
+        s3.LifecycleRule(id="old-markers", expired_object_delete_marker=True),
+    ]
 
 
 def _event_logs() -> s3.LifecycleRule:

@@ -30,6 +30,9 @@ PENDING = "PendingConfirmation"
 """In the place of the ARN of a subscription that its owner has not confirmed (Amazon SNS, ListSubscriptionsByTopic)."""
 OF_ALARMS = "subscription"
 """The line that shows whether alarms reach people."""
+BOOTSTRAP_STACK = "CDKToolkit"
+"""The default name (AWS CDK, "Bootstrapping"); its output FileAssetKeyArn is the key of the bucket for files."""
+AWS_MANAGED_KEY = "AWS_MANAGED_KEY"
 MISSING_STACK = "ValidationError"
 """What DescribeStacks answers for a name that does not exist."""
 
@@ -47,14 +50,16 @@ class Account:
         """Credentials, region, quotas, stack and the way of alarms; nothing else is asked without the first two."""
         opening = [*self._guarded("credentials", self._credentials), *self._guarded("region", self._region)]
         yield from opening
-        names = ("quotas", *(["versions"] if _needs_versions(settings) else []), "stack", OF_ALARMS)
+        versions = ["versions"] if _needs_versions(settings) else []
+        names = ("quotas", "bootstrap", *versions, "stack", OF_ALARMS)
         if any(finding.state is not Readiness.OK for finding in opening):
             yield from (Finding(name, Readiness.SKIPPED, "needs credentials and a region") for name in names)
             return
         if settings is None:
-            yield Finding("quotas", Readiness.SKIPPED, "needs a valid settings file")
+            yield from (Finding(name, Readiness.SKIPPED, "needs a valid settings file") for name in names[:2])
         else:
             yield from self._guarded("quotas", lambda: self._quotas(settings))
+            yield from self._guarded("bootstrap", lambda: self._bootstrap(settings))
             if _needs_versions(settings):
                 yield from self._guarded("versions", lambda: self._versions(settings))
         yield from self._guarded("stack", self._stack)
@@ -105,13 +110,36 @@ class Account:
         else:
             yield Finding("versions", Readiness.OK, f"{bucket} keeps versions, as ledger.keep_days needs")
 
-    def _stack(self) -> Iterator[Finding]:
-        name = stack_name(self._stage)
+    def _bootstrap(self, settings: Settings) -> Iterator[Finding]:
+        """Whether the jobs may read the files that a deployment uploads, which a key of the account may encrypt."""
+        stack = self._described(BOOTSTRAP_STACK)
+        if stack is None:
+            missing = f"there is no {BOOTSTRAP_STACK} here: run 'cdk bootstrap', unless you have another one"
+            yield Finding("bootstrap", Readiness.SKIPPED, missing)
+            return
+        outputs = {item["OutputKey"]: item["OutputValue"] for item in stack.get("Outputs", [])}
+        key = outputs.get("FileAssetKeyArn", "")
+        if key in ("", AWS_MANAGED_KEY, settings.encryption.bootstrap_key):
+            yield Finding("bootstrap", Readiness.OK, BOOTSTRAP_STACK)
+        else:
+            advice = f'set encryption.bootstrap_key to its ARN and deploy: [encryption] bootstrap_key = "{key}"'
+            text = f"a key of yours encrypts the deployment's files, and the jobs may not use it: {advice}"
+            yield Finding("bootstrap", Readiness.TO_DO, text)
+
+    def _described(self, name: str) -> dict[str, Any] | None:
+        """CloudFormation's description of a stack; None: there is none of this name."""
         try:
-            stack = self._client("cloudformation").describe_stacks(StackName=name)["Stacks"][0]
+            found: dict[str, Any] = self._client("cloudformation").describe_stacks(StackName=name)["Stacks"][0]
         except ClientError as error:
             if error.response.get("Error", {}).get("Code") != MISSING_STACK:
                 raise
+            return None
+        return found
+
+    def _stack(self) -> Iterator[Finding]:
+        name = stack_name(self._stage)
+        stack = self._described(name)
+        if stack is None:
             yield Finding("stack", Readiness.TO_DO, f"there is no {name} here: run 'cdk deploy -c stage={self._stage}'")
             yield Finding(OF_ALARMS, Readiness.SKIPPED, "needs the stack")
             return

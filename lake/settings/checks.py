@@ -17,6 +17,8 @@ DATASET_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 STAGE_NAME = re.compile(r"[a-z][a-z0-9_]{0,42}")
 """As a dataset's name, and short enough for the longest limited name of a stage: that of the application of EMR
 Serverless for the streaming jobs, ``hybrid-router-<stage>-stream``, has at most 64 characters (CreateApplication)."""
+TAG = re.compile(r"(?!aws:)[\w .:/+@-]{1,128}=[\w .:/=+@-]{0,256}")
+"""Of a resource (https://docs.aws.amazon.com/tag-editor/latest/userguide/best-practices-and-strats.html)."""
 BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 KMS_KEY_ARN = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+")
 """Of the key itself: a policy cannot name a key by its alias

@@ -23,6 +23,23 @@ WAY_BACK = 7
 """Days in which a person has time to act on what waits for the last redelivery or listing."""
 
 
+def min_keep_days(sweep: SweepSettings) -> int:
+    """Days for which a file and the row of its arrival are needed: redelivery or the sweep may still look for them."""
+    round_hours = 24 * sweep.listing_days + sweep.listing_hours + sweep.missed_minutes / 60
+    return max(MAX_REDELIVERY_DAYS, math.ceil(round_hours / 24), math.ceil(sweep.stalled_hours / 24)) + WAY_BACK
+
+
+def check_keep_days(key: str, days: int, sweep: SweepSettings) -> None:
+    """Raise ``InvalidSettingsError`` if files or rows would expire while redelivery or the sweep may look for them."""
+    minimum = min_keep_days(sweep)
+    if 0 < days < minimum:
+        expected = (
+            f"expected 0 (never deleted) or at least {minimum}: an event can be redelivered for {MAX_REDELIVERY_DAYS} "
+            "days, and the sweep looks back by sweep.listing_days and sweep.stalled_hours"
+        )
+        raise InvalidSettingsError(key, days, expected)
+
+
 @dataclass(frozen=True, slots=True)
 class LedgerSettings:
     """How long the ledger remembers."""
@@ -34,19 +51,6 @@ class LedgerSettings:
 
     def __post_init__(self) -> None:
         check_range("ledger.keep_days", self.keep_days, 0, 36_500)
-
-    def check_windows(self, sweep: SweepSettings) -> None:
-        """Raise ``InvalidSettingsError`` if rows could expire while redelivery or the sweep still looks for them."""
-        round_hours = 24 * sweep.listing_days + sweep.listing_hours + sweep.missed_minutes / 60
-        longest = max(MAX_REDELIVERY_DAYS, math.ceil(round_hours / 24), math.ceil(sweep.stalled_hours / 24))
-        minimum = longest + WAY_BACK
-        if 0 < self.keep_days < minimum:
-            raise InvalidSettingsError(
-                "ledger.keep_days",
-                self.keep_days,
-                f"expected 0 (rows are never deleted) or at least {minimum}: an event can be redelivered for "
-                f"{MAX_REDELIVERY_DAYS} days, and the sweep looks back by sweep.listing_days and sweep.stalled_hours",
-            )
 
     def check_versions(self, bucket: str, status: str | None) -> None:
         """Raise ``InvalidSettingsError`` if rows should expire and the input bucket keeps no versions.

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 from lake.errors import InvalidSettingsError
 from lake.settings.alarms import AlarmSettings
-from lake.settings.checks import STAGE_NAME, check_pattern, check_range, check_time_zone
+from lake.settings.checks import STAGE_NAME, TAG, check_pattern, check_range, check_time_zone
 from lake.settings.conversion import ConvertSettings
 from lake.settings.emr import EmrSettings
 from lake.settings.encryption import EncryptionSettings
 from lake.settings.lanes import BatchSettings, StreamSettings
-from lake.settings.ledger import LedgerSettings
+from lake.settings.ledger import LedgerSettings, check_keep_days
 from lake.settings.price import PriceSettings
 from lake.settings.protection import ProtectionSettings
 from lake.settings.quota import QuotaSettings
@@ -45,6 +45,8 @@ class Settings:
     max_datasets: int = 1000
     """Maximum number of datasets that keys create by rules named ``{folder}``; files of further ones are recorded as
     IGNORED, with an alarm, and taken when it is raised. Datasets that a rule names do not count."""
+    tags: tuple[str, ...] = ()
+    """Tags of every resource of the stack, each as ``name=value``, besides ``hybrid-router:stage``."""
     input: InputSettings = field(default_factory=InputSettings)
     datasets: tuple[DatasetRule, ...] = (DatasetRule(FOLDER),)
     """Rules in order of priority."""
@@ -78,7 +80,10 @@ class Settings:
         else:
             check_worker("stream.worker_type", stream.worker_type, row_group_bytes)
         check_worker("batch.worker_type", self.batch.worker_type, row_group_bytes)
-        self.ledger.check_windows(self.sweep)
+        check_keep_days("ledger.keep_days", self.ledger.keep_days, self.sweep)
+        check_keep_days("input.keep_days", self.input.keep_days, self.sweep)
+        for tag in self.tags:
+            check_pattern("tags", tag, TAG, "name=value with characters of AWS tags, such as team=data")
         if self.convert.max_core_minutes > self.batch.run_timeout_minutes / 2:
             expected = f"expected at most half of batch.run_timeout_minutes ({self.batch.run_timeout_minutes})"
             raise InvalidSettingsError("convert.max_core_minutes", self.convert.max_core_minutes, expected)

@@ -49,6 +49,9 @@ class InputSettings:
     decompression: the reader detects it by content.
     """
 
+    keep_days: int = 0
+    """Days after which S3 deletes a file of the stack's own bucket, converted or not; 0: never. What was deleted cannot
+    be converted again: no backfill, ``reprocess`` or ``verify`` of its hour."""
     event_window_seconds: int = 5
     """Time for which Lambda collects the events of new files, for both lanes: a longer one makes fewer manifests, each
     of more files, and each file waits for half of it on average."""
@@ -56,6 +59,10 @@ class InputSettings:
     def __post_init__(self) -> None:
         # AWS Lambda API, MaximumBatchingWindowInSeconds; with more than 10 events of a batch it is at least 1.
         check_range("input.event_window_seconds", self.event_window_seconds, 1, 300)
+        check_range("input.keep_days", self.keep_days, 0, 36_500)
+        if self.keep_days and self.bucket:
+            expected = "expected 0 with input.bucket: the lifecycle of a bucket of yours is yours"
+            raise InvalidSettingsError("input.keep_days", self.keep_days, expected)
         if self.bucket:
             check_pattern("input.bucket", self.bucket, BUCKET_NAME, "the name of an S3 bucket, or an empty string")
         check_kms_key("input.kms_key", self.kms_key)

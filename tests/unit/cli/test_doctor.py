@@ -19,7 +19,7 @@ from cli.exit_codes import ExitCode
 from infra.code_version import CODE_MARK, code_version, version_of
 from infra.synth import CHECKOUT
 from lake.errors import HybridRouterError
-from lake.settings import InputSettings, Settings
+from lake.settings import EncryptionSettings, InputSettings, Settings
 from lake.settings.ledger import LedgerSettings
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 TOPIC = "arn:aws:sns:eu-central-1:111122223333:alarms"
 SETTINGS = Settings(stage="dev")
+BOOTSTRAP_KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 
 
 @dataclass
@@ -39,6 +40,8 @@ class FakeAws:
     versions: str | None = "Enabled"
     """Of the input bucket."""
     stack: Any = None
+    bootstrap: Any = "AWS_MANAGED_KEY"
+    """The output of CDK's stack with the key of its bucket."""
     subscriptions: Any = (TOPIC + ":1",)
 
     def client(self, _service: str, **_: Any) -> FakeAws:
@@ -57,6 +60,9 @@ class FakeAws:
         return {"Status": self.versions} if self.versions else {}
 
     def describe_stacks(self, StackName: str) -> Any:  # noqa: N803
+        if StackName == "CDKToolkit":
+            output = {"OutputKey": "FileAssetKeyArn", "OutputValue": told(self.bootstrap)}
+            return {"Stacks": [{"Outputs": [output]}]}
         assert StackName == "hybrid-router-dev"
         return {"Stacks": [told(self.stack or deployed())]}
 
@@ -92,7 +98,7 @@ def findings(aws: FakeAws, settings: Settings | None = SETTINGS) -> dict[str, Fi
 
 def test_an_account_with_everything_is_ok() -> None:
     found = findings(FakeAws())
-    assert list(found) == ["credentials", "region", "quotas", "stack", "subscription"]
+    assert list(found) == ["credentials", "region", "quotas", "bootstrap", "stack", "subscription"]
     assert {item.state for item in found.values()} == {Readiness.OK}
 
 
@@ -119,6 +125,8 @@ def test_rows_that_expire_need_a_bucket_that_keeps_versions(versions: str | None
         ),
         (FakeAws(region_name=None), "region", Readiness.UNREACHABLE, "pass --region"),
         (FakeAws(quota=1), "quotas", Readiness.TO_DO, "run 'hybrid-router quotas'"),
+        (FakeAws(bootstrap=BOOTSTRAP_KEY), "bootstrap", Readiness.TO_DO, f'bootstrap_key = "{BOOTSTRAP_KEY}"'),
+        (FakeAws(bootstrap=refused("ValidationError")), "bootstrap", Readiness.SKIPPED, "run 'cdk bootstrap'"),
         (FakeAws(stack=refused("ValidationError")), "stack", Readiness.TO_DO, "run 'cdk deploy -c stage=dev'"),
         (FakeAws(stack=refused("ValidationError")), "subscription", Readiness.SKIPPED, "needs the stack"),
         (FakeAws(stack=refused("AccessDenied")), "stack", Readiness.UNREACHABLE, "a permission is missing"),
@@ -140,6 +148,11 @@ def test_rows_that_expire_need_a_bucket_that_keeps_versions(versions: str | None
 def test_what_is_not_ready_says_what_to_do(aws: FakeAws, name: str, state: Readiness, text: str) -> None:
     found = findings(aws)[name]
     assert (found.state, text in found.text) == (state, True), found
+
+
+def test_a_bootstrap_key_that_the_settings_name_is_ok() -> None:
+    settings = Settings(stage="dev", encryption=EncryptionSettings(bootstrap_key=BOOTSTRAP_KEY))
+    assert findings(FakeAws(bootstrap=BOOTSTRAP_KEY), settings)["bootstrap"].state is Readiness.OK
 
 
 def test_without_settings_the_quotas_are_not_judged() -> None:

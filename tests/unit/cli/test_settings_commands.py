@@ -178,7 +178,7 @@ def test_a_key_is_printed_with_unit_default_and_allowed_values(capsys: pytest.Ca
         "  allowed  a number from 1 to 3600",
     ]
     explain_settings("encryption", as_json=True)
-    (key,) = json.loads(capsys.readouterr().out)["keys"]
+    key = json.loads(capsys.readouterr().out)["keys"][0]
     assert (key["key"], key["default"], key["required"]) == ("encryption.kms_key", "", False)
 
 

@@ -27,6 +27,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "deploy.md"
 KEY = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 INPUT_KEY = KEY.replace("1234abcd", "9876fedc")
 SOURCE_KEY = KEY.replace("1234abcd", "5555aaaa")
+BOOTSTRAP_KEY = KEY.replace("1234abcd", "7777bbbb")
 SERVICE_STATEMENTS = {"EventsOfTheInputBucket", "Alarms", "LogGroups"}
 
 
@@ -160,12 +161,15 @@ def test_every_function_has_its_use_of_the_key() -> None:
     assert {spec.name for spec in SPECS} == USES_OF_FUNCTIONS.keys()
 
 
-def test_the_key_of_an_own_input_bucket_is_for_the_jobs_to_read_and_for_firehose_to_write(
+def test_the_keys_of_the_input_bucket_and_of_the_bootstrap_bucket_are_for_the_jobs_to_read(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     clicks = replace(RECORDS[0], kinesis_kms_key=SOURCE_KEY)
     settings = Settings(
-        stage="landed", input=InputSettings(bucket="landing-zone-1", kms_key=INPUT_KEY), records=(clicks,)
+        stage="landed",
+        input=InputSettings(bucket="landing-zone-1", kms_key=INPUT_KEY),
+        records=(clicks,),
+        encryption=EncryptionSettings(bootstrap_key=BOOTSTRAP_KEY),
     )
     assembly = Assembly(synth(settings, tmp_path_factory.mktemp("landed")), settings)
     uses = {
@@ -175,6 +179,7 @@ def test_the_key_of_an_own_input_bucket_is_for_the_jobs_to_read_and_for_firehose
     }
     assert uses == {
         ("JobsRole", INPUT_KEY, "kms:Decrypt", "s3"),
+        ("JobsRole", BOOTSTRAP_KEY, "kms:Decrypt", "s3"),
         ("RecordsclicksRole", INPUT_KEY, "kms:Decrypt", "s3"),
         ("RecordsclicksRole", INPUT_KEY, "kms:GenerateDataKey", "s3"),
         ("RecordsclicksRole", SOURCE_KEY, "kms:Decrypt", "kinesis"),

@@ -11,7 +11,7 @@ from ministack.core.iam_evaluator import EvalContext, _conditions_met  # type: i
 
 from infra.storage import Storage
 from lake.ledger.arrivals import EXPIRY
-from lake.settings import EncryptionSettings, Settings
+from lake.settings import EncryptionSettings, InputSettings, Settings
 
 if TYPE_CHECKING:
     from tests.unit.infra.conftest import Assembly
@@ -26,6 +26,21 @@ def encrypted_storage() -> dict[str, Any]:
     stack = Stack(App(), "encrypted")
     Storage(stack, "Storage", Settings("encrypted", encryption=EncryptionSettings(kms_key=KEY)))
     return dict(Template.from_stack(stack).to_json())
+
+
+def test_the_input_bucket_forgets_files_and_replaced_versions_where_the_settings_say_so() -> None:
+    stack = Stack(App(), "kept")
+    Storage(stack, "Storage", Settings("kept", input=InputSettings(keep_days=90)))
+    buckets = Template.from_stack(stack).find_resources("AWS::S3::Bucket")
+    rules = {
+        name: {rule["Id"]: rule for rule in body["Properties"]["LifecycleConfiguration"]["Rules"]}
+        for name, body in buckets.items()
+    }
+    (mine,) = (body for name, body in rules.items() if name.startswith("StorageInput"))
+    assert mine["old-files"]["ExpirationInDays"] == 90
+    assert mine["old-files"]["NoncurrentVersionExpiration"] == {"NoncurrentDays": 35}
+    assert mine["old-markers"]["ExpiredObjectDeleteMarker"] is True
+    assert all("old-files" not in body for name, body in rules.items() if not name.startswith("StorageInput"))
 
 
 @pytest.mark.parametrize("stage", ["assembly", "other_assembly"])

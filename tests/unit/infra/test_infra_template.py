@@ -50,6 +50,13 @@ def test_every_created_object_reaches_the_queue(assembly: Assembly) -> None:
     assert "Filter" not in queue
 
 
+def test_every_resource_that_can_be_tagged_has_the_stage(assembly: Assembly) -> None:
+    for kind in ("AWS::S3::Bucket", "AWS::Lambda::Function", "AWS::StepFunctions::StateMachine", "AWS::SQS::Queue"):
+        for name, body in assembly.resources(kind).items():
+            assert {"Key": "hybrid-router:stage", "Value": "test_ny"} in body["Tags"], name
+    assert all(body["Tags"]["hybrid-router:stage"] == "test_ny" for body in assembly.resources(JOB).values())
+
+
 def test_lambda_repeats_no_scheduled_invocation_that_has_failed(assembly: Assembly) -> None:
     template = ResolvedTemplate(assembly.template)
     scheduled = {body["Target"]["Arn"] for body in template.of_kind("AWS::Scheduler::Schedule").values()}

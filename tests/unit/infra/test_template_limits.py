@@ -50,7 +50,8 @@ VARIANTS = {
         records=RECORDS,
         protection=ProtectionSettings(versions=True, deletion=True),
         spark=SparkSettings(ui_logs=True),
-        encryption=EncryptionSettings(kms_key=KEY),
+        encryption=EncryptionSettings(kms_key=KEY, bootstrap_key=KEY),
+        tags=tuple(f"team-{number}=data" for number in range(40)),
     ),
     "every shard on Glue": Settings(
         stage=LONGEST_STAGE,

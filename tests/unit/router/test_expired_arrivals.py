@@ -151,10 +151,11 @@ def test_a_sweep_after_a_long_pause_takes_recent_files_only(deployment: Deployme
     [({}, 35), ({"sweep": {"listing_days": 90}}, 98), ({"sweep": {"stalled_hours": 720}}, 37)],
     ids=["dead letters", "listing", "stalled"],
 )
-def test_the_days_must_be_longer_than_what_looks_back(settings: dict[str, Any], least: int) -> None:
-    with pytest.raises(InvalidSettingsError, match=rf"ledger\.keep_days = {least - 1} is wrong: .* at least {least}"):
-        parse_settings({"stage": "dev", "ledger": {"keep_days": least - 1}, **settings})
-    assert parse_settings({"stage": "dev", "ledger": {"keep_days": least}, **settings}).ledger.keep_days == least
+@pytest.mark.parametrize("table", ["ledger", "input"])
+def test_the_days_must_be_longer_than_what_looks_back(table: str, settings: dict[str, Any], least: int) -> None:
+    with pytest.raises(InvalidSettingsError, match=rf"{table}\.keep_days = {least - 1} is wrong: .* at least {least}"):
+        parse_settings({"stage": "dev", table: {"keep_days": least - 1}, **settings})
+    parse_settings({"stage": "dev", table: {"keep_days": least}, **settings})
 
 
 def test_a_question_without_an_answer_leaves_the_file_to_its_message(
