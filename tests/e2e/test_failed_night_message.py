@@ -1,0 +1,48 @@
+"""A failed night reaches the people who subscribe: by its notification, and by the alarm on failed executions."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cli.open_alarms import read_alarms
+from tests.e2e.removed_permission import role_name, without
+from tests.e2e.subscription import subscribe_queue
+
+if TYPE_CHECKING:
+    from tests.e2e.scenario import Scenario
+
+NOTIFICATION = "hybrid-router: overnight execution failed"
+
+
+# The machine repeats a publication that is refused for more than a minute.
+@pytest.mark.parametrize("may_publish", [True, pytest.param(False, marks=pytest.mark.long)])
+def test_a_failed_night_reaches_its_subscribers(scenario: Scenario, may_publish: bool) -> None:
+    # Given a person who subscribes, and a night that fails
+    queue = subscribe_queue(scenario.cloud, scenario.deployment.outputs.alarm_topic, f"people-of-nights-{may_publish}")
+    iam, sqs = scenario.cloud.client("iam"), scenario.cloud.client("sqs")
+    with ExitStack() as lacking:
+        lacking.enter_context(without(iam, role_name(iam, "RouterplanRole"), "dynamodb:Query"))
+        if not may_publish:
+            lacking.enter_context(without(iam, role_name(iam, "MachinesOvernightRole"), "sns:Publish"))
+        # When
+        end = scenario.execute(scenario.deployment.outputs.overnight, {})
+    assert end["status"] == "FAILED"
+    # Then both channels report it, and the alarm does where the machine cannot
+    opened, without_state = read_alarms(scenario.deployment)
+    try:
+        found = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10).get("Messages", [])
+        *notified, alarm = sorted((json.loads(item["Body"])["Subject"] for item in found), reverse=True)
+        assert notified == ([NOTIFICATION] if may_publish else [])
+        assert (alarm.startswith("ALARM: "), "AlarmsFailed" in alarm) == (True, True)
+        assert ["AlarmsFailed" in item["name"] for item in opened] == [True]
+        # And the alarms that the local cloud does not evaluate are counted
+        assert without_state > 10
+    finally:
+        for item in opened:
+            scenario.cloud.client("cloudwatch").set_alarm_state(
+                AlarmName=item["name"], StateValue="OK", StateReason="test"
+            )
