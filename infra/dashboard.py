@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 8, 4
 """Of a graph: three in a row, and all of them on one screen (a row of the grid has 24 columns)."""
-MAX_ALARMS = 100
-"""Of an alarm widget (Amazon CloudWatch API Reference, "Dashboard Body Structure and Syntax"): a dashboard with more is
-refused, and the deployment is rolled back."""
 
 
 def add_dashboard(
@@ -38,9 +35,8 @@ def add_dashboard(
     """Add a dashboard: the alarms, the numbers of the promises, then graphs of lanes, nights and cost."""
     # Dashboards are global in an account: a stage of the same name in another region has one of its own.
     dashboard = cloudwatch.Dashboard(scope, "Dashboard", dashboard_name=f"{title}-{Stack.of(scope).region}")
-    for first in range(0, len(alarms), MAX_ALARMS):
-        shown = list(alarms[first : first + MAX_ALARMS])
-        dashboard.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", alarms=shown, width=24, height=4))
+    # A widget may have 100: a stack reaches its limit of 500 resources before it has as many alarms on records.
+    dashboard.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", alarms=list(alarms), width=24, height=4))
     dashboard.add_widgets(_promises(own, arrivals))
     for row in (_control_plane(arrivals, functions, machines), _lanes(own), _results(own)):
         dashboard.add_widgets(*row)

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 RUNBOOK = "docs/runbook.md"
 """The page with an entry for each alarm, in the repository. A person finds it in the checkout that was deployed."""
-MAX_METRICS = 10
-"""Of an alarm's expression (Amazon CloudWatch User Guide, "Limits that apply to alarms")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,10 @@ class PlainAlarm:
 
 
 def total(metrics: Sequence[cloudwatch.IMetric], period: Duration) -> cloudwatch.MathExpression:
-    """The sum of at most ``MAX_METRICS`` metrics, where a missing value counts as 0."""
+    """The sum of at most ten metrics, where a missing value counts as 0.
+
+    Ten is the limit of an alarm's expression (Amazon CloudWatch User Guide, "Limits that apply to alarms").
+    """
     using = {f"m{number}": metric for number, metric in enumerate(metrics)}
     expression = " + ".join(f"FILL({name}, 0)" for name in using)
     return cloudwatch.MathExpression(expression=expression, using_metrics=using, period=period)

@@ -28,7 +28,7 @@ CLIENT_CONFIG = Config(connect_timeout=3, read_timeout=5, retries={"total_max_at
 """Seconds; a request takes about 16 of them at most."""
 PENDING = "PendingConfirmation"
 """In the place of the ARN of a subscription that its owner has not confirmed (Amazon SNS, ListSubscriptionsByTopic)."""
-OF_ALARMS = "subscription"
+SUBSCRIPTION = "subscription"
 """The line that shows whether alarms reach people."""
 BOOTSTRAP_STACK = "CDKToolkit"
 """The default name (AWS CDK, "Bootstrapping"); its output FileAssetKeyArn is the key of the bucket for files."""
@@ -51,7 +51,7 @@ class Account:
         opening = [*self._guarded("credentials", self._credentials), *self._guarded("region", self._region)]
         yield from opening
         versions = ["versions"] if _needs_versions(settings) else []
-        names = ("quotas", "bootstrap", *versions, "stack", OF_ALARMS)
+        names = ("quotas", "bootstrap", *versions, "stack", SUBSCRIPTION)
         if any(finding.state is not Readiness.OK for finding in opening):
             yield from (Finding(name, Readiness.SKIPPED, "needs credentials and a region") for name in names)
             return
@@ -141,15 +141,15 @@ class Account:
         stack = self._described(name)
         if stack is None:
             yield Finding("stack", Readiness.TO_DO, f"there is no {name} here: run 'cdk deploy -c stage={self._stage}'")
-            yield Finding(OF_ALARMS, Readiness.SKIPPED, "needs the stack")
+            yield Finding(SUBSCRIPTION, Readiness.SKIPPED, "needs the stack")
             return
         yield self._code_of(stack, name)
         outputs = {item["OutputKey"]: item["OutputValue"] for item in stack.get("Outputs", [])}
         topic = outputs.get(output_key("alarm_topic"))
         if topic is None:
-            yield Finding(OF_ALARMS, Readiness.SKIPPED, f"{name} has no output {output_key('alarm_topic')}")
+            yield Finding(SUBSCRIPTION, Readiness.SKIPPED, f"{name} has no output {output_key('alarm_topic')}")
             return
-        yield from self._guarded(OF_ALARMS, lambda: self._subscription(topic))
+        yield from self._guarded(SUBSCRIPTION, lambda: self._subscription(topic))
 
     def _code_of(self, stack: dict[str, Any], name: str) -> Finding:
         deployed, here = version_of(stack.get("Description", "")), code_version(self._checkout)

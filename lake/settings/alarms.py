@@ -1,4 +1,4 @@
-"""Settings of what people are told: ``alarms``."""
+"""Settings of what reaches people: ``alarms``."""
 
 from __future__ import annotations
 
