@@ -58,7 +58,7 @@ def fake_runtime(world: World, *, threads: bool = False) -> Iterator[None]:
         stack.enter_context(patch("transform.plan_attempt.output_ratio", lambda *_: None))
         stack.enter_context(patch("transform.convert.LeaseKeeper", FakeLeaseKeeper))
         stack.enter_context(patch("secrets.token_hex", world.token))
-        stack.enter_context(patch("router.telemetry._add", lambda *_: None))
+        stack.enter_context(patch("router.telemetry.metrics.add_metric", lambda **_: None))
         try:
             yield
         finally:
