@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 
 DENY, ALLOW = "deny-", "allow"
+KEEP = timedelta(days=60)
+"""How long the ledger keeps the row of an arrival, in scenarios in which rows expire."""
 
 
 def apply_event(world: World, event: str, actor: Actor) -> None:
@@ -122,9 +125,22 @@ def _change_shards(world: World) -> None:
 
 
 def _put_again(world: World) -> None:
-    """The files that are missing are put again with the same bytes; they are the same arrivals, with new events."""
+    """All files are put again with the same bytes; without versions they are the same arrivals, with new events."""
     for file in world.arrived:
-        if file.key not in world.s3.buckets["input"]:
-            body = world.bodies[file.key, file.etag]
-            world.s3.put_object(Bucket=file.bucket, Key=file.key, Body=body)
-            world.send_events([file])
+        world.s3.put_object(Bucket=file.bucket, Key=file.key, Body=world.bodies[file.key, file.etag])
+        world.send_events([file])
+
+
+def expire_rows(world: World) -> None:
+    """Months pass, in which no process lives: DynamoDB deletes the rows that have expired.
+
+    Without versions, the same bytes are put again shortly before. The first events come again after it.
+    """
+    world.send_events(world.arrived)
+    world.wait(KEEP - timedelta(hours=12))
+    if not world.versions:
+        _put_again(world)
+    world.wait(timedelta(hours=15))
+    items = world.dynamodb.items
+    for key in [key for key, item in items.items() if item.get("expires_at", math.inf) <= world.now.timestamp()]:
+        del items[key]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import HybridRouterError
+from lake.settings import LedgerSettings
 from tests.model.actors import (
     backfiller,
     controller,
@@ -24,7 +25,7 @@ from tests.model.actors import (
     sweeper,
     worker,
 )
-from tests.model.environment import allow, apply_event, expire, force_all
+from tests.model.environment import KEEP, allow, apply_event, expire, expire_rows, force_all
 from tests.model.invariants import InvariantChecker
 from tests.model.overnight import overnight
 from tests.model.scenarios import single_faults, switches
@@ -63,6 +64,8 @@ def play(scenario: Scenario, fault_at: Callable[[int, Actor, str], str], used_id
     world = World(slow=scenario.slow, versions=scenario.versions, wide=scenario.wide)
     if scenario.max_attempts is not None:
         world.settings = with_attempts(scenario.max_attempts)
+    if scenario.forgotten:
+        world.settings = replace(world.settings, ledger=LedgerSettings(keep_days=KEEP.days))
     world.s3.used_id_succeeds = used_id_succeeds
     checker = InvariantChecker(world)
     world.after_write = checker.check
@@ -117,6 +120,9 @@ def _prepare(world: World, scenario: Scenario) -> None:
     if scenario.reprocessed:
         worker(world, None, "before", ids)
         force_all(world)
+    if scenario.forgotten:
+        worker(world, None, "before", ids)
+        expire_rows(world)
     world.poisonous, world.unreadable = frozenset(scenario.poisonous), frozenset(scenario.unreadable)
     world.wrong_results = list(scenario.wrong_results)
     world.dynamodb.catch_up()

@@ -203,6 +203,14 @@ class InvariantChecker:
                 named[identity] = self._document(row["published_key"])
             elif row["state"] == "DONE":
                 raise Violation(f"{identity} is DONE and has published nothing")
+        for identity, document in named.items():
+            unread = [source["uri"] for source in document["sources"] if source["failed"] is not None]
+            if (
+                unread
+                and rows[identity]["state"] == "DONE"
+                and not rows[identity].get("open", "").endswith("UNREADABLE")
+            ):
+                raise Violation(f"{unread[0]} is in no row, and {identity} is not listed as a failure")
         check_contents(world, named, {identity: self._files(identity) for identity in named})
 
     def _check_hour_is_complete(self, rows: dict[str, Item]) -> None:

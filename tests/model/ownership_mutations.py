@@ -9,6 +9,7 @@ import router.ownership.resolve
 import router.ownership.take
 from lake.ledger.arrivals import Arrivals, arrival_key
 from router.ownership.intent import delete_intent, write_intent
+from router.ownership.record import RowStamp
 from router.reprocess.next_step import NextReprocessStep, next_reprocess_step
 from tests.model.changed_source import changed_source
 
@@ -59,6 +60,15 @@ def ignored_for_ever() -> AbstractContextManager[Any]:
     """An IGNORED arrival is a duplicate, although a rule routes it today."""
     resolve = changed_source(router.ownership.resolve.resolve_owners, "if arrival is None:", "if True:")
     return patch("router.ownership.take.resolve_owners", resolve)
+
+
+def forget_what_can_come_again() -> AbstractContextManager[Any]:
+    """The row of a file without a version expires."""
+    return patch.object(RowStamp, "expiry", lambda self, _: self.expires_at)
+
+
+def take_what_may_be_forgotten() -> AbstractContextManager[Any]:
+    return patch("router.ownership.take.divide_by_expiry", lambda _, __, routed, ___: (list(routed), [], []))
 
 
 def queue_again_for_the_same_request() -> AbstractContextManager[Any]:

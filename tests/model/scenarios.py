@@ -47,6 +47,8 @@ class Scenario:
     lane: Lane = Lane.BATCH
     reprocessed: bool = False
     """The manifests are published at the start, and ``force`` has been called on them."""
+    forgotten: bool = False
+    """The manifests are published at the start, and the rows of their arrivals have expired where rows do."""
     expired: tuple[str, ...] = ()
     """Files that are deleted once the hour is complete; those of ``missing`` are back then, and all is reprocessed."""
     events: tuple[str, ...] = ("expire_lease", "report_stopped")
@@ -131,6 +133,18 @@ SCENARIOS = {
             (("a", "b"),),
             missing=("b",),
             events=("put_again", "force", "expire_lease"),
+        ),
+        *(
+            Scenario(
+                name,
+                ("queue1", "force1", "worker1", "sweep1", "worker2"),
+                (("a", "b"),),
+                missing=("b",),
+                forgotten=True,
+                events=("expire_lease",),
+                versions=versions,
+            )
+            for name, versions in (("forgotten", False), ("forgotten versions", True))
         ),
         Scenario(
             "stream",

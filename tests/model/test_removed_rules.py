@@ -62,6 +62,8 @@ RULES: dict[str, tuple[Mutation, str]] = {
     "rows without an intent": (ownership_mutations.write_rows_without_an_intent, "intents"),
     "delete the intent of unsettled arrivals": (ownership_mutations.delete_the_intent_of_unsettled_arrivals, "intents"),
     "IGNORED for ever": (ownership_mutations.ignored_for_ever, "new rule"),
+    "forget what can come again": (ownership_mutations.forget_what_can_come_again, "forgotten"),
+    "take what may be forgotten": (ownership_mutations.take_what_may_be_forgotten, "forgotten versions"),
     "queue again for the same request": (ownership_mutations.queue_again_for_the_same_request, "requests"),
     "count faults of the environment": (attempt_mutations.count_faults_of_the_environment, "denied"),
     "claim without a preflight": (attempt_mutations.claim_without_a_preflight, "denied"),
