@@ -139,14 +139,15 @@ class DeployedStack:
         )
 
     def control_stream(self, action: str, shards: str = "") -> dict[str, Any]:
-        """Invoke ``stream_control``: start, watch, stop or kill; empty ``shards``: all of them.
+        """Invoke ``stream_control`` as a person: start, watch, stop or kill; empty ``shards``: all of them.
 
         Raises
         ------
         FunctionFailedError
             The message is the function's.
         """
-        return self._invoke("stream_control", self.outputs.stream_control, {"action": action, "shards": shards})
+        event = {"action": action, "shards": shards, "manual": True}
+        return self._invoke("stream_control", self.outputs.stream_control, event)
 
     def dry_run_of_plan(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Invoke ``plan`` for a dry run: it changes nothing but the summary of that name.

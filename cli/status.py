@@ -94,6 +94,7 @@ def _stream(stack: DeployedStack) -> dict[str, Any]:
     together = {
         "running": all(shard["running"] for shard in shards),
         "stopRequested": any(shard["stopRequested"] for shard in shards),
+        "failedStarts": max(shard["failedStarts"] for shard in shards),
         "spilling": any(shard["spilling"] for shard in shards),
     }
     return {**first, **together, "shards": shards}
@@ -107,6 +108,8 @@ def _shard(state: ShardState) -> dict[str, Any]:
         "heartbeatAt": state.row.heartbeat_at,
         "windowUntil": state.row.window_until,
         "stopRequested": state.row.stop_requested,
+        "failedStarts": 0 if state.runs else state.row.starts,
+        "startFailure": None if state.runs else state.row.start_failure,
         "spilling": state.row.spilling,
     }
 

@@ -110,6 +110,10 @@ def _stream_lines(stream: Mapping[str, Any], now: datetime, clock: Any) -> Itera
 
 def _stream(stream: Mapping[str, Any], now: datetime, clock: Any) -> str:  # noqa: ANN401
     text = "not running"
+    if stream["failedStarts"]:
+        text += f", {format_count(stream['failedStarts'], 'start')} in succession failed"
+    if stream["startFailure"]:
+        text += f": {stream['startFailure']}"
     if stream["running"]:
         text = f"running ({stream['run']})"
         if stream["heartbeatAt"]:

@@ -124,6 +124,9 @@ def _lines(shard: Mapping[str, Any]) -> list[str]:
     backlog = shard["backlog"]
     waiting = ", ".join(format_count(backlog[f"{noun}s"], noun) for noun in ("manifest", "file", "byte"))
     run = f"run {', '.join(shard['runs'])}" if shard["running"] else "no run is alive"
+    if shard["starts"] and not shard["running"]:
+        run += f", {format_count(shard['starts'], 'start')} in succession failed"
+        run += f": {shard['start_failure']}" if shard["start_failure"] else ""
     heartbeat = f", last heartbeat {shard['heartbeat_at']}" if shard["heartbeat_at"] else ""
     flags = [name for name in ("stop_requested", "spilling") if shard[name]]
     window = f"window until {shard['window_until']}" if shard["window_until"] else "no window was opened"

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING, Protocol
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Protocol
 
 from botocore.exceptions import ClientError
 
 from lake.errors import InvalidInputError, TransientError
 from lake.faults import error_code
-from lake.job_runs import UNKNOWN_EMR_RUN_CODES, live_emr_runs, live_glue_runs, split_emr_run_id
+from lake.job_runs import STREAMING, UNKNOWN_EMR_RUN_CODES, live_emr_runs, live_glue_runs, split_emr_run_id
+from lake.printable import printable
 from router.telemetry import logger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lake.job_runs import EmrServerlessClient
+    from lake.ledger import StreamRow
     from lake.stream_launch import StreamLaunch
     from router.services import Services
 
@@ -28,6 +30,8 @@ NOT_NOW = frozenset({"ConflictException", "ValidationException"})
 """Answers to StartJobRun after which it is tried again: the client token is that of another request, which a function
 of the deployment before has sent; or the application is just stopping (assumed: its pages name no error for that). A
 request that is not valid has the second one too: it stays, and the watch of the stream notifies people."""
+NO_REASON = "its reason is not known"
+MAX_REASON_CHARACTERS = 500
 IMMEDIATELY = 0
 """Grace period of a cancelled run in seconds: the run was asked to end before (Amazon EMR Serverless User Guide, "EMR
 Serverless job run cancellation with grace period"; the default of a streaming run is 120)."""
@@ -36,8 +40,14 @@ Serverless job run cancellation with grace period"; the default of a streaming r
 class StreamEngine(Protocol):
     """The streaming jobs of all shards on one engine. Each method raises botocore's errors."""
 
-    def start(self, shard: str) -> bool:
-        """Start a run of a shard; False when one exists already. Raises ``TransientError``: it cannot start now."""
+    def start(self, shard: str) -> str | None:
+        """Start a run of a shard and return its id; None if one exists already.
+
+        Raises ``TransientError``: it cannot start now.
+        """
+
+    def why_ended(self, shard: str, row: StreamRow) -> str:
+        """The reason of the last run that was started, in the words of the service that has run it."""
 
     def live_runs(self, shard: str) -> list[str]:
         """The ids, by which they hold leases, of the runs of a shard that have not ended."""
@@ -64,22 +74,28 @@ class GlueStreamRuns:
 
     services: Services
 
-    def start(self, shard: str) -> bool:
+    def start(self, shard: str) -> str | None:
         """The job's ``MaxConcurrentRuns`` is 1: Glue refuses a second run as a concurrent one. A full account is
         refused by either error (AWS Glue API, ``StartJobRun``: "too many jobs are being run concurrently", "a resource
         numerical limit was exceeded"), so only a live run proves that one exists.
         """
         job, exceptions = self.services.resources.stream_job_of(shard), self.services.glue.exceptions
         try:
-            self.services.glue.start_job_run(JobName=job)
+            return self.services.glue.start_job_run(JobName=job)["JobRunId"]
         except (exceptions.ConcurrentRunsExceededException, exceptions.ResourceNumberLimitExceededException) as error:
             if isinstance(error, exceptions.ConcurrentRunsExceededException) and self.live_runs(shard):
-                return False
+                return None
             raise TransientError(
                 f"Glue has no room to start the streaming job {job} ({error}): wait until other job runs end, or raise "
                 "the account's quotas of Glue job runs and DPUs"
             ) from error
-        return True
+
+    def why_ended(self, shard: str, row: StreamRow) -> str:
+        """``ErrorMessage`` of the run, from the list of the newest ones."""
+        job = self.services.resources.stream_job_of(shard)
+        runs = self.services.glue.get_job_runs(JobName=job, MaxResults=MAX_LISTED_RUNS)["JobRuns"]
+        run = next((run for run in runs if run["Id"] == row.started_run), None)
+        return NO_REASON if run is None else _reason(run["JobRunState"], run.get("ErrorMessage"))
 
     def live_runs(self, shard: str) -> list[str]:
         """Of the newest runs, in one request."""
@@ -99,12 +115,12 @@ class EmrStreamRuns:
     emr: EmrServerlessClient
     launch: StreamLaunch
 
-    def start(self, shard: str) -> bool:
+    def start(self, shard: str) -> str | None:
         """EMR Serverless would run a second one beside the first, or let it wait. A live run keeps it from starting,
         and the client token in the row of the shard lets callers that start at the same time start one run.
         """
         if self.live_runs(shard):
-            return False
+            return None
         job = self.services.resources.stream_job_of(shard)
         token = self.services.ledger.stream.of(shard).begin_start(self.services.clock(), START_SETTLES)
         try:
@@ -113,13 +129,22 @@ class EmrStreamRuns:
             if error_code(error) not in NOT_NOW:
                 raise
             if self.live_runs(shard):
-                return False
+                return None
             raise TransientError(
                 f"EMR Serverless cannot start the streaming job {job} now ({error}): it is tried again; if that does "
                 "not help, deploy the stack again"
             ) from error
         logger.info("streaming run on EMR Serverless", shard=shard, job_run=started["jobRunId"])
-        return True
+        return str(started["jobRunId"])
+
+    def why_ended(self, shard: str, row: StreamRow) -> str:  # noqa: ARG002
+        """``stateDetails`` of the run, from the list of those that were created since."""
+        request: dict[str, Any] = {"applicationId": self.launch.application, "mode": STREAMING}
+        if row.started_at is not None:
+            request["createdAtAfter"] = datetime.fromisoformat(row.started_at) - START_SETTLES
+        runs = self.emr.list_job_runs(**request)["jobRuns"]
+        run = next((run for run in runs if run["id"] == row.started_run), None)
+        return NO_REASON if run is None else _reason(run["state"], run.get("stateDetails"))
 
     def live_runs(self, shard: str) -> list[str]:
         """Those with the name of the shard's job."""
@@ -136,3 +161,7 @@ class EmrStreamRuns:
             except ClientError as error:
                 if error_code(error) not in UNKNOWN_EMR_RUN_CODES or run in self.live_runs(shard):
                     raise
+
+
+def _reason(state: str, text: str | None) -> str:
+    return f"{state}: {printable(text)[:MAX_REASON_CHARACTERS]}" if text else f"{state}, without a reason"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lake.errors import TransientError
+from lake.time import iso_utc
 from router.stream_engines import stream_engine
 from router.telemetry import logger
 
@@ -23,13 +24,33 @@ MIN_HEARTBEAT_AGE = timedelta(minutes=1)
 """... but for at least this time."""
 
 
+MAX_SILENT_STARTS = 3
+"""From this number of starts without a heartbeat on, callers get the reason of the last run as an error."""
+MAX_STARTS = 8
+"""After them, an hour and a half, only a person starts a run: each is billed for a minute of two workers at least."""
+FIRST_PAUSE = timedelta(minutes=1)
+MAX_PAUSE = timedelta(minutes=30)
+
+
+class FailedStartsError(TransientError):
+    """The streaming job has ended several times in succession before it began to work, so it is not started now."""
+
+    def __init__(self, job: str, starts: int, reason: str, due: datetime | None) -> None:
+        then = "no other run is started by itself" if due is None else f"the next one starts at {iso_utc(due)}"
+        super().__init__(
+            f"{starts} runs of the streaming job {job} have ended in succession before they began to work, the last "
+            f"one with {reason}; {then}: remove the cause, then run hybrid-router stream start"
+        )
+
+
 def ensure_running(services: Services, shard: str) -> bool:
     """Make sure that a streaming run will see what is in the inbox of a shard; True when this call started one.
 
     Raises
     ------
     TransientError
-        The account's quota of Glue's job runs or DPUs has no room, or EMR Serverless cannot start it now.
+        The account's quota of Glue's job runs or DPUs has no room, EMR Serverless cannot start it now, or the last runs
+        have ended before they began to work.
     BotoCoreError, ClientError
         Glue, EMR Serverless or DynamoDB refused a request or did not answer.
     """
@@ -71,8 +92,33 @@ def has_valid_heartbeat(services: Services, row: StreamRow) -> bool:
 
 
 def start_run(services: Services, shard: str) -> bool:
-    """Start a streaming run of a shard; False when one exists already. Raises what ``ensure_running`` raises."""
-    return stream_engine(services).start(shard)
+    """Start a streaming run of a shard; False if one exists already, or it is too early after starts that failed.
+
+    Raises what ``ensure_running`` raises, ``FailedStartsError`` among them.
+    """
+    stream, engine, now = services.ledger.stream.of(shard), stream_engine(services), services.clock()
+    row = stream.get()
+    due = next_start(row)
+    if row.starts and (due is None or now < due):
+        if row.starts < MAX_SILENT_STARTS or engine.live_runs(shard):
+            return False
+        reason = row.start_failure or engine.why_ended(shard, row)
+        if row.start_failure is None:
+            stream.record_start_failure(row, reason)
+        raise FailedStartsError(services.resources.stream_job_of(shard), row.starts, reason, due)
+    run = engine.start(shard)
+    if run is None:
+        return False
+    stream.count_start(run, now)
+    return True
+
+
+def next_start(row: StreamRow) -> datetime | None:
+    """When the next run may be started; None: only a person's command starts it. Pure."""
+    if row.starts >= MAX_STARTS:
+        return None
+    started = datetime.fromisoformat(row.started_at) if row.started_at else datetime.min.replace(tzinfo=UTC)
+    return started + min(FIRST_PAUSE * (1 << max(row.starts - 1, 0)), MAX_PAUSE)
 
 
 def live_runs(services: Services, shard: str) -> list[str]:

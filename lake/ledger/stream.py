@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from lake.ledger.table import LedgerTable
+
+START_ATTRIBUTES = ("starts", "started_run", "started_at", "start_failure")
+"""A heartbeat removes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,14 @@ class StreamRow:
     """ISO 8601, UTC: end of the last stream window that was opened."""
     micro_batch_since: str | None = None
     """ISO 8601, UTC: begin of the oldest micro-batch that ``run`` converts; None: it waits for pointers."""
+    starts: int = 0
+    """Number of runs that were started since one of them recorded a heartbeat."""
+    started_run: str | None = None
+    """The last one of them: its id in the service that runs it."""
+    started_at: str | None = None
+    """ISO 8601, UTC: when it was started."""
+    start_failure: str | None = None
+    """Why it ended, if the starts have failed too often."""
 
 
 class Stream:
@@ -58,6 +70,10 @@ class Stream:
             bool(item.get("spilling", False)),
             item.get("window_until"),
             item.get("micro_batch_since"),
+            int(item.get("starts", 0)),
+            item.get("started_run"),
+            item.get("started_at"),
+            item.get("start_failure"),
         )
 
     def begin_start(self, now: datetime, settles: timedelta) -> str:
@@ -80,13 +96,36 @@ class Stream:
                 continue
             return token
 
+    def count_start(self, run: str, now: datetime) -> None:
+        """The run was started at ``now`` (aware), and has not recorded a heartbeat yet; a repeated call counts once."""
+        row = self.get()
+        if row.started_run == run:
+            return
+        known = Condition("started_run", "missing") if row.started_run is None else _is("started_run", row.started_run)
+        starting = {"starts": row.starts + 1, "started_run": run, "started_at": iso_utc(now)}
+        # Another caller has counted another run, or this one.
+        with suppress(RefusedError):
+            self._table.update(self._key, assign=starting, remove=("start_failure",), conditions=[known])
+
+    def record_start_failure(self, row: StreamRow, reason: str) -> None:
+        """The last start of ``row`` has failed for this reason."""
+        with suppress(RefusedError):
+            same = _is("started_run", row.started_run)
+            self._table.update(self._key, assign={"start_failure": reason}, conditions=[same])
+
+    def forget_starts(self) -> None:
+        """Starts that have failed no longer count."""
+        self._table.update(self._key, remove=START_ATTRIBUTES)
+
     def begin_run(self, run: str, now: datetime) -> None:
         """The run has begun. The micro-batch of an earlier run, and the request to stop it, are not its own: a
         function that wants this one to stop asks until it has ended. The client token has done its work: the next start
         gets another one.
         """
         beginning = {"run": run, "heartbeat_at": iso_utc(now), "stop_requested": False}
-        self._table.update(self._key, assign=beginning, remove=("micro_batch_since", "start_token", "start_at"))
+        self._table.update(
+            self._key, assign=beginning, remove=("micro_batch_since", "start_token", "start_at", *START_ATTRIBUTES)
+        )
 
     def begin_micro_batch(self, now: datetime) -> None:
         """The run converts a micro-batch from ``now`` (aware) on."""
@@ -98,7 +137,7 @@ class Stream:
 
     def record_heartbeat(self, run: str, now: datetime) -> None:
         """The run is alive at ``now`` (aware)."""
-        self._table.update(self._key, assign={"run": run, "heartbeat_at": iso_utc(now)})
+        self._table.update(self._key, assign={"run": run, "heartbeat_at": iso_utc(now)}, remove=START_ATTRIBUTES)
 
     def end(self) -> None:
         """The run is about to end: from now on, the next process with work for the stream starts another run."""
@@ -115,3 +154,7 @@ class Stream:
     def set_spilling(self, spilling: bool) -> None:
         """Set or clear the spilling flag."""
         self._table.update(self._key, assign={"spilling": spilling})
+
+
+def _is(attribute: str, value: str | None) -> Condition:
+    return Condition(attribute, "=", value)

@@ -100,8 +100,7 @@ def _watch(services: Services, shard: str, queued: list[ManifestRow], working: l
     window_over = _window_is_over(services, row)
     if not running and (queued or not window_over):
         stream.request_stop(False)
-        start_run(services, shard)
-        running = True
+        running = start_run(services, shard) or bool(live_runs(services, shard))
     size = sum(manifest.bytes for manifest in backlog)
     measured = ShardBacklog(size, spilling, _micro_batch_minutes(services, row))
     return ShardStatus(running, window_over, measured)
@@ -149,11 +148,10 @@ def _join_window(services: Services, shards: Sequence[str]) -> None:
 def _start_if_possible(services: Services, shard: str) -> bool:
     """Whether a run exists now: not if the account's quotas have no room for it."""
     try:
-        start_run(services, shard)
+        return start_run(services, shard) or bool(live_runs(services, shard))
     except TransientError as error:
         logger.warning("streaming run not started: it is tried again", shard=shard, error=str(error))
         return False
-    return True
 
 
 def _open_manifests(services: Services, state: State) -> dict[str, list[ManifestRow]]:

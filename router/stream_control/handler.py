@@ -24,6 +24,7 @@ ACTIONS = {"start": start, "watch": watch, "stop": stop, "kill": kill}
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
     """``{"action": "start" | "watch" | "stop" | "kill", "shards"?}`` -> ``{"running", "windowOver", "stopped", ...}``.
 
+    ``"manual": true`` is a person's: with ``start``, starts that have failed before no longer count.
     ``shards``: names with commas between them, such as ``stopping`` of an earlier answer; empty: all of the settings.
     """
     return stream_control(event, container_services())
@@ -42,7 +43,11 @@ def stream_control(event: Mapping[str, Any], services: Services) -> dict[str, An
     action = event.get("action")
     if action not in ACTIONS:
         raise InvalidInputError(f"action = {action!r} is unknown: expected one of {', '.join(ACTIONS)}")
-    outcomes = ACTIONS[action](services, _shards(event, services))
+    shards = _shards(event, services)
+    if action == "start" and event.get("manual") is True:
+        for shard in shards:
+            services.ledger.stream.of(shard).forget_starts()
+    outcomes = ACTIONS[action](services, shards)
     found = {shard: status for shard, status in outcomes.items() if isinstance(status, ShardStatus)}
     result = _answer(action, found)
     _record(result)

@@ -76,10 +76,11 @@ class FakeEmr:
         validate_parameters(request, _operations().operation_model("ListJobRuns").input_shape)
         assert request["applicationId"] == APPLICATION
         first = int(request.get("nextToken", "0"))
+        states = request.get("states") or [run["state"] for run in self.runs.values()]
         found = [
             run
             for run in reversed(self.runs.values())
-            if run["mode"] == request["mode"] and run["state"] in request["states"] and run["id"] not in self.unlisted
+            if run["mode"] == request["mode"] and run["state"] in states and run["id"] not in self.unlisted
         ]
         page = {"jobRuns": found[first : first + self.page_size]}
         return page if first + self.page_size >= len(found) else {**page, "nextToken": str(first + self.page_size)}

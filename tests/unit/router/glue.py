@@ -48,7 +48,8 @@ class FakeGlue:
             raise self._error("EntityNotFoundException", "GetJobRun") from None
 
     def get_job_runs(self, JobName: str, MaxResults: int) -> dict[str, Any]:  # noqa: N803
-        runs = [{"Id": run, "JobRunState": state} for run, state in self.runs.get(JobName, {}).items()]
+        found = self.runs.get(JobName, {}).items()
+        runs = [{"Id": run, "JobRunState": state, **self.bills.get(run, {})} for run, state in found]
         return {"JobRuns": runs[::-1][:MaxResults]}
 
     def batch_stop_job_run(self, JobName: str, JobRunIds: list[str]) -> dict[str, Any]:  # noqa: N803

@@ -71,7 +71,7 @@ def test_a_start_by_a_function_of_the_deployment_before_counts(deployment: Deplo
     deployment.services = replace(deployment.services, stream_launch=newer)
     # When, then it is tried again
     with pytest.raises(TransientError, match="cannot start the streaming job stream-job now"):
-        ensure_running(deployment.services, "1")
+        stream_engine(deployment.services).start("1")
     # When the list has it, then no other one is needed
     emr.unlisted.clear()
     assert not ensure_running(deployment.services, "1")

@@ -64,6 +64,7 @@ def test_a_window_is_over_at_its_end(deployment: Deployment) -> None:
 
 def test_a_run_that_fails_inside_the_window_is_replaced(deployment: Deployment) -> None:
     act(deployment, "start")
+    deployment.ledger.stream.begin_run("jr_1", deployment.now)
     fail_runs(deployment)
     assert act(deployment, "watch")["running"]
     assert runs(deployment) == ["FAILED", "RUNNING"]
@@ -90,6 +91,7 @@ def test_a_stop_is_requested_until_the_run_has_ended(deployment: Deployment) -> 
 
 def test_work_that_is_left_after_the_stop_gets_a_run_without_a_stop_request(deployment: Deployment) -> None:
     act(deployment, "start")
+    deployment.ledger.stream.begin_run("jr_1", deployment.now)
     act(deployment, "stop")
     fail_runs(deployment)
     deployment.queued("urgent.json", lane=Lane.STREAM)

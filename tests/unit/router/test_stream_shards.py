@@ -58,6 +58,8 @@ def test_a_window_is_that_of_all_shards_and_each_ends_by_itself(deployment: Depl
     assert running(deployment) == set(JOBS)
     windows = {deployment.ledger.stream.of(shard).get().window_until for shard in JOBS}
     assert windows == {"2026-11-20T19:15:00.000+00:00"}
+    for shard in JOBS:
+        deployment.ledger.stream.of(shard).begin_run("jr", deployment.now)
     # When it ends, and one of them at once
     assert act(deployment, "stop")["stopping"] == "1,2,clicks"
     end_runs(deployment, "2")
@@ -113,6 +115,7 @@ def test_outside_the_window_only_the_shard_with_work_gets_a_run(deployment: Depl
 def test_a_shard_that_cannot_start_does_not_keep_the_others_from_their_watch(deployment: Deployment) -> None:
     # Given no room for a run of the first shard, and a backlog of the last one
     act(deployment, "start")
+    deployment.ledger.stream.begin_run("jr_1", deployment.now)
     end_runs(deployment, "1")
     deployment.glue.quota_is_full = True
     slow(deployment, CLICKS)
