@@ -15,6 +15,7 @@ from infra.allow import acknowledge_finding, allow
 from infra.functions import ROUTE_TIMEOUT_SECONDS
 from infra.log_groups import add_log_group
 from infra.quotas import MAX_ROUTE_CONCURRENCY
+from lake.resource_names import ARRIVALS_QUEUE
 
 if TYPE_CHECKING:
     from aws_cdk import CfnResource
@@ -22,8 +23,14 @@ if TYPE_CHECKING:
 
     from infra.functions import RouterFunction
 
-MAX_RECEIVES = 5
-"""Deliveries of one event to ``route`` before it goes to the dead-letter queue."""
+MAX_RECEIVES = 20
+"""Deliveries of one event to ``route`` before it goes to the dead-letter queue: an outage of an hour takes 15 of them,
+by the pauses of ``router/route/redelivery.py`` and by ``INVISIBLE_TIMEOUTS``."""
+INVISIBLE_TIMEOUTS = 2
+"""Timeouts of ``route`` after which the events of an invocation that has died are delivered again. AWS recommends six,
+so that events which Lambda holds back while it is throttled are not delivered twice
+(https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html): ``route`` is idempotent, and an urgent file
+would wait for twelve minutes."""
 MAX_ARRIVALS_PER_INVOCATION = 1000
 POLL_QUEUE = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
 """AWS Lambda Developer Guide, "Using Lambda with Amazon SQS"."""
@@ -66,8 +73,9 @@ class QueueOfBucket:
 class ArrivalQueues(Construct):
     """The queue of S3 events, and the dead-letter queue for events and schedules. Both keep messages for 14 days."""
 
-    def __init__(self, scope: Construct, name: str) -> None:
+    def __init__(self, scope: Construct, name: str, window_seconds: int) -> None:
         super().__init__(scope, name)
+        self._window_seconds = window_seconds
         self.dead_letters = sqs.Queue(
             self,
             "DeadLetters",
@@ -80,24 +88,25 @@ class ArrivalQueues(Construct):
             "Queue",
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,
-            # AWS recommends six times the function's timeout: a slow invocation's events are not delivered again
-            # (https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html).
-            visibility_timeout=Duration.seconds(6 * ROUTE_TIMEOUT_SECONDS),
+            # Events are invisible while Lambda collects a batch of them, too.
+            visibility_timeout=Duration.seconds(INVISIBLE_TIMEOUTS * ROUTE_TIMEOUT_SECONDS + window_seconds),
             retention_period=Duration.days(14),
             dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead_letters, max_receive_count=MAX_RECEIVES),
         )
 
-    def deliver_to(self, route: RouterFunction, window_seconds: int) -> None:
-        """Invoke ``route`` with the messages that the queue gets within ``window_seconds``.
+    def deliver_to(self, route: RouterFunction) -> None:
+        """Invoke ``route`` with the messages that the queue gets within the window; it decides when those that have
+        failed are delivered again.
 
-        CDK's own grant has two actions more than Lambda needs.
+        CDK's own grant has one action more than Lambda needs.
         """
-        allow(route.role, POLL_QUEUE, [self.queue.queue_arn])
+        allow(route.role, (*POLL_QUEUE, "sqs:ChangeMessageVisibility"), [self.queue.queue_arn])
+        route.function.add_environment(ARRIVALS_QUEUE, self.queue.queue_url)
         route.function.add_event_source_mapping(
             "Arrivals",
             event_source_arn=self.queue.queue_arn,
             batch_size=MAX_ARRIVALS_PER_INVOCATION,
-            max_batching_window=Duration.seconds(window_seconds),
+            max_batching_window=Duration.seconds(self._window_seconds),
             max_concurrency=MAX_ROUTE_CONCURRENCY,
             report_batch_item_failures=True,
         )

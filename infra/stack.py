@@ -64,7 +64,7 @@ class HybridRouterStack(Stack):
         synthesizer.bind(self)
         assets = Assets.build(self, checkout, settings, workspace, wheels, synthesizer)
         storage = Storage(self, "Storage", settings)
-        arrivals = ArrivalQueues(self, "Arrivals")
+        arrivals = ArrivalQueues(self, "Arrivals", settings.input.event_window_seconds)
         arrivals.listen_to(storage.input)
         catalog = Catalog(self, "Catalog", names.catalog_database, storage)
         resources = _resource_names(storage, names)
@@ -88,7 +88,7 @@ class HybridRouterStack(Stack):
         if settings.spark.ui_logs:
             for role in job_roles:
                 grant_event_logs(grants, role)
-        arrivals.deliver_to(functions["route"], settings.input.event_window_seconds)
+        arrivals.deliver_to(functions["route"])
         topic = AlarmTopic(self, "AlarmTopic", settings.alarms.email).topic
         machines = Machines(self, "Machines", settings, names, functions, jobs, storage.control, topic, emr)
         schedules = Schedules(self, "Schedules", settings, machines, functions, arrivals.dead_letters)

@@ -11,6 +11,8 @@ from lake.shards import FIRST_SHARD
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+ARRIVALS_QUEUE = "ARRIVALS_QUEUE"
+"""The environment variable of ``route`` with the URL of the queue of events."""
 BATCH_JOB_SUFFIX = "-batch"
 """After the stack's name, in that of the batch job."""
 

@@ -16,7 +16,7 @@ from botocore.config import Config
 from botocore.utils import parse_timestamp
 
 from lake.ledger import Ledger
-from lake.resource_names import ResourceNames
+from lake.resource_names import ARRIVALS_QUEUE, ResourceNames
 from lake.settings import Settings, load_settings
 from lake.stream_launch import STREAM_LAUNCH, StreamLaunch
 from router.object_listing import read_listings_quickly
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_glue import GlueClient
     from mypy_boto3_s3 import S3Client
+    from mypy_boto3_sqs import SQSClient
 
     from lake.job_runs import EmrServerlessClient
 
@@ -59,6 +60,10 @@ class Services:
     """None: no run of the stage is on EMR Serverless."""
     events: EventBridgeClient | None = None
     """None: the function sends no events."""
+    sqs: SQSClient | None = None
+    """None: the function changes no queue."""
+    arrivals_queue: str = ""
+    """URL of the queue of events; empty: the function is not invoked by it."""
     stream_launch: StreamLaunch | None = None
     """None: the streaming jobs run on Glue, or the function starts none of them."""
 
@@ -97,7 +102,7 @@ def container_services() -> Services:
     """
     resources = ResourceNames.from_environment(os.environ)
     settings = load_settings(ASSET_ROOT / os.environ.get("SETTINGS_FILE", "settings.json"))
-    launch = os.environ.get(STREAM_LAUNCH)
+    launch, queue = os.environ.get(STREAM_LAUNCH), os.environ.get(ARRIVALS_QUEUE, "")
     session = new_session()
     dynamodb = session.resource("dynamodb", config=CLIENT_CONFIG)
     return Services(
@@ -108,5 +113,7 @@ def container_services() -> Services:
         glue=session.client("glue", config=CLIENT_CONFIG),
         clock=lambda: datetime.now(UTC),
         emr=session.client("emr-serverless", config=CLIENT_CONFIG) if settings.uses_emr else None,
+        sqs=session.client("sqs", config=CLIENT_CONFIG) if queue else None,
+        arrivals_queue=queue,
         stream_launch=StreamLaunch.from_text(launch) if launch else None,
     )

@@ -20,8 +20,9 @@ from router.ownership import ArrivalOutcome, Ownership, RoutedArrival, take_owne
 from router.route.decide_lanes import decide_lanes
 from router.route.lookup import VersionLookup
 from router.route.parse import parse_events
+from router.route.redelivery import deliver_again, receives
 from router.services import Services, container_services
-from router.streaming import ensure_running, read_spilling
+from router.streaming import FailedStartsError, ensure_running, read_spilling
 from router.telemetry import Metric, count, count_bytes, logger, metrics
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
     from lake.manifest import ObjectVersion
+
+START_TRIES = 3
+"""Deliveries of an event in which ``route`` tries to start the stream for a file that has an owner. Then the sweep
+does, and the event does not end among the dead letters: nothing of it is left to do."""
 
 
 @with_product_errors
@@ -52,6 +57,8 @@ def route(event: SQSEvent, services: Services) -> dict[str, Any]:
         A permission or a resource is missing for all messages: SQS redelivers them all.
     """
     messages: dict[str, list[ObjectVersion]] = {}
+    by_id = {message.message_id: message for message in event.records}
+    counts = {name: receives(message) for name, message in by_id.items()}
     failed = []
     lookup = VersionLookup(services)
     for message in event.records:
@@ -68,14 +75,18 @@ def route(event: SQSEvent, services: Services) -> dict[str, Any]:
         else:
             ownership.include(outcome)
     unsettled = {identity for identity, outcome in ownership.outcomes.items() if outcome == ArrivalOutcome.UNSETTLED}
+    not_started: set[Identity] = set()
     for shard, waiting in ownership.waiting_in_stream.items():
         if not _ensure_stream_runs(services, shard):
-            unsettled |= waiting
+            not_started |= waiting
     failed += [
         message
         for message, files in messages.items()
-        if message in not_routed or not unsettled.isdisjoint(map(Identity.of, files))
+        if message in not_routed
+        or not unsettled.isdisjoint(identities := set(map(Identity.of, files)))
+        or (counts[message] < START_TRIES and not not_started.isdisjoint(identities))
     ]
+    deliver_again(services, [by_id[message] for message in failed])
     _record(ownership, len(failed))
     return {"batchItemFailures": [{"itemIdentifier": message} for message in failed]}
 
@@ -137,8 +148,11 @@ def route_arrivals(services: Services, arrivals: Iterable[ObjectVersion]) -> Own
 def _ensure_stream_runs(services: Services, shard: str) -> bool:
     try:
         ensure_running(services, shard)
+    except FailedStartsError as error:
+        # Redeliveries would not start it earlier: a watch or a sweep does, and reports why it fails.
+        logger.warning("streaming run not started", shard=shard, error=str(error))
     except (BotoCoreError, ClientError, TransientError) as error:
-        logger.warning("streaming run not started: its events are redelivered", shard=shard, error=str(error))
+        logger.warning("streaming run not started: a redelivery or a sweep does", shard=shard, error=str(error))
         return False
     return True
 

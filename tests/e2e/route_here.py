@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from lake.settings import PeakSettings
 from router.services import Services
 from tests.e2e.stack_settings import e2e_settings
+from tests.unit.router.events import raw_message
 
 if TYPE_CHECKING:
     from lake.manifest import ObjectVersion
@@ -27,7 +28,7 @@ def s3_event(file: ObjectVersion) -> dict[str, object]:
             "object": {"key": file.key, "size": file.size, "eTag": file.etag, "versionId": file.version_id},
         },
     }
-    return {"Records": [{"messageId": "1", "body": json.dumps({"Records": [record]})}]}
+    return {"Records": [raw_message("1", json.dumps({"Records": [record]}))]}
 
 
 def peak_services(scenario: Scenario, now: datetime) -> Services:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from tests.e2e.stack_settings import URGENT_BY_TAG
+from tests.unit.router.events import raw_message
 
 if TYPE_CHECKING:
     from lake.manifest import ObjectVersion
@@ -27,7 +28,7 @@ def event(file: ObjectVersion) -> dict[str, Any]:
         "eventTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z"),
         "s3": {"bucket": {"name": file.bucket}, "object": {k: v for k, v in item.items() if v is not None}},
     }
-    return {"Records": [{"messageId": "1", "body": json.dumps({"Records": [record]})}]}
+    return {"Records": [raw_message("1", json.dumps({"Records": [record]}))]}
 
 
 def routed(stage: Stage, file: ObjectVersion | None = None) -> ObjectVersion:
@@ -92,6 +93,10 @@ def a_message(stage: Stage) -> str:
     """The event source is a service: on AWS the queue's age tells of it, and CloudTrail names the permission."""
     with stage.lacking():
         return stage.wait_until_logged("emulator.log")
+
+
+def a_refused_message(stage: Stage) -> str:
+    return routed_without(stage, {"Records": [raw_message("1", "no JSON")]})
 
 
 def a_log(stage: Stage) -> str:

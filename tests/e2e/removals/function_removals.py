@@ -74,6 +74,13 @@ OF_ARRIVALS = (
         functions.a_message,
     ),
     Removal(
+        "RouterrouteRole",
+        "sqs:ChangeMessageVisibility",
+        "what was not acknowledged is delivered again minutes later",
+        LOG,
+        functions.a_refused_message,
+    ),
+    Removal(
         "RouterbackfillRole",
         "dynamodb:GetItem dynamodb:PutItem dynamodb:UpdateItem s3:PutObject s3:DeleteObject",
         "a backfill leaves its files to the sweep",

