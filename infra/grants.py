@@ -116,11 +116,12 @@ class Grants:
     def read_input(self, role: iam.Role) -> None:
         """Read objects by key and version.
 
-        ListBucket lets S3 answer "no such key" for a missing object instead of "access denied".
+        The rights to list let S3 answer "no such key" or "no such version" for what is missing instead of "access
+        denied": a deleted file is a result, a denied one waits.
         """
         arn = self.storage.input.bucket_arn
         allow(role, ("s3:GetObject", "s3:GetObjectVersion"), [f"{arn}/*"], ANY_INPUT)
-        allow(role, ("s3:ListBucket",), [arn])
+        allow(role, ("s3:ListBucket", "s3:ListBucketVersions"), [arn])
 
     def read_tags(self, role: iam.Role, prefixes: Sequence[str]) -> None:
         """Read the tags of objects of the input bucket under the prefixes; no access to the objects."""

@@ -158,8 +158,8 @@ class Jobs(Construct):
             # Neither the driver nor a worker finds it in its environment (transform/clients.py).
             "--region": Stack.of(self).region,
             "--enable-auto-scaling": "true",
-            # From Glue 5.0 on, stdout and stderr go to <prefix>/output and <prefix>/error; --continuous-log-* is of
-            # Glue 4.0 and earlier.
+            # From Glue 5.0 on, stdout and stderr go to <prefix>/output, Spark's own log to <prefix>/error (AWS Glue,
+            # "Logging for AWS Glue jobs"); --continuous-log-* is of Glue 4.0 and earlier.
             "--custom-logGroup-prefix": self._log_prefix,
             # Glue accepts one --conf argument; further settings follow inside its value.
             "--conf": " --conf ".join(f"{key}={value}" for key, value in SPARK_SETTINGS.items()),

@@ -59,7 +59,6 @@ def grant_event_logs(grants: Grants, role: iam.Role) -> None:
 def grant_verification(grants: Grants) -> None:
     """Let the jobs' role verify: list the datasets and the versions of the input, and write what was found."""
     grants.list_rows(grants.jobs.role)
-    grants.list_input(grants.jobs.role)
     grants.write_control(grants.jobs.role, layout.VERIFICATIONS)
 
 

@@ -102,7 +102,6 @@ def _read_glue_bill(glue: GlueClient, job: str, job_run: str) -> Bill | None:
     if found["JobRunState"] not in TERMINAL_STATES or not {"StartedOn", "CompletedOn", "ExecutionTime"} <= found.keys():
         return None
     flex = found.get("ExecutionClass") == "FLEX"
-    scales = found.get("Arguments", {}).get("--enable-auto-scaling") == "true"
     return Bill(
         job_run,
         found.get("Arguments", {}).get("--run"),
@@ -111,12 +110,12 @@ def _read_glue_bill(glue: GlueClient, job: str, job_run: str) -> Bill | None:
         found["CompletedOn"],
         int(found["ExecutionTime"]),
         dpu_milliseconds=_dpu_milliseconds(found),
-        final="DPUSeconds" in found or not (flex or scales) or not found["ExecutionTime"],
+        final="DPUSeconds" in found or not found["ExecutionTime"],
     )
 
 
 def _dpu_milliseconds(run: Mapping[str, Any]) -> int:
-    """``DPUSeconds``, which Glue has for Flex and for runs with auto scaling; else all workers for the whole time."""
+    """``DPUSeconds``, which Glue has for Flex and for auto scaling, so for every job of the stack; else all workers."""
     if "DPUSeconds" in run:
         return round(float(run["DPUSeconds"]) * 1000)
     capacity = float(run.get("MaxCapacity") or DPUS[run["WorkerType"]] * run["NumberOfWorkers"])

@@ -72,7 +72,7 @@ def run_job(
         first = next(iter(str(error).splitlines()), "")[:MAX_QUOTED_CHARACTERS]
         what = f"{type(error).__name__}{f' ({first})' if first else ''}"
         log(
-            f"the run ended with {what}, its trace is in the error log: remove the cause; nothing is lost, what was "
+            f"the run ended with {what}, its trace is in the same log: remove the cause; nothing is lost, what was "
             "not published is converted again"
         )
     return printable(" ".join(log.last.removeprefix(f"{ALARM} ").splitlines()))

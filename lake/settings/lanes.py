@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lake.engines import Engine
 from lake.errors import InvalidSettingsError
 from lake.settings.checks import check_choice, check_range
-from lake.settings.workers import EMR_WORKERS, FLEX_WORKERS, GIB, MAX_WORKERS, WORKERS, check_emr_size
+from lake.settings.workers import EMR_WORKERS, FLEX_WORKERS, GIB, WORKERS, check_emr_size, max_workers
 from lake.shards import MAX_SHARDS, Spread
 
 MAX_FILES_OF_A_JOB = 350_000
@@ -88,7 +88,7 @@ class StreamSettings:
         check_range("stream.idle_minutes", self.idle_minutes, 0.05, 1440)
         check_range("stream.latency_goal_seconds", self.latency_goal_seconds, 1, MAX_LATENCY_GOAL_SECONDS)
         check_choice("stream.worker_type", self.worker_type, WORKERS)
-        check_range("stream.max_workers", self.max_workers, 2, MAX_WORKERS)
+        check_range("stream.max_workers", self.max_workers, 2, max_workers(self.worker_type))
         self._check_engine()
         check_range("stream.jobs", self.jobs, 1, MAX_SHARDS)
         check_choice("stream.spread", self.spread, [choice.value for choice in Spread])
@@ -180,7 +180,7 @@ class BatchSettings:
         check_range("batch.held_rounds", self.held_rounds, 1, 1000)
         check_range("batch.run_timeout_minutes", self.run_timeout_minutes, 1, 10_080)
         check_choice("batch.worker_type", self.worker_type, WORKERS)
-        check_range("batch.workers", self.workers, 2, MAX_WORKERS)
+        check_range("batch.workers", self.workers, 2, max_workers(self.worker_type))
         self._check_engines()
 
     @property

@@ -11,8 +11,9 @@ WORKERS = {"G.025X": 2, "G.1X": 4, "G.2X": 8, "G.4X": 16, "G.8X": 32}
 """vCPUs of each worker type (AWS Glue, "Worker types"); each runs one task at a time."""
 DPUS = {"G.025X": 0.25, "G.1X": 1, "G.2X": 2, "G.4X": 4, "G.8X": 8}
 """DPUs of each worker type (the same page): what Glue bills, and counts for the account's quota."""
-MAX_WORKERS = 299
-"""Largest number of workers of a job run, the driver's included (AWS Glue, StartJobRun, for G.1X)."""
+MAX_DPUS = 299
+"""DPUs of a job run, the driver's included: AWS's pages have had 299 workers of G.1X and 149 of G.2X, and no number for
+other types."""
 FLEX_WORKERS = ("G.1X", "G.2X")
 """Glue's execution class FLEX has no others (AWS Glue, "Worker types")."""
 EMR_WORKERS = ("G.1X", "G.2X", "G.4X")
@@ -35,6 +36,11 @@ EMR_MEMORY_GB = {1: (2, 8, 1), 2: (4, 16, 1), 4: (8, 30, 1), 8: (16, 60, 4), 16:
 Guide, "Supported worker configurations")."""
 _HEAP_SIXTEENTHS = 10
 """Share of a worker's memory on EMR Serverless that the JVM gets, in sixteenths: as assumed of Glue."""
+
+
+def max_workers(worker_type: str) -> int:
+    """Largest number of workers of a job run of this type; a quarter of a DPU counts as one."""
+    return int(MAX_DPUS // max(1, DPUS[worker_type]))
 
 
 def needed_bytes(vcpus: int, row_group_bytes: int) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lake.engines import Engine
-from lake.settings.workers import MAX_WORKERS
+from lake.settings.workers import max_workers
 from router.estimate.night import Night, night
 from router.estimate.offer import MAX_CAPACITY_WAIT_SECONDS
 
@@ -106,16 +106,17 @@ def _best(nights: list[Night], limits: Mapping[Engine, float]) -> Night:
 
 def _nights(work: Work, offer: Offer, room: Room, workers: int) -> Iterator[Night]:
     """Ways with this offer, from one run after the other up to all that the quota allows; runs fill whole rounds."""
-    for size in run_sizes(workers, room.units / offer.quota_units):
+    for size in run_sizes(offer, workers, room.units):
         most = min(int(room.units // (size * offer.quota_units)), room.runs, work.max_runs)
         for concurrency in _steps_up_to(most):
             runs = concurrency * math.ceil(work.min_runs / concurrency)
             yield night(work.core_seconds, runs, size, concurrency, offer)
 
 
-def run_sizes(workers: int, available: float) -> Iterator[int]:
-    """Numbers of workers that a run may have, if so many are available."""
-    return (size for factor in SIZES if (size := factor * workers) <= min(available, MAX_WORKERS))
+def run_sizes(offer: Offer, workers: int, units: float) -> Iterator[int]:
+    """Numbers of workers that a run may have within ``units`` of the engine's quota."""
+    most = min(units / offer.quota_units, max_workers(offer.worker_type))
+    return (size for factor in SIZES if (size := factor * workers) <= most)
 
 
 def _steps_up_to(most: int) -> Iterator[int]:

@@ -124,7 +124,7 @@ def _ways(left: NightLeft, offer: Offer, emr_vcpus: float) -> Iterator[Way]:
         # On another engine until now, the execution has not shown that Glue has room for larger runs.
         factor = left.concurrency if left.engine.on_glue else side_by_side
         room = factor * left.workers * offer.quota_units
-    for workers in run_sizes(left.workers, room / offer.quota_units):
+    for workers in run_sizes(offer, left.workers, room):
         fits = int(room // (workers * offer.quota_units))
         # Glue refuses what has no room; EMR Serverless lets it wait in its queue.
         if fits >= side_by_side or (fits and offer.engine is Engine.EMR_SERVERLESS):

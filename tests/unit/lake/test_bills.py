@@ -107,14 +107,13 @@ def test_no_bill_before_the_end_and_none_of_an_unknown_run(run: str, answer: Any
 @pytest.mark.parametrize(
     ("run", "changes", "final"),
     [
-        # A fixed number of workers for a known time is all there is to know
-        ("jr_1", {}, True),
+        # The stack's jobs scale, whatever arguments Glue answers
+        ("jr_1", {}, False),
+        ("jr_1", {"DPUSeconds": 9.5}, True),
         ("jr_1", {"ExecutionClass": "FLEX"}, False),
         ("jr_1", {"ExecutionClass": "FLEX", "DPUSeconds": 0.0}, True),
         # It got no capacity, and has used nothing
         ("jr_1", {"ExecutionClass": "FLEX", "ExecutionTime": 0}, True),
-        ("jr_1", {"Arguments": {"--run": RUN, "--enable-auto-scaling": "true"}}, False),
-        ("jr_1", {"Arguments": {"--run": RUN, "--enable-auto-scaling": "true"}, "DPUSeconds": 9.5}, True),
         ("emr-serverless:00app:00run", {}, True),
         ("emr-serverless:00app:00run", {"billedResourceUtilization": {}}, False),
     ],

@@ -58,6 +58,7 @@ def test_only_the_stage_has_no_default() -> None:
         ({"stage": "s" * 44}, "stage", "s" * 44),
         ({"tags": ["aws:team=data"]}, "tags", "aws:team=data"),
         ({"tags": ["team"]}, "tags", "team"),
+        ({"batch": {"worker_type": "G.2X", "workers": 150}}, "batch.workers", 150),
         ({"input": {"bucket": "landing", "keep_days": 90}}, "input.keep_days", 90),
         ({"encryption": {"bootstrap_key": "alias/cdk"}}, "encryption.bootstrap_key", "alias/cdk"),
         ({"colour": "red"}, "colour", "red"),

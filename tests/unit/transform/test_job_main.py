@@ -166,7 +166,7 @@ def test_the_trace_of_any_other_error_is_behind_the_sentence(
     failure = job_main.run_job([], "app", run)
     told = capsys.readouterr()
     assert failure == (
-        "the run ended with ZeroDivisionError (a), its trace is in the error log: remove the cause; nothing is "
+        "the run ended with ZeroDivisionError (a), its trace is in the same log: remove the cause; nothing is "
         "lost, what was not published is converted again"
     )
     assert "Traceback (most recent call last):" in told.err
