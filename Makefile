@@ -10,6 +10,8 @@ FILES ?= 5000
 STAGE ?= dev
 ARCHITECTURE ?= x86_64
 
+INSTALLED ?= $(or $(XDG_DATA_HOME),$(HOME)/.local/share)/hybrid-router
+
 PROPERTIES = $(shell grep -rl "import given" tests/unit)
 
 .DEFAULT_GOAL := help
@@ -158,9 +160,10 @@ arm-tests: setup ## the reader's tests on an emulated Arm processor (Debian 12);
 
 install: ## the command hybrid-router for this user, from this checkout, without the local cloud; see docs/adr/installation.md
 	@scripts/setup.sh --uv-only
-	@mkdir -p build
-	@$(UV) export --quiet --locked --no-default-groups --no-emit-workspace --no-hashes --output-file build/constraints.txt
-	@$(UV) tool install --force --constraints build/constraints.txt .
+	@UV_PROJECT_ENVIRONMENT="$(INSTALLED)" $(UV) sync --locked --no-default-groups --no-editable
+	@mkdir -p "$$($(UV) tool dir --bin)"
+	@ln -sf "$(INSTALLED)/bin/hybrid-router" "$$($(UV) tool dir --bin)/hybrid-router"
+	@echo "installed: $$($(UV) tool dir --bin)/hybrid-router"
 
 count: setup ## the size of the project: lines, words, settings, alarms
 	@$(PY) -m scripts.count
