@@ -16,6 +16,7 @@ from cli.first_reject import read_first_reject
 from cli.progress import shown_when_slow
 from cli.run_logs import log_of_run
 from cli.trace import trace_arrival
+from cli.unreadable import find_put_again
 from lake.manifest import Lane
 from lake.printable import printable
 from lake.settings.records import FAILED_RECORDS
@@ -89,6 +90,7 @@ def _version(stack: DeployedStack, trace: Trace, night: dict[str, Any], limit: i
         "hour": _hour(stack, arrival.partition),
         "manifests": [_manifest(stack, row) for row in trace.manifests],
         "result": _result(stack, trace, limit),
+        "putAgain": _put_again(stack, trace),
     }
 
 
@@ -110,6 +112,13 @@ def _outcome(trace: Trace) -> str:
     if source["failed"]:
         return "UNREADABLE"
     return "QUARANTINED_LINES" if sum(source["rejects"].values()) else "DONE"
+
+
+def _put_again(stack: DeployedStack, trace: Trace) -> dict[str, str] | None:
+    """When the bytes of an unreadable file were put again, and the command that reads them; None: they were not."""
+    at = find_put_again(stack.s3, trace.arrival.file) if _outcome(trace) == "UNREADABLE" else None
+    command = f"hybrid-router reprocess --manifest {trace.manifests[-1].id}{stack.options}" if at else ""
+    return {"at": at, "command": command} if at else None
 
 
 def _lane_since(trace: Trace) -> str | None:

@@ -46,6 +46,8 @@ def print_file(document: Mapping[str, Any], now: datetime, options: str) -> None
             _print_manifest(manifest)
         if version["result"]:
             _print_result(version["result"], clock)
+        if version["putAgain"]:
+            _line("put again", f"{clock(version['putAgain']['at'])}: {version['putAgain']['command']} reads it")
 
 
 def print_object(document: Mapping[str, Any]) -> None:

@@ -20,8 +20,8 @@ from cli.failures_output import print_failures_document
 from cli.known_dataset import check_dataset_is_known
 from cli.night_schedule import read_schedule
 from cli.progress import shown_when_slow
-from cli.unreadable import find_replacement, read_unreadable
-from lake.commands import explain_command, reprocess_file_command
+from cli.unreadable import LaterPut, find_later_put, read_unreadable
+from lake.commands import explain_command
 from lake.ledger import Failure, State
 from lake.ledger.batch_reads import batches_of
 from lake.manifest import Lane
@@ -38,7 +38,7 @@ MAX_SCANNED_ROWS = 20_000
 PUT_AGAIN = "put the records to a key of the dataset again as docs/records.md says, then delete these files"
 WHEN_REMOVED = "remove the cause, then have the manifest converted again"
 UPLOAD_OR_READ_AGAIN = "upload a repaired file under the same key; if it can be read as it is now, have it read again"
-
+WAS_PUT_AGAIN = "the same bytes were put again at {at}, and are the same file: have its manifest converted again"
 COMPARE = "manifest {manifest} has converted a later version of it: nothing, unless that lacks lines of this one"
 
 
@@ -165,22 +165,25 @@ def _blocked(_stack: DeployedStack, rows: Sequence[ManifestRow]) -> list[Trouble
 
 
 def _unreadable(stack: DeployedStack, rows: Sequence[ManifestRow]) -> list[Trouble]:
-    def read(row: ManifestRow) -> list[tuple[dict[str, Any], str | None]]:
-        return [(file, find_replacement(stack, file)) for file in read_unreadable(stack, row)]
+    def read(row: ManifestRow) -> list[tuple[dict[str, Any], LaterPut]]:
+        return [(file, find_later_put(stack, file)) for file in read_unreadable(stack, row)]
 
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
         found = list(zip(rows, pool.map(read, rows), strict=True))
     return [_unreadable_file(stack, row, *file) for row, files in found for file in files]
 
 
-def _unreadable_file(
-    stack: DeployedStack, row: ManifestRow, file: Mapping[str, Any], replacement: str | None
-) -> Trouble:
-    command = reprocess_file_command(file["uri"]) if replacement is None else explain_command(file["uri"])
+def _unreadable_file(stack: DeployedStack, row: ManifestRow, file: Mapping[str, Any], later: LaterPut) -> Trouble:
+    kind, advice, command = FailureKind.UNREADABLE, UPLOAD_OR_READ_AGAIN, f"hybrid-router reprocess --manifest {row.id}"
+    if later.put_again_at is not None:
+        advice = WAS_PUT_AGAIN.format(at=later.put_again_at)
+    elif later.manifest is not None:
+        kind, advice = FailureKind.REPLACED, COMPARE.format(manifest=later.manifest)
+        command = explain_command(file["uri"])
     return Trouble(
-        FailureKind.UNREADABLE if replacement is None else FailureKind.REPLACED,
+        kind,
         file["failed"],
-        UPLOAD_OR_READ_AGAIN if replacement is None else COMPARE.format(manifest=replacement),
+        advice,
         f"{command}{stack.options}",
         row.finished_at,
         row.id,

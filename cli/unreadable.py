@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
 
 from cli.trace import trace_arrival
 from lake.documents import get_document
 from lake.layout import result_key
 from lake.ledger import State
+from lake.time import iso_utc
 from router.s3_uri import parse_s3_uri
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from mypy_boto3_s3 import S3Client
+
     from cli.deployed_stack import DeployedStack
     from lake.ledger import ManifestRow
+    from lake.manifest import ObjectVersion
 
 
 def read_unreadable(stack: DeployedStack, row: ManifestRow) -> Iterator[dict[str, Any]]:
@@ -29,20 +37,48 @@ def read_unreadable(stack: DeployedStack, row: ManifestRow) -> Iterator[dict[str
     yield from (source for source in result["sources"] if source["failed"])
 
 
-def find_replacement(stack: DeployedStack, file: Mapping[str, Any]) -> str | None:
-    """The manifest that has converted a later version of a file from ``read_unreadable``; None: there is none yet.
+@dataclass(frozen=True, slots=True)
+class LaterPut:
+    """What was put under the key of an unreadable file since."""
+
+    put_again_at: str | None = None
+    """ISO 8601, UTC: the same bytes are there, so a reprocess reads them; None: they are not."""
+    manifest: str | None = None
+    """The manifest that has converted a later version; None: there is none yet."""
+
+
+def find_later_put(stack: DeployedStack, file: Mapping[str, Any]) -> LaterPut:
+    """What was put under the key of a file from ``read_unreadable`` since.
 
     Raises ``InvalidDocumentError`` where a document is gone, and botocore's errors.
     """
     name = parse_s3_uri(file["uri"])
     versions = stack.ledger.arrivals.versions(name.bucket, name.key)
-    own = next((row.file.arrived_at for row in versions if row.file.version == file["version"]), None)
+    own = next((row.file for row in versions if row.file.version == file["version"]), None)
+    if own is None:
+        return LaterPut()
+    if (put_again_at := find_put_again(stack.s3, own)) is not None:
+        return LaterPut(put_again_at)
     for row in versions:
-        if own is not None and row.file.arrived_at > own:
+        if row.file.arrived_at > own.arrived_at:
             trace = trace_arrival(stack.s3, stack.ledger, stack.resources, row)
             if trace.state == State.DONE and trace.source is not None and not trace.source["failed"]:
-                return trace.manifests[-1].id
-    return None
+                return LaterPut(manifest=trace.manifests[-1].id)
+    return LaterPut()
+
+
+def find_put_again(s3: S3Client, file: ObjectVersion) -> str | None:
+    """When the bytes of a file without a version were put again: the same arrival, which its manifest can read now.
+
+    ISO 8601, UTC; None: they are not there, were not put again, or the caller may not ask.
+    """
+    if file.version_id is not None:
+        return None
+    try:
+        modified = s3.head_object(Bucket=file.bucket, Key=file.key, IfMatch=f'"{file.etag}"')["LastModified"]
+    except ClientError:
+        return None
+    return iso_utc(modified) if modified > datetime.fromisoformat(file.arrived_at) else None
 
 
 def _read(stack: DeployedStack, key: str) -> Any:  # noqa: ANN401

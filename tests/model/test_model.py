@@ -9,7 +9,20 @@ from tests.model.random_histories import FaultPlan, explore, play_plan
 from tests.model.scenarios import SCENARIOS
 
 LONG_SCENARIOS = (
-    *("arrivals", "denied", "force", "overnight", "plan", "put again", "reprocess", "stream", "threads", "window"),
+    *(
+        "arrivals",
+        "denied",
+        "force",
+        "forgotten",
+        "forgotten versions",
+        "overnight",
+        "plan",
+        "put again",
+        "reprocess",
+        "stream",
+        "threads",
+        "window",
+    ),
     *("wide", "wrong results"),
 )
 EVERY = {**dict.fromkeys(LONG_SCENARIOS, 8), "promote": 13, "requests": 16, "shards": 31, "poison": 31}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +14,7 @@ from cli.explain_object import explain_object
 from cli.explain_output import print_file, print_object
 from lake.layout import lake_key, quarantine_key, result_key
 from lake.ledger import ArrivalRow, HourCounts, HourState
-from lake.manifest import Lane, Manifest, write_manifest
+from lake.manifest import Lane, Manifest, ObjectVersion, write_manifest
 from router.s3_uri import S3Uri, parse_s3_uri
 from tests.unit.cli.schemas import assert_valid
 from tests.unit.cli.stack_world import FakeServices, put_summary, stack_of
@@ -178,6 +178,26 @@ def test_an_object_of_the_quarantine_goes_back_to_the_files_that_lost_lines(worl
     document = explain_object(stack_of(world, FakeServices()), name, 10)
     assert document is not None
     assert ([item["uri"] for item in document["inputs"]], document["kind"]) == (["s3://input/orders/a"], "quarantine")
+
+
+def test_a_file_that_was_put_again_after_it_could_not_be_read_has_its_command(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given a file without a version that was gone when it was read
+    etag = world.raw_s3.put_object(Bucket="input", Key="orders/a", Body=b"{}")["ETag"]
+    arrived_at = datetime(2000, 1, 1, tzinfo=UTC)
+    file = ObjectVersion.of("input", "orders/a", etag, 2, arrived_at, None)
+    manifest = Manifest("m", Lane.BATCH, PARTITION, world.now.isoformat(), (file,))
+    world.ledger.arrivals.put(ArrivalRow(file, "m", PARTITION, Lane.BATCH, "by default", world.now.isoformat()))
+    write_manifest(world.raw_s3, "control", manifest)
+    world.ledger.manifests.enqueue(manifest)
+    published(world, manifest, {}, unreadable="it was deleted")
+    # When, Then
+    version, page = explained(world, capsys)
+    assert version["putAgain"]["command"] == "hybrid-router reprocess --manifest m --stage dev"
+    assert "  put again  " in page
+    world.raw_s3.delete_object(Bucket="input", Key="orders/a")
+    assert explained(world, capsys)[0]["putAgain"] is None
 
 
 def test_an_object_of_an_older_generation_says_that_it_was_replaced(

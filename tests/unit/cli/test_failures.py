@@ -34,11 +34,13 @@ def listed(world: World, *, dataset: str | None = None, limit: int = 10, dead_le
     return failures
 
 
-def unreadable(world: World, row: ManifestRow, *keys: str) -> None:
+def unreadable(world: World, row: ManifestRow, *keys: str, version: str = "v1") -> None:
     """Publish the manifest without these files of it."""
     world.ledger.manifests.commit(world.claimed(row), DOCUMENT, world.now)
     world.ledger.manifests.finish(world.row(row.id), replace(TOTALS, failed_files=len(keys)), world.now)
-    sources = [{"uri": f"s3://input/{key}", "version": "v1", "size": 100, "failed": "it was deleted"} for key in keys]
+    sources = [
+        {"uri": f"s3://input/{key}", "version": version, "size": 100, "failed": "it was deleted"} for key in keys
+    ]
     sources.append({"uri": "s3://input/good", "version": "v1", "size": 100, "failed": None})
     body = json.dumps({"sources": sources}).encode()
     world.raw_s3.put_object(Bucket="control", Key=result_key(row.id, 1), Body=body)
@@ -60,7 +62,31 @@ def test_each_unreadable_file_is_named(world: World) -> None:
     unreadable(world, row, "orders/a", "orders/b c")
     # Then
     assert [item["uri"] for item in listed(world)] == ["s3://input/orders/a", "s3://input/orders/b c"]
-    assert listed(world)[1]["command"] == "hybrid-router reprocess 's3://input/orders/b c' --stage dev"
+    assert listed(world)[1]["command"] == f"hybrid-router reprocess --manifest {row.id} --stage dev"
+
+
+def test_an_unreadable_file_whose_bytes_were_put_again_says_so(world: World) -> None:
+    # Given a file without a version that was gone, and a later file under its key that was converted
+    row, after = world.queued("a"), world.queued("b")
+    etag = put(world, b"first")
+    file = ObjectVersion("input", "orders/a", etag, 5, "2000-01-01T00:00:00.000+00:00")
+    world.ledger.arrivals.put(ArrivalRow(file, row.id, PARTITION, Lane.BATCH, "by default", file.arrived_at))
+    unreadable(world, row, "orders/a", version=file.version)
+    put(world, b"other")
+    record(world, after.id, "v2", "2000-01-02T00:00:00.000+00:00")
+    converted(world, after, "v2")
+    assert [item["kind"] for item in listed(world)] == ["REPLACED"]
+    # When the first bytes are put again / Then they are the same arrival, which only a reprocess reads
+    put(world, b"first")
+    (found,) = listed(world)
+    assert found["kind"] == "UNREADABLE"
+    assert found["advice"].startswith("the same bytes were put again at 20")
+    assert found["command"] == f"hybrid-router reprocess --manifest {row.id} --stage dev"
+
+
+def put(world: World, body: bytes) -> str:
+    """Put s3://input/orders/a; its ETag."""
+    return world.raw_s3.put_object(Bucket="input", Key="orders/a", Body=body)["ETag"].strip('"')
 
 
 def record(world: World, manifest: str | None, version: str, arrived_at: str) -> None:
