@@ -167,7 +167,8 @@ def _of_manifests(own: OwnMetrics, alarm_lines: cloudwatch.Metric) -> Iterator[P
         "SweepStalled",
         own.metric("sweep", "SweepStalled", "Maximum", period=LASTING_PERIOD),
         1,
-        "Manifests are open for longer than sweep.stalled_hours: run 'hybrid-router status'.",
+        "Manifests are open for longer than sweep.stalled_hours, or the listing of missed events is behind: run "
+        "'hybrid-router status', and read the log of sweep.",
     )
 
 

@@ -40,6 +40,9 @@ def examine(settings_file: Path, stage: str, profile: str | None, region: str | 
         found = Finding("settings", Readiness.TO_DO, f"{error}; run 'hybrid-router settings check {settings_file}'")
     yield from examine_machine(CHECKOUT, settings)
     yield found
+    if settings is not None and not settings.input.bucket and not settings.input.keep_days:
+        text = "the input bucket keeps every file: decide on input.keep_days before the first terabyte (docs/deploy.md)"
+        yield Finding("input", Readiness.OK, text)
     account = Account(lambda: boto3.Session(profile_name=profile, region_name=region), stage, CHECKOUT)
     yield from account.examine(settings)
 

@@ -46,7 +46,8 @@ class InputSearch:
 def adopt_missed(repair: Repair) -> None:
     """List recent hours of one dataset after another, and keep the position after each page.
 
-    Counts object versions that got an owner as ``adopted``. A dataset that cannot be listed does not hold back others.
+    Counts object versions that got an owner as ``adopted``, and a listing that is far behind as ``stalled``. A dataset
+    that cannot be listed does not hold back others.
     """
     services = repair.services
     search = _read_search(repair)
@@ -62,6 +63,20 @@ def adopt_missed(repair: Repair) -> None:
     while search.dataset is not None and not repair.expired:
         search = _list_page(repair, search, datasets)
         _keep(repair, search)
+    _report(repair, search)
+
+
+def _report(repair: Repair, search: InputSearch) -> None:
+    """Log how far the listing is; count it as ``stalled`` if a lost event is found later than the settings promise."""
+    settings, now = repair.services.settings.sweep, repair.services.clock()
+    behind = now - datetime.strptime(search.covered_until, HOUR_FORMAT).replace(tzinfo=UTC)
+    position = {"dataset": search.dataset, "covered_until": search.covered_until, "first": search.first}
+    # The first round begins listing_days back; another one may take as long.
+    if behind > 2 * timedelta(days=settings.listing_days) + timedelta(minutes=settings.missed_minutes):
+        repair.counts["stalled"] += 1
+        logger.warning("the listing of missed events is behind", hours_behind=behind // ONE_HOUR, **position)
+    else:
+        logger.info("listing of missed events", hours_behind=behind // ONE_HOUR, **position)
 
 
 def _keep(repair: Repair, search: InputSearch) -> None:

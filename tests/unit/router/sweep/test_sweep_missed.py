@@ -70,6 +70,19 @@ def test_a_sweep_that_was_off_for_a_week_looks_back_a_week(deployment: Deploymen
     assert counts["adopted"] == 1
 
 
+def test_a_listing_that_is_far_behind_is_counted(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given rounds that never end, because not every dataset is found
+    monkeypatch.setattr("router.sweep.missed.find_datasets", lambda _: ([], False))
+    deployment.now = NOW
+    assert sweep(deployment.services)["stalled"] == 0
+    deployment.wait(timedelta(days=1))
+    assert sweep(deployment.services)["stalled"] == 0
+    # When more than twice sweep.listing_days have passed
+    deployment.wait(timedelta(days=2))
+    # Then
+    assert sweep(deployment.services)["stalled"] == 1
+
+
 rounds = st.lists(
     st.tuples(st.integers(1, 60 * 24 * 30), st.booleans(), st.floats(10, 600), st.integers(1, 10)), min_size=1
 )
