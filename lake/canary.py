@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from lake.layout import canary_key
 from lake.manifest import ObjectVersion
@@ -42,13 +41,10 @@ class CanaryRequest:
         """The inverse of ``to_text``."""
         return cls(*text.split(","))
 
-    def file(self, bucket: str) -> ObjectVersion:
-        """The object of the input bucket that can be read."""
-        return ObjectVersion(bucket, canary_key(f"{self.name}/object"), self.etag, len(BODY), "", self.version or None)
-
-    def deleted_file(self, bucket: str) -> ObjectVersion:
-        """The object of the input bucket that was deleted."""
-        return ObjectVersion(bucket, canary_key(f"{self.name}/deleted"), self.etag, len(BODY), "", self.deleted or None)
+    def file(self, bucket: str, *, deleted: bool = False) -> ObjectVersion:
+        """The object of the input bucket that can be read, or the one that was deleted."""
+        name, version = ("deleted", self.deleted) if deleted else ("object", self.version)
+        return ObjectVersion(bucket, canary_key(f"{self.name}/{name}"), self.etag, len(BODY), "", version or None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +54,3 @@ class CheckResult:
     check: str
     problem: str | None = None
     """What is wrong and what to do; None: nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class CanaryReport:
-    """What a run has found."""
-
-    checks: list[CheckResult]
-    seen: dict[str, Any]
-    """Versions and the environment, of the driver and of a worker."""

@@ -10,7 +10,7 @@ import os
 import pkgutil
 import platform
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import timedelta
 from functools import partial
 from importlib import import_module
@@ -23,7 +23,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
-from lake.canary import BODY, CANARY_ARGUMENT, CanaryReport, CanaryRequest, CheckResult
+from lake.canary import BODY, CANARY_ARGUMENT, CanaryRequest, CheckResult
 from lake.documents import encode_document, put_document
 from lake.errors import TransientError
 from lake.layout import canary_key, canary_report_key
@@ -48,15 +48,8 @@ ENVIRONMENT = ("AWS_", "EMR", "GLUE", "HADOOP", "JAVA", "PYSPARK", "PYTHON", "SE
 """Beginnings of the names of variables that are reported, without their values."""
 ROW_KEPT = timedelta(days=1)
 MAX_PROBLEM_CHARACTERS = 700
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerReport:
-    """What a Python worker has found and left to the driver."""
-
-    checks: list[CheckResult]
-    seen: dict[str, Any]
-    uploads: list[PendingObject]
+WorkerReport = tuple[list[CheckResult], dict[str, Any], list["PendingObject"]]
+"""The checks of a Python worker, what it has seen, and the uploads that the driver completes."""
 
 
 def run_canary(context: ConversionContext, arguments: Mapping[str, str]) -> int:
@@ -70,20 +63,21 @@ def run_canary(context: ConversionContext, arguments: Mapping[str, str]) -> int:
     # First, so that the log has it when the run has ended.
     context.log(f"{ALARM} canary {request.run}: this line tests the filter of the log, there is nothing to do")
     checks = [_attempt("imports", import_everything)[0], _attempt("region", partial(_check_region, services))[0]]
-    worker = _run_worker(context, request)
-    checks += worker.checks
+    of_worker, seen_by_worker, uploads = _run_worker(context, request)
+    checks += of_worker
     if request.etag:
         checks.append(_attempt("read by S3A", partial(_read_by_spark, context, request))[0])
         checks.append(_attempt("deleted version", partial(_read_deleted, services, request))[0])
-    checks.append(_attempt("complete twice", partial(_complete_twice, services, worker.uploads))[0])
+    checks.append(_attempt("complete twice", partial(_complete_twice, services, uploads))[0])
     checks.append(_attempt("ledger", partial(_claim_row, context, request))[0])
     checks.append(_attempt("job runs", partial(context.run_is_terminal, context.run))[0])
     for result in checks:
         context.log(f"canary {request.run}: {result.check}: {result.problem or 'ok'}")
     spark = {"spark": context.spark.version, "java": _java_version(context)}
-    seen = {**spark, "region": services.region, "driver": _describe_process(), "worker": worker.seen}
-    report = encode_document(asdict(CanaryReport(checks, seen)))
-    put_document(services.s3, services.resources.control_bucket, canary_report_key(request.run), report)
+    seen = {**spark, "region": services.region, "driver": _describe_process(), "worker": seen_by_worker}
+    report = {"checks": [asdict(result) for result in checks], "seen": seen}
+    key = canary_report_key(request.run)
+    put_document(services.s3, services.resources.control_bucket, key, encode_document(report))
     return 0
 
 
@@ -106,7 +100,7 @@ def probe_worker(
         result, pending = _attempt(f"upload to {bucket}", partial(_upload, region, request, bucket))
         checks.append(result)
         uploads += [pending] if pending is not None else []
-    yield WorkerReport(checks, _describe_process(), uploads)
+    yield checks, _describe_process(), uploads
 
 
 def _attempt(check: str, act: Callable[[], T]) -> tuple[CheckResult, T | None]:
@@ -133,7 +127,7 @@ def _run_worker(context: ConversionContext, request: CanaryRequest) -> WorkerRep
         return report
 
     result, report = _attempt("worker", run)
-    return report if report is not None else WorkerReport([result], {}, [])
+    return report if report is not None else ([result], {}, [])
 
 
 def _check_region(services: JobServices) -> None:
@@ -171,7 +165,7 @@ def _check_body(found: bytes, client: str) -> None:
 
 
 def _read_deleted(services: JobServices, request: CanaryRequest) -> None:
-    file = request.deleted_file(services.resources.input_bucket)
+    file = request.file(services.resources.input_bucket, deleted=True)
     try:
         Source.in_region(services.region, services.settings.input_kms_key).fetch(file, 0, file.size)
     except UnreadableFileError:

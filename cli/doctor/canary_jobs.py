@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 import secrets
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from cli.stream_shards import read_shards
@@ -37,7 +36,8 @@ SCALING = " ".join(
     f"--conf spark.{name}=1"
     for name in ("dynamicAllocation.maxExecutors", "dynamicAllocation.initialExecutors", "executor.instances")
 )
-QUOTED = re.compile(r"'([^']*)'")
+OF_STREAMS = ("mode", "retryPolicy")
+"""What only the request of a streaming run has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +118,13 @@ class EmrCanary(CanaryJob):
     """The client of EMR Serverless."""
 
     def start(self, request: CanaryRequest) -> str:
-        make = self._stream_request if self.lane == Lane.STREAM else self._batch_request
-        body = make(secrets.token_hex(16))
-        submit = body["jobDriver"]["sparkSubmit"]
-        submit["entryPointArguments"] += [ARGUMENT, request.to_text()]
-        return emr_run_id(body["applicationId"], self.emr.start_job_run(**body)["jobRunId"])
+        stream = self.lane == Lane.STREAM
+        launch = replace(self._stream_launch() if stream else self._batch_launch(), timeout_minutes=TIMEOUT_MINUTES)
+        body = launch.request(FIRST_SHARD, self.glue_job, secrets.token_hex(16))
+        body["jobDriver"]["sparkSubmit"]["entryPointArguments"] += [ARGUMENT, request.to_text()]
+        if not stream:
+            body = {name: value for name, value in body.items() if name not in OF_STREAMS}
+        return emr_run_id(launch.application, self.emr.start_job_run(**body)["jobRunId"])
 
     def end_of(self, run: str) -> tuple[bool, str] | None:
         found = self.emr.get_job_run(**self._ids(run))["jobRun"]
@@ -138,39 +140,26 @@ class EmrCanary(CanaryJob):
         application, job_run = split_emr_run_id(run)
         return {"applicationId": application, "jobRunId": job_run}
 
-    def _stream_request(self, token: str) -> dict[str, Any]:
+    def _stream_launch(self) -> StreamLaunch:
         """That of the functions which start the stream, from the environment of one of them."""
         function = self.stack.functions.get_function_configuration(FunctionName=self.stack.outputs.stream_control)
-        launch = StreamLaunch.from_text(function["Environment"]["Variables"][STREAM_LAUNCH])
-        return launch.request(FIRST_SHARD, self.glue_job, token) | {"executionTimeoutMinutes": TIMEOUT_MINUTES}
+        return StreamLaunch.from_text(function["Environment"]["Variables"][STREAM_LAUNCH])
 
-    def _batch_request(self, token: str) -> dict[str, Any]:
-        """That of the state machine ``overnight``, whose expressions begin with the values of the stack."""
+    def _batch_launch(self) -> StreamLaunch:
+        """The values of the stack in the state machine ``overnight``, with which its expressions begin."""
         machine = self.stack.sfn.describe_state_machine(stateMachineArn=self.stack.outputs.overnight)
         states = json.loads(machine["definition"])["States"]["Runs"]["ItemProcessor"]["States"]
         task = states["RunOnEmr"]["Arguments"]
         submit, monitoring = task["JobDriver"]["SparkSubmit"], task["ConfigurationOverrides"]["MonitoringConfiguration"]
-        properties = _first_quoted(submit["SparkSubmitParameters"])
-        logs = re.search(r"'LogGroupName': '([^']*)'", monitoring)
-        return {
-            "applicationId": task["ApplicationId"],
-            "clientToken": token,
-            "executionRoleArn": task["ExecutionRoleArn"],
-            "name": self.glue_job,
-            "executionTimeoutMinutes": TIMEOUT_MINUTES,
-            "jobDriver": {
-                "sparkSubmit": {
-                    "entryPoint": submit["EntryPoint"],
-                    "entryPointArguments": _first_quoted(submit["EntryPointArguments"]).split(" "),
-                    "sparkSubmitParameters": f"{properties.removesuffix(EXECUTORS)}{SCALING}",
-                }
-            },
-            "configurationOverrides": {
-                "monitoringConfiguration": {
-                    "cloudWatchLoggingConfiguration": {"enabled": True, "logGroupName": logs[1] if logs else ""}
-                }
-            },
-        }
+        return StreamLaunch(
+            application=task["ApplicationId"],
+            role=task["ExecutionRoleArn"],
+            entry_point=submit["EntryPoint"],
+            arguments=_quoted(submit["EntryPointArguments"]),
+            spark_submit_parameters=_quoted(submit["SparkSubmitParameters"]).removesuffix(EXECUTORS) + SCALING,
+            timeout_minutes=TIMEOUT_MINUTES,
+            log_group=_quoted(monitoring.partition("'LogGroupName': ")[2]),
+        )
 
 
 def canary_jobs(stack: DeployedStack, settings: Settings) -> list[CanaryJob]:
@@ -201,6 +190,6 @@ def canary_jobs(stack: DeployedStack, settings: Settings) -> list[CanaryJob]:
     return found
 
 
-def _first_quoted(expression: str) -> str:
-    found = QUOTED.search(expression)
-    return found[1] if found else ""
+def _quoted(expression: str) -> str:
+    """The first text of a JSONata expression."""
+    return expression.split("'")[1]

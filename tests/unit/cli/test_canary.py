@@ -15,12 +15,14 @@ from cli.doctor.canary import Canary, print_canary
 from cli.doctor.canary_jobs import ARGUMENT, CanaryJob, EmrCanary, canary_jobs
 from cli.doctor.finding import Readiness
 from cli.exit_codes import ExitCode
-from lake.canary import BODY, CanaryReport, CanaryRequest, CheckResult
+from infra.synth import CHECKOUT
+from lake.canary import BODY, CanaryRequest, CheckResult
 from lake.layout import CANARY, canary_key, canary_report_key
 from lake.manifest import Lane
 from lake.settings import BatchSettings, Settings, StreamSettings
 from lake.shards import FIRST_SHARD
 from lake.stream_launch import STREAM_LAUNCH, StreamLaunch
+from local.emr_launch import spark_properties
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.world import LEASE
 
@@ -59,7 +61,7 @@ class FakeJob(CanaryJob):
         s3.create_multipart_upload(Bucket="quarantine", Key=canary_key(request.run))
         self.world.ledger.canaries.create(request.run, self.world.clock(), LEASE)
         if self.end is not None and self.end[0]:
-            report = json.dumps(asdict(CanaryReport([CheckResult("ledger", self.problem)], SEEN)))
+            report = json.dumps({"checks": [asdict(CheckResult("ledger", self.problem))], "seen": SEEN})
             s3.put_object(Bucket="control", Key=canary_report_key(request.run), Body=report)
         log = Path(str(self.stack.local_logs)) / self.stack.resources.batch_job / f"{self.name}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -186,3 +188,45 @@ def test_a_streaming_run_on_emr_is_that_of_the_stack_with_another_argument(stack
     expected["jobDriver"]["sparkSubmit"]["entryPointArguments"] += [ARGUMENT, request.to_text()]
     assert sent == [{**expected, "executionTimeoutMinutes": 5}]
     assert CanaryRequest.from_text(request.to_text()) == request
+
+
+def test_a_batch_run_on_emr_is_that_of_the_state_machine_with_another_argument(stack: DeployedStack) -> None:
+    # Given the state machine as it is deployed
+    definition = (CHECKOUT / "statemachines/overnight.asl.json").read_text(encoding="utf-8")
+    values = {
+        "EmrApplication": "00app",
+        "EmrRole": "role",
+        "EmrEntryPoint": "s3://code/main.py",
+        "EmrArguments": "--a 1",
+        "EmrSparkSubmitParameters": "--conf spark.driver.cores=4",
+        "EmrLogGroup": "/logs",
+    }
+    for name, value in values.items():
+        assert f"${{{name}}}" in definition
+        definition = definition.replace(f"${{{name}}}", value)
+    sfn = SimpleNamespace(describe_state_machine=lambda **_: {"definition": definition})
+    sent: list[dict[str, Any]] = []
+
+    def start_job_run(**request: Any) -> dict[str, str]:
+        sent.append(request)
+        return {"jobRunId": "00run"}
+
+    emr = SimpleNamespace(start_job_run=start_job_run)
+    canary = EmrCanary(replace(stack, sfn=sfn), "batch-emr-serverless", Lane.BATCH, "batch-job", 0.1, emr)
+    # When its canary starts
+    request = CanaryRequest("name", "batch-emr-serverless")
+    assert canary.start(request) == "emr-serverless:00app:00run"
+    # Then the request has the values of the stack, and one executor
+    (body,) = sent
+    submit = body["jobDriver"]["sparkSubmit"]
+    assert (body["applicationId"], body["executionRoleArn"], submit["entryPoint"]) == (
+        "00app",
+        "role",
+        "s3://code/main.py",
+    )
+    assert submit["entryPointArguments"] == ["--a", "1", ARGUMENT, request.to_text()]
+    properties = spark_properties(body)
+    assert (properties["spark.driver.cores"], properties["spark.dynamicAllocation.maxExecutors"]) == ("4", "1")
+    monitoring = body["configurationOverrides"]["monitoringConfiguration"]
+    assert monitoring["cloudWatchLoggingConfiguration"]["logGroupName"] == "/logs"
+    assert "mode" not in body
