@@ -25,7 +25,7 @@ from pyspark.errors import PySparkException
 
 from lake.canary import BODY, CANARY_ARGUMENT, CanaryRequest, CheckResult
 from lake.documents import encode_document, put_document
-from lake.errors import TransientError
+from lake.errors import HybridRouterError, TransientError
 from lake.layout import canary_key, canary_report_key
 from lake.publish import complete_all
 from transform.clients import object_store, s3_client
@@ -115,7 +115,8 @@ def _problem_of(error: Exception) -> str:
         return str(fault)
     if isinstance(error, (Py4JError, PySparkException)):
         return failure_reason(str(error))
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    name = "" if isinstance(error, HybridRouterError) else f"{type(error).__name__}: "
+    return f"{name}{' '.join(str(error).split())}"
 
 
 def _run_worker(context: ConversionContext, request: CanaryRequest) -> WorkerReport:

@@ -186,7 +186,7 @@ class Canary:
                     "filter and at the log; the alarm JobLines stays silent"
                 )
             self._pause()
-        return f"log group {group}"
+        return "in the file of the run" if self.stack.local else f"log group {group}"
 
     def _has_alarm_line(self, run: _Run, group: str, stream: str) -> bool:
         if self.stack.local:
