@@ -37,7 +37,7 @@ impl RowParser {
             return Ok(());
         }
         table.rollback();
-        parse_strict(line, table)
+        parse_strict(line, table).inspect_err(|_| table.rollback())
     }
 
     fn parse_fast(&mut self, line: &str, table: &mut Table) -> Result<(), Fallback> {
@@ -182,22 +182,18 @@ fn raw_key(member: &[u8]) -> &[u8] {
     &member[start..=end]
 }
 
+/// After an error the table has what was written of the row.
 fn parse_strict(line: &str, table: &mut Table) -> Result<(), Reason> {
     let mut unescaped = String::new();
-    for member in strict::parse_members(line)? {
-        let raw_value = &line[member.value_span];
-        let column = table.columns().find_or_add(&member.key);
-        let is_new = if column == NO_COLUMN {
-            table.rescue(&member.key, &line.as_bytes()[member.key_span], raw_value.as_bytes())
-        } else {
-            put_raw_value(raw_value, &mut unescaped, table, column).ok_or(Reason::LoneSurrogate)?
-        };
-        if !is_new {
-            table.rollback();
-            return Err(Reason::DuplicateKey);
+    strict::visit_members(line, |key, key_span, value_span| {
+        let raw_value = &line[value_span];
+        let column = table.columns().find_or_add(key);
+        if column == NO_COLUMN {
+            return table.rescue(key, &line.as_bytes()[key_span], raw_value.as_bytes());
         }
-    }
-    Ok(())
+        // The visited value has no lone surrogate.
+        put_raw_value(raw_value, &mut unescaped, table, column).unwrap_or(false)
+    })
 }
 
 #[cfg(test)]
@@ -210,8 +206,9 @@ mod tests {
         let parse = |line: &&str| {
             let outcome =
                 if strictly { parse_strict(line, &mut table) } else { parser.parse(line.as_bytes(), &mut table) };
-            if outcome.is_ok() {
-                table.commit("", None, 0);
+            match outcome {
+                Ok(()) => table.commit("", None, 0),
+                Err(_) => table.rollback(),
             }
             outcome
         };

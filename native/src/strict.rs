@@ -7,29 +7,26 @@
 use crate::reason::Reason;
 use crate::scan;
 use crate::unescape::unescape;
-use std::collections::HashSet;
 use std::ops::Range;
 
 /// Maximum depth of nested objects and arrays, the row itself included. It is above the 202 levels that jiter accepts, so
 /// that the fast path and the strict validator have the same limit.
 pub const MAX_DEPTH: usize = 256;
 
-/// One member of the row: its key, unescaped, and the positions of key and value in the line (a string with its quotes).
-#[derive(Debug, PartialEq, Eq)]
-pub struct Member {
-    pub key: String,
-    pub key_span: Range<usize>,
-    pub value_span: Range<usize>,
-}
-
-/// The members of the row, if the line is exactly one object; else the first reason to reject it, in the order of `Reason`.
-/// The line is not blank.
-pub fn parse_members(line: &str) -> Result<Vec<Member>, Reason> {
+/// Calls `visit` with key (unescaped), key span and value span (a string with its quotes) of each member of the row, if the
+/// line is exactly one object; else the first reason to reject it, in the order of `Reason`. The line is not blank.
+///
+/// `visit` returns false for a key that the row already has: it is not called again. Members are not collected, because a
+/// line can have millions; the caller takes back what it has written if the line is rejected.
+pub fn visit_members(
+    line: &str,
+    mut visit: impl FnMut(&str, Range<usize>, Range<usize>) -> bool,
+) -> Result<(), Reason> {
     let mut scanner = Scanner::<true> { bytes: line.as_bytes(), position: 0, max_depth: MAX_DEPTH };
     scanner.skip_white_space();
-    let mut spans = Vec::new();
+    let start = scanner.position;
     let is_object = scanner.peek() == Some(b'{');
-    scanner.skip_value(is_object.then_some(&mut spans))?;
+    scanner.skip_value(None)?;
     scanner.skip_white_space();
     if scanner.position < line.len() {
         return Err(Reason::TrailingCharacters);
@@ -37,16 +34,24 @@ pub fn parse_members(line: &str) -> Result<Vec<Member>, Reason> {
     if !is_object {
         return Err(Reason::NotAnObject);
     }
-    let mut members = Vec::with_capacity(spans.len());
-    for (key_span, value_span) in spans {
-        let key = unescape(&line[key_span.clone()]).ok_or(Reason::LoneSurrogate)?;
-        if line.as_bytes()[value_span.start] == b'"' && unescape(&line[value_span.clone()]).is_none() {
-            return Err(Reason::LoneSurrogate);
+    let mut reason = None;
+    scanner.position = start;
+    scanner.skip_value(Some(&mut |key_span, value_span| {
+        if reason == Some(Reason::LoneSurrogate) {
+            return;
         }
-        members.push(Member { key, key_span, value_span });
-    }
-    let mut seen = HashSet::with_capacity(members.len());
-    if members.iter().all(|member| seen.insert(member.key.as_str())) { Ok(members) } else { Err(Reason::DuplicateKey) }
+        let value = &line[value_span.clone()];
+        let value_is_text = !value.starts_with('"') || unescape(value).is_some();
+        match unescape(&line[key_span.clone()]) {
+            Some(key) if value_is_text => {
+                if reason.is_none() && !visit(&key, key_span, value_span) {
+                    reason = Some(Reason::DuplicateKey);
+                }
+            }
+            _ => reason = Some(Reason::LoneSurrogate),
+        }
+    }))?;
+    reason.map_or(Ok(()), Err)
 }
 
 /// The length of the value at the start of `bytes`, which belongs to a member of the row; None if it is not JSON or too
@@ -57,7 +62,8 @@ pub fn value_length(bytes: &[u8]) -> Option<usize> {
     scanner.skip_value(None).ok().map(|()| scanner.position)
 }
 
-type Spans = Vec<(Range<usize>, Range<usize>)>;
+/// Called with the spans of key and value of a member.
+type OnMember<'a> = &'a mut dyn FnMut(Range<usize>, Range<usize>);
 
 /// `CONTROL`: whether the line can have control characters, which are not valid in strings.
 struct Scanner<'a, const CONTROL: bool> {
@@ -91,11 +97,11 @@ impl OpenBrackets {
 }
 
 impl<const CONTROL: bool> Scanner<'_, CONTROL> {
-    /// Skips one value of any type. With `members`, adds the spans of the outermost object's members to it.
+    /// Skips one value of any type. `on_member` is called with the members of the outermost object.
     ///
     /// It does not recurse: the input must not decide how much of the stack is used.
     #[inline]
-    fn skip_value(&mut self, mut members: Option<&mut Spans>) -> Result<(), Reason> {
+    fn skip_value(&mut self, mut on_member: Option<OnMember<'_>>) -> Result<(), Reason> {
         let mut open = OpenBrackets::default();
         let mut key_span = 0..0;
         let mut value_start = 0;
@@ -133,8 +139,8 @@ impl<const CONTROL: bool> Scanner<'_, CONTROL> {
             };
             while value_is_complete {
                 let Some(is_object) = open.innermost() else { return Ok(()) };
-                if let (1, Some(members)) = (open.depth, members.as_deref_mut()) {
-                    members.push((key_span.clone(), value_start..self.position));
+                if let (1, true, Some(on_member)) = (open.depth, is_object, &mut on_member) {
+                    on_member(key_span.clone(), value_start..self.position);
                 }
                 self.skip_white_space();
                 match self.next() {
@@ -236,15 +242,33 @@ fn closing_bracket(is_object: bool) -> u8 {
 mod tests {
     use super::*;
 
+    /// The members that are visited: key, key verbatim and value verbatim.
+    fn parse_members(line: &str) -> Result<Vec<(String, &str, &str)>, Reason> {
+        let mut members: Vec<(String, &str, &str)> = Vec::new();
+        visit_members(line, |key, key_span, value_span| {
+            let is_new = members.iter().all(|(other, ..)| other != key);
+            members.push((key.to_owned(), &line[key_span], &line[value_span]));
+            is_new
+        })?;
+        Ok(members)
+    }
+
     #[test]
     fn members_have_their_keys_and_spans() {
         let line = r#" { "a" : [1, {"a":2}] ,"\u0062":"x\n" } "#;
-        let found = parse_members(line).unwrap();
-        let spans: Vec<_> = found
-            .iter()
-            .map(|member| (member.key.as_str(), &line[member.key_span.clone()], &line[member.value_span.clone()]))
-            .collect();
-        assert_eq!(spans, [("a", r#""a""#, r#"[1, {"a":2}]"#), ("b", r#""\u0062""#, r#""x\n""#)]);
+        let expected = [("a".into(), r#""a""#, r#"[1, {"a":2}]"#), ("b".into(), r#""\u0062""#, r#""x\n""#)];
+        assert_eq!(parse_members(line).unwrap(), expected);
+    }
+
+    #[test]
+    fn no_member_is_visited_after_a_duplicate() {
+        let mut visits = 0;
+        let mut visit = |_: &str, _, _| {
+            visits += 1;
+            visits == 1
+        };
+        assert_eq!(visit_members(r#"{"a":1,"a":2,"a":3,"b":4}"#, &mut visit), Err(Reason::DuplicateKey));
+        assert_eq!(visits, 2);
     }
 
     #[test]
@@ -255,6 +279,8 @@ mod tests {
             (r#"[1] x"#, Reason::TrailingCharacters),
             (r#"["\ud800"]"#, Reason::NotAnObject),
             (r#"{"a":1,"a":"\ud800"}"#, Reason::LoneSurrogate),
+            (r#"{"a":1,"a":2,"\udc00":3}"#, Reason::LoneSurrogate),
+            (r#"{"a":"\ud800","b":1,"b":2}"#, Reason::LoneSurrogate),
             (r#"{"a":1,"\u0061":2}"#, Reason::DuplicateKey),
             ("1e", Reason::NotJson),
             ("", Reason::NotJson),
