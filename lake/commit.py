@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from lake.ledger.published_totals import PublishedObjects
 
-COMMIT_FORMAT = 2
-"""Version of the document's format. Format 1 had expected ETags instead of checksums."""
+COMMIT_FORMAT = 1
+"""Version of the document's format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class UploadedPart:
 
     etag: str
     """Without quotes; it says nothing about the content."""
-    checksum: str | None
-    """Of the part, as ``lake.checksum`` computes it; None in a document of format 1."""
+    checksum: str
+    """Of the part, as ``lake.checksum`` computes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +45,12 @@ class PendingObject:
     upload_id: str
     parts: tuple[UploadedPart, ...]
     """In order."""
-    checksum: str | None
-    """Of the whole object, as ``lake.checksum`` computes it; None in a document of format 1."""
+    checksum: str
+    """Of the whole object, as ``lake.checksum`` computes it."""
     size: int
     """Bytes."""
     rows: int
     """Rows of the Parquet footer, or records of a quarantine object."""
-    etag: str | None = None
-    """Only of format 1: the ETag of the completed object, without quotes, which was an MD5 because such uploads were
-    refused where a KMS key encrypts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +157,11 @@ def decode_commit(body: bytes) -> CommitDocument:
     try:
         data: dict[str, Any] = json.loads(body)
         number = data.pop("format")
-        if number not in (1, COMMIT_FORMAT):
-            raise ValueError(f"its format is {number}, not {COMMIT_FORMAT} or 1")
-        decode_object = _decode_object_of_format_1 if number == 1 else _decode_object
+        if number != COMMIT_FORMAT:
+            raise ValueError(f"its format is {number}, not {COMMIT_FORMAT}")
         data["partition"] = Partition(**data["partition"])
         for name in ("objects", "quarantine"):
-            data[name] = tuple(map(decode_object, data[name]))
+            data[name] = tuple(map(_decode_object, data[name]))
         data["sources"] = tuple(SourceCount(**item) for item in data["sources"])
         data["new_columns"] = tuple(data["new_columns"])
         return CommitDocument(**data)
@@ -178,11 +174,6 @@ def decode_commit(body: bytes) -> CommitDocument:
 
 def _decode_object(item: dict[str, Any]) -> PendingObject:
     return PendingObject(**{**item, "parts": tuple(UploadedPart(**part) for part in item["parts"])})
-
-
-def _decode_object_of_format_1(item: dict[str, Any]) -> PendingObject:
-    parts = tuple(UploadedPart(etag, None) for etag in item["parts"])
-    return PendingObject(**{**item, "parts": parts, "checksum": None})
 
 
 def write_commit(s3: S3Client, control_bucket: str, key: str, document: CommitDocument) -> CommitReference:

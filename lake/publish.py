@@ -74,8 +74,8 @@ def roll_forward(
         reason = f"{error}; {advise_reprocess(row.id)}"
         roll_back(s3, ledger, row, document.written, reason, clock())
         return _current_state(ledger, row)
-    # They were reserved before the commit, except by versions that added them here. A refused one is in the files all
-    # the same: nothing after the commit point may fail because of data.
+    # They were reserved before the commit; a command that drops columns may have crashed since, before it put them
+    # back. A refused one is in the files all the same: nothing after the commit point may fail because of data.
     ledger.datasets.reserve_columns(row.partition.dataset, document.new_columns, MAX_COLUMN_LIMIT)
     write_result(s3, control_bucket, document, etags, clock())
     if ledger.manifests.finish(row, totals_of(document, etags), clock()):
@@ -184,8 +184,6 @@ def _complete(s3: S3Client, item: PendingObject) -> str | None:
             return None
         raise
     etag = head["ETag"].strip('"')
-    if item.checksum is None:
-        return etag if etag == item.etag else None
     found = (head["ContentLength"], head.get("ChecksumCRC32"))
     return etag if found == (item.size, item.checksum) else None
 
@@ -194,7 +192,7 @@ def _complete_parts(s3: S3Client, item: PendingObject) -> None:
     try:
         s3.complete_multipart_upload(**_completion(item))
     except ClientError as error:
-        if error.response["Error"]["Code"] != INVALID_PART or item.checksum is None:
+        if error.response["Error"]["Code"] != INVALID_PART:
             raise
         # An upload request that the client repeated can be applied twice, the second time late: the same bytes then
         # have another ETag under a KMS key.
@@ -217,13 +215,18 @@ def _with_current_etags(s3: S3Client, item: PendingObject) -> PendingObject:
 
 def _completion(item: PendingObject) -> dict[str, Any]:
     """The request; S3 wants the checksum of each part if the upload was created with one, and verifies them all."""
-    request = {"Bucket": item.bucket, "Key": item.key, "UploadId": item.upload_id}
-    parts = [{"PartNumber": number, "ETag": f'"{part.etag}"'} for number, part in enumerate(item.parts, start=1)]
-    if item.checksum is None:
-        return {**request, "MultipartUpload": {"Parts": parts}}
-    checked = [{**entry, "ChecksumCRC32": part.checksum} for entry, part in zip(parts, item.parts, strict=True)]
-    whole = {"ChecksumType": WHOLE_OBJECT, "ChecksumCRC32": item.checksum}
-    return {**request, **whole, "MultipartUpload": {"Parts": checked}}
+    parts = [
+        {"PartNumber": number, "ETag": f'"{part.etag}"', "ChecksumCRC32": part.checksum}
+        for number, part in enumerate(item.parts, start=1)
+    ]
+    return {
+        "Bucket": item.bucket,
+        "Key": item.key,
+        "UploadId": item.upload_id,
+        "ChecksumType": WHOLE_OBJECT,
+        "ChecksumCRC32": item.checksum,
+        "MultipartUpload": {"Parts": parts},
+    }
 
 
 def _delete_under_prefix(s3: S3Client, bucket: str, prefix: str) -> None:

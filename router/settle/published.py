@@ -77,7 +77,7 @@ def _totals_of_documents(services: Services, row: ManifestRow) -> PublishedTotal
     etags = _published_etags(services, document)
     # Without an ETag the digest fits no listing, and the objects are compared one by one.
     objects = (*document.objects, *document.quarantine)
-    by_object = {(item.bucket, item.key): etags.get(item.key, item.etag) or UNKNOWN_ETAG for item in objects}
+    by_object = {(item.bucket, item.key): etags.get(item.key, UNKNOWN_ETAG) for item in objects}
     return totals_of(document, by_object)
 
 
@@ -117,7 +117,7 @@ def _damaged_objects(services: Services, row: ManifestRow, document: CommitDocum
         expected = {item.key: item for item in group}
         for found in _list(services, bucket, prefix):
             item = expected.pop(found["Key"], None)
-            problem = None if item is None else _difference(item, etags.get(item.key, item.etag), found)
+            problem = None if item is None else _difference(item, etags.get(item.key), found)
             if problem:
                 yield DamagedObject(row.id, f"s3://{bucket}/{found['Key']}", problem)
         for key in sorted(expected):

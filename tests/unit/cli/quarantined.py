@@ -48,7 +48,7 @@ def published(
     key = quarantine_key(row.partition, row.id, row.generation, 0)
     world.raw_s3.put_object(Bucket="quarantine", Key=key, Body=body)
     claim = world.claimed(row)
-    objects = (*kept, PendingObject("quarantine", key, "", (), None, len(body), 1))
+    objects = (*kept, PendingObject("quarantine", key, "", (), "", len(body), 1))
     document = CommitDocument(row.id, row.generation, 1, row.partition, "jr_1", "", (), objects, (), (), 1)
     reference = write_commit(world.raw_s3, "control", commit_key(row.id, row.generation, 1, "n"), document)
     world.ledger.manifests.commit(claim, reference, world.now)

@@ -93,7 +93,7 @@ def test_what_the_published_generation_keeps_of_an_earlier_one_counts(
     row = converted(world, [line_of("{", 5)], "d", partition=EVENING)
     key = quarantine_key(EVENING, row.id, 1, 0)
     world.ledger.manifests.force(row, world.now)
-    kept = PendingObject("quarantine", key, "", (), None, 1, 1)
+    kept = PendingObject("quarantine", key, "", (), "", 1, 1)
     published(world, world.row(row.id), [line_of("[1]", 9, reason="not an object")], [kept])
     # When, Then: both count, as lines of the second one
     found = listed(world, capsys, GroupBy.HOUR, **{"from": EVENING.stamp})

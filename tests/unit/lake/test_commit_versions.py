@@ -12,7 +12,7 @@ from tests.unit.lake.uploads import upload
 from tests.unit.lake.world import PARTITION, World
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"format": 99}', b'{"format": 1, "partition": {}}'])
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"format": 2}', b'{"format": 1, "partition": {}}'])
 def test_a_commit_document_of_another_version_is_left_alone(world: World, body: bytes) -> None:
     # Given: a committed document that this version cannot read
     claim = world.claimed(world.queued("a.json"))
@@ -35,12 +35,12 @@ def test_after_a_rollback_the_newer_version_publishes_what_it_committed(
 ) -> None:
     # Given: a version with another format has committed, and the version before it is deployed again
     with monkeypatch.context() as newer:
-        newer.setattr("lake.commit.COMMIT_FORMAT", 3)
+        newer.setattr("lake.commit.COMMIT_FORMAT", 2)
         row, _ = publishing(world)
     with pytest.raises(NewerDocumentError):
         roll(world, row)
     # When: the newer version is back
-    monkeypatch.setattr("lake.commit.COMMIT_FORMAT", 3)
+    monkeypatch.setattr("lake.commit.COMMIT_FORMAT", 2)
     # Then
     assert roll(world, world.row(row.id)) == State.DONE
     assert published(world) == list(BODIES)

@@ -81,14 +81,6 @@ def test_a_part_with_another_etag_and_the_same_checksum_is_completed(world: Worl
     assert world.raw_s3.get_object(Bucket="lake", Key=KEY)["Body"].read() == b"rows"
 
 
-def test_a_part_without_a_checksum_has_to_have_its_etag(world: World) -> None:
-    item = with_another_etag(upload(world.raw_s3, "lake", KEY, b"rows"))
-    old = replace(item, checksum=None, etag="unused")
-    with pytest.raises(ClientError, match="InvalidPart"):
-        complete_all(world.s3, [old])
-    assert world.keys("lake") == []
-
-
 def test_a_repeated_completion_without_an_answer_does_not_say_that_the_upload_is_gone(world: World) -> None:
     item = with_another_etag(upload(world.raw_s3, "lake", KEY, b"rows"))
     refusing: Any = RefusingS3(world.s3, "complete_multipart_upload", "InvalidPart", "SlowDown")
