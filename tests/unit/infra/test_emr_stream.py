@@ -28,8 +28,9 @@ MAX_ENVIRONMENT_BYTES = 4096
 KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 LONG_STAGE = "s" * 40
 APPLICATION = "AWS::EMRServerless::Application"
-TAGS = {
-    ("RouterrouteRole", f"s3:{name}") for name in ("GetObjectTagging", "GetObjectVersionTagging", "GetObjectVersion")
+URGENT_ATTRIBUTES = {
+    ("RouterrouteRole", f"s3:{name}")
+    for name in ("GetObject", "GetObjectVersion", "GetObjectTagging", "GetObjectVersionTagging", "ListBucket")
 }
 POLICY = re.compile(r"DefaultPolicy\w{8}$")
 STREAM = StreamSettings(jobs=2, engine="emr-serverless", emr_driver_vcpus=1, emr_driver_gb=4, emr_min_executors=2)
@@ -129,8 +130,8 @@ def test_what_a_function_is_told_fits_its_environment(on_emr: Assembly) -> None:
 
 
 def test_the_roles_have_the_rights_of_glue_in_its_place(on_emr: Assembly, assembly: Assembly) -> None:
-    # Given what differs from a stage on Glue, which has a dataset with urgent tags besides
-    on_glue = {item for item in grants(assembly) if item not in TAGS}
+    # Given what differs from a stage on Glue, which also has a dataset with urgent tags and metadata
+    on_glue = {item for item in grants(assembly) if item not in URGENT_ATTRIBUTES}
     added, removed = grants(on_emr) - on_glue, on_glue - grants(on_emr)
     starters = {f"Router{name.replace('_', '')}Role" for name in STARTERS}
     # Then those who start a run may do it there, list runs, and pass its role

@@ -11,6 +11,7 @@ import pytest
 
 from infra.functions import SPECS
 from infra.permissions import GRANTS_BY_FUNCTION
+from infra.storage import KEY_OF_REQUEST
 from tests.unit.infra.conftest import listed
 from tests.unit.infra.resolved_template import ResolvedTemplate
 
@@ -37,6 +38,7 @@ ACTIONS_BY_CALL = {
     "get_object": {"s3:GetObject", "s3:GetObjectVersion"},
     "get_object_tagging": {"s3:GetObjectTagging", "s3:GetObjectVersionTagging"},
     "get_table": {"glue:GetTable"},
+    "head_bucket": {"s3:ListBucket"},
     "head_object": {"s3:GetObject"},
     "list_multipart_uploads": {"s3:ListBucketMultipartUploads"},
     "list_object_versions": {"s3:ListBucketVersions"},
@@ -59,10 +61,12 @@ def test_no_statement_allows_an_action_by_wildcard(assembly: Assembly, other_ass
             assert "NotAction" not in statement
 
 
-def test_every_deny_refuses_plain_http(assembly: Assembly) -> None:
+def test_denied_are_plain_http_and_writes_of_input_that_name_a_key(assembly: Assembly) -> None:
+    plain_http, names_key = {"Bool": {"aws:SecureTransport": "false"}}, {"Null": {KEY_OF_REQUEST: "false"}}
     for name, statement in assembly.statements():
         if statement["Effect"] == "Deny":
-            assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}, name
+            is_other_keys = name.startswith("StorageInput") and statement["Action"] == "s3:PutObject"
+            assert statement["Condition"] == (names_key if is_other_keys else plain_http), name
 
 
 def test_all_resources_are_allowed_only_for_actions_without_resources(assembly: Assembly) -> None:

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from lake.errors import InvalidInputError, TransientError
+from lake.ledger.dataset_speed import MIN_SAMPLE_BYTES
 from lake.ledger.datasets import DatasetMeasurement
 from lake.manifest import Lane
 from lake.settings import parse_settings
@@ -165,10 +166,10 @@ def test_a_backlog_is_as_long_as_its_datasets_are_slow(deployment: Deployment) -
 
 
 def measure(deployment: Deployment, bytes_per_second: int) -> None:
-    """A conversion of the dataset, which took a second of one core."""
-    deployment.ledger.datasets.add_measurement(
-        PARTITION.dataset, DatasetMeasurement(input_bytes=bytes_per_second, output_bytes=1, task_milliseconds=1000)
-    )
+    """The smallest conversion that is a sample of the dataset's speed."""
+    milliseconds = MIN_SAMPLE_BYTES * 1000 // bytes_per_second
+    measurement = DatasetMeasurement(MIN_SAMPLE_BYTES, output_bytes=1, task_milliseconds=milliseconds)
+    deployment.ledger.datasets.add_measurement(PARTITION.dataset, measurement)
 
 
 def test_an_unknown_action_is_refused(deployment: Deployment) -> None:
