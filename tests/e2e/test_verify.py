@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,13 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
-from cli.connect import LOCAL_STATE
 from cli.exit_codes import ExitCode
 from cli.main import app
-from infra.names import stack_name
 from lake.layout import lake_prefix, verification_key
 from lake.ledger import State
 from tests.e2e.test_both_lanes import lines_of
+from tests.e2e.user_commands import leave_local_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,13 +47,7 @@ def hours(
 ) -> dict[str, str]:
     """The options of ``verify``, in a folder where ``--local`` finds the scenario's stack as ``local up`` leaves it."""
     monkeypatch.chdir(tmp_path)
-    (stack,) = scenario.cloud.client("cloudformation").describe_stacks(StackName=stack_name(STAGE))["Stacks"]
-    outputs = {item["OutputKey"]: item["OutputValue"] for item in stack["Outputs"]}
-    key, endpoint = asdict(scenario.cloud.access_key), scenario.cloud.endpoint
-    LOCAL_STATE.mkdir(parents=True)
-    (LOCAL_STATE / f"{STAGE}.json").write_text(
-        json.dumps({"endpoint": endpoint, "access_key": key, "outputs": outputs})
-    )
+    leave_local_state(scenario, STAGE)
     stamps = [row.partition.stamp for row in converted]
     return {"dataset": DATASET, "from": min(stamps), "to": max(stamps)}
 

@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cli.connect import LOCAL_STATE
 from infra.names import stack_name
@@ -16,10 +18,23 @@ from local.processes import end_session
 from tests.e2e import other_clouds
 from tests.e2e.waiting import PATIENCE_SECONDS
 
+if TYPE_CHECKING:
+    from tests.e2e.scenario import Scenario
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 READY = "Ctrl-C ends everything"
 SETTINGS = "[peak]\nhours = []\ndays = []\n[stream]\ntrigger_seconds = 1\n"
 """Without peak hours only urgent files go to the stream lane, at any time of day."""
+
+
+def leave_local_state(scenario: Scenario, stage: str) -> None:
+    """Write the file by which ``--local`` finds a stack of the scenario's cloud, into the current folder."""
+    (stack,) = scenario.cloud.client("cloudformation").describe_stacks(StackName=stack_name(stage))["Stacks"]
+    outputs = {item["OutputKey"]: item["OutputValue"] for item in stack["Outputs"]}
+    key, endpoint = asdict(scenario.cloud.access_key), scenario.cloud.endpoint
+    LOCAL_STATE.mkdir(parents=True)
+    found = {"endpoint": endpoint, "access_key": key, "outputs": outputs}
+    (LOCAL_STATE / f"{stage}.json").write_text(json.dumps(found))
 
 
 class LocalUp:
