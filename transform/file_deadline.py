@@ -65,8 +65,14 @@ class SplitDeadline:
         self._read_bytes = 0
         self._slowest = float(settings.min_bytes_per_second)
 
-    def check(self, piece: memoryview) -> None:
-        """Raise an error if the split, whose next bytes were read, takes too long.
+    def add(self, piece: memoryview) -> None:
+        """Count the next bytes of the split."""
+        if not self._read_bytes and self._split.whole and detect_codec(bytes(piece[:MAGIC_BYTES])) is not None:
+            self._slowest *= COMPRESSED_SHARE
+        self._read_bytes += len(piece)
+
+    def check(self) -> None:
+        """Raise an error if the split takes too long.
 
         Raises
         ------
@@ -75,9 +81,6 @@ class SplitDeadline:
         UnreadableFileError
             It is a task of the batch lane.
         """
-        if not self._read_bytes and self._split.whole and detect_codec(bytes(piece[:MAGIC_BYTES])) is not None:
-            self._slowest *= COMPRESSED_SHARE
-        self._read_bytes += len(piece)
         seconds = self._processor_time() - self._begun
         if (limit := self._broken_limit(seconds)) is None:
             return

@@ -136,7 +136,7 @@ class TaskRun:
                     break
             else:
                 reader.end_of_input()
-                self._drain()
+                self._drain(deadline)
         except UnreadableFileError as error:
             unreadable = str(error)
         except DeniedFileError as error:
@@ -185,15 +185,19 @@ class TaskRun:
         with memoryview(chunk) as view:
             self._read_bytes += len(view)
             for start in range(0, len(view), PIECE_BYTES):
-                self._reader.feed(view[start : start + PIECE_BYTES])
-                self._drain()
+                piece = view[start : start + PIECE_BYTES]
+                self._reader.feed(piece)
+                deadline.add(piece)
+                self._drain(deadline)
                 if self._reader.done:
                     break
-                deadline.check(view[start : start + PIECE_BYTES])
+                deadline.check()
 
-    def _drain(self) -> None:
+    def _drain(self, deadline: SplitDeadline) -> None:
         while (batch := self._reader.read()) is not None:
             self._write(batch)
+            # One piece can inflate to minutes of work.
+            deadline.check()
 
     def _write(self, batch: Batch) -> None:
         if self.failures:

@@ -35,9 +35,9 @@ def processor(monkeypatch: pytest.MonkeyPatch) -> Processor:
     processor = Processor()
 
     class Deadline(SplitDeadline):
-        def check(self, piece: memoryview) -> None:
+        def add(self, piece: memoryview) -> None:
             processor.read(self._split.file.key)
-            super().check(piece)
+            super().add(piece)
 
     monkeypatch.setattr(run_task, "SplitDeadline", Deadline)
     monkeypatch.setattr(run_task, "thread_time", lambda: processor.seconds)

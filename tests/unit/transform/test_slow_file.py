@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 from typing import TYPE_CHECKING
 
 import pytest
@@ -40,8 +41,9 @@ def spend(seconds: float, read_bytes: int, head: bytes = PLAIN, settings: Conver
     file = version("orders/a.json", head)
     clock = iter([5.0, 5.0, 5.0 + seconds])
     deadline = SplitDeadline(Split(file, 0, file.size), settings, lambda: next(clock))
-    deadline.check(memoryview(head)[:2])
-    deadline.check(memoryview(bytes(read_bytes - 2)))
+    for piece in (memoryview(head)[:2], memoryview(bytes(read_bytes - 2))):
+        deadline.add(piece)
+        deadline.check()
 
 
 @pytest.mark.parametrize(
@@ -88,8 +90,9 @@ def test_in_the_stream_lane_a_slow_file_is_not_called_unreadable(seconds: float,
     file, clock = version("orders/a.json", PLAIN), iter([0.0, seconds])
     goal = stream_seconds(parse_settings({"stage": "t"}).stream)
     deadline = SplitDeadline(Split(file, 0, file.size), SETTINGS, lambda: next(clock), goal)
+    deadline.add(Piece(read_bytes))  # type: ignore[arg-type]
     with pytest.raises(SlowFileError, match=limit):
-        deadline.check(Piece(read_bytes))  # type: ignore[arg-type]
+        deadline.check()
 
 
 @pytest.mark.parametrize(("goal", "seconds"), [(1, 60), (300, 300), (7200, 7200)])
@@ -162,3 +165,14 @@ def test_the_parts_of_a_slow_file_are_given_up_with_the_first(monkeypatch: pytes
     # Then the others are not read
     assert [failure.file.key for failure in result.failures] == ["a.json"]
     assert len(looks) == 2
+
+
+def test_a_piece_that_inflates_to_many_batches_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given 8 KB of gzip, each batch of which takes 40 seconds
+    looks = itertools.count(0, 40)
+    monkeypatch.setattr("transform.run_task.thread_time", lambda: float(next(looks)))
+    # When
+    _, (result,), _ = run({"a.json.gz": gzip.compress(b"{}\n" * 2_500_000)}, 1 << 20, 10_000)
+    # Then it is excluded after the second one
+    [failure] = result.failures
+    assert "took 1.3 minutes of processor time" in failure.reason
