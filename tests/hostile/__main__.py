@@ -10,9 +10,10 @@ import sys
 
 from tests.hostile.conversion import cost_of
 from tests.hostile.corpus import CORPUS
+from tests.hostile.verification import problems_of_verify
 
 SIZES = ("stored", "inflated", "peak memory", "Parquet", "quarantine")
-COLUMNS = ("file", *SIZES, "fetched / stored", "seconds", "outcome")
+COLUMNS = ("file", *SIZES, "fetched / stored", "processor seconds", "outcome")
 
 
 def main() -> int:
@@ -24,11 +25,13 @@ def main() -> int:
     print(f"| {' | '.join(COLUMNS)} |\n|---|{'---:|' * (len(COLUMNS) - 2)}---|")
     problems = []
     for file in (item for item in CORPUS if arguments.only in item.name):
-        cost = cost_of(file, file.small if arguments.small else file.full)
+        count = file.small if arguments.small else file.full
+        cost = cost_of(file, count)
         sizes = [cost.stored, cost.inflated, cost.peak, cost.parquet, cost.quarantine]
         cells = [f"{size / 1e6:,.1f}" for size in sizes] + [f"{cost.fetched / cost.stored:.1f}", f"{cost.seconds:,.1f}"]
         print(f"| {file.name} | {' | '.join(cells)} | {'refused' if cost.refused else 'converted'} |", flush=True)
-        problems += [f"{file.name}: {problem}" for problem in cost.problems(file)]
+        found = [*cost.problems(file), *(problems_of_verify(file, count, cost) if file.verified else ())]
+        problems += [f"{file.name}: {problem}" for problem in found]
     for problem in problems:
         print(problem, file=sys.stderr)
     return 1 if problems else 0

@@ -1,6 +1,6 @@
 """Converts one hostile file in a process of its own, under a memory limit, and reports what it cost.
 
-python -m tests.hostile.conversion NUMBER COUNT FOLDER
+python -m tests.hostile.conversion NUMBER COUNT FOLDER GRACE
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from lake.manifest import ObjectVersion
 from lake.partition import Partition
 from lake.settings import ConvertSettings
 from tests.hostile.corpus import CORPUS, MIB
+from transform import file_deadline
+from transform.file_deadline import GRACE_SECONDS
 from transform.output_ratio import output_ratio
 from transform.run_task import run_task
 from transform.splits import split_file
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
 
 ADDRESS_SPACE = 8 << 30
 """Bytes: a file that costs more ends its process, not the machine."""
+DEADLINE = "of processor time, slower than convert.min_bytes_per_second"
+MAX_SECONDS = GRACE_SECONDS + 60
+"""Processor time: a file that is slow is refused after the grace; the piece that is being read is read to its end."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,10 @@ class Cost:
     quarantine: int
     fetched: int
     seconds: float
+    """Of processor time."""
     refused: str | None
+    lines: list[Any]
+    """For each split: the number of lines, rows and blank lines, and of rejected lines by reason."""
 
     def problems(self, file: HostileFile) -> list[str]:
         """Each limit of the file that does not hold."""
@@ -57,8 +65,11 @@ class Cost:
             ("fetched", self.fetched, file.fetched_per_stored * self.stored + MIB),
         )
         found = [f"{name}: {value:,} bytes, limit {limit:,.0f}" for name, value, limit in checks if value > limit]
-        if not (self.refused or "").startswith(file.refused or "") or (self.refused is None) != (file.refused is None):
-            found.append(f"refused: {self.refused}, expected {file.refused}")
+        if self.seconds > MAX_SECONDS:
+            found.append(f"processor time: {self.seconds} seconds, limit {MAX_SECONDS}")
+        expected = DEADLINE if file.slow and self.refused is not None else file.refused
+        if (expected or "") not in (self.refused or "") or (self.refused is None) != (expected is None):
+            found.append(f"refused: {self.refused}, expected {expected}")
         return found
 
 
@@ -77,8 +88,8 @@ class CountingSource:
             return stream.read(end - start)
 
 
-def cost_of(file: HostileFile, count: int) -> Cost:
-    """Convert the file in a new process.
+def cost_of(file: HostileFile, count: int, grace: float = GRACE_SECONDS) -> Cost:
+    """Convert the file in a new process, with this grace before its speed counts.
 
     Raises
     ------
@@ -86,7 +97,7 @@ def cost_of(file: HostileFile, count: int) -> Cost:
         The process failed; the message has the end of its output.
     """
     with tempfile.TemporaryDirectory(prefix="hybrid-router-hostile-") as folder:
-        command = [sys.executable, "-m", __name__, str(CORPUS.index(file)), str(count), folder]
+        command = [sys.executable, "-m", __name__, str(CORPUS.index(file)), str(count), folder, str(grace)]
         # One heap, as in the jobs (infra/jobs.py).
         environment = {**os.environ, "MALLOC_ARENA_MAX": "1"}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -104,8 +115,8 @@ def _convert(file: HostileFile, count: int, folder: Path) -> Cost:
     splits = tuple(split_file(version, -(-size // file.splits), compressed=file.compressed))
     source: Any = CountingSource(path)
     reset_peak_bytes()
-    started = time.monotonic()
-    inflated, refused = 0, None
+    started = time.process_time()
+    inflated, refused, lines = 0, None, []
     outputs = folder / "outputs"
     outputs.mkdir()
     if file.by == "sample":
@@ -119,13 +130,15 @@ def _convert(file: HostileFile, count: int, folder: Path) -> Cost:
             result = run_task(task, source, uploads, folder)
         inflated = sum(split.bytes for split in result.splits)
         refused = result.failures[0].reason if result.failures else None
-    seconds = time.monotonic() - started
+        lines = [[split.lines, split.rows, split.blank_lines, split.rejects] for split in result.splits]
+    seconds = time.process_time() - started
     parquet, quarantine = (
         sum(item.stat().st_size for item in outputs.glob(pattern)) for pattern in ("*.parquet", "*.jsonl")
     )
-    return Cost(size, inflated, peak_bytes(), parquet, quarantine, source.fetched, round(seconds, 1), refused)
+    return Cost(size, inflated, peak_bytes(), parquet, quarantine, source.fetched, round(seconds, 1), refused, lines)
 
 
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
+    file_deadline.GRACE_SECONDS = float(sys.argv[4])
     print(json.dumps(asdict(_convert(CORPUS[int(sys.argv[1])], int(sys.argv[2]), Path(sys.argv[3])))))

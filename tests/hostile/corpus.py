@@ -49,7 +49,11 @@ class HostileFile:
     fetched_per_stored: float = 2
     """Maximum bytes fetched for each byte of the file, after the first MiB."""
     refused: str | None = None
-    """The start of the reason with which the file is refused; None: it becomes rows and rejected lines."""
+    """A part of the reason with which the file is refused; None: it becomes rows and rejected lines."""
+    slow: bool = False
+    """The deadline may refuse it; a fast machine converts it in time."""
+    verified: bool = False
+    """``verify`` reads it too: it has few lines, for its parser is written in Python."""
 
 
 def _empty_objects(stream: IO[bytes] | gzip.GzipFile, count: int) -> None:
@@ -108,12 +112,62 @@ def _bad_lines(stream: IO[bytes], count: int) -> None:
         stream.write(chance.choice([b"x\n", b"[1]\n", b"\x01\x02\x03\n", b'{"a":1,"a":2}\n']))
 
 
+def _slow_gzip(stream: IO[bytes], count: int) -> None:
+    chance = random.Random(2)
+    with gzip.GzipFile(fileobj=stream, mode="wb", compresslevel=1, mtime=0) as packed:
+        packed.write(_wide_row("x"))
+        for _ in range(count // 10_000):
+            packed.write(EMPTY_OBJECTS[:30_000])
+            packed.write(b'{"key0":"%s"}\n' % chance.randbytes(24).hex().encode())
+
+
+def _one_row(begin: bytes, member: Callable[[int], bytes], end: bytes) -> Callable[[IO[bytes], int], None]:
+    """A row of ``count`` members, or characters, in gzip."""
+
+    def write(stream: IO[bytes], count: int) -> None:
+        with gzip.GzipFile(fileobj=stream, mode="wb", mtime=0) as packed:
+            packed.write(begin)
+            for start in range(0, count, 10_000):
+                packed.write(b"".join(member(number) for number in range(start, min(start + 10_000, count))))
+            packed.write(end)
+
+    return write
+
+
+def _skippable_first(stream: IO[bytes], count: int) -> None:
+    stream.write(b"\x50\x2a\x4d\x18" + (5).to_bytes(4, "little") + b"12345")
+    stream.write(pa.compress(b'{"a":1}\n\n[1]\n' * (count // 3), codec="zstd", asbytes=True))
+
+
+def _bzip2_name(stream: IO[bytes], count: int) -> None:
+    stream.write(b"BZhello\n" + b'{"a":1}\n' * count)
+
+
+def _short_streams(stream: IO[bytes], count: int) -> None:
+    chance = random.Random(3)
+    for _ in range(count // 1024):
+        stream.write(bz2.compress(b'{"a":"%s"}\n' % chance.randbytes(507).hex().encode()))
+
+
 EMPTY_MEMBERS = {
     "empty gzip members": gzip.compress(b"", mtime=0),
     "empty bzip2 streams": bz2.compress(b""),
     "empty zstd frames": pa.compress(b"", codec="zstd", asbytes=True),
     "skippable zstd frames": b"\x50\x2a\x4d\x18" + bytes(4),
 }
+ONE_ROW = (
+    ("a key 3.3 million times", b"{", lambda _: b'"":0,', b'"":0}\n', 200_000, 3_300_000),
+    ("1.4 million keys in a row", b"{", lambda number: b'"%d":0,' % number, b'"":0}\n', 100_000, 1_400_000),
+    (
+        "a string of 16 MB and a number of 4,301 digits",
+        b'{"n":%s,"a":"' % (b"9" * 4301),
+        lambda _: b"x",
+        b'"}\n',
+        1_000_000,
+        16_000_000,
+    ),
+)
+"""Name, begin, member by its number, end, and both counts."""
 
 CORPUS = (
     HostileFile(
@@ -123,6 +177,7 @@ CORPUS = (
         83_000_000,
         compressed=True,
         parquet_per_inflated=0.5,
+        slow=True,
     ),
     HostileFile(
         "empty objects, then a row of 1,000 keys",
@@ -131,8 +186,10 @@ CORPUS = (
         83_000_000,
         compressed=True,
         parquet_per_inflated=0.5,
+        slow=True,
     ),
-    HostileFile("a row of 1,000 keys in 100,000", _wide_rows_between, ROWS, 83_000_000, compressed=True),
+    HostileFile("a row of 1,000 keys in 100,000", _wide_rows_between, ROWS, 83_000_000, compressed=True, slow=True),
+    HostileFile("slow gzip, ratio 168", _slow_gzip, ROWS, 300_000_000, compressed=True, slow=True),
     HostileFile("1,000 values of 4,096 bytes in each row", _long_values, 40, 1500, compressed=True),
     HostileFile("empty objects, 11,000 known columns", _empty_objects, 200_000, 930_000, known_columns=11_000),
     HostileFile(
@@ -149,6 +206,15 @@ CORPUS = (
     *(
         HostileFile(name, _members(member), 8 * MIB, 3072 * MIB, compressed=True, refused="holds too little")
         for name, member in EMPTY_MEMBERS.items()
+    ),
+    *(
+        HostileFile(name, _one_row(begin, member, end), small, full, compressed=True, verified=True)
+        for name, begin, member, end, small, full in ONE_ROW
+    ),
+    HostileFile("zstd, a skippable frame first", _skippable_first, 3000, 3_000_000, compressed=True, verified=True),
+    HostileFile("text that begins with BZh", _bzip2_name, 3000, 1_000_000, verified=True),
+    HostileFile(
+        "bzip2 streams of 1 KiB", _short_streams, 256 * 1024, 12 * MIB, compressed=True, verified=True, slow=True
     ),
     HostileFile("short bad lines, key of control characters", _bad_lines, 1000, 1000, key=HOSTILE_KEY),
     HostileFile("many bad lines, key of control characters", _bad_lines, 100_000, 5_000_000, key=HOSTILE_KEY),
