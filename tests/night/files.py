@@ -32,7 +32,7 @@ class Part(StrEnum):
     MISSED = "missed"
     """S3 sends no event."""
     GONE = "gone"
-    """It is deleted before it is read, and comes back."""
+    """It is deleted before it is read, put again, and reprocessed."""
     DAMAGED = "damaged"
     """It is cut off, and a person repairs it."""
 
