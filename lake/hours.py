@@ -69,7 +69,7 @@ class HourContents(ManifestCounts):
     def _add_done(self, row: ManifestRow) -> None:
         self.published_at = max(self.published_at, row.finished_at or "")
         self.was_reprocessed = self.was_reprocessed or row.generation > 1
-        if row.published is not None and row.published.totals is not None:
+        if row.published is not None:
             self.count_totals(row.published.totals)
             if row.lane == Lane.STREAM:
                 self.stream_lane.count_converted(row, row.published.totals)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lake.compression import has_compressed_name
 from lake.documents import encode_document, get_document, put_document
-from lake.errors import HybridRouterError, InvalidDocumentError, NewerDocumentError
+from lake.errors import InvalidDocumentError, NewerDocumentError
 from lake.layout import manifest_key
 from lake.partition import Partition
 from lake.time import iso_utc
@@ -157,12 +157,13 @@ def decode_manifest(text: bytes, allowed_buckets: Collection[str]) -> Manifest:
     try:
         body: dict[str, Any] = json.loads(text)
         if body["format"] != MANIFEST_FORMAT:
-            raise _unknown_format(body["format"])
+            raise NewerDocumentError(
+                f"this version cannot read manifest format {body['format']!r}: a newer version of hybrid-router will "
+                "convert it, deploy it again"
+            )
         files = tuple(_decode_file(item) for item in body["files"])
         partition = Partition(body["dataset"], body["date"], body["hour"])
-        # A version that did not tell urgent manifests from others has written no such field.
-        urgent = body.get("urgent", False) is True
-        manifest = Manifest(body["id"], Lane(body["lane"]), partition, body["created_at"], files, urgent)
+        manifest = Manifest(body["id"], Lane(body["lane"]), partition, body["created_at"], files, body["urgent"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidDocumentError(
             f"the body is not a valid manifest ({error}): it was not written by this system"
@@ -184,15 +185,6 @@ def _decode_file(item: object) -> ObjectVersion:
     raise TypeError("an item of its files is not one")
 
 
-def _unknown_format(number: object) -> HybridRouterError:
-    if isinstance(number, int) and number > MANIFEST_FORMAT:
-        return NewerDocumentError(
-            f"this version cannot read manifest format {number}: a newer version of hybrid-router will convert it, "
-            "deploy it again"
-        )
-    return InvalidDocumentError(f"manifest format {number!r} is unknown: no version has written it")
-
-
 def write_manifest(s3: S3Client, control_bucket: str, manifest: Manifest) -> None:
     """Put the document; ids are unique, so one invocation only writes it."""
     put_document(s3, control_bucket, manifest_key(manifest.id), encode_manifest(manifest))
@@ -200,9 +192,6 @@ def write_manifest(s3: S3Client, control_bucket: str, manifest: Manifest) -> Non
 
 def read_manifest(s3: S3Client, control_bucket: str, row: ManifestRow, allowed_buckets: Collection[str]) -> Manifest:
     """Get the document that the ledger row of a manifest is bound to.
-
-    A row without a digest was written by a version that kept none: its document must have the partition, the number of
-    files and their size that the row has.
 
     Raises
     ------
@@ -213,14 +202,9 @@ def read_manifest(s3: S3Client, control_bucket: str, row: ManifestRow, allowed_b
     """
     key = manifest_key(row.id)
     body = get_document(s3, control_bucket, key)
-    changed = InvalidDocumentError(
-        f"s3://{control_bucket}/{key} was changed after the ledger recorded it, so nothing of it is used: restore the "
-        "object (protection.versions keeps earlier versions)"
-    )
-    if row.manifest_sha256 not in (None, hashlib.sha256(body).hexdigest()):
-        raise changed
-    manifest = decode_manifest(body, allowed_buckets)
-    found = (manifest.id, manifest.partition, len(manifest.files), manifest.bytes)
-    if found != (row.id, row.partition, row.files, row.bytes):
-        raise changed
-    return manifest
+    if row.manifest_sha256 != hashlib.sha256(body).hexdigest():
+        raise InvalidDocumentError(
+            f"s3://{control_bucket}/{key} was changed after the ledger recorded it, so nothing of it is used: restore "
+            "the object (protection.versions keeps earlier versions)"
+        )
+    return decode_manifest(body, allowed_buckets)

@@ -88,29 +88,19 @@ class ManifestFigures:
         self.lanes = {lane: LaneFigures() for lane in Lane}
         self.datasets: dict[str, Counts] = {}
         self.unfinished: list[UnfinishedManifest] = []
-        self.without_totals = 0
-        """DONE manifests of a version that did not record what it has published."""
 
-    def add(
-        self, row: ManifestRow, totals: PublishedTotals | None = None, arrived: Mapping[float, int] | None = None
-    ) -> None:
+    def add(self, row: ManifestRow, arrived: Mapping[float, int] | None = None) -> None:
         """Add the current row of a manifest.
 
-        Parameters
-        ----------
-        totals
-            What it has published; None: what the row says.
-        arrived
-            Number of its files by their arrival, in seconds since the epoch; None: ``arrival_of`` says it.
+        ``arrived`` has the number of its files by their arrival, in seconds since the epoch; None: ``arrival_of`` says
+        it.
         """
         if row.state not in (State.DONE, State.FAILED) and not row.open:
             return
-        if row.state == State.DONE and totals is None:
-            totals = row.published.totals if row.published is not None else None
-            self.without_totals += totals is None
+        totals = row.published.totals if row.state == State.DONE and row.published is not None else None
         lane = self.lanes[row.lane]
         for counts in (self.total, lane.counts, self.datasets.setdefault(row.partition.dataset, Counts())):
-            counts.add(row, totals if row.state == State.DONE else None)
+            counts.add(row, totals)
         if row.state != State.DONE and len(self.unfinished) < MAX_NAMED_MANIFESTS:
             reason = row.reason or ""
             where = (row.id, str(row.partition), str(row.lane))

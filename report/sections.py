@@ -124,10 +124,7 @@ def datasets(report: Report) -> str:
         for name, counts in sorted(report.figures.datasets.items(), key=lambda item: -item[1].bytes)
     ]
     columns = ("dataset", "files", "bytes", "rows", "quarantined lines", "unreadable files", "done", "failed", "open")
-    unknown = report.figures.without_totals
-    done = format_count(unknown, "manifest is", "manifests are")
-    note = f"<p>{done} done whose rows an older version did not record.</p>" if unknown else ""
-    return note + table(columns, rows) if rows else "<p>No manifest.</p>"
+    return table(columns, rows) if rows else "<p>No manifest.</p>"
 
 
 def unfinished(report: Report) -> str:

@@ -90,8 +90,8 @@ class RunCosts:
 def cost_shares(micro_dollars: int, job_run: str, rows: Sequence[ManifestRow]) -> tuple[CostShare, ...]:
     """A job run's cost by dataset. Pure.
 
-    It is divided by the time of the tasks among the manifests that the run has published; by their bytes where a time
-    is not known; by the bytes of what it held if it has published nothing.
+    It is divided by the time of the tasks among the manifests that the run has published; by the bytes of what it
+    held if it has published nothing.
     """
     held = [row for row in rows if row.owner == job_run] or [row for row in rows if job_run in row.earlier_owners]
     published = [row for row in held if row.owner == job_run and _is_published(row)]
@@ -99,7 +99,7 @@ def cost_shares(micro_dollars: int, job_run: str, rows: Sequence[ManifestRow]) -
     if not among:
         return (CostShare("", micro_dollars),)
     times = [_task_milliseconds(row) for row in among]
-    weights = times if published and all(times) else [row.bytes for row in among]
+    weights = times if any(times) else [row.bytes for row in among]
     sums: dict[str, CostShare] = {}
     for row, part in zip(among, divide(micro_dollars, weights), strict=True):
         dataset = row.partition.dataset
@@ -113,16 +113,13 @@ def _is_published(row: ManifestRow) -> bool:
 
 
 def _task_milliseconds(row: ManifestRow) -> int:
-    if not _is_published(row) or row.published is None or row.published.totals is None:
-        return 0
-    return row.published.totals.task_milliseconds
+    return row.published.totals.task_milliseconds if row.published is not None and _is_published(row) else 0
 
 
 def _counts(row: ManifestRow) -> CostShare:
     """What the manifest has published; without dollars."""
     share = CostShare(row.partition.dataset, 0, row.bytes, row.files, 1)
-    totals = row.published.totals if row.published is not None else None
-    if totals is None:
-        return share
+    assert row.published is not None
+    totals = row.published.totals
     objects, written = totals.lake.count + totals.quarantine.count, totals.lake.bytes + totals.quarantine.bytes
     return replace(share, task_milliseconds=totals.task_milliseconds, objects=objects, written_bytes=written)

@@ -35,10 +35,7 @@ class Failures:
         self._table = table
 
     def of_lane(self, lane: Lane, failure: Failure) -> Iterator[ManifestRow]:
-        """Their rows, oldest first, from the index: a hint that a consistent read has to confirm.
-
-        A manifest that ended so before there was this list is not on it.
-        """
+        """Their rows, oldest first, from the index: a hint that a consistent read has to confirm."""
         return (row_of(item) for item in self._table.query(open_key(lane, failure), index=True))
 
 
@@ -47,8 +44,8 @@ def failed_attributes(row: ManifestRow) -> dict[str, str]:
     return open_attributes(row, Failure.FAILED)
 
 
-def finished_attributes(row: ManifestRow, totals: PublishedTotals | None) -> tuple[dict[str, str], tuple[str, ...]]:
+def finished_attributes(row: ManifestRow, totals: PublishedTotals) -> tuple[dict[str, str], tuple[str, ...]]:
     """Attributes to assign, and those to remove, of a manifest that becomes DONE: it is listed for unreadable files."""
-    if totals is not None and totals.failed_files:
+    if totals.failed_files:
         return open_attributes(row, Failure.UNREADABLE), ()
     return {}, INDEX_ATTRIBUTES

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from lake.errors import TerminalError
 from lake.ledger.published_totals import PublishedTotals, totals_of_attributes
 from lake.ledger.table import Key
 from lake.manifest import Lane, Manifest, manifest_sha256
@@ -35,6 +36,9 @@ class State(StrEnum):
     """Never existed: its creator was presumed dead before it wrote the row, and its arrivals are adopted."""
 
 
+NO_PARTITION = Partition.parse("#0000-00-00T0")
+"""Of an ABANDONED row, which has an id and a state only."""
+
 MAX_EARLIER_OWNERS = 10
 """Maximum number of earlier owners kept per row."""
 
@@ -56,8 +60,7 @@ class Published:
 
     generation: int
     document: CommitReference
-    totals: PublishedTotals | None = None
-    """None: a version that did not record them has published it; its documents have them."""
+    totals: PublishedTotals
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +77,11 @@ class ManifestRow:
     """Size of its files as stored."""
     files: int
     compressed_bytes: int = 0
-    """The part of ``bytes`` in files with a compressed name; 0 in a row of a version that did not record it."""
+    """The part of ``bytes`` in files with a compressed name."""
     urgent: bool = False
     """Whether the stream lane converts it before manifests that are not urgent."""
-    manifest_sha256: str | None = None
-    """SHA-256 (hexadecimal) of the manifest document; None: a version that did not record it has created the row."""
+    manifest_sha256: str = ""
+    """SHA-256 (hexadecimal) of the manifest document; empty: the row is ABANDONED."""
     generation: int = 1
     """Number of times it was queued for a full conversion: 1, and one more for each ``force``."""
     attempt: int = 0
@@ -185,30 +188,45 @@ def queued_attributes(row: ManifestRow) -> dict[str, Any]:
 
 
 def row_of(item: dict[str, Any]) -> ManifestRow:
-    """The row of a DynamoDB item; ABANDONED items have an id and a state only."""
+    """The row of a DynamoDB item. Raises ``TerminalError`` when an attribute is missing that is always written."""
+    try:
+        return _abandoned_row(item) if item["state"] == State.ABANDONED else _row(item)
+    except (KeyError, ValueError, TypeError) as error:
+        raise TerminalError(
+            f"the ledger row of manifest {item.get('id')} is damaged ({type(error).__name__}: {error}), so nothing is "
+            "done with it: deploy the version that wrote it, or restore the ledger to a point in time before"
+        ) from error
+
+
+def _abandoned_row(item: dict[str, Any]) -> ManifestRow:
+    return ManifestRow(
+        item["id"], State.ABANDONED, Lane.BATCH, NO_PARTITION, "", 0, 0, generation=0, changed_at=item["changed_at"]
+    )
+
+
+def _row(item: dict[str, Any]) -> ManifestRow:
     document = CommitReference(item["document_key"], item["document_sha256"]) if "document_key" in item else None
     published = None
-    if "published_generation" in item:
-        generation = item["published_generation"]
+    if "published_generation" in item or item["state"] == State.DONE:
         published = Published(
-            generation,
+            item["published_generation"],
             CommitReference(item["published_key"], item["published_sha256"]),
-            totals_of_attributes(item.get("published_totals"), generation),
+            totals_of_attributes(item["published_totals"]),
         )
     return ManifestRow(
         id=item["id"],
         state=State(item["state"]),
-        lane=Lane(item.get("lane", Lane.BATCH)),
-        partition=Partition.parse(item.get("partition", "#0000-00-00T0")),
-        created_at=item.get("created_at", ""),
-        bytes=item.get("bytes", 0),
-        files=item.get("files", 0),
-        compressed_bytes=item.get("compressed_bytes", 0),
-        urgent=item.get("urgent", False),
-        manifest_sha256=item.get("manifest_sha256"),
-        generation=item.get("generation", 0),
-        attempt=item.get("attempt", 0),
-        base_attempt=item.get("base_attempt", 0),
+        lane=Lane(item["lane"]),
+        partition=Partition.parse(item["partition"]),
+        created_at=item["created_at"],
+        bytes=item["bytes"],
+        files=item["files"],
+        compressed_bytes=item["compressed_bytes"],
+        urgent=item["urgent"],
+        manifest_sha256=item["manifest_sha256"],
+        generation=item["generation"],
+        attempt=item["attempt"],
+        base_attempt=item["base_attempt"],
         owner=item.get("owner"),
         claim_nonce=item.get("claim_nonce"),
         earlier_owners=tuple(item.get("earlier_owners", ())),
@@ -218,7 +236,7 @@ def row_of(item: dict[str, Any]) -> ManifestRow:
         reason=item.get("reason"),
         superseded_by=tuple(item.get("superseded_by", ())),
         exclusions=item.get("exclusions"),
-        changed_at=item.get("changed_at", ""),
+        changed_at=item["changed_at"],
         forced_at=item.get("forced_at"),
         finished_at=item.get("finished_at"),
         request=item.get("request"),

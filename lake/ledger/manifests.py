@@ -181,7 +181,7 @@ class Manifests:
             "published_generation": row.generation,
             "published_key": row.document.key,
             "published_sha256": row.document.sha256,
-            "published_totals": totals_attributes(totals, row.generation),
+            "published_totals": totals_attributes(totals),
         }
         listed, unlisted = finished_attributes(row, totals)
         return self._close(row, {**changes, **listed}, (*unlisted, "reason"), now)

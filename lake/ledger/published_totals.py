@@ -31,8 +31,8 @@ class PublishedTotals:
     """Files that could not be read as a whole."""
     lake: PublishedObjects
     quarantine: PublishedObjects
-    task_milliseconds: int = 0
-    """Time of the attempt's tasks, summed over cores; 0: a version that did not record it has published it."""
+    task_milliseconds: int
+    """Time of the attempt's tasks, summed over cores."""
 
 
 class ObjectsDigest:
@@ -66,14 +66,10 @@ def digest_objects(objects: Iterable[tuple[str, int, str]]) -> PublishedObjects:
 NO_OBJECTS = digest_objects(())
 
 
-def totals_attributes(totals: PublishedTotals, generation: int) -> dict[str, Any]:
-    """The row's attribute ``published_totals``; buckets without objects are left out.
-
-    It names its generation: a version that does not know the attribute leaves it behind when it publishes the next one.
-    """
+def totals_attributes(totals: PublishedTotals) -> dict[str, Any]:
+    """The row's attribute ``published_totals``; buckets without objects are left out."""
     objects = {"lake": totals.lake, "quarantine": totals.quarantine}
     return {
-        "generation": generation,
         "rows": totals.rows,
         "rejects": totals.rejects,
         "failed_files": totals.failed_files,
@@ -82,15 +78,13 @@ def totals_attributes(totals: PublishedTotals, generation: int) -> dict[str, Any
     }
 
 
-def totals_of_attributes(item: dict[str, Any] | None, generation: int) -> PublishedTotals | None:
-    """Inverse of ``totals_attributes``; None: they are missing, or of another generation."""
-    if item is None or item["generation"] != generation:
-        return None
+def totals_of_attributes(item: dict[str, Any]) -> PublishedTotals:
+    """Inverse of ``totals_attributes``."""
     lake, quarantine = (_objects_of(item[name]) if name in item else NO_OBJECTS for name in ("lake", "quarantine"))
-    counts = (item["rows"], item["rejects"], item["failed_files"])
-    return PublishedTotals(*counts, lake, quarantine, item.get("task_milliseconds", 0))
+    return PublishedTotals(
+        item["rows"], item["rejects"], item["failed_files"], lake, quarantine, item["task_milliseconds"]
+    )
 
 
 def _objects_of(item: dict[str, Any]) -> PublishedObjects:
-    """By name: what a newer version has added is left alone."""
     return PublishedObjects(item["count"], item["bytes"], item["digest"])

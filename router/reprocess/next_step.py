@@ -59,8 +59,7 @@ def next_reprocess_step(row: ManifestRow | None, only: Only, request: str) -> Ne
 
 def has_unreadable_files(row: ManifestRow) -> bool:
     """Whether a DONE manifest left files out, which are in the quarantine by reference."""
-    totals = None if row.published is None else row.published.totals
-    return row.state == State.DONE and totals is not None and totals.failed_files > 0
+    return row.state == State.DONE and row.published is not None and row.published.totals.failed_files > 0
 
 
 def _why_open(row: ManifestRow) -> str:

@@ -16,7 +16,6 @@ from router.services import Services, container_services
 from router.settle.night_outcome import read_night_outcome
 from router.settle.notification import format_notification, format_quarantine
 from router.settle.object_check import PublishedManifests
-from router.settle.published import Damage, read_totals
 from router.settle.report_page import ReportPage
 from router.settle.tally import Tally
 from router.settle.unreadable_files import read_unreadable_files
@@ -57,7 +56,7 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     summary = read_document(services, plan_summary_key(execution))
     page = ReportPage(services, execution, summary)
     for rows in current_row_pages(services, summary["manifestIds"]):
-        _add(services, rows, tally, published)
+        _add(rows, tally, published)
         page.add(rows)
     # While a manifest is worked on, the verdict is OPEN and settle is called again: the objects are listed only once.
     if not tally.worked_on:
@@ -66,18 +65,13 @@ def settle(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     return page.add_to(_record(services, execution, tally))
 
 
-def _add(services: Services, rows: Iterable[ManifestRow], tally: Tally, published: PublishedManifests) -> None:
-    done = []
+def _add(rows: Iterable[ManifestRow], tally: Tally, published: PublishedManifests) -> None:
     for row in rows:
         tally.add(row)
         if row.state == State.DONE:
-            done.append(row)
-    for row, totals in zip(done, read_totals(services, done), strict=True):
-        if isinstance(totals, Damage):
-            tally.add_damage(totals)
-        else:
-            tally.add_totals(row, totals)
-            published.add(row, totals)
+            assert row.published is not None
+            tally.add_totals(row, row.published.totals)
+            published.add(row, row.published.totals)
 
 
 def _record(services: Services, execution: str, tally: Tally) -> dict[str, Any]:

@@ -1,14 +1,13 @@
-"""What one DONE manifest has published, by its documents: totals of older rows, and which objects are damaged."""
+"""Which objects of a DONE manifest are damaged, by its documents."""
 
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from lake.commit import read_commit, totals_of
+from lake.commit import read_commit
 from lake.counted import format_count
 from lake.documents import get_document
 from lake.errors import InvalidDocumentError
@@ -16,19 +15,16 @@ from lake.layout import manifest_prefix, result_key
 from lake.ledger import State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from mypy_boto3_s3.type_defs import ObjectTypeDef
 
     from lake.commit import CommitDocument, PendingObject
-    from lake.ledger import ManifestRow, PublishedTotals
+    from lake.ledger import ManifestRow
     from router.services import Services
 
 MAX_NAMED_OBJECTS = 20
 """Maximum number of damaged objects that a verdict names; all of them are counted."""
-PARALLEL_READS = 16
-"""Threads; each holds the documents of one manifest."""
-UNKNOWN_ETAG = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,35 +46,6 @@ class Damage:
 
 
 NO_DAMAGE = Damage(0)
-
-
-def read_totals(services: Services, rows: Sequence[ManifestRow]) -> list[PublishedTotals | Damage]:
-    """The totals of DONE manifests, in their order: those of the row, or of the documents if an earlier version has
-    published it.
-
-    An unusable commit document is a damage.
-
-    Raises
-    ------
-    ClientError
-        S3 refused a request.
-    """
-    known = [row.published.totals if row.published else None for row in rows]
-    older = [row for row, totals in zip(rows, known, strict=True) if totals is None]
-    with ThreadPoolExecutor(PARALLEL_READS) as pool:
-        read = pool.map(lambda row: _totals_of_documents(services, row), older)
-        return [totals or next(read) for totals in known]
-
-
-def _totals_of_documents(services: Services, row: ManifestRow) -> PublishedTotals | Damage:
-    document = _read_document(services, row)
-    if isinstance(document, Damage):
-        return document
-    etags = _published_etags(services, document)
-    # Without an ETag the digest fits no listing, and the objects are compared one by one.
-    objects = (*document.objects, *document.quarantine)
-    by_object = {(item.bucket, item.key): etags.get(item.key, UNKNOWN_ETAG) for item in objects}
-    return totals_of(document, by_object)
 
 
 def find_damage(services: Services, row: ManifestRow) -> Damage:
@@ -136,7 +103,7 @@ def _list(services: Services, bucket: str, prefix: str) -> Iterator[ObjectTypeDe
 
 
 def _published_etags(services: Services, document: CommitDocument) -> dict[str, str]:
-    """Key -> ETag that the object had when it was published; absent where an earlier version has published it.
+    """Key -> ETag that the object had when it was published; empty if the result document is gone.
 
     Keys are unique: those of lake and quarantine differ in their suffix.
     """
@@ -146,7 +113,7 @@ def _published_etags(services: Services, document: CommitDocument) -> dict[str, 
     except InvalidDocumentError:
         return {}
     result = json.loads(body)
-    return {item["key"]: item["etag"] for item in (*result["files"], *result["quarantine"]) if "etag" in item}
+    return {item["key"]: item["etag"] for item in (*result["files"], *result["quarantine"])}
 
 
 def _difference(item: PendingObject, etag: str | None, found: ObjectTypeDef) -> str | None:

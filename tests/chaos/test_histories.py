@@ -118,7 +118,7 @@ def test_an_arrival_row_written_without_a_condition_is_detected(
 
 def test_an_owner_abandoned_without_a_fence_is_detected(shared: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
     def abandon(self: Manifests, manifest: str, _now: object) -> Any:
-        return self.get(manifest) or row_of({"id": manifest, "state": State.ABANDONED})
+        return self.get(manifest) or row_of({"id": manifest, "state": State.ABANDONED, "changed_at": ""})
 
     monkeypatch.setattr(Manifests, "abandon", abandon)
     monkeypatch.setattr(router.ownership.resolve, "OWNER_GRACE", router.ownership.resolve.OWNER_GRACE * 0)

@@ -161,12 +161,14 @@ class _StandIn:
         texts |= {"manifest_sha256": "0" * 64, "owner": run, "document_key": commit, "document_sha256": "0" * 64}
         texts |= {"published_key": commit, "published_sha256": "0" * 64}
         numbers = {"bytes": 64 << 30, "files": 15, "generation": 1, "attempt": 1, "base_attempt": 0, "lease_until": 0}
+        numbers["compressed_bytes"] = 0
         objects = digest_objects((key, OBJECT_BYTES, ETAG) for key in self._keys(number))
-        totals = PublishedTotals(10**6, {}, 0, objects, NO_OBJECTS)
+        totals = PublishedTotals(10**6, {}, 0, objects, NO_OBJECTS, 1000)
         return {
             **{key: {"S": value} for key, value in texts.items()},
             **{key: {"N": str(value)} for key, value in (numbers | {"published_generation": 1}).items()},
-            "published_totals": TypeSerializer().serialize(totals_attributes(totals, 1)),
+            "urgent": {"BOOL": False},
+            "published_totals": TypeSerializer().serialize(totals_attributes(totals)),
         }
 
     def _keys(self, number: int) -> list[str]:

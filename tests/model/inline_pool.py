@@ -21,7 +21,6 @@ MODULES_WITH_POOLS = (
     "router.listing",
     "router.run_status.handler",
     "router.settle.object_check",
-    "router.settle.published",
     "router.sweep.replaced",
     "router.sweep.small_manifests",
     "streaming_job.micro_batch",

@@ -21,7 +21,6 @@ def check_totals(world: World, identity: str, row: Item, document: Item) -> None
     for source in document["sources"]:
         rejects.update(source["rejects"])
     expected: Item = {
-        "generation": document["generation"],
         "rows": sum(item["rows"] for item in document["objects"]),
         "rejects": dict(+rejects),
         "failed_files": sum(source["failed"] is not None for source in document["sources"]),

@@ -72,18 +72,3 @@ def test_a_changed_document_fails_its_manifest_alone_until_it_is_restored(
     assert services.ledger.manifests.force(row, world.now)
     worker(world, None, "next night")
     assert world.rows()[damaged]["state"] == "DONE"
-
-
-def test_manifests_of_an_older_version_without_digests_are_converted(world: World) -> None:
-    # Given manifests whose rows an older version has created, without the SHA-256 of their documents
-    manifests = [world.queued(*names) for names in ("ab", "c", "d")]
-    for item in world.dynamodb.items.values():
-        item.pop("manifest_sha256", None)
-    # When this version promotes, plans, converts and sweeps
-    promoter(world, None, ["a"])
-    planner(world, None)
-    worker(world, None, "night")
-    sweeper(world, None)
-    # Then nothing is refused
-    assert {world.rows()[manifest]["state"] for manifest in manifests} <= {"DONE", "SUPERSEDED"}
-    assert "FAILED" not in {row["state"] for row in world.rows().values()}

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from botocore.exceptions import ClientError
 
-from lake.errors import InvalidInputError, LeaseLostError
+from lake.errors import InvalidInputError, LeaseLostError, TerminalError
 from lake.ledger import ManifestRow, Published, State
 from lake.ledger.manifest_row import MAX_EARLIER_OWNERS
 from lake.manifest import Lane, Manifest, manifest_sha256
@@ -136,17 +136,18 @@ def test_published_survives_a_reprocess_that_fails(world: World) -> None:
     assert world.row(row.id).published == Published(1, DOCUMENT, TOTALS)
 
 
-def test_totals_that_an_older_version_left_behind_are_not_those_of_its_generation(world: World) -> None:
-    # Given: a generation with totals, and the next one, published by a version that does not write them
-    row = row_in_state(world, "DONE")
-    force(world, row)
-    world.ledger.manifests.commit(world.claimed(world.row(row.id)), DOCUMENT, world.now)
-    world.ledger.manifests.finish(world.row(row.id), TOTALS, world.now)
+@pytest.mark.parametrize(
+    ("state", "missing"),
+    [("QUEUED", "manifest_sha256"), ("QUEUED", "partition"), ("DONE", "published_totals"), ("DONE", "published_key")],
+)
+def test_a_row_without_an_attribute_that_is_always_written_is_refused(world: World, state: str, missing: str) -> None:
+    row = row_in_state(world, state)
     key = {"pk": f"manifest#{row.id}", "sk": "manifest"}
-    update = {"UpdateExpression": "SET published_totals.generation = :g", "ExpressionAttributeValues": {":g": 1}}
-    world.dynamodb.update_item(TableName="ledger", Key=key, **update)
-    # Then
-    assert world.row(row.id).published == Published(2, DOCUMENT, None)
+    world.dynamodb.update_item(
+        TableName="ledger", Key=key, UpdateExpression="REMOVE #n", ExpressionAttributeNames={"#n": missing}
+    )
+    with pytest.raises(TerminalError, match=rf"{row.id} is damaged .*{missing}.*restore the ledger"):
+        world.row(row.id)
 
 
 def test_supersede_is_all_or_nothing(world: World) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from lake.errors import InvalidDocumentError, NewerDocumentError
 from lake.layout import manifest_key
-from lake.ledger.manifest_row import manifest_row_key
 from lake.manifest import encode_manifest, manifest_sha256, read_manifest, write_manifest
 from tests.unit.lake.world import RESOURCES, World, file_of
 
@@ -42,22 +41,10 @@ CHANGES: dict[str, Callable[[bytes], bytes]] = {
     "it is empty": lambda _: b"",
     "nested without end": lambda _: b"[" * 1_000_000,
 }
-FOUND_WITHOUT_DIGEST = {**CHANGES}
-for undetectable in ("a file was replaced", "a newer format"):
-    FOUND_WITHOUT_DIGEST.pop(undetectable)
 
 
 def put(world: World, manifest: str, document: bytes) -> None:
     world.raw_s3.put_object(Bucket=RESOURCES.control_bucket, Key=manifest_key(manifest), Body=document)
-
-
-def forget_digest(world: World, manifest: str) -> None:
-    """The row as a version without digests has written it."""
-    world.dynamodb.update_item(
-        TableName=RESOURCES.ledger_table,
-        Key=manifest_row_key(manifest).item(),
-        UpdateExpression="REMOVE manifest_sha256",
-    )
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
@@ -70,31 +57,6 @@ def test_a_changed_document_is_refused(world: World, change: Callable[[bytes], b
     # When it is read, then it is refused, and the message says what to do
     with pytest.raises(InvalidDocumentError, match=rf"{manifest.id}.json.*was changed.*restore"):
         read_manifest(world.s3, "control", world.row(manifest.id), ("input",))
-
-
-@pytest.mark.parametrize("change", FOUND_WITHOUT_DIGEST.values(), ids=FOUND_WITHOUT_DIGEST)
-def test_without_a_digest_what_contradicts_the_row_is_refused(world: World, change: Callable[[bytes], bytes]) -> None:
-    # Given the same, with a row of a version that kept no digests
-    manifest = world.manifest("a.json", "b.json")
-    world.ledger.manifests.enqueue(manifest)
-    forget_digest(world, manifest.id)
-    put(world, manifest.id, change(encode_manifest(manifest)))
-
-    # Then
-    with pytest.raises(InvalidDocumentError):
-        read_manifest(world.s3, "control", world.row(manifest.id), ("input",))
-
-
-def test_a_row_without_a_digest_is_read(world: World) -> None:
-    # Given
-    manifest = world.manifest("a.json", "b.json")
-    write_manifest(world.s3, "control", manifest)
-    world.ledger.manifests.enqueue(manifest)
-    forget_digest(world, manifest.id)
-
-    # Then
-    assert world.row(manifest.id).manifest_sha256 is None
-    assert read_manifest(world.s3, "control", world.row(manifest.id), ("input",)) == manifest
 
 
 def test_rows_of_new_manifests_and_of_successors_have_the_digest(world: World) -> None:

@@ -8,7 +8,7 @@ from lake.ledger.published_totals import NO_OBJECTS, PublishedObjects
 from tests.unit.lake.world import LEASE, World
 
 DOCUMENT = CommitReference("commits/c.json", "0" * 64)
-TOTALS = PublishedTotals(10, {"not JSON": 2}, 1, PublishedObjects(1, 100, "0" * 64), NO_OBJECTS)
+TOTALS = PublishedTotals(10, {"not JSON": 2}, 1, PublishedObjects(1, 100, "0" * 64), NO_OBJECTS, 1000)
 STATES = ("QUEUED", "RUNNING", "EXPIRED", "PUBLISHING", "DONE", "FAILED", "FAILED PUBLISH", "SUPERSEDED", "ABANDONED")
 
 

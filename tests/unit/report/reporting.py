@@ -36,7 +36,7 @@ def row(
     """A manifest of 10 files and 1,000 bytes that was made in the morning and has ended after ``seconds``."""
     made = changes.pop("made", MORNING)
     ended = iso_utc(made + timedelta(seconds=seconds))
-    totals = PublishedTotals(100, rejects or {}, 0, OBJECTS, OBJECTS)
+    totals = PublishedTotals(100, rejects or {}, 0, OBJECTS, OBJECTS, 1000)
     published = Published(1, CommitReference("k", "0"), totals) if state == State.DONE else None
     facts: dict[str, Any] = {
         "id": name,

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from lake.ledger import CommitReference, CostShare, Published, State
+from lake.ledger import CostShare, State
 from lake.manifest import Lane
 from lake.partition import Partition
 from report.costs import cost_figures
@@ -53,12 +53,6 @@ def test_an_earlier_result_of_a_failed_manifest_is_not_counted_again() -> None:
     figures = ManifestFigures(MORNING)
     figures.add(row(state=State.FAILED, generation=2, published=published))
     assert (figures.total.rows, figures.total.failed) == (0, 1)
-
-
-def test_a_manifest_without_totals_is_told_apart() -> None:
-    figures = ManifestFigures(MORNING)
-    figures.add(row(published=Published(1, CommitReference("k", "0"))))
-    assert (figures.without_totals, figures.total.done, figures.total.rows) == (1, 1, 0)
 
 
 def test_latency_and_backlog_are_those_of_the_files() -> None:

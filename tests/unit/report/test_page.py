@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from lake.ledger import CommitReference, Published
 from lake.manifest import Lane
 from report.page import CHARTS, STATIC, render_page
 from report.sections import MAX_EXECUTIONS
@@ -118,11 +117,6 @@ def test_plan_and_outcome_stand_side_by_side() -> None:
     assert beside("dollars") == ["$1.90", "$2.00"]
     assert beside("deadline") == ["2026-11-20 10:30:00", "met"]
     assert beside("quarantined lines")[:1] == ["3"]
-
-
-def test_manifests_whose_rows_are_not_known_are_told() -> None:
-    unknown = row(published=Published(1, CommitReference("k", "0")))
-    assert "1 manifest is done whose rows an older version did not record" in render_page(report_of(unknown))
 
 
 def test_an_execution_without_plan_or_verdict_is_told() -> None:

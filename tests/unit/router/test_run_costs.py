@@ -154,11 +154,6 @@ def test_the_time_of_the_tasks_divides_a_cost() -> None:
     }
 
 
-def test_bytes_divide_it_where_a_time_is_not_known() -> None:
-    rows = [manifest("orders", 100, 30), manifest("clicks", 900, 0)]
-    assert [share.micro_dollars for share in cost_shares(1000, "jr_1", rows)] == [100, 900]
-
-
 def test_what_is_held_and_not_published_has_the_cost_of_a_run_without_a_result() -> None:
     rows = [manifest("orders", 100, 0, state=State.FAILED), manifest("clicks", 300, 0, state=State.QUEUED)]
     shares = cost_shares(1000, "jr_1", rows)

@@ -89,34 +89,13 @@ def test_an_object_with_other_bytes_of_the_same_size_is_found(deployment: Deploy
     assert damage["problem"] == "was replaced after it was published"
 
 
-def test_a_row_without_totals_is_settled_by_its_documents(deployment: Deployment, row: ManifestRow) -> None:
-    # Given: a manifest that an earlier version has published
-    as_an_earlier_version(deployment, row)
-    # Then
-    result = settled(deployment)
-    assert [result[name] for name in ("verdict", "rows", "rejects")] == ["SUCCEEDED_WITH_QUARANTINE", 10, 2]
-    # And an object that was replaced is found by the ETag of its result document
-    (key,) = deployment.keys("lake")
-    body = deployment.raw_s3.get_object(Bucket="lake", Key=key)["Body"].read()
-    deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=body[::-1])
-    assert settled(deployment)["damagedObjects"] == 1
-
-
-def test_without_totals_and_result_document_keys_and_sizes_are_compared(
-    deployment: Deployment, row: ManifestRow
-) -> None:
-    as_an_earlier_version(deployment, row)
+def test_without_its_result_document_keys_and_sizes_are_compared(deployment: Deployment, row: ManifestRow) -> None:
     (result,) = deployment.keys("control", "results/")
     deployment.raw_s3.delete_object(Bucket="control", Key=result)
     assert settled(deployment)["damagedObjects"] == 0
     (key,) = deployment.keys("lake")
     deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=b"short")
     assert settled(deployment)["damagedObjects"] == 1
-
-
-def as_an_earlier_version(deployment: Deployment, row: ManifestRow) -> None:
-    key = {"pk": f"manifest#{row.id}", "sk": "manifest"}
-    deployment.dynamodb.update_item(TableName="ledger", Key=key, UpdateExpression="REMOVE published_totals")
 
 
 def test_a_commit_document_that_is_gone_is_a_finding_and_not_an_error(deployment: Deployment, row: ManifestRow) -> None:

@@ -28,7 +28,7 @@ ROW = ManifestRow("m", State.DONE, Lane.BATCH, PARTITION, "", 400, 4)
 
 
 def totals(rows: int, rejects: int, failed_files: int = 0) -> PublishedTotals:
-    return PublishedTotals(rows, {"not JSON": rejects}, failed_files, NO_OBJECTS, NO_OBJECTS)
+    return PublishedTotals(rows, {"not JSON": rejects}, failed_files, NO_OBJECTS, NO_OBJECTS, 1000)
 
 
 def row_of(dataset: str) -> ManifestRow:

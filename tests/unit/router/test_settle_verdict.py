@@ -29,7 +29,7 @@ def judged(rows: list[ManifestRow], totals: PublishedTotals | None = None, *dama
 
 
 def counts(rows: int, rejects: int, failed_files: int) -> PublishedTotals:
-    return PublishedTotals(rows, {"not JSON": rejects} if rejects else {}, failed_files, NO_OBJECTS, NO_OBJECTS)
+    return PublishedTotals(rows, {"not JSON": rejects} if rejects else {}, failed_files, NO_OBJECTS, NO_OBJECTS, 1000)
 
 
 @pytest.mark.parametrize(
