@@ -95,11 +95,11 @@ def _version(stack: DeployedStack, trace: Trace, night: dict[str, Any], limit: i
 
 
 def _hour(stack: DeployedStack, partition: Partition | None) -> dict[str, Any] | None:
-    """The hour that the rows are in, as readers are told; None: the ledger cannot say, or there is none."""
+    """The hour that the rows are in, as readers are told; None: the ledger knows none."""
     if partition is None:
         return None
     row = stack.ledger.partitions.get(partition)
-    if not row.touched or not row.lists_all_manifests:
+    if not row.touched:
         return None
     return {"dataset": partition.dataset, "hour": partition.stamp, "state": row.state.value}
 

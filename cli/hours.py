@@ -19,12 +19,11 @@ from lake.hours import HourContents, stamps_between, state_of_hour
 from lake.layout import complete_marker_key
 from lake.ledger import HourCounts, HourRow, HourState
 from lake.partition import Partition
-from report.collect import current_rows, manifests_since
 from report.texts import format_size
 from router.selection import parse_hours
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from cli.deployed_stack import DeployedStack
 
@@ -81,37 +80,20 @@ def read_hours(stack: DeployedStack, dataset: str, first: str, last: str, now: d
     rows = {stamp: HourRow(Partition.parse(f"{dataset}#{stamp}")) for stamp in stamps}
     rows |= {row.partition.stamp: row for row in stack.ledger.partitions.hours(dataset, begin, end)}
     with Console(stderr=True).status("reading the ledger") as status:
-        unlisted = _read_unlisted(stack, dataset, [row for row in rows.values() if not row.lists_all_manifests])
         shown = []
         for stamp, row in rows.items():
             status.update(f"reading the manifests of {stamp}")
-            shown.append(_show(stack, row, unlisted, now))
+            shown.append(_show(stack, row, now))
     return shown
 
 
-def _show(stack: DeployedStack, row: HourRow, unlisted: Mapping[str, HourContents], now: datetime) -> ShownHour:
+def _show(stack: DeployedStack, row: HourRow, now: datetime) -> ShownHour:
     if row.is_settled:
         return ShownHour(row, HourState.COMPLETE, row.counts, HourContents())
-    contents = unlisted.get(row.partition.stamp)
-    if contents is None:
-        contents = read_hour(stack.ledger, row.partition) if row.touched else HourContents()
+    contents = read_hour(stack.ledger, row.partition) if row.touched else HourContents()
     shows_replaced = contents.was_reprocessed and stack.ledger.deletions.is_pending(row.partition)
     state = state_of_hour(row, contents, now, shows_replaced=shows_replaced)
     return ShownHour(row, state, contents.counts(), contents)
-
-
-def _read_unlisted(stack: DeployedStack, dataset: str, rows: list[HourRow]) -> dict[str, HourContents]:
-    """Contents of hours whose manifests the ledger does not list, because an earlier version has recorded some.
-
-    By all manifests since the first of these hours: a manifest can be made long after its hour.
-    """
-    contents = {row.partition.stamp: HourContents() for row in rows}
-    if contents:
-        made = manifests_since(stack.s3, stack.resources.control_bucket, min(contents))
-        for row, _ in current_rows(stack.ledger, made):
-            if row.partition.dataset == dataset and row.partition.stamp in contents:
-                contents[row.partition.stamp].add(row.id, row)
-    return contents
 
 
 def _fields(stack: DeployedStack, hour: ShownHour) -> dict[str, Any]:

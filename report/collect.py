@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lake.bills import divide
 from lake.documents import find_document
-from lake.layout import MANIFESTS, manifest_day_prefix, manifest_of_key, plan_summary_key
+from lake.layout import manifest_day_prefix, manifest_of_key, plan_summary_key
 from lake.ledger import State
 from lake.ledger.batch_reads import MAX_BATCH_KEYS, batches_of
 from report.costs import cost_figures
@@ -59,18 +59,6 @@ def manifests_of_day(s3: S3Client, control_bucket: str, day: date) -> Iterator[s
         for page in pages.paginate(Bucket=control_bucket, Prefix=manifest_day_prefix(str(made))):
             found = (manifest_of_key(item["Key"]) for item in page.get("Contents", []))
             yield from (manifest for manifest in found if manifest is not None)
-
-
-def manifests_since(s3: S3Client, control_bucket: str, stamp: str) -> Iterator[str]:
-    """Ids of all manifests that can have files of an hour (``YYYY-MM-DDTHH``, UTC) or of a later one, oldest first.
-
-    They are made after their files arrive; one day more than enough, because clocks differ. Raises botocore's errors.
-    """
-    before = manifest_day_prefix(f"{datetime.fromisoformat(stamp) - ONE_DAY:%Y-%m-%d}")
-    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=control_bucket, Prefix=MANIFESTS, StartAfter=before)
-    for page in pages:
-        found = (manifest_of_key(item["Key"]) for item in page.get("Contents", []))
-        yield from (manifest for manifest in found if manifest is not None)
 
 
 def current_rows(ledger: Ledger, manifests: Iterable[str]) -> Iterator[tuple[ManifestRow, Mapping[float, int]]]:

@@ -41,11 +41,6 @@ class HourRow:
     """One hour of a dataset as the ledger has it."""
 
     partition: Partition
-    files: int = 0
-    """Of all manifests that were recorded; a request that the client repeated can count twice."""
-    listed_files: int = 0
-    """The same, counted only where the manifest was listed before: less than ``files`` means that a version which did
-    not list manifests has recorded some."""
     touched: int = 0
     """Number of times that a manifest of the hour was about to be queued; only grows."""
     touched_at: str = ""
@@ -79,11 +74,6 @@ class HourRow:
             return HourState.COMPLETE
         return HourState.OPEN if self.told == HourState.OPEN else HourState.REOPENED
 
-    @property
-    def lists_all_manifests(self) -> bool:
-        """Whether the ledger can list every manifest of the hour."""
-        return self.files == self.listed_files
-
 
 def told_attributes(state: HourState, row: HourRow, counts: HourCounts, told_at: str) -> dict[str, Any]:
     """The attributes that change what is told about the hour of ``row``."""
@@ -93,12 +83,8 @@ def told_attributes(state: HourState, row: HourRow, counts: HourCounts, told_at:
 
 def hour_row(partition: Partition, item: dict[str, Any]) -> HourRow:
     """The row of a DynamoDB item."""
-    known = HourCounts()
-    counts = {name: item.get("counts", {}).get(name, value) for name, value in asdict(known).items()}
     return HourRow(
         partition,
-        files=item.get("files", 0),
-        listed_files=item.get("listed_files", 0),
         touched=item.get("touched", 0),
         touched_at=item.get("touched_at", ""),
         told=HourState(item.get("told", HourState.OPEN)),
@@ -107,6 +93,6 @@ def hour_row(partition: Partition, item: dict[str, Any]) -> HourRow:
         revision=item.get("revision", 0),
         announced=item.get("announced", 0),
         confirmed=item.get("confirmed", 0),
-        counts=HourCounts(**counts),
+        counts=HourCounts(**item.get("counts", {})),
         waits_for=item.get("waits_for"),
     )

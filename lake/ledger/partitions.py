@@ -30,21 +30,23 @@ class Partitions:
     def __init__(self, table: LedgerTable) -> None:
         self._table = table
 
-    def list_manifest(self, partition: Partition, manifest: str, files: int, size: int, now: datetime) -> None:
-        """List a manifest of the hour that is about to be queued: number of its files, and their size in bytes.
+    def list_manifest(self, partition: Partition, manifest: str, now: datetime) -> None:
+        """List a manifest of the hour that is about to be queued.
 
         Before its row exists, so that no look at the hour misses it. Successors are not listed: their sources name
         them.
         """
         self._table.update(Key(_manifests_of(partition), manifest), assign={"listed_at": iso_utc(now)})
-        self._touch(partition, now, {"files": files, "listed_files": files, "bytes": size})
+        self.touch(partition, now)
 
     def touch(self, partition: Partition, now: datetime) -> None:
-        """Note that a listed manifest of the hour is about to be queued again: the hour is no longer complete."""
-        self._touch(partition, now, {})
+        """Note that a listed manifest of the hour is about to be queued: the hour is no longer complete."""
+        listed = {"open": UNSETTLED, "open_order": f"{partition.stamp}#{partition.dataset}"}
+        assign = {"touched_at": iso_utc(now), **listed}
+        self._table.update(_key(partition), assign=assign, add={"touched": 1})
 
     def get(self, partition: Partition) -> HourRow:
-        """The row by a strongly consistent read; one without counts: nothing was recorded."""
+        """The row by a strongly consistent read; one that nothing has touched: nothing was recorded."""
         return hour_row(partition, self._table.get(_key(partition)) or {})
 
     def hours(self, dataset: str, first: str, last: str) -> list[HourRow]:
@@ -94,11 +96,6 @@ class Partitions:
             if self._change(row, changes, INDEX_ATTRIBUTES, [same, untouched]):
                 return True
         return self._change(row, changes, (), [same])
-
-    def _touch(self, partition: Partition, now: datetime, add: dict[str, int]) -> None:
-        listed = {"open": UNSETTLED, "open_order": f"{partition.stamp}#{partition.dataset}"}
-        assign = {"touched_at": iso_utc(now), **listed}
-        self._table.update(_key(partition), assign=assign, add={"touched": 1, **add})
 
     def _change(
         self, row: HourRow, changes: Mapping[str, object], remove: tuple[str, ...], conditions: list[Condition]

@@ -27,7 +27,7 @@ def enqueue_manifest(services: Services, recorded: RecordedDraft, now: datetime)
     try:
         write_manifest(services.s3, bucket, manifest)
         ledger.datasets.register(manifest.partition.dataset)
-        ledger.partitions.list_manifest(manifest.partition, manifest.id, len(manifest.files), manifest.bytes, now)
+        ledger.partitions.list_manifest(manifest.partition, manifest.id, now)
         if ledger.manifests.enqueue(manifest) == State.ABANDONED:
             raise OwnershipError(f"manifest {manifest.id} was presumed dead and abandoned: its events are redelivered")
         if manifest.lane == Lane.STREAM:

@@ -43,7 +43,7 @@ def announce_hours(repair: Repair) -> None:
 def _due(repair: Repair, rows: Sequence[HourRow]) -> list[HourRow]:
     """Those that are quiet, and do not wait for the manifest that the last look has met."""
     services = repair.services
-    quiet = [row for row in rows if row.lists_all_manifests and may_be_complete(row, services.clock())]
+    quiet = [row for row in rows if may_be_complete(row, services.clock())]
     met = sorted({row.waits_for for row in quiet if row.waits_for is not None})
     current = dict(zip(met, services.ledger.manifests.get_many(met), strict=True)) if met else {}
     waiting = {name for name, row in current.items() if row is not None and (row.open or row.state == State.FAILED)}
@@ -68,7 +68,7 @@ def _look(repair: Repair, listed: HourRow) -> None:
             # Read after the rows: a generation above the first is DONE in the transaction that makes its deletion due.
             shows_replaced = contents.was_reprocessed and services.ledger.deletions.is_pending(row.partition)
             state = state_of_hour(row, contents, services.clock(), shows_replaced=shows_replaced)
-            if row.lists_all_manifests and state == HourState.COMPLETE:
+            if state == HourState.COMPLETE:
                 _count_share(repair, row.partition, contents.stream_lane.quarantined_share)
                 _announce(repair, row, HourState.COMPLETE, contents.counts())
         elif contents.waits_for != row.waits_for and not repair.dry_run:

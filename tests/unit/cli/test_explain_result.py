@@ -83,7 +83,7 @@ def test_a_file_tells_the_state_of_its_hour(world: World, capsys: pytest.Capture
     # Given a file whose hour readers were not told about
     manifest, partitions = arrived(world, "a"), world.ledger.partitions
     assert explained(world, capsys)[0]["hour"] is None
-    partitions.list_manifest(PARTITION, manifest.id, 1, 100, world.now)
+    partitions.list_manifest(PARTITION, manifest.id, world.now)
     # When, Then: the page says how to wait for it
     version, text = explained(world, capsys)
     assert version["hour"] == {"dataset": "orders", "hour": "2026-11-20T09", "state": "open"}

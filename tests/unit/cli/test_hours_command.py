@@ -157,23 +157,3 @@ def test_an_hour_that_readers_were_told_of_is_read_from_its_row_alone(
     print_hours(stack, "orders", "2026-11-20T08", "2026-11-20T08", as_json=False)
     text = capsys.readouterr().out
     assert f"2026-11-20T08 waits for manifests that are FAILED: {late.id}; hybrid-router failures" in text
-
-
-def test_an_hour_of_an_earlier_version_is_read_from_all_manifests(
-    deployment: Deployment, stack: DeployedStack, capsys: pytest.CaptureFixture[str]
-) -> None:
-    # Given an hour with a manifest that the ledger lists, and one that it does not
-    done(deployment, listed(deployment, "a.json"), 10)
-    unlisted = deployment.queued("b.json")
-    deployment.dynamodb.update_item(
-        TableName=deployment.resources.ledger_table,
-        Key={"pk": "partition#orders", "sk": "2026-11-20T09"},
-        UpdateExpression="ADD files :n",
-        ExpressionAttributeValues={":n": 1},
-    )
-    # When, Then
-    code, (hour,) = printed(stack, capsys, "2026-11-20T09", "2026-11-20T09")
-    assert (code, hour["state"], hour["files"], hour["manifests"]["open"]) == (1, "open", 2, 1)
-    done(deployment, unlisted, 5)
-    code, (hour,) = printed(stack, capsys, "2026-11-20T09", "2026-11-20T09")
-    assert (code, hour["state"], hour["rows"]) == (0, "complete", 15)

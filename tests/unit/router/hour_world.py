@@ -35,7 +35,7 @@ def listed(
 ) -> ManifestRow:
     """A QUEUED manifest that the ledger lists for its hour, as ``enqueue_manifest`` makes it."""
     row = deployment.queued(*names, partition=partition, lane=lane)
-    deployment.ledger.partitions.list_manifest(partition, row.id, row.files, row.bytes, deployment.now)
+    deployment.ledger.partitions.list_manifest(partition, row.id, deployment.now)
     return row
 
 
@@ -54,11 +54,3 @@ def swept(deployment: Deployment) -> dict[str, int]:
 
 def repair(deployment: Deployment) -> Repair:
     return Repair(deployment.services, deployment.now + HOUR)
-
-
-def record_unlisted(deployment: Deployment) -> None:
-    """As a version that lists no manifests does it."""
-    table, key = deployment.resources.ledger_table, {"pk": "partition#orders", "sk": "2026-11-20T09"}
-    deployment.dynamodb.update_item(
-        TableName=table, Key=key, UpdateExpression="ADD files :n", ExpressionAttributeValues={":n": 3}
-    )

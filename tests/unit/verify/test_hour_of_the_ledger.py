@@ -103,7 +103,7 @@ def test_a_manifest_that_superseded_a_listed_one_is_looked_at(deployment: Deploy
 
 
 def test_a_listed_manifest_without_a_row_is_not_proven(deployment: Deployment) -> None:
-    deployment.ledger.partitions.list_manifest(PARTITION, "20261120T090000aa", 1, 1, deployment.now)
+    deployment.ledger.partitions.list_manifest(PARTITION, "20261120T090000aa", deployment.now)
     report = verified(deployment)
     assert "20261120T090000aa is not recorded yet" in report.unproven[0]
 

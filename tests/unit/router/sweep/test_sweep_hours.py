@@ -16,7 +16,7 @@ from router.sweep.hours import announce_hours
 from tests.load.request_counts import counted_requests
 from tests.unit.cli.schemas import assert_valid
 from tests.unit.lake.world import PARTITION
-from tests.unit.router.hour_world import HOUR, listed, marker, record_unlisted, repair, swept, with_events
+from tests.unit.router.hour_world import HOUR, listed, marker, repair, swept, with_events
 from tests.unit.router.settling import done
 from tests.unit.router.sweep.sweeping import published
 
@@ -83,7 +83,7 @@ def test_an_hour_that_waits_is_not_complete(deployment: Deployment, bridge: Fake
     elif state == "touched a moment ago":
         done(deployment, listed(deployment, "b.json"), 10)
     elif state == "not recorded yet":
-        deployment.ledger.partitions.list_manifest(PARTITION, "20261120T093000x", 1, 100, deployment.now)
+        deployment.ledger.partitions.list_manifest(PARTITION, "20261120T093000x", deployment.now)
         deployment.wait(HOUR)
     # Then, however often sweeps look
     assert [swept(deployment), swept(deployment)] == [{}, {}]
@@ -136,15 +136,6 @@ def test_an_hour_that_is_converted_again_is_complete_once_the_replaced_objects_a
     assert [kind for kind, *_ in bridge.told] == ["Complete", "Reopened"]
     deployment.wait(HOUR)
     assert swept(deployment) == {"deleted": 3, "completed": 1}
-
-
-def test_an_hour_of_an_earlier_version_gets_no_marker(deployment: Deployment, bridge: FakeEventBridge) -> None:
-    """It has recorded manifests of the hour that are not listed: whether they are done, no look could tell."""
-    done(deployment, listed(deployment, "a.json"), 10)
-    deployment.wait(HOUR)
-    record_unlisted(deployment)
-    assert swept(deployment) == {}
-    assert marker(deployment) is None
 
 
 def test_a_dry_run_tells_nobody(deployment: Deployment, bridge: FakeEventBridge) -> None:

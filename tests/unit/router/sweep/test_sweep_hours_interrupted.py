@@ -15,7 +15,7 @@ from router.sweep.handler import sweep
 from router.sweep.hours import announce_hours
 from tests.unit.lake.faults import Crash
 from tests.unit.lake.world import PARTITION
-from tests.unit.router.hour_world import HOUR, listed, marker, record_unlisted, repair, swept, with_events
+from tests.unit.router.hour_world import HOUR, listed, marker, repair, swept, with_events
 from tests.unit.router.settling import done
 
 if TYPE_CHECKING:
@@ -179,12 +179,12 @@ def test_a_file_that_comes_during_a_look_is_not_overlooked(
 def test_the_row_decides_and_not_the_index(
     deployment: Deployment, bridge: FakeEventBridge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Given an index that lags: an earlier version has recorded a manifest since
+    # Given an index that lags: another manifest was recorded since
     done(deployment, listed(deployment, "a.json"), 10)
     deployment.wait(HOUR)
     before = list(deployment.ledger.partitions.unsettled())
     monkeypatch.setattr(Partitions, "unsettled", lambda _: iter(before))
-    record_unlisted(deployment)
+    listed(deployment, "b.json")
     # When, Then
     assert swept(deployment) == {}
     assert bridge.sent == []
