@@ -26,7 +26,7 @@ class NightCost:
 
     execution: str
     planned_dollars: float | None
-    """None: a version that did not record it has planned it."""
+    """None: the ledger has no plan of it."""
     dollars: float
     job_runs: int
 

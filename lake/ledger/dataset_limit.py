@@ -29,8 +29,8 @@ def name_key(dataset: str) -> Key:
 def is_admitted(table: LedgerTable, name: str, max_datasets: int, registered: Iterable[str]) -> bool:
     """Whether the dataset was let in, or is now because there are fewer than ``max_datasets``; idempotent.
 
-    Nothing is ever taken back: a lower limit lets in no further dataset. A dataset that a version without this limit
-    has created is let in; until that version is gone its new datasets are not counted.
+    Nothing is ever taken back: a lower limit lets in no further dataset. A dataset that exists already, because
+    the settings named it, is let in without being counted.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def is_admitted(table: LedgerTable, name: str, max_datasets: int, registered: It
 
 
 def _number(table: LedgerTable, registered: Iterable[str]) -> int:
-    """The datasets that count, those of a version without this limit included."""
+    """The datasets that count."""
     item = table.get(NUMBER)
     if item is None:
         with suppress(RefusedError):

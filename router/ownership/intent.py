@@ -73,8 +73,7 @@ def read_intent(services: Services, key: str) -> Intent:
         data: dict[str, Any] = json.loads(body)
         if data["format"] != INTENT_FORMAT:
             raise ValueError(f"its format is not {INTENT_FORMAT}")
-        # An intent of a version that did not tell urgent files from others has no such list.
-        urgent = set(data.get("urgent", ()))
+        urgent = set(data["urgent"])
         arrivals = tuple(_decode(item, urgent=number in urgent) for number, item in enumerate(data["arrivals"]))
         return Intent(data["recorded_at"], arrivals)
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -72,8 +72,7 @@ def check_progress(services: Services, round_: Round) -> Progress:
         if switch["engine"] != round_.engine:
             return Progress(switched=True)
         plan = {**plan, "workers": switch["workers"], "engines": ()}
-    if "deadline" not in plan:
-        # Of a version before.
+    if not plan:
         return Progress()
     index = read_document(services, plan_index_key(round_.execution))
     cause, decision = _decide(services, round_, plan, index)

@@ -41,7 +41,7 @@ class NightOutcome:
     """An execution beside its plan."""
 
     planned_end: str | None
-    """ISO 8601, UTC; None: of a version that did not record it, and so is the deadline."""
+    """ISO 8601, UTC; None: no plan was recorded, and so there is no deadline."""
     deadline: str | None
     late_minutes: int
     """How much later than the deadline it has ended, in whole minutes; 0: it has not."""

@@ -1,7 +1,6 @@
 """An intent is read as it was written; what this version cannot read is refused, and stays. It precedes all rows."""
 
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -29,12 +28,6 @@ def changed(deployment: Deployment, key: str, **changes: object) -> None:
 def test_an_intent_has_each_arrival_with_its_lane_reason_and_urgency(deployment: Deployment) -> None:
     key = write_intent(deployment.services, ARRIVALS, deployment.now)
     assert list(read_intent(deployment.services, key).arrivals) == ARRIVALS
-
-
-def test_an_intent_of_a_version_without_urgent_files_has_none(deployment: Deployment) -> None:
-    key = write_intent(deployment.services, ARRIVALS, deployment.now)
-    changed(deployment, key, urgent=None)
-    assert list(read_intent(deployment.services, key).arrivals) == [ARRIVALS[0], replace(ARRIVALS[1], urgent=False)]
 
 
 def test_an_intent_of_another_format_is_refused(deployment: Deployment) -> None:

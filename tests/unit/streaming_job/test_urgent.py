@@ -143,7 +143,7 @@ def test_spark_lists_every_other_pointer_and_no_urgent_one(stream: Stream) -> No
 
 
 def test_within_a_micro_batch_urgent_manifests_are_first_and_then_the_oldest(stream: Stream) -> None:
-    # Given pointers in any order; one of an urgent manifest, as an earlier version wrote it
+    # Given pointers in any order; one of an urgent manifest under a name like all others
     stream.gate.set()
     old, young, late = stream.put(urgent=False), stream.put(urgent=False), stream.put(urgent=True)
     pointers = [json.dumps({"manifest": manifest}) for manifest in (young, "unknown", old, late)]
