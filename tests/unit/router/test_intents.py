@@ -18,11 +18,10 @@ ARRIVALS = [
 
 
 def changed(deployment: Deployment, key: str, **changes: object) -> None:
-    """The document with other values; None: without the name."""
+    """The document with other values."""
     bucket = deployment.resources.control_bucket
     body = json.loads(deployment.raw_s3.get_object(Bucket=bucket, Key=key)["Body"].read())
-    body = {name: value for name, value in {**body, **changes}.items() if value is not None}
-    deployment.raw_s3.put_object(Bucket=bucket, Key=key, Body=json.dumps(body).encode())
+    deployment.raw_s3.put_object(Bucket=bucket, Key=key, Body=json.dumps({**body, **changes}).encode())
 
 
 def test_an_intent_has_each_arrival_with_its_lane_reason_and_urgency(deployment: Deployment) -> None:
