@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lake.time import iso_utc
 from router.listing import ListingProgress, ListingRequest, find_unrecorded
@@ -70,7 +70,7 @@ def _report(repair: Repair, search: InputSearch) -> None:
     """Log how far the listing is; count it as ``stalled`` if a lost event is found later than the settings promise."""
     settings, now = repair.services.settings.sweep, repair.services.clock()
     behind = now - datetime.strptime(search.covered_until, HOUR_FORMAT).replace(tzinfo=UTC)
-    position = {"dataset": search.dataset, "covered_until": search.covered_until, "first": search.first}
+    position: dict[str, Any] = {"dataset": search.dataset, "covered_until": search.covered_until, "first": search.first}
     # The first round begins listing_days back; another one may take as long.
     if behind > 2 * timedelta(days=settings.listing_days) + timedelta(minutes=settings.missed_minutes):
         repair.counts["stalled"] += 1

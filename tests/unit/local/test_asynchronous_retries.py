@@ -21,9 +21,14 @@ def test_a_failed_scheduled_invocation_runs_as_often_as_the_configuration_says(m
         },
         "event_invoke_configs": {"$LATEST": config},
     }
-    calls = []
+    calls: list[object] = []
+
+    def fail(_: object, event: object) -> dict[str, bool]:
+        calls.append(event)
+        return {"error": True}
+
     monkeypatch.setattr(lambda_svc, "_get_func_record_for_ref", lambda _: (function, function["config"], "sweep"))
-    monkeypatch.setattr(lambda_svc, "_execute_function", lambda _, event: calls.append(event) or {"error": True})
+    monkeypatch.setattr(lambda_svc, "_execute_function", fail)
     monkeypatch.setattr(lambda_svc, "_LAMBDA_ASYNC_RETRY_BASE_SECONDS", 0)
     monkeypatch.setattr(eventbridge, "_dispatch_to_lambda", eventbridge._dispatch_to_lambda)
     lambda_functions._patch_retries()
