@@ -262,9 +262,12 @@ def _check_object(report: HourReport, uri: str, row: ManifestRow | None, checked
         return
     if generation < published:
         report.cannot_be_proven(f"{uri} was replaced by generation {published}: the sweep deletes it after a while")
+    elif generation > published and row.state == State.PUBLISHING:
+        report.cannot_be_proven(
+            f"{uri} is of generation {generation}, which is being published: verify this hour again"
+        )
     elif generation > published:
-        if row.state != State.PUBLISHING:
-            report.differs(Difference(uri, f"is visible, and its generation {generation} was never published"))
+        report.differs(Difference(uri, f"is visible, and its generation {generation} was never published"))
     elif checked is not None and checked.objects is not None:
         report.differs(Difference(uri, "is not in the commit document of its manifest: readers see it"))
 

@@ -51,5 +51,7 @@ class _Paginator:
                 return
             if "Uploads" in page:
                 request |= {"KeyMarker": page["NextKeyMarker"], "UploadIdMarker": page["NextUploadIdMarker"]}
+            elif "Versions" in page:
+                request["KeyMarker"] = page["NextKeyMarker"]
             else:
                 request["StartAfter"] = page["Contents"][-1]["Key"]

@@ -129,6 +129,25 @@ def test_an_object_of_an_earlier_generation_is_replaced_unless_the_published_one
     assert replaced.startswith(f"s3://quarantine/{first.quarantine[0].key} ")
 
 
+def test_an_object_of_a_generation_that_is_being_published_is_not_proven(deployment: Deployment) -> None:
+    # Given a manifest of which both generations are visible: the second one is not DONE yet
+    row = published(deployment, listed(deployment, "a.json"))
+    assert row.published is not None
+    first = read_commit(deployment.raw_s3, "control", row.published.document)
+    deployment.ledger.manifests.force(row, deployment.now)
+    claim = deployment.claimed(deployment.row(row.id))
+    reference = write_commit(
+        deployment.raw_s3, "control", commit_key(row.id, 2, 2, "n"), replace(first, generation=2, quarantine=())
+    )
+    deployment.ledger.manifests.commit(claim, reference, deployment.now)
+    key = first.objects[0].key.replace("-g1-", "-g2-")
+    deployment.raw_s3.put_object(Bucket="lake", Key=key, Body=b"")
+    # When
+    report = verified(deployment)
+    # Then
+    assert f"s3://lake/{key} is of generation 2, which is being published: verify this hour again" in report.unproven
+
+
 def ignored(deployment: Deployment, key: str) -> ObjectVersion:
     """A file that no rule selected when it arrived."""
     answer = deployment.raw_s3.put_object(Bucket="input", Key=key, Body=b"{}\n")
