@@ -89,7 +89,8 @@ def play(scenario: Scenario, fault_at: Callable[[int, Actor, str], str], used_id
             history.trace = scheduler.trace
             if scheduler.violation:
                 raise Violation(scheduler.violation)
-            check_hours(world, ended=False)
+            if not world.denied:
+                check_hours(world, ended=False)
             _repair(world, checker, scenario)
         except Violation as violation:
             history.violation = str(violation)
