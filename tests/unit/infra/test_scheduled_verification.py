@@ -28,7 +28,6 @@ def actions_of(assembly: Assembly, role: str, resource: str) -> set[str]:
 def test_nothing_of_it_is_created_without_a_share(assembly: Assembly) -> None:
     for kind in (SCHEDULE, MACHINE, "AWS::CloudWatch::Alarm", "AWS::IAM::Role"):
         assert not [name for name in assembly.resources(kind) if "Verify" in name], kind
-    assert "s3:ListBucketVersions" not in actions_of(assembly, "JobsRole", "StorageInput")
     assert not actions_of(assembly, "JobsRole", "/verify/*")
 
 

@@ -33,7 +33,11 @@ def test_a_night_takes_what_the_stream_leaves(changes: dict[str, Any], runs: int
 
 @pytest.mark.parametrize(
     "changes",
-    [{"quota": {"dpus": 19}}, {"stream": {"max_workers": 299}, "quota": {"dpus": 300}}, {"batch": {"workers": 299}}],
+    [
+        {"quota": {"dpus": 19}},
+        {"stream": {"max_workers": 299}, "quota": {"dpus": 300}},
+        {"quota": {"dpus": 200}, "batch": {"workers": 37}},
+    ],
 )
 def test_quotas_without_room_for_a_run_beside_the_stream_are_refused(changes: dict[str, Any]) -> None:
     batch = {"worker_type": "G.8X", "engines": ["glue"], **changes.get("batch", {})}

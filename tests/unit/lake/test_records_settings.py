@@ -78,7 +78,7 @@ def test_a_wrong_value_is_reported_with_its_key(record: dict[str, Any], key: str
         ({"datasets": [{"name": "clicks", "prefix": FAILED_RECORDS}]}, "datasets.prefix"),
         ({"input": {"suffixes": [".ndjson", ".gz.ndjson"]}}, "records.compression"),
         ({"urgent": {"keys": ["urgent/*"]}}, "records.urgent"),
-        ({"stage": "x" * (MAX_NAMES - 5)}, "records.name"),
+        ({"stage": "x" * 43, "records": [{**CLICKS, "name": "n" * (MAX_NAMES - 42)}]}, "records.name"),
     ],
 )
 def test_keys_that_the_rules_would_not_take_are_refused(others: dict[str, Any], key: str) -> None:

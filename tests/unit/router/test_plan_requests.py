@@ -59,7 +59,7 @@ def test_manifests_of_ended_runs_are_read_many_at_a_time(deployment: Deployment,
     # Then: one read of all before they are released, and one after it; one write for each
     assert counts["BatchGetItem"] == 2
     assert counts["GetItem"] == 0
-    assert counts["UpdateItem"] == manifests + 1
+    assert counts["UpdateItem"] == manifests + 2
     assert len(planned(deployment, answer)) == manifests
     assert {deployment.row(manifest).state for manifest in planned(deployment, answer)} == {State.QUEUED}
 
