@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 
-from lake.ledger import Ledger, State
+from lake.ledger import State
+from lake.ledger.manifest_row import open_key
 from lake.ledger.table import Condition, Key, LedgerTable, RefusedError, put_request, update_request
 from tests.model.fake_dynamodb import FakeDynamoDB
 from tests.model.service_errors import response_or_code
@@ -114,8 +115,8 @@ def test_the_index_of_open_manifests_shows_the_same_rows_in_the_same_order(cloud
         LedgerTable(client, RESOURCES.ledger_table).update(
             Key(f"manifest#{lane}2", "manifest"), remove=("open", "open_order")
         )
-        rows = Ledger.over(client, RESOURCES.ledger_table).manifests.open(lane, State.QUEUED)
-        return [(row.id, row.attempt) for row in rows]
+        rows = LedgerTable(client, RESOURCES.ledger_table).query(open_key(lane, State.QUEUED), index=True)
+        return [(row["id"], row["attempt"]) for row in rows]
 
     assert answers(FakeDynamoDB()) == answers(client) == [("m1", 1), ("m3", 3)]
 

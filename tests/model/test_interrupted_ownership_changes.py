@@ -23,6 +23,7 @@ from tests.model.ownership_changes import INTERRUPTIONS, OWNERSHIP_CHANGES, inte
 from tests.model.scheduler import Violation
 
 DOCUMENT, SUPERSEDE, POINTER, START_STREAM = "put_object", "transact_write_items", "put_object", "start_job_run"
+COUNT_START = "update_item"
 SUPERSEDERS = ("merge", "promote", "poison", "hand-over", "denied")
 WRITTEN_BY = (
     "router.merge.merge",
@@ -51,7 +52,7 @@ def test_every_file_stays_in_one_manifest_at_whichever_write_the_operation_is_in
 def test_the_order_of_writes_is_documents_then_one_supersede_then_pointers() -> None:
     writes = {name: writes_without_interruption(change) for name, change in OWNERSHIP_CHANGES.items()}
     one_supersede = [DOCUMENT, DOCUMENT, SUPERSEDE, POINTER]
-    assert writes["promote"] == [*one_supersede, *one_supersede, START_STREAM]
+    assert writes["promote"] == [*one_supersede, *one_supersede, START_STREAM, COUNT_START]
     assert writes["merge"][:2] == [DOCUMENT, SUPERSEDE]
     assert writes["hand-over"][-3:] == [DOCUMENT, SUPERSEDE, "delete_object"]
     for name in ("poison", "denied"):
