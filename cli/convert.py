@@ -27,6 +27,7 @@ from lake.printable import printable
 from lake.settings.checks import DATASET_NAME
 from offline.conversion import Conversion
 from offline.input_files import Destination, Search, groups
+from offline.local_files import LocalFile
 from offline.output_folder import OutputFolder
 from offline.s3_files import SCHEME
 from report.texts import format_size
@@ -82,6 +83,8 @@ class Summary:
     def add(self, outcome: GroupOutcome) -> None:
         """Count a group of files."""
         self.parquet_files += len(outcome.objects)
+        for file, reason in outcome.denied.items():
+            self.refused[file.key if isinstance(file, LocalFile) else file.uri] = reason
         for source in outcome.sources:
             self.files += 1
             self.bytes += source.size

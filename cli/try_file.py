@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import typer
 from botocore.exceptions import ClientError
 
+from cli.aws_errors import NotReachableError
 from cli.exit_codes import ExitCode
 from lake.counted import format_count
 from lake.errors import InvalidInputError
@@ -102,6 +103,8 @@ def try_file(trial: Trial, *, as_json: bool) -> int:
         The file or the object does not exist.
     BotoCoreError, ClientError
         S3 refused to give the object, or did not answer.
+    NotReachableError
+        The file may not be read.
     """
     settings, is_object = trial.settings, trial.name.startswith(SCHEME)
     file = _find_object(trial) if is_object else _find_file(trial.name)
@@ -164,6 +167,8 @@ def _converted(trial: Trial, file: ObjectVersion, partition: Partition) -> dict[
     with tempfile.TemporaryDirectory(prefix="hybrid-router-") as folder, OutputFolder(Path(folder)) as output:
         conversion = Conversion(output, trial.settings.convert, trial.cores, lambda _: None, trial.region)
         (outcome,) = conversion.run([[InputFile(file, partition)]])
+        if reason := outcome.denied.get(file):
+            raise NotReachableError(f"{trial.name} was not converted: {reason}")
         (source,) = outcome.sources
         columns: dict[str, None] = {}
         for item in outcome.objects:

@@ -132,7 +132,7 @@ def judge(error: BaseException, input_keys: Collection[str] | None = None) -> Fa
         return _judge_answer(error, input_keys)
     if isinstance(error, CREDENTIAL_ERRORS + NETWORK_ERRORS):
         return Fault.ENVIRONMENT
-    if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+    if isinstance(error, PermissionError) or (isinstance(error, OSError) and error.errno in DISK_ERRORS):
         return Fault.ENVIRONMENT
     return Fault.UNKNOWN
 

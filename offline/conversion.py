@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -22,14 +22,14 @@ from transform.run_task import run_task
 from transform.task_model import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from lake.commit import PendingObject, SourceCount
     from lake.manifest import ObjectVersion
     from lake.settings import ConvertSettings
     from offline.input_files import InputFile
     from offline.output_folder import OutputFolder
-    from transform.task_model import TaskResult
+    from transform.task_model import FileFailure, TaskResult
 
 TASKS_PER_CORE = 2
 """Tasks that wait or run; more groups are not begun."""
@@ -46,6 +46,8 @@ class GroupOutcome:
     sources: tuple[SourceCount, ...]
     objects: tuple[PendingObject, ...]
     """Parquet files."""
+    denied: Mapping[ObjectVersion, str]
+    """Files that may not be read, with what a person does about it: they were left out, and are not converted."""
 
 
 @dataclass(slots=True)
@@ -56,6 +58,14 @@ class _Group:
     tasks: tuple[Task, ...] = ()
     results: list[TaskResult] = field(default_factory=list)
     excluded: dict[ObjectVersion, str] = field(default_factory=dict)
+    denied: dict[ObjectVersion, str] = field(default_factory=dict)
+
+    def leave_out(self, failures: Iterable[FileFailure]) -> None:
+        """The files are not converted again: unreadable ones go to the quarantine, denied ones leave the manifest."""
+        for failure in failures:
+            (self.excluded if failure.denied is None else self.denied)[failure.file] = failure.reason
+        files = tuple(file for file in self.manifest.files if file not in self.denied)
+        self.manifest = replace(self.manifest, files=files)
 
 
 class Conversion:
@@ -137,10 +147,10 @@ class Conversion:
         self._on_read(_read_bytes(result))
         if len(group.results) < len(group.tasks):
             return
-        failures = {item.file: item.reason for result in group.results for item in result.failures}
+        failures = {item.file: item for result in group.results for item in result.failures}
         if failures:
             self._on_read(-sum(map(_read_bytes, group.results)))
-            group.excluded |= failures
+            group.leave_out(failures.values())
             self._on_read(sum(file.size for file in failures))
             self._output.discard(group.manifest.id)
             self._submit(pool, self._plan(group), running)
@@ -150,6 +160,8 @@ class Conversion:
 
     def _publish(self, group: _Group) -> GroupOutcome:
         manifest, staging = group.manifest, self._output.staging(group.manifest.id)
+        if not manifest.files:
+            return GroupOutcome((), (), group.denied)
         sources = audit(manifest, group.excluded, group.tasks, group.results)
         ordered = sorted(group.results, key=lambda result: result.number)
         objects = tuple(item for result in ordered for item in result.objects)
@@ -160,7 +172,7 @@ class Conversion:
                 staged = StagedFiles(staging)
                 quarantine += write_excluded(manifest, group.excluded, QUARANTINE, key, staged, Path(folder))
         self._output.commit(manifest.id, sources, chain(objects, quarantine))
-        return GroupOutcome(sources, objects)
+        return GroupOutcome(sources, objects, group.denied)
 
 
 def convert_task(task: Task, staging: Path) -> TaskResult:

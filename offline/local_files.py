@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lake.errors import InvalidInputError
 from lake.manifest import ObjectVersion
-from transform.source import UnreadableFileError
+from transform.source import DeniedFileError, UnreadableFileError
 
 FIRST_YEAR = 1000
 """Dates have four digits."""
@@ -63,14 +63,18 @@ class LocalFiles:
         Raises
         ------
         UnreadableFileError
-            The file is gone, may not be read, or is not as it was found, before or after the bytes were read.
+            The file is gone, or is not as it was found, before or after the bytes were read.
+        DeniedFileError
+            It may not be read.
         OSError
             Anything else.
         """
         try:
             # A pipe that has taken the file's place does not hold up the task.
             handle = os.open(file.key, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-        except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
+        except PermissionError as error:
+            raise DeniedFileError(denial(error.strerror)) from error
+        except (FileNotFoundError, IsADirectoryError) as error:
             raise UnreadableFileError(f"it could not be opened: {error.strerror}") from error
         try:
             _check_state(handle, file)
@@ -81,6 +85,11 @@ class LocalFiles:
             raise OSError(error.errno, error.strerror, file.key) from error
         finally:
             os.close(handle)
+
+
+def denial(answer: object) -> str:
+    """Why a file was not converted that may not be read, and what a person does about it."""
+    return f"it may not be read ({answer}): allow it, then run the command again"
 
 
 def _version(state: os.stat_result) -> str:

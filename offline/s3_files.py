@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from lake.errors import InvalidInputError
 from lake.manifest import ObjectVersion
-from offline.local_files import LocalFile, LocalFiles
-from transform.source import Source
+from offline.local_files import LocalFile, LocalFiles, denial
+from transform.source import DeniedFileError, Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,11 +28,16 @@ class InputFiles:
 
     def fetch(self, file: ObjectVersion, start: int, end: int) -> Buffer:
         """The bytes [start, end); raises what ``LocalFiles.fetch`` and ``Source.fetch`` raise."""
-        return (self._local if isinstance(file, LocalFile) else self._source).fetch(file, start, end)
+        if isinstance(file, LocalFile):
+            return self._local.fetch(file, start, end)
+        try:
+            return self._source.fetch(file, start, end)
+        except DeniedFileError as error:
+            raise DeniedFileError(denial(error.__cause__)) from error.__cause__
 
     @cached_property
     def _source(self) -> Source:
-        return Source.in_region(self._region, "")
+        return Source.in_region(self._region, None)
 
 
 def list_objects(s3: S3Client, uri: str) -> Iterator[ObjectVersion]:

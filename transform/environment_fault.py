@@ -104,6 +104,9 @@ def _describe(error: BaseException, text: str) -> EnvironmentFault:
         return EnvironmentFault(f"there are no valid credentials: {text}", CHECK_CREDENTIALS, passing=False)
     if isinstance(error, NETWORK_ERRORS):
         return EnvironmentFault(f"AWS could not be reached: {text}", WAIT, passing=True)
+    if isinstance(error, PermissionError):
+        remedy = "allow it to the user of the process"
+        return EnvironmentFault(f"a file may not be used: {text}", remedy, passing=False, denied=True)
     remedy = "give the workers more disk, or lower convert.target_file_bytes"
     return EnvironmentFault(f"the disk of a worker is full: {text}", remedy, passing=False)
 
