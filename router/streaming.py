@@ -57,7 +57,7 @@ def ensure_running(services: Services, shard: str) -> bool:
     row = services.ledger.stream.of(shard).get()
     if not row.stop_requested and has_valid_heartbeat(services, row):
         return False
-    if not start_run(services, shard):
+    if not _start_run(services, shard, row):
         return False
     logger.info("streaming run started", shard=shard)
     return True
@@ -96,8 +96,11 @@ def start_run(services: Services, shard: str) -> bool:
 
     Raises what ``ensure_running`` raises, ``FailedStartsError`` among them.
     """
+    return _start_run(services, shard, services.ledger.stream.of(shard).get())
+
+
+def _start_run(services: Services, shard: str, row: StreamRow) -> bool:
     stream, engine, now = services.ledger.stream.of(shard), stream_engine(services), services.clock()
-    row = stream.get()
     due = next_start(row)
     if row.starts and (due is None or now < due):
         if row.starts < MAX_SILENT_STARTS or engine.live_runs(shard):
@@ -109,7 +112,7 @@ def start_run(services: Services, shard: str) -> bool:
     run = engine.start(shard)
     if run is None:
         return False
-    stream.count_start(run, now)
+    stream.count_start(row, run, now)
     return True
 
 

@@ -96,9 +96,11 @@ class Stream:
                 continue
             return token
 
-    def count_start(self, run: str, now: datetime) -> None:
-        """The run was started at ``now`` (aware), and has not recorded a heartbeat yet; a repeated call counts once."""
-        row = self.get()
+    def count_start(self, row: StreamRow, run: str, now: datetime) -> None:
+        """The run was started at ``now`` (aware), and has not recorded a heartbeat yet; a repeated call counts once.
+
+        ``row`` was read before the start.
+        """
         if row.started_run == run:
             return
         known = Condition("started_run", "missing") if row.started_run is None else _is("started_run", row.started_run)

@@ -105,7 +105,8 @@ def test_files_that_arrive_start_it_no_more_often_and_a_sweep_reports_why(deploy
         die()
     assert len(runs) == 3
     # When a sweep finds one that waits, Then it does not start a run either, and its error has the reason
-    deployment.ledger.stream.count_start("jr_4", deployment.now + timedelta(hours=1))
+    stream = deployment.ledger.stream
+    stream.count_start(stream.get(), "jr_4", deployment.now + timedelta(hours=1))
     runs["jr_4"] = "FAILED"
     deployment.queued("late.json", lane=Lane.STREAM)
     deployment.wait(timedelta(hours=1))
