@@ -2,6 +2,7 @@
 SHELL := bash
 PY := .venv/bin/python
 UV = UV_SYSTEM_CERTS=$${UV_SYSTEM_CERTS:-true} $(or $(wildcard .cache/uv/bin/uv),uv)
+PYTEST = $(PY) -m pytest
 DATA ?=
 SECONDS ?= 60
 SEED ?= 0
@@ -15,7 +16,7 @@ INSTALLED ?= $(or $(XDG_DATA_HOME),$(HOME)/.local/share)/hybrid-router
 PROPERTIES = $(shell grep -rl "import given" tests/unit)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-modules test-stack unit integration e2e storms permissions fuzz chaos hostile browser load predict e2e-night bench bench-plan check hooks format
+.PHONY: help setup demo test test-all test-modules test-stack unit integration e2e storms permissions fuzz chaos hostile browser load predict e2e-night bench bench-plan check hooks format
 .PHONY: check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-docs check-machines check-template
 .PHONY: check-workflows check-rust-format check-rust
 .PHONY: wheels emr-libraries arm-tests install count audit pins synth local-up clean
@@ -29,9 +30,12 @@ setup: ## uv, the locked environment, Java, Spark's S3 jars (every other target 
 demo: setup ## both lanes on this machine, with proof; DATA=<file or folder> takes your own NDJSON
 	@$(PY) -m cli demo --output "$(OUTPUT)" $(if $(DATA),--data "$(DATA)")
 
-test: setup ## everything that CI runs: all tests, and beside them all checks; then the coverage, whose floor is in pyproject.toml
-	@$(PY) -m coverage erase
+test: setup ## everything that CI runs: all tests, and all checks at the same time
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync=line test-stack test-modules check
+
+test-all: setup ## the same, and the coverage of all tests, whose floor is in pyproject.toml
+	@$(PY) -m coverage erase
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=line test-stack test-modules check PYTEST="$(PY) -m coverage run -m pytest"
 	@$(PY) -m coverage combine --quiet
 	@$(PY) -m coverage report
 
@@ -39,11 +43,11 @@ test: setup ## everything that CI runs: all tests, and beside them all checks; t
 # a million times: measured, they would take twice as long and show nothing more. Of a process that a test kills,
 # `coverage combine` says that its data cannot be read, and goes on.
 test-modules: setup ## half of the tests: units, conversion on a real Spark session, the model, random and hostile input
-	@$(PY) -m coverage run -m pytest tests/unit tests/integration
+	@$(PYTEST) tests/unit tests/integration
 	@$(PY) -m pytest tests/fuzz tests/hostile tests/model
 
 test-stack: setup ## the other half: the whole stack, deployed on the local cloud; request counts and chaos
-	@$(PY) -m coverage run -m pytest tests/e2e
+	@$(PYTEST) tests/e2e
 	@$(PY) -m pytest tests/load tests/chaos
 
 unit: setup ## pure tests and tests of single services
