@@ -20,9 +20,12 @@ from cli.open_alarms import read_alarms
 from cli.progress import shown_when_slow
 from cli.status_output import print_status_document
 from cli.stream_shards import read_shards
+from lake.documents import find_document
+from lake.layout import sweep_key
 from lake.ledger import State
 from lake.manifest import Lane
 from lake.time import iso_utc
+from router.sweep.missed import HOUR_FORMAT, LISTING
 
 if TYPE_CHECKING:
     from cli.backlog import Open
@@ -58,6 +61,7 @@ def status_document(stack: DeployedStack, schedule: NightSchedule, limit: int, n
         stream, forecast = pool.submit(_stream, stack), pool.submit(read_forecast, stack, now)
         nights, alarms = pool.submit(_nights, stack), pool.submit(read_alarms, stack)
         dead_letters = pool.submit(count_dead_letters, stack)
+        missed = pool.submit(_missed_events, stack, now)
         failed_records = pool.submit(list_failed_records, stack, None)
     found = opened.result()
     running, last = nights.result()
@@ -72,6 +76,7 @@ def status_document(stack: DeployedStack, schedule: NightSchedule, limit: int, n
         "manifestsWithUnreadableFiles": found.unreadable,
         "deadLetters": dead_letters.result(),
         "failedRecordFiles": sum(group.files for group in failed_records.result()[0]),
+        "missedEvents": missed.result(),
         "stream": {**stream.result(), **_stream_lag(found, now)},
         "night": {
             "schedule": schedule.expression,
@@ -84,6 +89,19 @@ def status_document(stack: DeployedStack, schedule: NightSchedule, limit: int, n
         },
         "alarms": open_alarms,
         "alarmsWithoutState": without_state,
+    }
+
+
+def _missed_events(stack: DeployedStack, now: datetime) -> dict[str, Any] | None:
+    """How far the sweep has compared the input bucket with the ledger; None: no sweep has listed it yet."""
+    search = find_document(stack.s3, stack.resources.control_bucket, sweep_key(LISTING))
+    if not search or not search.get("covered_until"):
+        return None
+    until = datetime.strptime(search["covered_until"], HOUR_FORMAT).replace(tzinfo=UTC)
+    return {
+        "coveredUntil": iso_utc(until),
+        "behindSeconds": round((now - until).total_seconds()),
+        "dataset": search["dataset"],
     }
 
 

@@ -40,6 +40,7 @@ def print_status_document(
         typer.echo("           only the first manifests of a long list are counted: pass a larger --limit")
     for name, text in (
         ("failures", _failures(document, options)),
+        ("listing", _listing(document["missedEvents"], clock)),
         *_stream_lines(document["stream"], now, clock),
         ("next night", _tonight(document["night"], clock, options)),
         ("last night", _last_night(document["night"], clock)),
@@ -94,6 +95,14 @@ def _failures(document: Mapping[str, Any], options: str) -> str:
     if files := document["failedRecordFiles"]:
         parts.append(f"{format_count(files, 'file')} of records that Firehose could not deliver")
     return f"{', '.join(parts)}: 'hybrid-router failures{options}' says why" if parts else "none"
+
+
+def _listing(missed: Mapping[str, Any] | None, clock: Any) -> str:  # noqa: ANN401
+    if missed is None:
+        return "no sweep has searched for missed events yet"
+    text = f"missed events are found up to {clock(missed['coveredUntil'])}"
+    text += f", {format_duration(missed['behindSeconds'])} ago"
+    return f"{text}; listing {missed['dataset']} now" if missed["dataset"] else text
 
 
 def _stream_lines(stream: Mapping[str, Any], now: datetime, clock: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401

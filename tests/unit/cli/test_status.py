@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,12 @@ from cli.format_values import format_dollars, format_duration, format_instant
 from cli.night_schedule import read_schedule
 from cli.status import status_document
 from cli.status_output import print_status_document
+from lake.layout import sweep_key
 from lake.manifest import Lane
 from lake.partition import Partition
 from lake.shards import Shards
+from lake.time import iso_utc
+from router.sweep.missed import HOUR_FORMAT, LISTING, InputSearch
 from tests.unit.cli.schemas import assert_valid
 from tests.unit.cli.stack_world import NIGHT, FakeServices, execution, put_summary, stack_of
 from tests.unit.lake.transitions import DOCUMENT, TOTALS
@@ -43,12 +47,27 @@ def test_an_idle_stack(world: World, capsys: pytest.CaptureFixture[str]) -> None
         "hybrid-router-dev, times in Europe/Berlin",
         "backlog    nothing waits",
         "failures   none",
+        "listing    no sweep has searched for missed events yet",
         "stream     not running",
         "next night begins tonight 22:00; no forecast yet, one is made every hour: "
         "'hybrid-router plan --stage test' makes one now",
         "last night none in the last 90 days",
         "alarms     none is open",
     ]
+
+
+def test_the_age_of_the_listing_of_missed_events_is_shown(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    # Given: a sweep that has listed all datasets up to three hours ago, and lists one of them again
+    until = world.now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=3)
+    search = InputSearch(covered_until=until.strftime(HOUR_FORMAT), dataset="orders")
+    world.raw_s3.put_object(Bucket="control", Key=sweep_key(LISTING), Body=json.dumps(asdict(search)).encode())
+    # When
+    document = document_of(world, FakeServices())
+    # Then
+    behind = round((world.now - until).total_seconds())
+    assert document["missedEvents"] == {"coveredUntil": iso_utc(until), "behindSeconds": behind, "dataset": "orders"}
+    line = next(line for line in page(document, world, capsys).splitlines() if line.startswith("listing"))
+    assert "ago; listing orders now" in line
 
 
 def test_the_backlog_is_counted_by_lane_and_dataset(world: World, capsys: pytest.CaptureFixture[str]) -> None:
