@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cli.convert import PIPE, convert_files, parse_destination
-from cli.demo.proof import prove
 from cli.demo.sample_data import sample_files
 from cli.exit_codes import ExitCode
 from lake.errors import InvalidInputError
 from offline.conversion import Conversion
 from offline.output_folder import OutputFolder
+from tests.oracle.lake_proof import prove
 from tests.unit.offline.conversions import GOOD, answer, inputs, request
 from transform.task_model import NUMBERS_PER_TASK
 

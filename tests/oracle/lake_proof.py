@@ -32,7 +32,7 @@ MAX_LINE_BYTES = 16 << 20
 
 
 @dataclass(slots=True)
-class DemoInput:
+class InputCount:
     """The lines of one input file."""
 
     uri: str
@@ -49,7 +49,7 @@ class DemoInput:
 class Proof:
     """The counts of inputs, lake and quarantine, and every difference as a sentence."""
 
-    inputs: dict[str, DemoInput]
+    inputs: dict[str, InputCount]
     lake_rows: dict[str, int]
     checksums: dict[str, tuple[int, int]]
     """Dataset -> checksum of the input, checksum of the lake."""
@@ -60,9 +60,9 @@ class Proof:
     differences: list[str] = field(default_factory=list)
 
 
-def count_input(path: Path, uri: str, dataset: str) -> tuple[DemoInput, int]:
+def count_input(path: Path, uri: str, dataset: str) -> tuple[InputCount, int]:
     """Counts of an input file, and the sum of its rows' checksums."""
-    count = DemoInput(uri, dataset)
+    count = InputCount(uri, dataset)
     total = 0
     try:
         for number, line in enumerate(_lines(path)):
@@ -116,7 +116,7 @@ def count_lake(folder: Path) -> tuple[int, int]:
     return rows, total % MODULUS
 
 
-def _original_key(item: Any) -> str:  # noqa: ANN401
+def _original_key(item: Any) -> str:
     metadata = item.metadata or {}
     return metadata[b"original_key"].decode() if b"original_key" in metadata else f"\0{item.name}"
 
@@ -150,7 +150,7 @@ def count_quarantine(folder: Path) -> tuple[Counter[str], dict[str, str]]:
 def prove(inputs: Iterable[tuple[Path, str, str]], output: Path) -> Proof:
     """Compare every input, given as (path, URI, dataset), with ``output/lake`` and ``output/quarantine``."""
     quarantined, whole = count_quarantine(output / "quarantine")
-    counts: dict[str, DemoInput] = {}
+    counts: dict[str, InputCount] = {}
     expected: dict[str, int] = defaultdict(int)
     expected_rows: dict[str, int] = defaultdict(int)
     proof = Proof(counts, {}, {}, dict(quarantined), whole)

@@ -1,7 +1,9 @@
-"""The demo's proof detects every kind of loss or change."""
+"""The proof of the tests, which shares nothing with the product, detects every kind of loss or change."""
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
 from typing import TYPE_CHECKING
 
@@ -9,10 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cli.demo.proof import prove
+from tests.oracle.lake_proof import count_input, prove
 from verify.json_line import pairs_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 LINES = [
@@ -125,3 +128,21 @@ def test_invalid_lines_have_no_members(line: bytes) -> None:
 def test_values_are_returned_exactly_as_in_the_file() -> None:
     line = b' {"n":-1.50E+3 , "s":"\\u00fc", "o": {"x" :1.10}, "t":true, "z":null} \r'
     assert pairs_of(line) == [("n", "-1.50E+3"), ("s", "ü"), ("o", '{"x" :1.10}'), ("t", "true")]
+
+
+TEXT = b'{"a": 1}\n{"a": 2}\n\nno JSON\n'
+
+
+def zst(text: bytes) -> bytes:
+    """Two frames, as a tool that appends would write them."""
+    return b"".join(pa.compress(part, "zstd", asbytes=True) for part in (text[:9], text[9:]))
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, bz2.compress, zst])
+def test_the_proof_reads_every_codec(tmp_path: Path, compress: Callable[[bytes], bytes]) -> None:
+    plain, packed = tmp_path / "plain", tmp_path / "packed"
+    plain.write_bytes(TEXT)
+    packed.write_bytes(compress(TEXT))
+    count, checksum = count_input(packed, "uri", "things")
+    assert (count.lines, count.rows, count.blank, count.invalid, count.unreadable) == (4, 2, 1, 1, None)
+    assert (count, checksum) == count_input(plain, "uri", "things")
