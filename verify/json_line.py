@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from json.decoder import scanstring  # type: ignore[attr-defined]
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from typing import Any
 
 MAX_DEPTH = 256
 """Levels of nesting: the product quarantines lines with more."""
@@ -94,14 +90,3 @@ def _depth(value: str) -> int:
         elif mark in "]}":
             level -= 1
     return max_level
-
-
-def row_checksum(pairs: Iterable[tuple[str, str]]) -> int:
-    """128 bits over the row's members in sorted order; checksums are added, so the order of rows does not matter."""
-    digest = hashlib.blake2b(digest_size=16)
-    for key, value in sorted(pairs):
-        for text in (key, value):
-            data = text.encode("utf-8")
-            digest.update(len(data).to_bytes(8, "little"))
-            digest.update(data)
-    return int.from_bytes(digest.digest(), "little")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import hashlib
 import io
 import json
 from collections import Counter, defaultdict
@@ -20,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lake.counted import format_count
-from verify.json_line import pairs_of, row_checksum
+from verify.json_line import pairs_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -181,3 +182,14 @@ def prove(inputs: Iterable[tuple[Path, str, str]], output: Path) -> Proof:
     for uri in sorted((set(quarantined) | set(whole)) - set(counts)):
         proof.differences.append(f"{uri}: in the quarantine, but not an input")
     return proof
+
+
+def row_checksum(pairs: Iterable[tuple[str, str]]) -> int:
+    """128 bits over the row's members in sorted order; checksums are added, so the order of rows does not matter."""
+    digest = hashlib.blake2b(digest_size=16)
+    for key, value in sorted(pairs):
+        for text in (key, value):
+            data = text.encode("utf-8")
+            digest.update(len(data).to_bytes(8, "little"))
+            digest.update(data)
+    return int.from_bytes(digest.digest(), "little")
