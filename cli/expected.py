@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from cli.documents import Expectation, NextNight
 from cli.format_values import read_instant
 from cli.night_schedule import read_forecast, read_schedule
 from lake.ledger import State
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from lake.ledger import ManifestRow
 
 
-def read_next_night(stack: DeployedStack, now: datetime) -> dict[str, Any]:
+def read_next_night(stack: DeployedStack, now: datetime) -> NextNight:
     """Start and end of the next night by the newest forecast, else its start by the schedule; time zone and schedule.
 
     Raises botocore's errors.
@@ -27,21 +28,21 @@ def read_next_night(stack: DeployedStack, now: datetime) -> dict[str, Any]:
     if forecast is not None and schedule.enabled:
         start = read_instant(forecast["forecast"]["start"])
         end = read_instant(forecast["forecast"]["end"]) if forecast["runs"] else None
-    return {
-        "timeZone": schedule.time_zone,
-        "schedule": schedule.expression,
-        "enabled": schedule.enabled,
-        "start": iso_utc(start) if start else None,
-        "end": iso_utc(end) if end else None,
-    }
+    return NextNight(
+        schedule.time_zone,
+        schedule.expression,
+        schedule.enabled,
+        iso_utc(start) if start else None,
+        iso_utc(end) if end else None,
+    )
 
 
-def expectation(row: ManifestRow, night: dict[str, Any], now: datetime) -> dict[str, Any] | None:
+def expectation(row: ManifestRow, night: NextNight, now: datetime) -> Expectation | None:
     """What an open manifest waits for, and from when until when it should be converted; None: it is not open."""
     if row.state == State.QUEUED and row.lane == Lane.BATCH:
-        return {"waitsFor": "night", "start": night["start"], "end": night["end"]}
+        return Expectation("night", night.start, night.end)
     if row.state == State.QUEUED:
-        return {"waitsFor": "stream", "start": None, "end": None}
+        return Expectation("stream")
     if row.state == State.RUNNING:
-        return {"waitsFor": "job run" if row.has_live_lease(now) else "sweep", "start": None, "end": None}
-    return {"waitsFor": "publishing", "start": None, "end": None} if row.open else None
+        return Expectation("job run" if row.has_live_lease(now) else "sweep")
+    return Expectation("publishing") if row.open else None

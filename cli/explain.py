@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from cli.documents import (
+    ExplainedManifest,
+    ExplainedVersion,
+    FileExplanation,
+    FileHour,
+    FileResult,
+    JobRunLog,
+    OmittedObjects,
+    PublishedObject,
+    PutAgain,
+)
 from cli.exit_codes import ExitCode
 from cli.expected import expectation, read_next_night
 from cli.explain_object import explain_object
 from cli.explain_output import print_file, print_object
 from cli.first_reject import read_first_reject
+from cli.json_document import format_json
 from cli.progress import shown_when_slow
 from cli.run_logs import log_of_run
 from cli.trace import trace_arrival
@@ -24,7 +35,10 @@ from router.route.decide_lane import NOT_DELIVERED
 from router.s3_uri import format_unknown_file, parse_s3_uri
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cli.deployed_stack import DeployedStack
+    from cli.documents import NextNight, ObjectExplanation
     from cli.trace import Trace
     from lake.ledger import ManifestRow
     from lake.partition import Partition
@@ -42,6 +56,7 @@ def print_explanation(stack: DeployedStack, uri: str, limit: int, *, as_json: bo
         ``uri`` is not an S3 URI.
     """
     name, now = parse_s3_uri(uri), datetime.now(UTC)
+    document: FileExplanation | ObjectExplanation | None
     with shown_when_slow("reading the ledger ..."):
         if name.bucket in stack.resources.output_buckets:
             document = explain_object(stack, name, limit)
@@ -51,15 +66,15 @@ def print_explanation(stack: DeployedStack, uri: str, limit: int, *, as_json: bo
         typer.echo(f"hybrid-router: {printable(_unknown(stack, name))}", err=True)
         return ExitCode.NOT_SO
     if as_json:
-        typer.echo(json.dumps(document, indent=2))
-    elif document["kind"] == "file":
+        typer.echo(format_json(document))
+    elif isinstance(document, FileExplanation):
         print_file(document, now, stack.options)
     else:
         print_object(document)
     return ExitCode.FINE
 
 
-def explain_file(stack: DeployedStack, name: S3Uri, limit: int, now: datetime) -> dict[str, Any] | None:
+def explain_file(stack: DeployedStack, name: S3Uri, limit: int, now: datetime) -> FileExplanation | None:
     """All that ``explain`` shows of a file, oldest version first; None: the ledger has no arrival of it."""
     arrivals = stack.ledger.arrivals.versions(name.bucket, name.key)
     if not arrivals:
@@ -69,39 +84,38 @@ def explain_file(stack: DeployedStack, name: S3Uri, limit: int, now: datetime) -
         for arrival in sorted(arrivals, key=lambda item: item.recorded_at)
     ]
     night = read_next_night(stack, now)
-    versions = [_version(stack, trace, night, limit, now) for trace in traces]
-    return {"kind": "file", "uri": str(name), "night": night, "versions": versions}
+    return FileExplanation(str(name), night, tuple(_version(stack, trace, night, limit, now) for trace in traces))
 
 
-def _version(stack: DeployedStack, trace: Trace, night: dict[str, Any], limit: int, now: datetime) -> dict[str, Any]:
+def _version(stack: DeployedStack, trace: Trace, night: NextNight, limit: int, now: datetime) -> ExplainedVersion:
     arrival = trace.arrival
     current = trace.manifests[-1] if trace.manifests else None
-    return {
-        "version": arrival.file.version,
-        "size": arrival.file.size,
-        "arrivedAt": arrival.file.arrived_at,
-        "recordedAt": arrival.recorded_at,
-        "decidedLane": arrival.lane.value if arrival.lane else None,
-        "reason": arrival.reason,
-        "outcome": _outcome(trace),
-        "lane": current.lane.value if current else None,
-        "laneSince": _lane_since(trace),
-        "expected": expectation(current, night, now) if current else None,
-        "hour": _hour(stack, arrival.partition),
-        "manifests": [_manifest(stack, row) for row in trace.manifests],
-        "result": _result(stack, trace, limit),
-        "putAgain": _put_again(stack, trace),
-    }
+    return ExplainedVersion(
+        version=arrival.file.version,
+        size=arrival.file.size,
+        arrived_at=arrival.file.arrived_at,
+        recorded_at=arrival.recorded_at,
+        decided_lane=arrival.lane.value if arrival.lane else None,
+        reason=arrival.reason,
+        outcome=_outcome(trace),
+        lane=current.lane.value if current else None,
+        lane_since=_lane_since(trace),
+        expected=expectation(current, night, now) if current else None,
+        hour=_hour(stack, arrival.partition),
+        manifests=tuple(_manifest(stack, row) for row in trace.manifests),
+        result=_result(stack, trace, limit),
+        put_again=_put_again(stack, trace),
+    )
 
 
-def _hour(stack: DeployedStack, partition: Partition | None) -> dict[str, Any] | None:
-    """The hour that the rows are in, as readers are told; None: the ledger knows none."""
+def _hour(stack: DeployedStack, partition: Partition | None) -> FileHour | None:
+    """The hour of the rows; None: the ledger knows none."""
     if partition is None:
         return None
     row = stack.ledger.partitions.get(partition)
     if not row.touched:
         return None
-    return {"dataset": partition.dataset, "hour": partition.stamp, "state": row.state.value}
+    return FileHour(partition.dataset, partition.stamp, row.state.value)
 
 
 def _outcome(trace: Trace) -> str:
@@ -114,11 +128,11 @@ def _outcome(trace: Trace) -> str:
     return "QUARANTINED_LINES" if sum(source["rejects"].values()) else "DONE"
 
 
-def _put_again(stack: DeployedStack, trace: Trace) -> dict[str, str] | None:
+def _put_again(stack: DeployedStack, trace: Trace) -> PutAgain | None:
     """When the bytes of an unreadable file were put again, and the command that reads them; None: they were not."""
     at = find_put_again(stack.s3, trace.arrival.file) if _outcome(trace) == "UNREADABLE" else None
     command = f"hybrid-router reprocess --manifest {trace.manifests[-1].id}{stack.options}" if at else ""
-    return {"at": at, "command": command} if at else None
+    return PutAgain(at, command) if at else None
 
 
 def _lane_since(trace: Trace) -> str | None:
@@ -131,20 +145,20 @@ def _lane_since(trace: Trace) -> str | None:
     return since
 
 
-def _manifest(stack: DeployedStack, row: ManifestRow) -> dict[str, Any]:
+def _manifest(stack: DeployedStack, row: ManifestRow) -> ExplainedManifest:
     runs = dict.fromkeys([*row.earlier_owners, *([row.owner] if row.owner else [])])
-    return {
-        "manifest": row.id,
-        "state": row.state.value,
-        "lane": row.lane.value,
-        "shard": _shard(stack, row),
-        "partition": str(row.partition),
-        "generation": row.generation,
-        "attempt": row.attempt,
-        "changedAt": row.changed_at,
-        "reason": row.reason,
-        "jobRuns": [{"jobRun": run, "log": log_of_run(stack, run, row.lane)} for run in runs],
-    }
+    return ExplainedManifest(
+        manifest=row.id,
+        state=row.state.value,
+        lane=row.lane.value,
+        shard=_shard(stack, row),
+        partition=str(row.partition),
+        generation=row.generation,
+        attempt=row.attempt,
+        changed_at=row.changed_at,
+        reason=row.reason,
+        job_runs=tuple(JobRunLog(run, log_of_run(stack, run, row.lane)) for run in runs),
+    )
 
 
 def _shard(stack: DeployedStack, row: ManifestRow) -> str | None:
@@ -154,32 +168,30 @@ def _shard(stack: DeployedStack, row: ManifestRow) -> str | None:
     return shards.of(row.partition.dataset, row.id) if is_divided else None
 
 
-def _result(stack: DeployedStack, trace: Trace, limit: int) -> dict[str, Any] | None:
+def _result(stack: DeployedStack, trace: Trace, limit: int) -> FileResult | None:
     source, result, resources = trace.source, trace.result, stack.resources
     if source is None or result is None:
         return None
-    found = {"parquet": result["files"], "quarantine": result["quarantine"]}
-    buckets = {"parquet": resources.lake_bucket, "quarantine": resources.quarantine_bucket}
-    objects = {
-        name: [
-            {"uri": f"s3://{buckets[name]}/{item['key']}", "rows": item["rows"], "size": item["size"]}
-            for item in items[:limit]
-        ]
-        for name, items in found.items()
-    }
-    return {
-        "generation": result["generation"],
-        "publishedAt": result["published_at"],
-        "lines": source["lines"],
-        "rows": source["rows"],
-        "blankLines": source["blank_lines"],
-        "rejects": {reason: lines for reason, lines in source["rejects"].items() if lines},
-        "unreadable": source["failed"],
-        "firstReject": source["first_reject"],
-        "firstRejectedLine": read_first_reject(stack.s3, resources.quarantine_bucket, result["quarantine"], source),
-        **objects,
-        "omitted": {name: max(len(items) - limit, 0) for name, items in found.items()},
-    }
+
+    def objects(bucket: str, items: Sequence[dict[str, Any]]) -> tuple[PublishedObject, ...]:
+        shown = items[:limit]
+        return tuple(PublishedObject(f"s3://{bucket}/{item['key']}", item["rows"], item["size"]) for item in shown)
+
+    files, quarantine = result["files"], result["quarantine"]
+    return FileResult(
+        generation=result["generation"],
+        published_at=result["published_at"],
+        lines=source["lines"],
+        rows=source["rows"],
+        blank_lines=source["blank_lines"],
+        rejects={reason: lines for reason, lines in source["rejects"].items() if lines},
+        unreadable=source["failed"],
+        first_reject=source["first_reject"],
+        first_rejected_line=read_first_reject(stack.s3, resources.quarantine_bucket, quarantine, source),
+        parquet=objects(resources.lake_bucket, files),
+        quarantine=objects(resources.quarantine_bucket, quarantine),
+        omitted=OmittedObjects(max(len(files) - limit, 0), max(len(quarantine) - limit, 0)),
+    )
 
 
 def _unknown(stack: DeployedStack, name: S3Uri) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from cli.documents import ExplainedInput, ObjectExplanation
 from lake.layout import is_own_key, parse_generation, result_key
 
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from router.s3_uri import S3Uri
 
 
-def explain_object(stack: DeployedStack, name: S3Uri, limit: int) -> dict[str, Any] | None:
+def explain_object(stack: DeployedStack, name: S3Uri, limit: int) -> ObjectExplanation | None:
     """The manifest of an object, and its files with their counts; None: its name is not one that a manifest makes, or
     the ledger does not know that manifest.
 
@@ -35,31 +36,26 @@ def explain_object(stack: DeployedStack, name: S3Uri, limit: int) -> dict[str, A
     objects = (result["files"] if of_lake else result["quarantine"]) if result else []
     own = next((item for item in objects if item["key"] == name.key), None)
     shown = sources if of_lake else [item for item in sources if item["failed"] or sum(item["rejects"].values())]
-    return {
-        "kind": "lake" if of_lake else "quarantine",
-        "uri": str(name),
-        "manifest": row.id,
-        "partition": str(row.partition),
-        "generation": generation,
-        "isCurrent": is_current,
-        "currentGeneration": published.generation if published else None,
-        "publishedAt": result["published_at"] if result else None,
-        "isPublished": own is not None,
-        "rows": own["rows"] if own else None,
-        "size": own["size"] if own else None,
-        "inputs": [
-            {
-                "uri": item["uri"],
-                "version": item["version"],
-                "size": item["size"],
-                "rows": item["rows"],
-                "rejects": {reason: lines for reason, lines in item["rejects"].items() if lines},
-                "unreadable": item["failed"],
-            }
-            for item in shown[:limit]
-        ],
-        "omittedInputs": max(len(shown) - limit, 0),
-    }
+    return ObjectExplanation(
+        kind="lake" if of_lake else "quarantine",
+        uri=str(name),
+        manifest=row.id,
+        partition=str(row.partition),
+        generation=generation,
+        is_current=is_current,
+        current_generation=published.generation if published else None,
+        published_at=result["published_at"] if result else None,
+        is_published=own is not None,
+        rows=own["rows"] if own else None,
+        size=own["size"] if own else None,
+        inputs=tuple(_input(item) for item in shown[:limit]),
+        omitted_inputs=max(len(shown) - limit, 0),
+    )
+
+
+def _input(source: dict[str, Any]) -> ExplainedInput:
+    rejects = {reason: lines for reason, lines in source["rejects"].items() if lines}
+    return ExplainedInput(source["uri"], source["version"], source["size"], source["rows"], rejects, source["failed"])
 
 
 def _read_result(stack: DeployedStack, manifest: str, generation: int) -> dict[str, Any] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import typer
@@ -13,8 +13,18 @@ from lake.printable import printable
 from report.texts import format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from datetime import datetime
+
+    from cli.documents import (
+        ExplainedManifest,
+        ExplainedVersion,
+        FileExplanation,
+        FileHour,
+        FileResult,
+        NextNight,
+        ObjectExplanation,
+    )
 
 OUTCOMES = {
     "DONE": "every line became a row",
@@ -25,116 +35,117 @@ OUTCOMES = {
 }
 
 
-def print_file(document: Mapping[str, Any], now: datetime, options: str) -> None:
+def print_file(document: FileExplanation, now: datetime, options: str) -> None:
     """Every version of a file; instants are on the wall clock of the stage, and commands have these options."""
-    zone = ZoneInfo(document["night"]["timeZone"])
+    zone = ZoneInfo(document.night.time_zone)
 
     def clock(text: str) -> str:
         return format_instant(read_instant(text), zone, now)
 
-    for version in document["versions"]:
-        typer.echo(f"{printable(document['uri'])}  version {version['version']}  {format_size(version['size'])}")
-        _line("arrived", f"{clock(version['arrivedAt'])}, recorded {clock(version['recordedAt'])}, {zone.key}")
-        _line("outcome", f"{version['outcome']}: {_outcome(version, document['night'], clock)}")
-        if version["lane"]:
-            _line("lane", f"{version['lane']} since {clock(version['laneSince'])}: {printable(version['reason'])}")
+    for version in document.versions:
+        typer.echo(f"{printable(document.uri)}  version {version.version}  {format_size(version.size)}")
+        _line("arrived", f"{clock(version.arrived_at)}, recorded {clock(version.recorded_at)}, {zone.key}")
+        _line("outcome", f"{version.outcome}: {_outcome(version, document.night, clock)}")
+        if version.lane and version.lane_since:
+            _line("lane", f"{version.lane} since {clock(version.lane_since)}: {printable(version.reason)}")
         else:
-            _line("lane", f"none: {printable(version['reason'])}")
-        if version["hour"]:
-            _line("hour", _hour(version["hour"], options))
-        for manifest in version["manifests"]:
+            _line("lane", f"none: {printable(version.reason)}")
+        if version.hour:
+            _line("hour", _hour(version.hour, options))
+        for manifest in version.manifests:
             _print_manifest(manifest)
-        if version["result"]:
-            _print_result(version["result"], clock)
-        if version["putAgain"]:
-            _line("put again", f"{clock(version['putAgain']['at'])}: {version['putAgain']['command']} reads it")
+        if version.result:
+            _print_result(version.result, clock)
+        if version.put_again:
+            _line("put again", f"{clock(version.put_again.at)}: {version.put_again.command} reads it")
 
 
-def print_object(document: Mapping[str, Any]) -> None:
+def print_object(document: ObjectExplanation) -> None:
     """An object of lake or quarantine, and the files of its manifest."""
-    size = "" if document["size"] is None else f"  {format_size(document['size'])}"
-    typer.echo(f"{printable(document['uri'])}{size}")
-    _line("manifest", f"{document['manifest']}  {document['partition']}  generation {document['generation']}")
-    if not document["isPublished"]:
+    size = "" if document.size is None else f"  {format_size(document.size)}"
+    typer.echo(f"{printable(document.uri)}{size}")
+    _line("manifest", f"{document.manifest}  {document.partition}  generation {document.generation}")
+    if not document.is_published:
         _line("state", "it is not published: the result of this generation does not name it")
-    elif document["isCurrent"]:
-        _line("state", f"published, {format_count(document['rows'], 'record')}")
+    elif document.is_current and document.rows is not None:
+        _line("state", f"published, {format_count(document.rows, 'record')}")
     else:
-        _line("state", f"replaced by generation {document['currentGeneration']}: readers see that one")
-    for item in document["inputs"]:
-        text = f"{printable(item['uri'])}  version {item['version']}  {format_count(item['rows'], 'row')}"
-        if item["unreadable"]:
-            text += f", unreadable: {printable(item['unreadable'])}"
-        _line("input", text + (f", quarantined {_reasons(item['rejects'])}" if item["rejects"] else ""))
-    if document["omittedInputs"]:
-        _line("", f"... and {document['omittedInputs']:,} more: pass a larger --limit")
+        _line("state", f"replaced by generation {document.current_generation}: readers see that one")
+    for item in document.inputs:
+        text = f"{printable(item.uri)}  version {item.version}  {format_count(item.rows, 'row')}"
+        if item.unreadable:
+            text += f", unreadable: {printable(item.unreadable)}"
+        _line("input", text + (f", quarantined {_reasons(item.rejects)}" if item.rejects else ""))
+    if document.omitted_inputs:
+        _line("", f"... and {document.omitted_inputs:,} more: pass a larger --limit")
 
 
-def _hour(hour: Mapping[str, Any], options: str) -> str:
-    dataset, stamp = hour["dataset"], hour["hour"]
+def _hour(hour: FileHour, options: str) -> str:
+    dataset, stamp = hour.dataset, hour.hour
     command = f"hybrid-router hours --dataset {dataset} --from {stamp} --to {stamp}{options}"
-    return f"{dataset} {stamp} is {hour['state']}" + (
-        "" if hour["state"] == "complete" else f": {command} ends with 0 once it is complete"
+    return f"{dataset} {stamp} is {hour.state}" + (
+        "" if hour.state == "complete" else f": {command} ends with 0 once it is complete"
     )
 
 
-def _outcome(version: Mapping[str, Any], night: Mapping[str, Any], clock: Any) -> str:  # noqa: ANN401
-    expected = version["expected"]
+def _outcome(version: ExplainedVersion, night: NextNight, clock: Callable[[str], str]) -> str:
+    expected = version.expected
     if expected is None:
-        return OUTCOMES.get(version["outcome"], "it has ended")
-    if expected["waitsFor"] == "night":
-        if expected["start"] is None:
-            when = f"the schedule {night['schedule']}" if night["enabled"] else "overnight, whose schedule is disabled"
+        return OUTCOMES.get(version.outcome, "it has ended")
+    if expected.waits_for == "night":
+        if expected.start is None:
+            when = f"the schedule {night.schedule}" if night.enabled else "overnight, whose schedule is disabled"
             return f"waits for {when}"
-        done = f", expected done {clock(expected['end'])}" if expected["end"] else ""
-        return f"will be converted {clock(expected['start'])}{done}"
+        done = f", expected done {clock(expected.end)}" if expected.end else ""
+        return f"will be converted {clock(expected.start)}{done}"
     return {
         "stream": "waits for the next micro-batch of the stream lane",
         "job run": "is being converted",
         "sweep": "its job run is presumed dead: the sweep queues it again within 15 minutes",
         "publishing": "is being published",
-    }[expected["waitsFor"]]
+    }[expected.waits_for]
 
 
-def _print_manifest(manifest: Mapping[str, Any]) -> None:
-    shard = f", shard {manifest['shard']}" if manifest["shard"] else ""
+def _print_manifest(manifest: ExplainedManifest) -> None:
+    shard = f", shard {manifest.shard}" if manifest.shard else ""
     _line(
         "manifest",
-        f"{manifest['manifest']}  {manifest['state']}  {manifest['lane']} lane{shard}  {manifest['partition']}  "
-        f"generation {manifest['generation']}, attempt {manifest['attempt']}",
+        f"{manifest.manifest}  {manifest.state}  {manifest.lane} lane{shard}  {manifest.partition}  "
+        f"generation {manifest.generation}, attempt {manifest.attempt}",
     )
-    if manifest["reason"]:
-        _line("", printable(manifest["reason"]))
-    for run in manifest["jobRuns"]:
-        _line("", f"log of {run['jobRun']}: {run['log']}" if run["log"] else f"attempted by {run['jobRun']}")
+    if manifest.reason:
+        _line("", printable(manifest.reason))
+    for run in manifest.job_runs:
+        _line("", f"log of {run.job_run}: {run.log}" if run.log else f"attempted by {run.job_run}")
 
 
-def _print_result(result: Mapping[str, Any], clock: Any) -> None:  # noqa: ANN401
-    rejected = sum(result["rejects"].values())
+def _print_result(result: FileResult, clock: Callable[[str], str]) -> None:
+    rejected = sum(result.rejects.values())
     _line(
         "result",
-        f"{format_count(result['rows'], 'row')}, {format_count(rejected, 'quarantined line')}, "
-        f"{format_count(result['blankLines'], 'blank line')}, published {clock(result['publishedAt'])}",
+        f"{format_count(result.rows, 'row')}, {format_count(rejected, 'quarantined line')}, "
+        f"{format_count(result.blank_lines, 'blank line')}, published {clock(result.published_at)}",
     )
-    if result["unreadable"]:
-        _line("unreadable", printable(result["unreadable"]))
+    if result.unreadable:
+        _line("unreadable", printable(result.unreadable))
     if rejected:
-        _line("reasons", _reasons(result["rejects"]))
+        _line("reasons", _reasons(result.rejects))
         _line("first", _first(result))
-    for name in ("parquet", "quarantine"):
-        for item in result[name]:
-            _line(
-                name, f"{printable(item['uri'])}  {format_count(item['rows'], 'record')}, {format_size(item['size'])}"
-            )
-        if result["omitted"][name]:
-            _line("", f"... and {result['omitted'][name]:,} more: pass a larger --limit")
+    for name, objects, omitted in (
+        ("parquet", result.parquet, result.omitted.parquet),
+        ("quarantine", result.quarantine, result.omitted.quarantine),
+    ):
+        for item in objects:
+            _line(name, f"{printable(item.uri)}  {format_count(item.rows, 'record')}, {format_size(item.size)}")
+        if omitted:
+            _line("", f"... and {omitted:,} more: pass a larger --limit")
 
 
-def _first(result: Mapping[str, Any]) -> str:
-    line = result["firstRejectedLine"]
+def _first(result: FileResult) -> str:
+    line = result.first_rejected_line
     if line is None:
-        return printable(result["firstReject"] or "")
-    return f"{printable(line['reason'])} at byte {line['offset']:,}: {printable(line['line'])}"
+        return printable(result.first_reject or "")
+    return f"{printable(line.reason)} at byte {line.offset:,}: {printable(line.line)}"
 
 
 def _reasons(rejects: Mapping[str, int]) -> str:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from cli.dead_letters import count_dead_letters
+from cli.documents import FailureKind, FailuresDocument, Trouble
 from cli.exit_codes import ExitCode
 from cli.failed_records import list_failed_records
 from cli.failures_output import print_failures_document
+from cli.json_document import format_json
 from cli.known_dataset import check_dataset_is_known
 from cli.night_schedule import read_schedule
 from cli.progress import shown_when_slow
@@ -42,44 +41,6 @@ WAS_PUT_AGAIN = "the same bytes were put again at {at}, and are the same file: h
 COMPARE = "manifest {manifest} has converted a later version of it: nothing, unless that lacks lines of this one"
 
 
-class FailureKind(StrEnum):
-    """What did not get through."""
-
-    FAILED = "FAILED"
-    """A manifest that has ended."""
-    UNREADABLE = "UNREADABLE"
-    """A file of a manifest that is DONE."""
-    BLOCKED = "BLOCKED"
-    """A manifest that waits for its next attempt, because the last one ended without a result."""
-    DEAD_LETTERS = "DEAD_LETTERS"
-    """Events and starts of schedules that were given up."""
-    NOT_DELIVERED = "NOT_DELIVERED"
-    """Records that Firehose could not deliver."""
-    REPLACED = "REPLACED"
-    """A file that could not be read, of which a later version was converted: it is named, and is not a failure."""
-
-
-@dataclass(frozen=True, slots=True)
-class Trouble:
-    """One of them."""
-
-    kind: FailureKind
-    reason: str
-    advice: str
-    command: str | None
-    """What a person runs; None: nothing, it is tried again by itself."""
-    since: str | None = None
-    """ISO 8601, UTC."""
-    manifest: str | None = None
-    lane: str | None = None
-    dataset: str | None = None
-    partition: str | None = None
-    uri: str | None = None
-    """Of an unreadable file; of records that could not be delivered, the prefix of their files."""
-    files: int = 1
-    bytes: int | None = None
-
-
 def print_failures(stack: DeployedStack, dataset: str | None, limit: int, *, as_json: bool) -> int:
     """Print what did not get through, of one dataset or of all; the exit code: 1 if there is any.
 
@@ -96,15 +57,15 @@ def print_failures(stack: DeployedStack, dataset: str | None, limit: int, *, as_
         zone = read_schedule(stack).zone
         document = failures_document(stack, dataset, limit)
     if as_json:
-        typer.echo(json.dumps(document, indent=2))
+        typer.echo(format_json(document))
     else:
         print_failures_document(document, zone, datetime.now(UTC))
-    failed = any(trouble["kind"] != FailureKind.REPLACED for trouble in document["failures"])
+    failed = any(trouble.kind != FailureKind.REPLACED for trouble in document.failures)
     return ExitCode.NOT_SO if failed else ExitCode.FINE
 
 
-def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> dict[str, Any]:
-    """All that ``failures`` shows; docs/commands.md describes it. Raises botocore's errors."""
+def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> FailuresDocument:
+    """All that ``failures`` shows. Raises botocore's errors."""
     found: list[Trouble] = []
     complete = True
     for lane in Lane:
@@ -127,7 +88,7 @@ def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> 
     found += not_delivered[:limit]
     order = list(FailureKind)
     found.sort(key=lambda trouble: (order.index(trouble.kind), trouble.since or ""))
-    return {"stack": stack.name, "complete": complete, "failures": [asdict(trouble) for trouble in found]}
+    return FailuresDocument(stack.name, complete, tuple(found))
 
 
 def _is_candidate(row: ManifestRow) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -12,33 +12,34 @@ from lake.printable import printable
 from report.texts import format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from datetime import datetime
     from zoneinfo import ZoneInfo
 
+    from cli.documents import FailuresDocument, Trouble
 
-def print_failures_document(document: Mapping[str, Any], zone: ZoneInfo, now: datetime) -> None:
+
+def print_failures_document(document: FailuresDocument, zone: ZoneInfo, now: datetime) -> None:
     """A few lines for each; instants are on the wall clock of ``zone``."""
-    for trouble in document["failures"]:
-        since = f" since {format_instant(read_instant(trouble['since']), zone, now)}" if trouble["since"] else ""
-        typer.echo(f"{trouble['kind']} {_thing(trouble)}{since}")
-        typer.echo(f"  why   {printable(trouble['reason'])}")
-        typer.echo(f"  do    {trouble['advice']}")
-        if trouble["command"]:
-            typer.echo(f"  run   {printable(trouble['command'])}")
-    number = len(document["failures"])
-    if not document["complete"]:
+    for trouble in document.failures:
+        since = f" since {format_instant(read_instant(trouble.since), zone, now)}" if trouble.since else ""
+        typer.echo(f"{trouble.kind} {_thing(trouble)}{since}")
+        typer.echo(f"  why   {printable(trouble.reason)}")
+        typer.echo(f"  do    {trouble.advice}")
+        if trouble.command:
+            typer.echo(f"  run   {printable(trouble.command)}")
+    number = len(document.failures)
+    if not document.complete:
         typer.echo(f"{number:,} shown, there are more: pass a larger --limit, or --dataset")
     else:
         typer.echo(f"{number:,} in all" if number else "everything got through")
 
 
-def _thing(trouble: Mapping[str, Any]) -> str:
-    if trouble["uri"] and trouble["manifest"]:
-        return f"{printable(trouble['uri'])} ({format_size(trouble['bytes'])}, manifest {trouble['manifest']})"
-    if trouble["bytes"] is None:
-        return format_count(trouble["files"], "message")
-    size = f"{format_count(trouble['files'], 'file')}, {format_size(trouble['bytes'])}"
-    if trouble["uri"]:
-        return f"{printable(trouble['uri'])} ({size})"
-    return f"manifest {trouble['manifest']} of {trouble['partition']}, {trouble['lane']} lane ({size})"
+def _thing(trouble: Trouble) -> str:
+    if trouble.uri and trouble.manifest and trouble.bytes is not None:
+        return f"{printable(trouble.uri)} ({format_size(trouble.bytes)}, manifest {trouble.manifest})"
+    if trouble.bytes is None:
+        return format_count(trouble.files, "message")
+    size = f"{format_count(trouble.files, 'file')}, {format_size(trouble.bytes)}"
+    if trouble.uri:
+        return f"{printable(trouble.uri)} ({size})"
+    return f"manifest {trouble.manifest} of {trouble.partition}, {trouble.lane} lane ({size})"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
+from cli.documents import FirstReject
 from lake.faults import RIGHTS_CODES
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ MAX_LINE_CHARACTERS = 200
 
 def read_first_reject(
     s3: S3Client, bucket: str, objects: Sequence[dict[str, Any]], source: dict[str, Any]
-) -> dict[str, Any] | None:
+) -> FirstReject | None:
     """Offset, reason and beginning of the first rejected line of a source.
 
     None: it has none, none is among the first ``MAX_BYTES`` of the objects, or the caller may not read the quarantine.
@@ -46,7 +47,7 @@ def read_first_reject(
         return None
     first = min(found, key=lambda record: int(record["offset"]))
     line = str(first.get("line", ""))[:MAX_LINE_CHARACTERS]
-    return {"offset": first["offset"], "length": first["length"], "reason": first["reason"], "line": line}
+    return FirstReject(first["offset"], first["length"], first["reason"], line)
 
 
 def _records(s3: S3Client, bucket: str, item: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from cli.documents import DatasetHour, HourManifests, HoursDocument
 from cli.exit_codes import ExitCode
+from cli.json_document import format_json
 from cli.known_dataset import check_dataset_is_known
 from lake.errors import InvalidInputError
 from lake.hour_contents import read_hour
@@ -56,8 +57,7 @@ def print_hours(stack: DeployedStack, dataset: str, first: str, last: str, *, as
     check_dataset_is_known(stack, dataset)
     hours = read_hours(stack, dataset, first, last, datetime.now(UTC))
     if as_json:
-        body = {"dataset": dataset, "hours": [_fields(stack, hour) for hour in hours]}
-        typer.echo(json.dumps(body, indent=1))
+        typer.echo(format_json(HoursDocument(dataset, tuple(_document(stack, hour) for hour in hours))))
     else:
         Console(highlight=False).print(_table(dataset, hours))
         for hour in hours:
@@ -96,23 +96,23 @@ def _show(stack: DeployedStack, row: HourRow, now: datetime) -> ShownHour:
     return ShownHour(row, state, contents.counts(), contents)
 
 
-def _fields(stack: DeployedStack, hour: ShownHour) -> dict[str, Any]:
-    counts, row = hour.counts, hour.row
+def _document(stack: DeployedStack, hour: ShownHour) -> DatasetHour:
+    counts, row, contents = hour.counts, hour.row, hour.contents
     has_marker = row.is_settled and row.announced == row.revision
-    return {
-        "hour": row.partition.stamp,
-        "state": hour.state.value,
-        "files": counts.files,
-        "bytes": counts.bytes,
-        "rows": counts.rows,
-        "quarantinedLines": counts.quarantined_lines,
-        "unreadableFiles": counts.unreadable_files,
-        "manifests": {"done": counts.manifests, "failed": hour.contents.failed, "open": hour.contents.open},
-        "failedManifests": hour.contents.failed_manifests,
-        "publishedAt": counts.published_at or None,
-        "revision": row.revision,
-        "marker": f"s3://{stack.resources.lake_bucket}/{complete_marker_key(row.partition)}" if has_marker else None,
-    }
+    return DatasetHour(
+        hour=row.partition.stamp,
+        state=hour.state.value,
+        files=counts.files,
+        bytes=counts.bytes,
+        rows=counts.rows,
+        quarantined_lines=counts.quarantined_lines,
+        unreadable_files=counts.unreadable_files,
+        manifests=HourManifests(counts.manifests, contents.failed, contents.open),
+        failed_manifests=tuple(contents.failed_manifests),
+        published_at=counts.published_at or None,
+        revision=row.revision,
+        marker=f"s3://{stack.resources.lake_bucket}/{complete_marker_key(row.partition)}" if has_marker else None,
+    )
 
 
 def _table(dataset: str, hours: Iterable[ShownHour]) -> Table:

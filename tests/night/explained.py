@@ -13,6 +13,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, cast
 
 from cli.explain import explain_file
+from cli.json_document import to_json
 from router.s3_uri import S3Uri
 from tests.night.cloud import BUCKET, NightFailedError
 from tests.night.files import Part
@@ -77,7 +78,7 @@ def explain_all(night: Night, day: Day) -> Explained:
 def _explained(stack: DeployedStack, file: DayFile, now: datetime) -> dict[str, Any] | None:
     """What ``explain`` says of the newest version of the file."""
     document = explain_file(stack, S3Uri(BUCKET, file.key), 1, now)
-    versions: Sequence[dict[str, Any]] = document["versions"] if document else ()
+    versions: Sequence[dict[str, Any]] = to_json(document)["versions"] if document else ()
     return versions[-1] if len(versions) == (2 if file.part == Part.DAMAGED else 1) else None
 
 

@@ -7,10 +7,13 @@ from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 
+from cli.json_document import to_json
 from tests.unit.docs.pages import CHECKOUT
 
 
-def assert_valid(command: str, document: dict[str, Any]) -> None:
-    """The document of ``hybrid-router <command> --json`` is as its schema says."""
+def valid_json(command: str, document: object) -> dict[str, Any]:
+    """What ``hybrid-router <command> --json`` prints of a document, which is as its schema says."""
     schema = json.loads((CHECKOUT / "docs" / "schemas" / f"{command}.json").read_text(encoding="utf-8"))
-    jsonschema.validate(document, schema, cls=jsonschema.Draft202012Validator)
+    body: dict[str, Any] = to_json(document)
+    jsonschema.validate(body, schema, cls=jsonschema.Draft202012Validator)
+    return body

@@ -16,7 +16,7 @@ from lake.layout import lake_key, quarantine_key, result_key
 from lake.ledger import ArrivalRow, HourCounts, HourState
 from lake.manifest import Lane, Manifest, ObjectVersion, write_manifest
 from router.s3_uri import S3Uri, parse_s3_uri
-from tests.unit.cli.schemas import assert_valid
+from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, put_summary, stack_of
 from tests.unit.lake.transitions import DOCUMENT, TOTALS
 from tests.unit.lake.world import LEASE, PARTITION
@@ -64,9 +64,8 @@ def explained(world: World, capsys: pytest.CaptureFixture[str]) -> tuple[dict[st
     """The only version of the file, and the page."""
     document = explain_file(stack_of(world, FakeServices()), FILE, 10, world.now)
     assert document is not None
-    assert_valid("explain", document)
     print_file(document, world.now, OPTIONS)
-    (version,) = document["versions"]
+    (version,) = valid_json("explain", document)["versions"]
     return version, capsys.readouterr().out
 
 
@@ -163,8 +162,10 @@ def test_an_object_of_the_lake_goes_back_to_all_files(world: World, capsys: pyte
     name = parse_s3_uri(f"s3://lake/{lake_key(PARTITION, manifest.id, 1, 0)}")
     document = explain_object(stack_of(world, FakeServices()), name, 10)
     assert document is not None
-    assert_valid("explain", document)
-    assert [item["uri"] for item in document["inputs"]] == ["s3://input/orders/a", "s3://input/orders/b"]
+    assert [item["uri"] for item in valid_json("explain", document)["inputs"]] == [
+        "s3://input/orders/a",
+        "s3://input/orders/b",
+    ]
     print_object(document)
     text = capsys.readouterr().out
     assert "  state      published, 3 records\n" in text
@@ -177,7 +178,7 @@ def test_an_object_of_the_quarantine_goes_back_to_the_files_that_lost_lines(worl
     name = parse_s3_uri(f"s3://quarantine/{quarantine_key(PARTITION, manifest.id, 1, 1)}")
     document = explain_object(stack_of(world, FakeServices()), name, 10)
     assert document is not None
-    assert ([item["uri"] for item in document["inputs"]], document["kind"]) == (["s3://input/orders/a"], "quarantine")
+    assert ([item.uri for item in document.inputs], document.kind) == (["s3://input/orders/a"], "quarantine")
 
 
 def test_a_file_that_was_put_again_after_it_could_not_be_read_has_its_command(
@@ -222,7 +223,7 @@ def test_an_object_of_an_older_generation_says_that_it_was_replaced(
     world.raw_s3.put_object(Bucket="control", Key=result_key(manifest.id, 2), Body=result)
     document = explain_object(stack_of(world, FakeServices()), name, 10)
     assert document is not None
-    assert document["isCurrent"]
+    assert document.is_current
 
 
 @pytest.mark.parametrize("key", ["notes.txt", "orders/date=2026-11-20/hour=09/ghost-g1-00000.parquet"])

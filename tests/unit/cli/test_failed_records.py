@@ -13,7 +13,7 @@ from cli.failures import failures_document, print_failures
 from cli.night_schedule import read_schedule
 from cli.status import status_document
 from cli.status_output import print_status_document
-from tests.unit.cli.schemas import assert_valid
+from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, stack_of
 
 if TYPE_CHECKING:
@@ -37,8 +37,7 @@ def put(world: World, *keys: str) -> None:
 
 
 def listed(stack: DeployedStack, *, dataset: str | None = None, limit: int = 10) -> tuple[list[dict[str, Any]], bool]:
-    document = failures_document(stack, dataset, limit)
-    assert_valid("failures", document)
+    document = valid_json("failures", failures_document(stack, dataset, limit))
     return document["failures"], document["complete"]
 
 
@@ -98,7 +97,7 @@ def test_status_counts_the_files(world: World, stack: DeployedStack, capsys: pyt
     put(world, f"clicks/{KIND}/a", f"payments/{KIND}/a")
     schedule = read_schedule(stack)
     document = status_document(stack, schedule, 10, world.now)
-    assert_valid("status", document)
+    valid_json("status", document)
     assert document["failedRecordFiles"] == 2
     print_status_document(document, schedule.zone, world.now, stack.options)
     line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("failures"))

@@ -16,7 +16,7 @@ from lake.layout import result_key
 from lake.ledger import ArrivalRow
 from lake.manifest import Lane, ObjectVersion
 from lake.partition import Partition
-from tests.unit.cli.schemas import assert_valid
+from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.transitions import DOCUMENT, TOTALS
 from tests.unit.lake.world import PARTITION
@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 
 def listed(world: World, *, dataset: str | None = None, limit: int = 10, dead_letters: int = 0) -> list[dict[str, Any]]:
     stack = stack_of(world, FakeServices(dead_letters=dead_letters))
-    document = failures_document(stack, dataset, limit)
-    assert_valid("failures", document)
-    failures: list[dict[str, Any]] = document["failures"]
+    failures: list[dict[str, Any]] = valid_json("failures", failures_document(stack, dataset, limit))["failures"]
     return failures
 
 
@@ -133,7 +131,7 @@ def test_a_blocked_manifest_is_tried_again_by_itself(world: World) -> None:
     world.queued("c")
     world.queued("d")
     stack = stack_of(world, FakeServices())
-    assert failures_document(stack, None, 1)["complete"]
+    assert failures_document(stack, None, 1).complete
     found = listed(world)
     assert [(item["kind"], item["command"]) for item in found] == [("BLOCKED", None)] * 2
     advised = {item["lane"]: item["advice"] for item in found}
@@ -160,9 +158,9 @@ def test_one_dataset_can_be_chosen_and_long_lists_are_cut(world: World) -> None:
         world.ledger.manifests.fail(row, "because", world.now)
     stack = stack_of(world, FakeServices())
     assert [item["dataset"] for item in listed(world, dataset="events")] == ["events", "events"]
-    assert failures_document(stack, "events", 2)["complete"]
+    assert failures_document(stack, "events", 2).complete
     cut = failures_document(stack, "events", 1)
-    assert (cut["complete"], len(cut["failures"])) == (False, 1)
+    assert (cut.complete, len(cut.failures)) == (False, 1)
 
 
 def test_dead_letters_are_one_entry(world: World) -> None:
@@ -173,8 +171,8 @@ def test_dead_letters_are_one_entry(world: World) -> None:
 
 def test_commands_of_the_aws_cli_reach_the_cloud_of_the_stack(world: World) -> None:
     stack = replace(stack_of(world, FakeServices(dead_letters=1)), aws="AWS_CONFIG_FILE=dev.aws aws --profile local")
-    (found,) = failures_document(stack, None, 10)["failures"]
-    assert found["command"].startswith("AWS_CONFIG_FILE=dev.aws aws --profile local sqs receive-message ")
+    (found,) = failures_document(stack, None, 10).failures
+    assert (found.command or "").startswith("AWS_CONFIG_FILE=dev.aws aws --profile local sqs receive-message ")
 
 
 def test_the_page_says_why_and_what_to_do(world: World, capsys: pytest.CaptureFixture[str]) -> None:

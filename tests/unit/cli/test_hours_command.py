@@ -15,7 +15,7 @@ from lake.errors import InvalidInputError, UnknownDatasetError
 from lake.manifest import write_manifest
 from router.sweep.handler import sweep
 from tests.load.request_counts import counted_requests
-from tests.unit.cli.schemas import assert_valid
+from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.test_promote_command import FakeLambda, stack_with
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.conftest import Deployment, new_deployment
@@ -43,7 +43,7 @@ def stack(deployment: Deployment) -> DeployedStack:
 def printed(stack: DeployedStack, capsys: pytest.CaptureFixture[str], first: str, last: str) -> tuple[int, Any]:
     code = print_hours(stack, "orders", first, last, as_json=True)
     document = json.loads(capsys.readouterr().out)
-    assert_valid("hours", document)
+    valid_json("hours", document)
     return code, document["hours"]
 
 

@@ -15,7 +15,7 @@ from lake.errors import InvalidInputError
 from lake.layout import verdict_key
 from lake.ledger import CostRow, CostShare
 from lake.manifest import Lane
-from tests.unit.cli.schemas import assert_valid
+from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import MACHINE, NIGHT, FakeServices, execution, put_summary, stack_of
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def night(world: World, name: str, **verdict: Any) -> dict[str, Any]:
 def shown(world: World, services: FakeServices, which: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     assert print_night(stack_of(world, services), which, 2, as_json=True) == ExitCode.FINE
     document: dict[str, Any] = json.loads(capsys.readouterr().out)
-    assert_valid("night", document)
+    valid_json("night", document)
     return document
 
 
@@ -147,7 +147,7 @@ def test_nights_are_listed_newest_first(world: World, capsys: pytest.CaptureFixt
     services = FakeServices([newer, execution("dry"), night(world, "n1"), night(world, "n0")])
     assert print_nights(stack_of(world, services), 2, as_json=True) == ExitCode.FINE
     document = json.loads(capsys.readouterr().out)
-    assert_valid("nights", document)
+    valid_json("nights", document)
     assert [item["execution"] for item in document["nights"]] == ["n2", "n1"]
     assert print_nights(stack_of(world, services), 2, as_json=False) == ExitCode.FINE
     text = capsys.readouterr().out

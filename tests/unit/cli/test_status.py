@@ -19,7 +19,7 @@ from lake.partition import Partition
 from lake.shards import Shards
 from lake.time import iso_utc
 from router.sweep.missed import HOUR_FORMAT, LISTING, InputSearch
-from tests.unit.cli.schemas import assert_valid
+from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import NIGHT, FakeServices, execution, put_summary, stack_of
 from tests.unit.lake.transitions import DOCUMENT, TOTALS
 from tests.unit.lake.world import MORNING
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def document_of(world: World, services: FakeServices, limit: int = 100) -> dict[str, Any]:
     stack = stack_of(world, services)
     document = status_document(stack, read_schedule(stack), limit, world.now)
-    assert_valid("status", document)
+    valid_json("status", document)
     return document
 
 
@@ -159,7 +159,7 @@ def test_each_shard_of_the_stream_has_a_line(world: World, capsys: pytest.Captur
     outputs = replace(stack.outputs, shards=Shards(2))
     # When
     document = status_document(replace(stack, outputs=outputs), read_schedule(stack), 10, world.now)
-    assert_valid("status", document)
+    valid_json("status", document)
     text = page(document, world, capsys)
     # Then
     assert "stream     2 of 2 shards are running\n" in text
@@ -199,7 +199,7 @@ def test_alarms_without_a_state_are_not_called_quiet(
     # When
     document = document_of(world, FakeServices(alarms=[unknown, quiet]))
     # Then
-    assert_valid("status", document)
+    valid_json("status", document)
     assert (document["alarms"], document["alarmsWithoutState"]) == ([], 1)
     assert f"alarms     none is open, but for 1 alarm that {why}\n" in page(document, world, capsys, local=local)
 

@@ -19,7 +19,7 @@ from cli.exit_codes import ExitCode
 from lake.errors import UnknownDatasetError
 from lake.layout import lake_key
 from lake.partition import Partition
-from tests.unit.cli.schemas import assert_valid
+from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.world import World, new_world
 
@@ -62,7 +62,7 @@ def test_types_are_proposed_with_what_they_refuse(
     assert print_suggestion(stack, "orders", 5, None, as_json=True) == ExitCode.FINE
     # Then
     document = json.loads(capsys.readouterr().out)
-    assert_valid("catalog-suggest", document)
+    valid_json("catalog-suggest", document)
     assert (document["files"], document["rows"]) == (1, 20)
     amount, number, later = document["columns"]
     assert (amount["type"], amount["values"], amount["refused"], amount["examples"]) == (

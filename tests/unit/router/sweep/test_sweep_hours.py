@@ -14,7 +14,7 @@ from router.reprocess.handler import reprocess
 from router.sweep.handler import sweep
 from router.sweep.hours import announce_hours
 from tests.load.request_counts import counted_requests
-from tests.unit.cli.schemas import assert_valid
+from tests.unit.cli.schemas import valid_json
 from tests.unit.lake.world import PARTITION
 from tests.unit.router.hour_world import HOUR, listed, marker, repair, swept, with_events
 from tests.unit.router.settling import done
@@ -59,7 +59,7 @@ def test_a_complete_hour_is_told_once(deployment: Deployment, bridge: FakeEventB
         "unreadableFiles": 0,
         "publishedAt": "2026-11-20T09:30:00.000+00:00",
     }
-    assert_valid("hour", body)
+    valid_json("hour", body)
     assert bridge.told == [("Complete", 1, 10)]
     assert bridge.sent[0]["Source"] == "hybrid-router"
     # The marker is not a foreign object, and the hour is not looked at again.

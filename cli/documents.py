@@ -1,0 +1,268 @@
+"""What commands print with ``--json``: one dataclass for each object; ``make schemas`` writes the JSON Schemas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Literal
+
+Instant = Annotated[str, "ISO 8601, UTC"]
+Hour = Annotated[str, "YYYY-MM-DDTHH, UTC"]
+Rejects = Annotated[dict[str, int], "quarantined lines by reason"]
+LaneName = Literal["stream", "batch"]
+HourStateName = Literal["open", "complete", "reopened"]
+
+
+# explain
+
+
+@dataclass(frozen=True, slots=True)
+class NextNight:
+    """When the batch lane converts next."""
+
+    time_zone: str
+    schedule: str
+    enabled: bool
+    start: Instant | None
+    end: Instant | None
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What an open manifest waits for, and from when until when it should be converted."""
+
+    waits_for: Literal["night", "stream", "job run", "sweep", "publishing"]
+    start: Instant | None = None
+    end: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileHour:
+    """The hour of a file's rows, as its readers see it."""
+
+    dataset: str
+    hour: Hour
+    state: HourStateName
+
+
+@dataclass(frozen=True, slots=True)
+class JobRunLog:
+    """A job run that has had the manifest."""
+
+    job_run: str
+    log: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedManifest:
+    """A manifest that has had the file."""
+
+    manifest: str
+    state: str
+    lane: LaneName
+    shard: Annotated[str | None, "shard of the stream lane; null: the batch lane, or a stage with one streaming job"]
+    partition: str
+    generation: int
+    attempt: int
+    changed_at: Instant
+    reason: str | None
+    job_runs: tuple[JobRunLog, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FirstReject:
+    """The first rejected line of a file."""
+
+    offset: Annotated[int, "bytes, in the decompressed file"]
+    length: int
+    reason: str
+    line: Annotated[str, "its beginning; empty where the quarantine does not hold it"]
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedObject:
+    """An object of the lake or the quarantine."""
+
+    uri: str
+    rows: Annotated[int, "rows of Parquet, records of the quarantine"]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class OmittedObjects:
+    """How many objects ``--limit`` has left out."""
+
+    parquet: int
+    quarantine: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileResult:
+    """What became of a file's lines."""
+
+    generation: int
+    published_at: Instant
+    lines: int
+    rows: int
+    blank_lines: int
+    rejects: Rejects
+    unreadable: str | None
+    first_reject: str | None
+    first_rejected_line: FirstReject | None
+    parquet: tuple[PublishedObject, ...]
+    quarantine: tuple[PublishedObject, ...]
+    omitted: OmittedObjects
+
+
+@dataclass(frozen=True, slots=True)
+class PutAgain:
+    """The bytes of an unreadable file were put again."""
+
+    at: Instant
+    command: Annotated[str, "reads them"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedVersion:
+    """One version of a file."""
+
+    version: str
+    size: int
+    arrived_at: Instant
+    recorded_at: Instant
+    decided_lane: LaneName | None
+    reason: str
+    outcome: Annotated[str, "IGNORED, DONE, QUARANTINED_LINES, UNREADABLE, or the state of the current manifest"]
+    lane: LaneName | None
+    lane_since: Instant | None
+    expected: Expectation | None
+    hour: FileHour | None
+    manifests: tuple[ExplainedManifest, ...]
+    result: FileResult | None
+    put_again: PutAgain | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileExplanation:
+    """A file of the input bucket, oldest version first."""
+
+    uri: str
+    night: NextNight
+    versions: tuple[ExplainedVersion, ...]
+    kind: Literal["file"] = "file"
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedInput:
+    """A file from which an object was made."""
+
+    uri: str
+    version: str
+    size: int
+    rows: int
+    rejects: Rejects
+    unreadable: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectExplanation:
+    """An object of the lake or the quarantine."""
+
+    kind: Literal["lake", "quarantine"]
+    uri: str
+    manifest: str
+    partition: str
+    generation: int
+    is_current: bool
+    current_generation: int | None
+    published_at: Instant | None
+    is_published: bool
+    rows: int | None
+    size: int | None
+    inputs: tuple[ExplainedInput, ...]
+    omitted_inputs: int
+
+
+# failures
+
+
+class FailureKind(StrEnum):
+    """What did not get through."""
+
+    FAILED = "FAILED"
+    """A manifest that has ended."""
+    UNREADABLE = "UNREADABLE"
+    """A file of a manifest that is DONE."""
+    BLOCKED = "BLOCKED"
+    """A manifest that waits for its next attempt, because the last one ended without a result."""
+    DEAD_LETTERS = "DEAD_LETTERS"
+    """Events and starts of schedules that were given up."""
+    NOT_DELIVERED = "NOT_DELIVERED"
+    """Records that Firehose could not deliver."""
+    REPLACED = "REPLACED"
+    """A file that could not be read, of which a later version was converted: it is named, and is not a failure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A manifest, file, message or record that did not get through."""
+
+    kind: FailureKind
+    reason: str
+    advice: str
+    command: Annotated[str | None, "what a person runs; null: nothing, it is tried again by itself"]
+    since: Instant | None = None
+    manifest: str | None = None
+    lane: str | None = None
+    dataset: str | None = None
+    partition: str | None = None
+    uri: Annotated[str | None, "an unreadable file; the prefix of records that were not delivered"] = None
+    files: Annotated[int, "of DEAD_LETTERS: messages"] = 1
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FailuresDocument:
+    """Everything that did not get through."""
+
+    stack: str
+    complete: Annotated[bool, "false: a list is longer than --limit"]
+    failures: tuple[Trouble, ...]
+
+
+# hours
+
+
+@dataclass(frozen=True, slots=True)
+class HourManifests:
+    """The manifests of an hour by state."""
+
+    done: int
+    failed: int
+    open: int
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetHour:
+    """One hour of a dataset."""
+
+    hour: Hour
+    state: HourStateName
+    files: int
+    bytes: Annotated[int, "size of the input files as stored"]
+    rows: int
+    quarantined_lines: int
+    unreadable_files: int
+    manifests: HourManifests
+    failed_manifests: Annotated[tuple[str, ...], "ids of the first 20 that are FAILED"]
+    published_at: Annotated[Instant | None, "the last publication"]
+    revision: Annotated[int, "how often readers were told of a change of the hour"]
+    marker: Annotated[str | None, "URI of the marker; null: there is none"]
+
+
+@dataclass(frozen=True, slots=True)
+class HoursDocument:
+    """Hours of a dataset."""
+
+    dataset: str
+    hours: tuple[DatasetHour, ...]
