@@ -266,3 +266,185 @@ class HoursDocument:
 
     dataset: str
     hours: tuple[DatasetHour, ...]
+
+
+# night, nights, status
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedNight:
+    """What a plan says of an execution."""
+
+    planned_at: Instant
+    engine: str
+    workers: int
+    runs: int
+    manifests: int
+    files: int
+    bytes: int
+    start: Instant
+    end: Instant
+    deadline: Instant
+    fits: bool
+    minutes: float
+    dollars: float
+    late_minutes: float
+
+
+@dataclass(frozen=True, slots=True)
+class NightLine:
+    """One execution of ``overnight``."""
+
+    execution: str
+    outcome: Annotated[
+        str,
+        "the verdict: SUCCEEDED, SUCCEEDED_WITH_QUARANTINE, EMPTY, OPEN or FAILED; without one the status of Step "
+        "Functions",
+    ]
+    started_at: Instant | None
+    ended_at: Instant | None
+    minutes: float | None
+    engine: str | None
+    files: int | None
+    bytes: int | None
+    manifests: int | None
+    manifests_done: int | None
+    rows: int | None
+    quarantined_lines: int | None
+    unreadable_files_total: int | None
+    planned_dollars: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class NightsDocument:
+    """The newest executions."""
+
+    stack: str
+    nights: tuple[NightLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NightActual:
+    """What an execution came to."""
+
+    manifests_failed: int | None
+    manifests_open: int | None
+    damaged_objects: int | None
+    job_runs: int
+    dollars: float | None
+    work_minutes: Annotated[float | None, "from the start of the first job run to the end of the last one"]
+
+
+@dataclass(frozen=True, slots=True)
+class NightDataset:
+    """One dataset of an execution."""
+
+    dataset: str
+    done: Annotated[int, "manifests"]
+    failed: int
+    open: int
+    files: int
+    bytes: int
+    rows: int
+    rejects: Rejects
+    failed_files: Annotated[int, "files that could not be read"]
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableFile:
+    """A file that is in the quarantine as a whole."""
+
+    uri: str
+    version: str
+    manifest: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestNotDone:
+    """A manifest of the plan that has not been converted."""
+
+    manifest: str
+    partition: str
+    state: str
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedObject:
+    """A published object that is missing or differs."""
+
+    manifest: str
+    uri: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class NightRun:
+    """A job run of an execution."""
+
+    job_run: str
+    engine: str
+    started_at: Instant
+    ended_at: Instant
+    minutes: float
+    dollars: float
+    datasets: tuple[str, ...]
+    log: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OmittedOfNight:
+    """How many entries of each list ``--limit`` has left out."""
+
+    datasets: int
+    unreadable_files: int
+    not_done: int
+    damaged: int
+    job_runs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NightDocument(NightLine):
+    """One execution with its plan, its outcome and its job runs."""
+
+    message: str | None
+    error: Annotated[str | None, "why it ended without a verdict"]
+    plan: PlannedNight | None
+    max_concurrency: Annotated[int | None, "job runs at the same time, by the plan"]
+    actual: NightActual
+    rejects_by_reason: Rejects
+    datasets: tuple[NightDataset, ...]
+    unreadable_files: tuple[UnreadableFile, ...]
+    not_done: tuple[ManifestNotDone, ...]
+    damaged: tuple[DamagedObject, ...]
+    job_runs: tuple[NightRun, ...]
+    omitted: OmittedOfNight
+    verdict_document: Annotated[str | None, "URI"]
+
+
+# catalog suggest
+
+
+@dataclass(frozen=True, slots=True)
+class SuggestedColumn:
+    """The type that the values of a column suggest."""
+
+    name: str
+    type: Annotated[str, "VARCHAR: no cast is proposed"]
+    format: Annotated[str | None, "of dates, timestamps and JSON"]
+    values: Annotated[int, "values in the sample, without NULL"]
+    nulls: Annotated[int, "rows of the sample without a value"]
+    refused: Annotated[int, "values for which the cast gives NULL"]
+    examples: Annotated[tuple[str, ...], "some of the refused values"]
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """Types for the columns of a dataset, and views that cast to them."""
+
+    dataset: str
+    files: Annotated[int, "Parquet objects that were read"]
+    rows: Annotated[int, "rows of the sample"]
+    columns: tuple[SuggestedColumn, ...]
+    sql: Annotated[dict[str, str], "dialect -> a statement that creates the view, without a semicolon"]

@@ -23,11 +23,11 @@ from cli.expected import expectation, read_next_night
 from cli.explain_object import explain_object
 from cli.explain_output import print_file, print_object
 from cli.first_reject import read_first_reject
-from cli.json_document import format_json
 from cli.progress import shown_when_slow
 from cli.run_logs import log_of_run
 from cli.trace import trace_arrival
 from cli.unreadable import find_put_again
+from lake.json_document import format_json
 from lake.manifest import Lane
 from lake.printable import printable
 from lake.settings.records import FAILED_RECORDS

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, date, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from cli.documents import (
+    DamagedObject,
+    ManifestNotDone,
+    NightDataset,
+    NightDocument,
+    NightLine,
+    NightsDocument,
+    OmittedOfNight,
+    UnreadableFile,
+)
 from cli.executions import execution_arn, find_execution, list_executions
 from cli.exit_codes import ExitCode
 from cli.follow_execution import FINE_VERDICTS
 from cli.night_output import print_night_document, print_nights_document
-from cli.night_runs import read_runs, sum_of
+from cli.night_runs import actual_of, read_runs
 from cli.night_schedule import planned_night, read_schedule
 from cli.progress import shown_when_slow
 from lake.bills import MICRO
 from lake.documents import find_document
 from lake.errors import InvalidInputError
+from lake.json_document import format_json
 from lake.layout import plan_summary_key, verdict_key
 from lake.printable import printable
 from lake.time import iso_utc
@@ -31,7 +41,6 @@ if TYPE_CHECKING:
 
 LAST = "last"
 NOT_FAILED = (*FINE_VERDICTS, "RUNNING", "OPEN")
-PLAN_FIELDS = ("plannedAt", "engine", "workers", "maxConcurrency", "runs", "manifests", "files", "bytes")
 
 
 def print_night(stack: DeployedStack, which: str, limit: int, *, as_json: bool) -> int:
@@ -54,10 +63,10 @@ def print_night(stack: DeployedStack, which: str, limit: int, *, as_json: bool) 
         typer.echo(f"hybrid-router: {_unknown(which, stack)}", err=True)
         return ExitCode.NOT_SO
     if as_json:
-        typer.echo(json.dumps(document, indent=2))
+        typer.echo(format_json(document))
     else:
         print_night_document(document, zone, now)
-    return ExitCode.FINE if document["outcome"] in NOT_FAILED else ExitCode.NOT_SO
+    return ExitCode.FINE if document.outcome in NOT_FAILED else ExitCode.NOT_SO
 
 
 def print_nights(stack: DeployedStack, limit: int, *, as_json: bool) -> int:
@@ -65,59 +74,61 @@ def print_nights(stack: DeployedStack, limit: int, *, as_json: bool) -> int:
     with shown_when_slow("reading the executions ..."):
         zone = read_schedule(stack).zone
         found = islice((item for item in list_executions(stack) if item.is_night), limit)
-        document = {"stack": stack.name, "nights": [_line(execution) for execution in found]}
+        document = NightsDocument(stack.name, tuple(NightLine(**_fields(execution)) for execution in found))
     if as_json:
-        typer.echo(json.dumps(document, indent=2))
+        typer.echo(format_json(document))
     else:
         print_nights_document(document, zone, datetime.now(UTC))
     return ExitCode.FINE
 
 
-def night_document(stack: DeployedStack, execution: Execution, limit: int) -> dict[str, Any]:
-    """All that ``night`` shows; docs/commands.md describes it."""
+def night_document(stack: DeployedStack, execution: Execution, limit: int) -> NightDocument:
+    """All that ``night`` shows."""
     bucket = stack.resources.control_bucket
     summary = find_document(stack.s3, bucket, plan_summary_key(execution.name))
     verdict = find_document(stack.s3, bucket, verdict_key(execution.name)) or {}
     runs = read_runs(stack, execution)
-    lists = {name: verdict.get(name, []) for name in ("datasets", "unreadableFiles", "notDone", "damaged")}
-    return {
-        **_line(execution),
-        "message": verdict.get("message"),
-        "error": _error(stack, execution),
-        "plan": planned_night(summary, PLAN_FIELDS),
-        "actual": {
-            "manifestsFailed": verdict.get("failed"),
-            "manifestsOpen": verdict.get("open"),
-            "damagedObjects": verdict.get("damagedObjects"),
-            **sum_of(runs),
-        },
-        "rejectsByReason": verdict.get("rejectsByReason", {}),
-        **{name: entries[:limit] for name, entries in lists.items()},
-        "jobRuns": runs[:limit],
-        "omitted": {name: max(len(entries) - limit, 0) for name, entries in {**lists, "jobRuns": runs}.items()},
-        "verdictDocument": f"s3://{bucket}/{verdict_key(execution.name)}" if verdict else None,
-    }
+    names = ("datasets", "unreadableFiles", "notDone", "damaged")
+    datasets, unreadable, not_done, damaged = (verdict.get(name, []) for name in names)
+    lists = (datasets, unreadable, not_done, damaged, runs)
+    return NightDocument(
+        **_fields(execution),
+        message=verdict.get("message"),
+        error=_error(stack, execution),
+        plan=planned_night(summary),
+        max_concurrency=summary["maxConcurrency"] if summary else None,
+        actual=actual_of(runs, verdict),
+        rejects_by_reason=verdict.get("rejectsByReason", {}),
+        datasets=tuple(NightDataset(**item) for item in datasets[:limit]),
+        unreadable_files=tuple(UnreadableFile(**item) for item in unreadable[:limit]),
+        not_done=tuple(ManifestNotDone(**item) for item in not_done[:limit]),
+        damaged=tuple(DamagedObject(**item) for item in damaged[:limit]),
+        job_runs=tuple(runs[:limit]),
+        omitted=OmittedOfNight(*(max(len(entries) - limit, 0) for entries in lists)),
+        verdict_document=f"s3://{bucket}/{verdict_key(execution.name)}" if verdict else None,
+    )
 
 
-def _line(execution: Execution) -> dict[str, Any]:
+def _fields(execution: Execution) -> dict[str, Any]:
+    """The fields of ``NightLine``."""
     verdict, plan = execution.verdict or {}, execution.plan or {}
     started, ended = execution.started_at, execution.ended_at
     planned = plan.get("micro_dollars")
     return {
         "execution": execution.name,
         "outcome": execution.outcome,
-        "startedAt": iso_utc(started) if started else None,
-        "endedAt": iso_utc(ended) if ended else None,
+        "started_at": iso_utc(started) if started else None,
+        "ended_at": iso_utc(ended) if ended else None,
         "minutes": round((ended - started).total_seconds() / 60, 1) if started and ended else None,
         "engine": plan.get("engine"),
         "files": plan.get("files"),
         "bytes": plan.get("bytes"),
         "manifests": plan.get("manifests"),
-        "manifestsDone": verdict.get("done"),
+        "manifests_done": verdict.get("done"),
         "rows": verdict.get("rows"),
-        "quarantinedLines": verdict.get("rejects"),
-        "unreadableFilesTotal": verdict.get("failed_files"),
-        "plannedDollars": None if planned is None else planned / MICRO,
+        "quarantined_lines": verdict.get("rejects"),
+        "unreadable_files_total": verdict.get("failed_files"),
+        "planned_dollars": None if planned is None else planned / MICRO,
     }
 
 

@@ -6,18 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
+from cli.documents import PlannedNight
 from cli.format_values import read_instant
 from lake.documents import find_document
 from lake.layout import PLAN_AHEAD_EXECUTION, plan_summary_key
 from router.plan.night_start import next_daily_start
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import datetime
 
     from cli.deployed_stack import DeployedStack
-
-FORECAST_FIELDS = ("start", "end", "deadline", "fits", "minutes", "dollars")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +55,13 @@ def read_forecast(stack: DeployedStack, now: datetime) -> dict[str, Any] | None:
     return summary if summary is not None and read_instant(summary["forecast"]["start"]) > now else None
 
 
-def planned_night(summary: dict[str, Any] | None, fields: Sequence[str]) -> dict[str, Any] | None:
-    """These fields of a plan's summary, and its forecast, for ``--json``; None: there is no plan."""
+def planned_night(summary: dict[str, Any] | None) -> PlannedNight | None:
+    """A plan's summary with its forecast; None: there is no plan."""
     if summary is None:
         return None
     forecast = summary["forecast"]
-    return {
-        **{name: summary[name] for name in fields},
-        **{name: forecast[name] for name in FORECAST_FIELDS},
-        "lateMinutes": forecast["late_minutes"],
-    }
+    return PlannedNight(
+        planned_at=summary["plannedAt"],
+        **{name: summary[name] for name in ("engine", "workers", "runs", "manifests", "files", "bytes")},
+        **{name: forecast[name] for name in ("start", "end", "deadline", "fits", "minutes", "dollars", "late_minutes")},
+    )

@@ -21,6 +21,7 @@ from cli.progress import shown_when_slow
 from cli.status_output import print_status_document
 from cli.stream_shards import read_shards
 from lake.documents import find_document
+from lake.json_document import to_json
 from lake.layout import sweep_key
 from lake.ledger import State
 from lake.manifest import Lane
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 MAX_EXECUTIONS = 20
 """Executions that are looked at to find the last night: dry runs and running ones are passed over."""
-PLAN_FIELDS = ("plannedAt", "engine", "workers", "runs", "manifests", "files", "bytes")
 
 
 def print_status(stack: DeployedStack, limit: int, *, as_json: bool) -> int:
@@ -83,7 +83,7 @@ def status_document(stack: DeployedStack, schedule: NightSchedule, limit: int, n
             "timeZone": schedule.time_zone,
             "enabled": schedule.enabled,
             "nextStart": iso_utc(start) if start else None,
-            "forecast": planned_night(forecast.result(), PLAN_FIELDS),
+            "forecast": to_json(planned_night(forecast.result())),
             "running": running,
             "last": last,
         },

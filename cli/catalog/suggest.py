@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
@@ -12,10 +11,12 @@ from rich.console import Console
 from cli.catalog.column_types import FORMATS, propose
 from cli.catalog.sample import read_sample
 from cli.catalog.view_sql import Dialect, athena_view, duckdb_view, spark_view
+from cli.documents import SuggestedColumn, Suggestion
 from cli.exit_codes import ExitCode
 from cli.known_dataset import unknown_dataset
 from cli.tables import print_table
 from lake.counted import format_count
+from lake.json_document import format_json
 from lake.printable import printable
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def print_suggestion(
     proposals = {name: propose(sample.values.get(name, Counter())) for name in columns}
     views = _views(stack, dataset, columns, proposals)
     if as_json:
-        typer.echo(json.dumps(_document(dataset, sample, proposals, views), indent=1))
+        typer.echo(format_json(_document(dataset, sample, proposals, views)))
     elif dialect is not None:
         typer.echo(f"{views[dialect]};")
     else:
@@ -84,20 +85,21 @@ def _views(
 
 def _document(
     dataset: str, sample: DatasetSample, proposals: dict[str, Proposal], views: dict[Dialect, str]
-) -> dict[str, Any]:
-    columns = [
-        {
-            "name": name,
-            "type": _type_name(proposal),
-            "format": _format(proposal) or None,
-            "values": proposal.values,
-            "nulls": sample.rows - proposal.values,
-            "refused": proposal.refused,
-            "examples": list(proposal.examples),
-        }
+) -> Suggestion:
+    columns = (
+        SuggestedColumn(
+            name=name,
+            type=_type_name(proposal),
+            format=_format(proposal) or None,
+            values=proposal.values,
+            nulls=sample.rows - proposal.values,
+            refused=proposal.refused,
+            examples=tuple(proposal.examples),
+        )
         for name, proposal in proposals.items()
-    ]
-    return {"dataset": dataset, "files": sample.objects, "rows": sample.rows, "columns": columns, "sql": views}
+    )
+    sql = {dialect.value: view for dialect, view in views.items()}
+    return Suggestion(dataset, sample.objects, sample.rows, tuple(columns), sql)
 
 
 def _print(dataset: str, sample: DatasetSample, proposals: dict[str, Proposal], views: dict[Dialect, str]) -> None:

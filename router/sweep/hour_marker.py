@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from lake.documents import encode_document, put_document
 from lake.errors import TransientError
+from lake.json_document import to_json
 from lake.layout import complete_marker_key, partition_prefix
 from lake.ledger import HourState
 from router.telemetry import logger
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
     from lake.partition import Partition
     from router.services import Services
 
-HOUR_FORMAT = 1
-"""Version of the format of marker and event."""
 EVENT_SOURCE = "hybrid-router"
 DETAIL_TYPES = {
     HourState.COMPLETE: "Dataset Hour Complete",
@@ -83,25 +83,49 @@ def write_marker(services: Services, row: HourRow) -> None:
         services.s3.delete_object(Bucket=bucket, Key=key)
 
 
+@dataclass(frozen=True, slots=True)
+class HourDocument:
+    """The marker of a complete hour, and the detail of its events."""
+
+    id: Annotated[str, "stage, dataset, hour and revision: the same for each repetition of an event"]
+    stage: str
+    dataset: str
+    hour: Annotated[str, "YYYY-MM-DDTHH, UTC"]
+    state: Annotated[str, "complete or reopened"]
+    revision: Annotated[int, "grows by one with each change of the hour"]
+    at: Annotated[str, "ISO 8601, UTC: when it was found so"]
+    data: Annotated[str, "URI of the hour's folder in the lake"]
+    marker: Annotated[str, "URI of the marker, which is there while the hour is complete"]
+    manifests: int
+    files: Annotated[int, "input files"]
+    bytes: Annotated[int, "size of the input files as stored"]
+    rows: Annotated[int, "in the lake"]
+    quarantined_lines: int
+    unreadable_files: Annotated[int, "files in the quarantine as a whole"]
+    published_at: Annotated[str | None, "ISO 8601, UTC: the last publication"]
+    format: Literal[1] = 1
+
+
 def hour_document(services: Services, row: HourRow) -> dict[str, Any]:
     """The body of marker and event: the same bytes from any caller, and however often."""
     partition, counts, lake = row.partition, row.counts, services.resources.lake_bucket
-    return {
-        "format": HOUR_FORMAT,
-        "id": f"{services.settings.stage}/{partition.dataset}/{partition.stamp}/{row.revision}",
-        "stage": services.settings.stage,
-        "dataset": partition.dataset,
-        "hour": partition.stamp,
-        "state": row.told.value,
-        "revision": row.revision,
-        "at": row.told_at,
-        "data": f"s3://{lake}/{partition_prefix(partition)}",
-        "marker": f"s3://{lake}/{complete_marker_key(partition)}",
-        "manifests": counts.manifests,
-        "files": counts.files,
-        "bytes": counts.bytes,
-        "rows": counts.rows,
-        "quarantinedLines": counts.quarantined_lines,
-        "unreadableFiles": counts.unreadable_files,
-        "publishedAt": counts.published_at or None,
-    }
+    document = HourDocument(
+        id=f"{services.settings.stage}/{partition.dataset}/{partition.stamp}/{row.revision}",
+        stage=services.settings.stage,
+        dataset=partition.dataset,
+        hour=partition.stamp,
+        state=row.told.value,
+        revision=row.revision,
+        at=row.told_at,
+        data=f"s3://{lake}/{partition_prefix(partition)}",
+        marker=f"s3://{lake}/{complete_marker_key(partition)}",
+        manifests=counts.manifests,
+        files=counts.files,
+        bytes=counts.bytes,
+        rows=counts.rows,
+        quarantined_lines=counts.quarantined_lines,
+        unreadable_files=counts.unreadable_files,
+        published_at=counts.published_at or None,
+    )
+    body: dict[str, Any] = to_json(document)
+    return body

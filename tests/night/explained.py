@@ -13,7 +13,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, cast
 
 from cli.explain import explain_file
-from cli.json_document import to_json
+from lake.json_document import to_json
 from router.s3_uri import S3Uri
 from tests.night.cloud import BUCKET, NightFailedError
 from tests.night.files import Part

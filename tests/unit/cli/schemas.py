@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 
-from cli.json_document import to_json
+from lake.json_document import to_json
 from tests.unit.docs.pages import CHECKOUT
 
 

@@ -76,8 +76,9 @@ def test_a_night_compares_plan_and_outcome(world: World, capsys: pytest.CaptureF
     actual = {"jobRuns": 1, "dollars": 0.5, "workMinutes": 30}
     assert {name: document["actual"][name] for name in actual} == actual
     (run,) = document["jobRuns"]
+    converted = {**{name: DATASET[name] for name in DATASET if name != "failed_files"}, "failedFiles": 1}
     assert run["log"] == "aws logs tail /aws-glue/hybrid-router-dev/output --log-stream-names jr_1-n1 --since 30d"
-    assert (document["datasets"], document["rejectsByReason"]) == ([DATASET], {"not JSON": 793})
+    assert (document["datasets"], document["rejectsByReason"]) == ([converted], {"not JSON": 793})
 
 
 def test_a_list_is_cut_at_the_limit_and_says_so(world: World, capsys: pytest.CaptureFixture[str]) -> None:
