@@ -165,7 +165,7 @@ def _shard(stack: DeployedStack, row: ManifestRow) -> str | None:
     """The shard to which a manifest of the stream lane goes; None: there is one only."""
     shards = stack.outputs.shards
     is_divided = row.lane == Lane.STREAM and len(shards.names) > 1
-    return shards.of(row.partition.dataset, row.id) if is_divided else None
+    return shards.of(row.id) if is_divided else None
 
 
 def _result(stack: DeployedStack, trace: Trace, limit: int) -> FileResult | None:

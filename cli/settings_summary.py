@@ -97,8 +97,7 @@ def _rule(rule: DatasetRule) -> str:
         where = f"keys below {rule.prefix}" if rule.prefix else "keys in a folder"
         name = "the name of the folder that follows" if rule.prefix else "the name of the first folder"
     peak = "" if rule.peak else "; peak hours do not count, only urgent files take the stream lane"
-    own = f"; its streaming job is {rule.stream_job}" if rule.stream_job else ""
-    return f"{where}: {name}{peak}{_urgent(rule.urgent)}{own}"
+    return f"{where}: {name}{peak}{_urgent(rule.urgent)}"
 
 
 def _urgent(rule: DatasetUrgentSettings) -> str:

@@ -80,7 +80,7 @@ def _read(stack: DeployedStack) -> dict[str, Any]:
     waiting: dict[str, list[ManifestRow]] = {}
     for state in (State.QUEUED, State.RUNNING):
         for row in stack.ledger.manifests.open(Lane.STREAM, state):
-            waiting.setdefault(stack.outputs.shards.of(row.partition.dataset, row.id), []).append(row)
+            waiting.setdefault(stack.outputs.shards.of(row.id), []).append(row)
     shards = [
         {
             "shard": state.shard,

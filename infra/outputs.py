@@ -64,7 +64,7 @@ class StackOutputs:
         """
         others = {name: getattr(self, name) for name in _required_names()}
         if self.shards != Shards():
-            others["shards"] = self.shards.to_text()
+            others["shards"] = str(self.shards.jobs)
         if self.records:
             others["records"] = json.dumps(self.records)
         if self.stream_application:
@@ -92,7 +92,7 @@ class StackOutputs:
         return cls(
             resources,
             **others,
-            shards=_read_document(outputs, "shards", Shards.from_text, Shards()),
+            shards=_read_document(outputs, "shards", lambda text: Shards(int(text)), Shards()),
             records=_read_document(outputs, "records", json.loads, {}),
             stream_application=outputs.get(output_key("stream_application"), ""),
         )

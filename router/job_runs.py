@@ -51,7 +51,7 @@ def _jobs_of(services: Services, row: ManifestRow) -> list[str]:
     """The Glue jobs that the owner of a manifest can be a run of, the likeliest first."""
     if row.lane != Lane.STREAM:
         return [services.resources.batch_job]
-    likeliest = services.settings.shards.of(row.partition.dataset, row.id)
+    likeliest = services.settings.shards.of(row.id)
     # Another one may have taken it: the number of shards was different, or its pointer was in another inbox.
     names = sorted(services.settings.glue_shards, key=lambda shard: shard != likeliest)
     return [services.resources.stream_job_of(shard) for shard in names]

@@ -70,7 +70,6 @@ def as_one_stream_job(settings: Settings) -> Settings:
     return replace(
         settings,
         stream=replace(settings.stream, jobs=1, max_workers=min(executors + DRIVERS, MAX_STREAM_WORKERS)),
-        datasets=tuple(replace(rule, stream_job="") for rule in settings.datasets),
     )
 
 

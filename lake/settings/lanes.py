@@ -8,7 +8,7 @@ from lake.engines import Engine
 from lake.errors import InvalidSettingsError
 from lake.settings.checks import check_choice, check_range
 from lake.settings.workers import EMR_WORKERS, FLEX_WORKERS, GIB, WORKERS, check_emr_size, max_workers
-from lake.shards import MAX_SHARDS, Spread
+from lake.shards import MAX_SHARDS
 
 MAX_FILES_OF_A_JOB = 350_000
 """Spark ends a job whose results exceed 1 GiB (``spark.driver.maxResultSize``). A file has 2.8 KB of them at most: with
@@ -69,11 +69,8 @@ class StreamSettings:
     """Executors that a streaming job on EMR Serverless keeps while it has nothing to convert. With 0 the first file
     after a quiet time waits until an executor has started."""
     jobs: int = 1
-    """Number of streaming jobs that divide the stream lane among themselves, each with its own inbox, workers and
-    alarms. Those that datasets have for themselves (``datasets.stream_job``) come on top."""
-    spread: str = Spread.DATASET.value
-    """What is divided: ``dataset``, so that the manifests of a dataset stay together, or ``manifest``, so that all jobs
-    have about equal work."""
+    """Number of streaming jobs that divide the manifests of the stream lane evenly among themselves, each with its own
+    inbox and workers."""
 
     def __post_init__(self) -> None:
         check_range("stream.manifest_bytes", self.manifest_bytes, 1, 64 * GIB)
@@ -91,7 +88,6 @@ class StreamSettings:
         check_range("stream.max_workers", self.max_workers, 2, max_workers(self.worker_type))
         self._check_engine()
         check_range("stream.jobs", self.jobs, 1, MAX_SHARDS)
-        check_choice("stream.spread", self.spread, [choice.value for choice in Spread])
 
     @property
     def side_by_side_bytes(self) -> int:

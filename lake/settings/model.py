@@ -24,14 +24,13 @@ from lake.settings.routing import (
     UrgentSettings,
     check_order,
     check_policy_room,
-    own_shards,
 )
 from lake.settings.schedule import ScheduleSettings
 from lake.settings.spark import SparkSettings
 from lake.settings.sweep import SweepSettings
 from lake.settings.verify import VerifySettings
 from lake.settings.workers import DPUS, WORKERS, check_emr_memory, check_worker
-from lake.shards import MAX_SHARDS, Shards
+from lake.shards import Shards
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +95,7 @@ class Settings:
         check_order(self.datasets)
         check_policy_room(self.datasets)
         check_records(self.records, self.stage, self.datasets, self.urgent, self.input)
-        jobs = len(self.shards.names)
-        if jobs > MAX_SHARDS:
-            expected = f"expected at most {MAX_SHARDS} streaming jobs with those of datasets.stream_job, not {jobs}"
-            raise InvalidSettingsError("stream.jobs", self.stream.jobs, expected)
+        jobs = self.stream.jobs
         if self.max_overnight_runs < 1:
             streams = "the streaming job needs" if jobs == 1 else f"the {jobs} streaming jobs need"
             beside = "" if self.stream.on_emr else f"{streams} {self.stream_dpus:g} DPU and "
@@ -113,7 +109,7 @@ class Settings:
     @property
     def shards(self) -> Shards:
         """The shards of the stream lane, each with a streaming job."""
-        return Shards(self.stream.jobs, self.stream.spread, own_shards(self.datasets))
+        return Shards(self.stream.jobs)
 
     @property
     def uses_emr(self) -> bool:

@@ -126,21 +126,12 @@ class DatasetRule:
     peak: bool = True
     """Whether peak hours send files of this dataset to the stream lane."""
     urgent: DatasetUrgentSettings = field(default_factory=DatasetUrgentSettings)
-    stream_job: str = ""
-    """Name of a streaming job for this dataset alone, or for all datasets with the same name here; empty: one of
-    ``stream.jobs``. Not for a rule ``{folder}``."""
 
     def __post_init__(self) -> None:
         if self.name != FOLDER:
             check_pattern(
                 "datasets.name", self.name, DATASET_NAME, "lower case letters, digits and underscore, or {folder}"
             )
-        if self.stream_job:
-            expected = "lower case letters, digits and underscore, with a letter first, or an empty string"
-            check_pattern("datasets.stream_job", self.stream_job, DATASET_NAME, expected)
-            if self.name == FOLDER:
-                expected = "expected it only with the name of a dataset: put a rule for that dataset before {folder}"
-                raise InvalidSettingsError("datasets.stream_job", self.stream_job, expected)
 
     def dataset_of(self, key: str) -> str | None:
         """The dataset that this rule gives to a key, whose name may not be valid; None: the rule does not match."""
@@ -186,16 +177,6 @@ def check_policy_room(rules: Sequence[DatasetRule]) -> None:
             f"urgent.metadata, each with {ARN_CHARACTERS} more: use fewer of these rules, or shorter prefixes"
         )
         raise InvalidSettingsError("datasets.prefix", characters, expected)
-
-
-def own_shards(rules: Sequence[DatasetRule]) -> dict[str, str]:
-    """Name of its own streaming job by dataset; raises ``InvalidSettingsError`` for a dataset with two of them."""
-    found: dict[str, str] = {}
-    for rule in rules:
-        if found.setdefault(rule.name, rule.stream_job) != rule.stream_job:
-            expected = f"expected the same in all rules of the dataset {rule.name!r}: {found[rule.name]!r}"
-            raise InvalidSettingsError("datasets.stream_job", rule.stream_job, expected)
-    return {dataset: shard for dataset, shard in found.items() if shard}
 
 
 @dataclass(frozen=True, slots=True)

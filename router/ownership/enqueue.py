@@ -31,7 +31,7 @@ def enqueue_manifest(services: Services, recorded: RecordedDraft, now: datetime)
         if ledger.manifests.enqueue(manifest) == State.ABANDONED:
             raise OwnershipError(f"manifest {manifest.id} was presumed dead and abandoned: its events are redelivered")
         if manifest.lane == Lane.STREAM:
-            write_pointer(services, manifest.id, manifest.partition.dataset, urgent=manifest.urgent)
+            write_pointer(services, manifest.id, urgent=manifest.urgent)
     except UNANSWERED as error:
         logger.warning("manifest not enqueued", manifest_id=manifest.id, error=str(error))
         return None

@@ -54,7 +54,7 @@ class Ownership:
         """Add a manifest that is QUEUED now."""
         self.manifests.append(manifest)
         if manifest.lane == Lane.STREAM:
-            self.add_waiting(manifest.files, shards.of(manifest.partition.dataset, manifest.id))
+            self.add_waiting(manifest.files, shards.of(manifest.id))
 
     def add_waiting(self, files: Iterable[ObjectVersion], shard: str) -> None:
         """Add arrivals that wait for the streaming job of ``shard``."""

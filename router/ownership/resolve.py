@@ -63,7 +63,7 @@ def resolve_owners(
             continue
         ownership.set_outcome([row.file], ArrivalOutcome.DUPLICATE)
         if owner.state == State.QUEUED and owner.lane == Lane.STREAM:
-            ownership.add_waiting([row.file], services.settings.shards.of(owner.partition.dataset, owner.id))
+            ownership.add_waiting([row.file], services.settings.shards.of(owner.id))
     return orphans
 
 

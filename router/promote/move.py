@@ -109,9 +109,8 @@ class Promotion:
         return {manifest.id: exceeding for manifest in rest if exceeding}
 
     def _point_to(self, manifest: ManifestRow | Manifest) -> None:
-        dataset = manifest.partition.dataset
-        write_pointer(self._services, manifest.id, dataset, urgent=True)
-        self._waiting.add(self._services.settings.shards.of(dataset, manifest.id))
+        write_pointer(self._services, manifest.id, urgent=True)
+        self._waiting.add(self._services.settings.shards.of(manifest.id))
 
     def _retry(self, row: ManifestRow, files: set[ObjectVersion]) -> dict[str, set[ObjectVersion]]:
         """The row has changed concurrently: read it again, up to ``MAX_CHANGES`` times."""

@@ -53,8 +53,8 @@ def decide_lane(
     """The lane of an arrival at ``now`` (aware).
 
     In this order: ignored keys; files that are too large for the stream lane; urgent by key, size, tags, metadata; peak
-    hours of the dataset, unless one of the shards that its manifests can go to is among those that are ``spilling``;
-    everything else waits for the overnight run. What S3 does not give of ``attributes`` makes no file urgent.
+    hours of the dataset, unless a shard is among those that are ``spilling``; everything else waits for the overnight
+    run. What S3 does not give of ``attributes`` makes no file urgent.
     """
     ignored = _reason_to_ignore(arrival.key, settings)
     if ignored is not None:
@@ -75,7 +75,8 @@ def decide_lane(
     urgent, notes, unread = _urgency(arrival, rule, settings, attributes)
     if urgent is not None:
         return LaneDecision(Lane.STREAM, dataset, urgent, urgent=True)
-    behind = bool(spilling) and any(shard in spilling for shard in settings.shards.of_dataset(dataset))
+    # Any shard may get the file: which one is not known before its manifest exists.
+    behind = any(shard in spilling for shard in settings.shards.names)
     lane, reason = _lane_of_files_not_urgent(rule, settings, now, spilling=behind)
     return LaneDecision(lane, dataset, "; ".join((reason, *notes)), unread)
 

@@ -159,7 +159,7 @@ def _open_manifests(services: Services, state: State) -> dict[str, list[Manifest
     shards = services.settings.shards
     found: dict[str, list[ManifestRow]] = {}
     for row in services.ledger.manifests.open(Lane.STREAM, state):
-        found.setdefault(shards.of(row.partition.dataset, row.id), []).append(row)
+        found.setdefault(shards.of(row.id), []).append(row)
     return found
 
 

@@ -43,12 +43,12 @@ def renew_pointers(repair: Repair) -> None:
             waited = services.clock() - datetime.fromisoformat(row.changed_at)
             if waited < limit:
                 continue
-            waiting.add(shards.of(row.partition.dataset, row.id))
+            waiting.add(shards.of(row.id))
             if waited < limit * _wait_factor(services, row):
                 continue
             if repair.only_counts("repointed", f"manifest {row.id}"):
                 continue
-            write_pointer(services, row.id, row.partition.dataset, urgent=row.urgent)
+            write_pointer(services, row.id, urgent=row.urgent)
             repair.counts["repointed"] += 1
             logger.warning("pointer renewed", manifest_id=row.id, queued_since=row.changed_at)
     for shard in () if repair.dry_run else sorted(waiting):
@@ -58,7 +58,7 @@ def renew_pointers(repair: Repair) -> None:
 
 def _wait_factor(services: Services, row: ManifestRow) -> int:
     """1 for one pointer in the inbox or none, then twice as much for each further one."""
-    shard = services.settings.shards.of(row.partition.dataset, row.id)
+    shard = services.settings.shards.of(row.id)
     prefix = pointer_prefix(row.id, urgent=row.urgent, shard=shard)
     inbox = services.s3.list_objects_v2(Bucket=services.resources.control_bucket, Prefix=prefix)
     return 1 << max(inbox["KeyCount"] - 1, 0)

@@ -54,10 +54,11 @@ def key(cloud: LocalCloud) -> str:
 
 @pytest.fixture(scope="module")
 def sealed(cloud: LocalCloud, key: str, tmp_path_factory: pytest.TempPathFactory) -> Scenario:
-    """The stack of the other end-to-end tests, encrypted by the key, with a streaming job for the dataset alone."""
+    """The stack of the other end-to-end tests with two streaming jobs, encrypted by the key."""
     settings = replace(
-        e2e_settings(),
-        datasets=(DatasetRule(DATASET, f"{DATASET}/", stream_job=DATASET), DatasetRule("{folder}")),
+        (base := e2e_settings()),
+        datasets=(DatasetRule(DATASET, f"{DATASET}/"), DatasetRule("{folder}")),
+        stream=replace(base.stream, jobs=2),
         encryption=EncryptionSettings(kms_key=key),
         verify=VerifySettings(),
     )
@@ -90,16 +91,16 @@ def test_both_lanes_convert_under_the_key(sealed: Scenario, key: str, tmp_path: 
     assert json.loads(execution["output"])["damagedObjects"] == 0
     assert (stream.lane, sealed.wait_state(waiting, State.DONE).lane) == ("stream", "batch")
     assert sorted(sealed.lake_rows(DATASET, tmp_path)) == ['{"n": "1"}', '{"n": "2"}']
-    # And the job of the dataset has converted the urgent file, by a pointer in its own inbox
+    # And the job of the manifest's shard has converted the urgent file, by a pointer in its own inbox
     resources, s3 = sealed.deployment.resources, sealed.deployment.s3
     runs = {
         shard: sealed.deployment.glue.get_job_runs(JobName=resources.stream_job_of(shard))["JobRuns"]
         for shard in sealed.deployment.outputs.shards.names
     }
-    assert {shard: len(found) for shard, found in runs.items()} == {"1": 0, DATASET: 1}
-    assert stream.owner == runs[DATASET][0]["Id"]
-    assert sealed.deployment.ledger.stream.of(DATASET).get().run == stream.owner
-    assert sealed.deployment.ledger.stream.get().run is None
+    own = sealed.deployment.outputs.shards.of(stream.id)
+    assert {shard: len(found) for shard, found in runs.items()} == {"1": 0, "2": 0, own: 1}
+    assert stream.owner == runs[own][0]["Id"]
+    assert sealed.deployment.ledger.stream.of(own).get().run == stream.owner
     assert s3.list_objects_v2(Bucket=resources.control_bucket, Prefix="inbox")["KeyCount"] == 0
     # And its objects are encrypted by the key
     bucket = resources.lake_bucket

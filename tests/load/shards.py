@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from lake.settings import PeakSettings
 from lake.settings.routing import DAYS
-from lake.shards import FIRST_SHARD, Spread
+from lake.shards import FIRST_SHARD
 from lake.stream_launch import SHARD_ARGUMENT
 from tests.chaos.glue_world import OVER
 from tests.load.lanes import load_test_settings, new_world, put_and_route
@@ -57,7 +57,7 @@ class ShardLoad:
 def shard_load(cloud: LocalCloud, files: int, size: int, jobs: int) -> ShardLoad:
     """Put peak files, whose manifests are spread over the jobs, and let all jobs convert them."""
     settings = load_test_settings()
-    stream = replace(settings.stream, jobs=jobs, spread=Spread.MANIFEST.value, manifest_files=MANIFEST_FILES)
+    stream = replace(settings.stream, jobs=jobs, manifest_files=MANIFEST_FILES)
     peak = PeakSettings(hours=("00:00-24:00",), days=DAYS)
     world = new_world(cloud, replace(settings, peak=peak, stream=stream))
     total = put_and_route(world, files, size)

@@ -121,7 +121,7 @@ def _add_rule(world: World) -> None:
 def _change_shards(world: World) -> None:
     """From one streaming job to three to two to one, for every process that starts from now on."""
     jobs = {1: 3, 3: 2, 2: 1}[world.settings.stream.jobs]
-    world.settings = replace(world.settings, stream=replace(world.settings.stream, jobs=jobs, spread="manifest"))
+    world.settings = replace(world.settings, stream=replace(world.settings.stream, jobs=jobs))
 
 
 def _put_again(world: World) -> None:

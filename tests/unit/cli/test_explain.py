@@ -10,7 +10,7 @@ from cli.explain import print_explanation
 from lake.errors import InvalidInputError
 from lake.ledger import ArrivalRow
 from lake.manifest import Lane, Manifest, new_manifest_id, write_manifest
-from lake.shards import Shards
+from lake.shards import FIRST_SHARD, Shards
 from tests.unit.cli.stack_world import FakeServices, stack_of
 from tests.unit.lake.world import LEASE, PARTITION, World
 
@@ -95,19 +95,20 @@ def test_an_unknown_file_or_an_invalid_uri_is_one_sentence(world: World, capsys:
 def test_a_manifest_of_a_divided_stream_lane_names_its_shard(
     world: World, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    # Given a stage with a job for this dataset alone, and a run of another one that took the manifest before
+    # Given a stage with several streaming jobs
     manifest = world.manifest("a", lane=Lane.STREAM)
     arrived(world, manifest)
     world.claimed(world.row(manifest.id))
-    log = tmp_path / "stream-job-own" / "jr_1.log"
+    shard = Shards(9).of(manifest.id)
+    log = tmp_path / ("stream-job" if shard == FIRST_SHARD else f"stream-job-{shard}") / "jr_1.log"
     log.parent.mkdir()
     log.touch()
     stack = stack_of(world, FakeServices())
-    outputs = replace(stack.outputs, shards=Shards(1, own={PARTITION.dataset: "own"}))
+    outputs = replace(stack.outputs, shards=Shards(9))
     stack = replace(stack, outputs=outputs, local=True, local_logs=str(tmp_path))
     # When
     print_explanation(stack, "s3://input/orders/a", 10, as_json=False)
     # Then
     told = capsys.readouterr().out
-    assert f"{manifest.id}  RUNNING  stream lane, shard own  orders" in told
+    assert f"{manifest.id}  RUNNING  stream lane, shard {shard}  orders" in told
     assert f"log of jr_1: {log}" in told

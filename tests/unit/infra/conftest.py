@@ -102,8 +102,8 @@ def other_assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     settings = Settings(
         stage="other",
         input=InputSettings(bucket="landing-zone-1"),
-        datasets=(DatasetRule("orders", "orders/", stream_job="orders"), DatasetRule("{folder}")),
-        stream=StreamSettings(jobs=2),
+        datasets=(DatasetRule("orders", "orders/"), DatasetRule("{folder}")),
+        stream=StreamSettings(jobs=3),
         peak=PeakSettings(hours=()),
         batch=BatchSettings(engines=("glue", "emr-serverless"), worker_type="G.2X", workers=5),
         verify=VerifySettings(share=0.01),

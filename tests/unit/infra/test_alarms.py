@@ -11,7 +11,8 @@ import pytest
 from infra.functions import SPECS
 from infra.schedules import SWEEP_RATE
 from infra.synth import synth
-from lake.settings import AlarmSettings, DatasetRule, ScheduleSettings, Settings, StreamSettings, VerifySettings
+from lake.settings import AlarmSettings, ScheduleSettings, Settings, StreamSettings, VerifySettings
+from lake.shards import MAX_SHARDS
 from tests.unit.infra.conftest import Assembly
 from tests.unit.infra.resolved_template import ResolvedTemplate
 
@@ -46,8 +47,7 @@ def many_shards(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     """A stage with everything that multiplies what a stage has: 20 streaming jobs and a scheduled verification."""
     settings = Settings(
         stage="shards",
-        datasets=(DatasetRule("orders", "orders/", stream_job="orders"), DatasetRule("{folder}")),
-        stream=StreamSettings(jobs=19),
+        stream=StreamSettings(jobs=MAX_SHARDS),
         verify=VerifySettings(share=0.01),
     )
     return Assembly(synth(settings, tmp_path_factory.mktemp("shards")), settings)

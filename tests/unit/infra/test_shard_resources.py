@@ -30,7 +30,7 @@ def test_each_shard_has_a_job_that_knows_its_name(assembly: Assembly, other_asse
     jobs = streaming_jobs(other_assembly)
     arguments = {name: body["DefaultArguments"].get("--stream_shard") for name, body in jobs.items()}
     first = "hybrid-router-other-stream"
-    assert arguments == {first: None, f"{first}-2": "2", f"{first}-orders": "orders"}
+    assert arguments == {first: None, f"{first}-2": "2", f"{first}-3": "3"}
     assert {body["ExecutionProperty"]["MaxConcurrentRuns"] for body in jobs.values()} == {1}
     # And the arguments name the first job only: the names of the others follow from it
     assert {body["DefaultArguments"]["--stream_job"] for body in jobs.values()} == {first}
@@ -45,13 +45,13 @@ def test_functions_may_start_the_job_and_write_to_the_inbox_of_each_shard(other_
                 resources = [str(template.value(resource)) for resource in listed(statement["Resource"])]
                 allowed.setdefault(action, set()).update(resources)
     started = {resource.partition("-other-")[2] for resource in allowed["glue:StartJobRun"]}
-    assert started == {"stream", "stream-2", "stream-orders"}
+    assert started == {"stream", "stream-2", "stream-3"}
     written = {resource.partition("/")[2] for resource in allowed["s3:PutObject"]}
-    assert {"inbox/*", "inbox-2/*", "inbox-orders/*"} <= written
+    assert {"inbox/*", "inbox-2/*", "inbox-3/*"} <= written
 
 
 def test_the_command_line_learns_the_shards_from_the_stack(assembly: Assembly, other_assembly: Assembly) -> None:
-    for item, shards in ((assembly, Shards()), (other_assembly, Shards(2, "dataset", {"orders": "orders"}))):
+    for item, shards in ((assembly, Shards()), (other_assembly, Shards(3))):
         values = {key: output["Value"] for key, output in item.template["Outputs"].items()}
         assert StackOutputs.from_outputs(values).shards == shards == item.settings.shards
         assert ("Shards" in values) == (item is other_assembly)

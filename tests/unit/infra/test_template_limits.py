@@ -40,11 +40,7 @@ VARIANTS = {
     "everything on EMR Serverless": Settings(
         stage="s" * 41,  # As long as the names of RECORDS allow.
         input=InputSettings(bucket="landing-zone-1", kms_key=KEY),
-        datasets=(
-            *(DatasetRule(f"d{number}", f"d{number}/", stream_job=f"d{number}") for number in range(19)),
-            DatasetRule("{folder}"),
-        ),
-        stream=StreamSettings(engine="emr-serverless"),
+        stream=StreamSettings(engine="emr-serverless", jobs=MAX_SHARDS),
         batch=BatchSettings(engines=("glue-flex", "glue", "emr-serverless")),
         verify=VerifySettings(share=0.01),
         records=RECORDS,

@@ -59,7 +59,10 @@ class World:
 
     def queued(self, *names: str, lane: Lane = Lane.BATCH, partition: Partition = PARTITION) -> ManifestRow:
         """A manifest that is QUEUED, document and row."""
-        manifest = self.manifest(*names, lane=lane, partition=partition)
+        return self.enqueued(self.manifest(*names, lane=lane, partition=partition))
+
+    def enqueued(self, manifest: Manifest) -> ManifestRow:
+        """This manifest, QUEUED with its document and row."""
         write_manifest(self.raw_s3, RESOURCES.control_bucket, manifest)
         self.ledger.manifests.enqueue(manifest)
         return self.row(manifest.id)

@@ -1,27 +1,24 @@
-"""A control plane with three streaming jobs: two numbered ones, and one for the dataset ``clicks``."""
+"""A control plane with three streaming jobs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from lake.manifest import Lane
-from lake.partition import Partition
 from tests.unit.lake.world import PARTITION
 
 if TYPE_CHECKING:
     from lake.ledger import ManifestRow
+    from lake.partition import Partition
     from tests.unit.router.conftest import Deployment
 
-RULES = [{"name": "clicks", "prefix": "clicks/", "stream_job": "clicks"}, {"name": "{folder}"}]
-JOBS = {"1": "stream-job", "2": "stream-job-2", "clicks": "stream-job-clicks"}
-"""Glue jobs by shard: ``tracks`` goes to the second one."""
-CLICKS = Partition("clicks", PARTITION.date, PARTITION.hour)
-TRACKS = Partition("tracks", PARTITION.date, PARTITION.hour)
+JOBS = {"1": "stream-job", "2": "stream-job-2", "3": "stream-job-3"}
+"""Glue jobs by shard."""
 
 
 def divide(deployment: Deployment) -> None:
     """Configure the three jobs; the latency goal of each is 4 seconds of 4 cores."""
-    deployment.configure(datasets=RULES, stream={"jobs": 2, "latency_goal_seconds": 4, "max_workers": 2})
+    deployment.configure(stream={"jobs": 3, "latency_goal_seconds": 4, "max_workers": 2})
 
 
 def running(deployment: Deployment) -> set[str]:
@@ -29,6 +26,11 @@ def running(deployment: Deployment) -> set[str]:
     return {shard for shard, job in JOBS.items() if "RUNNING" in deployment.glue.runs.get(job, {}).values()}
 
 
-def waits(deployment: Deployment, partition: Partition) -> ManifestRow:
-    """A manifest of the stream lane, without a pointer."""
-    return deployment.queued("a.json", lane=Lane.STREAM, partition=partition)
+def waits(deployment: Deployment, shard: str, partition: Partition = PARTITION) -> ManifestRow:
+    """A manifest of the stream lane that goes to this shard, without a pointer."""
+    shards = deployment.services.settings.shards
+    while True:
+        # Most ids go elsewhere: only the one that is kept is queued.
+        manifest = deployment.manifest("a.json", lane=Lane.STREAM, partition=partition)
+        if shards.of(manifest.id) == shard:
+            return deployment.enqueued(manifest)

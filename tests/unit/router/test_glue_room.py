@@ -63,8 +63,7 @@ def test_streaming_jobs_on_emr_serverless_take_nothing_of_glue(deployment: Deplo
 
 
 def test_each_streaming_job_keeps_its_reserve(deployment: Deployment) -> None:
-    # Given three of them: two that are numbered, and a dataset's own
-    deployment.configure(datasets=[{"name": "orders", "stream_job": "orders"}], stream={"jobs": 2})
+    deployment.configure(stream={"jobs": 3})
     # When, Then 30 DPU and three runs are not for the night
     room = read_glue_room(with_runs(deployment), quotas(300, 20))
     assert (room.dpus, room.runs) == (270, 17)

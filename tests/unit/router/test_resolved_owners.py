@@ -32,7 +32,7 @@ IGNORED = ArrivalRow(FILE, None, None, None, "no rule", iso_utc(NOW))
 OWNER = ManifestRow("m", State.RUNNING, Lane.BATCH, Partition("orders", "2026-11-20", 3), "", 1, 1)
 OFFERED = RoutedArrival(FILE, Partition("sales", "2026-11-20", 11), Lane.STREAM, "by a rule")
 DUPLICATE = ArrivalOutcome.DUPLICATE
-SHARDS = Shards(own={"orders": "own"})
+SHARDS = Shards(3)
 
 
 @dataclass
@@ -84,7 +84,7 @@ def test_an_arrival_that_is_no_longer_ignored_is_adopted_in_the_hour_of_its_firs
 @pytest.mark.parametrize(
     ("state", "lane", "waiting"),
     [
-        (State.QUEUED, Lane.STREAM, {"own": {Identity.of(FILE)}}),
+        (State.QUEUED, Lane.STREAM, {SHARDS.of(OWNER.id): {Identity.of(FILE)}}),
         (State.QUEUED, Lane.BATCH, {}),
         (State.RUNNING, Lane.STREAM, {}),
         (State.DONE, Lane.BATCH, {}),

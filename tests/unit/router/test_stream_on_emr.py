@@ -14,7 +14,6 @@ from router.job_runs import release_unheld
 from router.stream_control.spill import read_core_seconds
 from router.stream_engines import START_SETTLES, stream_engine
 from tests.unit.router.emr import APPLICATION, ON_EMR, FakeEmr, emr_error
-from tests.unit.router.sharding import CLICKS, RULES
 from tests.unit.router.stream_actions import act
 
 if TYPE_CHECKING:
@@ -107,16 +106,16 @@ def test_a_run_that_cannot_be_killed_is_an_error(
 def test_the_run_of_a_shard_has_its_name_and_its_argument(deployment: Deployment, emr: FakeEmr) -> None:
     # Given three shards, and a list with one run on each page
     emr.page_size = 1
-    deployment.configure(datasets=RULES, stream={**ON_EMR, "jobs": 2})
+    deployment.configure(stream={**ON_EMR, "jobs": 3})
     assert act(deployment, "start")["running"]
     # Then each has its run
     names = {run["name"]: run["id"] for run in emr.runs.values()}
-    assert set(names) == {"stream-job", "stream-job-2", "stream-job-clicks"}
-    for shard, job in (("1", "stream-job"), ("2", "stream-job-2"), ("clicks", "stream-job-clicks")):
+    assert set(names) == {"stream-job", "stream-job-2", "stream-job-3"}
+    for shard, job in (("1", "stream-job"), ("2", "stream-job-2"), ("3", "stream-job-3")):
         assert stream_engine(deployment.services).live_runs(shard) == [emr_run_id(APPLICATION, names[job])]
     arguments = [request["jobDriver"]["sparkSubmit"]["entryPointArguments"] for request in emr.requests]
     shards = [words[words.index("--stream_shard") + 1] if "--stream_shard" in words else "1" for words in arguments]
-    assert sorted(shards) == ["1", "2", "clicks"]
+    assert sorted(shards) == ["1", "2", "3"]
     # And a batch run of the name is not taken for one
     emr.runs["00other"] = {"id": "00other", "name": "stream-job", "mode": "BATCH", "state": "RUNNING"}
     assert len(live_emr_runs(emr, APPLICATION, "stream-job")) == 1
@@ -134,8 +133,7 @@ def test_manifests_of_a_streaming_run_that_has_ended_are_released(
     act(deployment, "start")
     holder = begin(deployment, emr)
     rows = [
-        deployment.claimed(deployment.queued(f"{run}.json", lane=Lane.STREAM, partition=CLICKS), run).row
-        for run in (holder, "jr_before")
+        deployment.claimed(deployment.queued(f"{run}.json", lane=Lane.STREAM), run).row for run in (holder, "jr_before")
     ]
     assert release_unheld(deployment.services, rows) == []
     # When the run has failed, then its manifest is released, and the other one waits for its lease

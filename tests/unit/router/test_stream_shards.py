@@ -13,8 +13,8 @@ from router.ownership import write_pointer
 from router.route.decide_lane import decide_lane
 from router.streaming import read_spilling
 from router.sweep.stream_health import StreamHealth, measure_stream
-from tests.unit.lake.world import file_of
-from tests.unit.router.sharding import CLICKS, JOBS, TRACKS, divide, running, waits
+from tests.unit.lake.world import PARTITION, file_of
+from tests.unit.router.sharding import JOBS, divide, running, waits
 from tests.unit.router.stream_actions import act
 
 if TYPE_CHECKING:
@@ -42,13 +42,13 @@ def test_a_pointer_goes_to_the_inbox_of_the_shard_and_another_setting_moves_the_
     deployment: Deployment,
 ) -> None:
     # Given a manifest of each shard, and then one shard only
-    for partition in (TRACKS, CLICKS):
-        row = waits(deployment, partition)
-        write_pointer(deployment.services, row.id, partition.dataset, urgent=False)
-    assert [key.partition("/")[0] for key in deployment.keys("control", "inbox")] == ["inbox-2", "inbox-clicks"]
+    for shard in ("2", "3"):
+        row = waits(deployment, shard)
+        write_pointer(deployment.services, row.id, urgent=False)
+    assert [key.partition("/")[0] for key in deployment.keys("control", "inbox")] == ["inbox-2", "inbox-3"]
     deployment.configure()
     # When the next one is written, Then it is where a single job looks
-    write_pointer(deployment.services, row.id, CLICKS.dataset, urgent=True)
+    write_pointer(deployment.services, row.id, urgent=True)
     assert [key.partition("/")[0] for key in deployment.keys("control", "inbox/urgent-")] == ["inbox"]
 
 
@@ -61,25 +61,25 @@ def test_a_window_is_that_of_all_shards_and_each_ends_by_itself(deployment: Depl
     for shard in JOBS:
         deployment.ledger.stream.of(shard).begin_run("jr", deployment.now)
     # When it ends, and one of them at once
-    assert act(deployment, "stop")["stopping"] == "1,2,clicks"
+    assert act(deployment, "stop")["stopping"] == "1,2,3"
     end_runs(deployment, "2")
-    waits(deployment, TRACKS)
-    answer = act(deployment, "stop", "1,2,clicks")
-    assert (answer["stopped"], answer["stopping"]) == (False, "1,clicks")
+    waits(deployment, "2")
+    answer = act(deployment, "stop", "1,2,3")
+    assert (answer["stopped"], answer["stopping"]) == (False, "1,3")
     # Then what is left for it has a new run, which no later round asks to end
     assert running(deployment) == set(JOBS)
     end_runs(deployment, "1")
-    assert act(deployment, "stop", answer["stopping"])["stopping"] == "clicks"
+    assert act(deployment, "stop", answer["stopping"])["stopping"] == "3"
     assert not deployment.ledger.stream.of("2").get().stop_requested
     # And only what did not end in time is killed
-    assert act(deployment, "kill", "clicks")["killed"] == 1
+    assert act(deployment, "kill", "3")["killed"] == 1
     assert running(deployment) == {"2"}
 
 
 def test_a_shard_that_was_removed_meanwhile_is_not_asked(deployment: Deployment) -> None:
     act(deployment, "start")
     deployment.configure()
-    assert act(deployment, "stop", "2,clicks") == {
+    assert act(deployment, "stop", "2,3") == {
         "running": False,
         "windowOver": True,
         "stopped": True,
@@ -107,9 +107,9 @@ def test_a_shard_that_is_added_joins_the_window(deployment: Deployment) -> None:
 
 
 def test_outside_the_window_only_the_shard_with_work_gets_a_run(deployment: Deployment) -> None:
-    waits(deployment, CLICKS)
+    waits(deployment, "3")
     act(deployment, "watch")
-    assert running(deployment) == {"clicks"}
+    assert running(deployment) == {"3"}
 
 
 def test_a_shard_that_cannot_start_does_not_keep_the_others_from_their_watch(deployment: Deployment) -> None:
@@ -118,52 +118,47 @@ def test_a_shard_that_cannot_start_does_not_keep_the_others_from_their_watch(dep
     deployment.ledger.stream.begin_run("jr_1", deployment.now)
     end_runs(deployment, "1")
     deployment.glue.quota_is_full = True
-    slow(deployment, CLICKS)
+    slow(deployment, PARTITION)
     for _ in range(2):
-        waits(deployment, CLICKS)
+        waits(deployment, "3")
     # When, Then
     with pytest.raises(TransientError, match="no room to start the streaming job stream-job "):
         act(deployment, "watch")
-    assert read_spilling(deployment.services) == {"clicks"}
+    assert read_spilling(deployment.services) == {"3"}
 
 
 def test_the_latency_goal_is_that_of_each_shard(deployment: Deployment, capsys: pytest.CaptureFixture[str]) -> None:
     # Given as much work for one shard as its four cores convert in eight seconds, in place of four
-    slow(deployment, CLICKS)
+    slow(deployment, PARTITION)
     for _ in range(4):
-        waits(deployment, CLICKS)
-    waits(deployment, TRACKS)
+        waits(deployment, "3")
+    waits(deployment, "2")
     # When
     answer = act(deployment, "watch")
-    # Then peak files of its dataset spill, and no others
+    # Then peak files spill, because any of them could go there; urgent files do not
     assert (answer["spilling"], answer["backlogBytes"]) == (True, 500)
     spilling = read_spilling(deployment.services)
-    lanes = {
-        key: decide_lane(file_of(key), deployment.services.settings, deployment.now, spilling).lane
-        for key in ("clicks/a.json", "orders/a.json", "clicks/urgent/a.json")
-    }
-    assert lanes == {"clicks/a.json": "batch", "orders/a.json": "stream", "clicks/urgent/a.json": "stream"}
-
-
-def test_where_manifests_are_spread_a_file_spills_if_one_shard_is_behind(deployment: Deployment) -> None:
-    # Given
-    deployment.configure(stream={"jobs": 2, "spread": "manifest"})
-    # When, Then its manifest could go there
+    assert spilling == {"3"}
     settings = deployment.services.settings
-    assert decide_lane(file_of("orders/a.json"), settings, deployment.now, {"2"}).lane == "batch"
-    assert decide_lane(file_of("orders/a.json"), settings, deployment.now, {"own"}).lane == "stream"
+    lanes = [
+        decide_lane(file_of(key), settings, deployment.now, spilling).lane
+        for key in ("orders/a.json", "orders/urgent/a.json")
+    ]
+    assert lanes == ["batch", "stream"]
+    # And a shard that no longer exists sends none away
+    assert decide_lane(file_of("orders/a.json"), settings, deployment.now, {"4"}).lane == "stream"
 
 
 def test_the_health_of_the_lane_is_that_of_its_worst_shards(deployment: Deployment) -> None:
     # Given a window, one run that works, and an older manifest of another shard
     act(deployment, "start")
-    waits(deployment, CLICKS)
+    waits(deployment, "3")
     deployment.wait(timedelta(minutes=6))
-    waits(deployment, TRACKS)
+    waits(deployment, "2")
     deployment.wait(timedelta(minutes=2))
     deployment.ledger.stream.of("2").record_heartbeat("jr_2", deployment.now)
     # When, Then
-    assert measure_stream(deployment.services) == StreamHealth(oldest_minutes=8, silent=("1", "clicks"))
+    assert measure_stream(deployment.services) == StreamHealth(oldest_minutes=8, silent=("1", "3"))
 
 
 def test_what_a_run_of_another_shard_has_taken_is_released_when_that_run_has_ended(deployment: Deployment) -> None:
@@ -171,7 +166,7 @@ def test_what_a_run_of_another_shard_has_taken_is_released_when_that_run_has_end
     from router.job_runs import release_unheld
 
     deployment.glue.runs["stream-job"] = {"jr_1": "RUNNING"}
-    row = deployment.claimed(waits(deployment, TRACKS), "jr_1").row
+    row = deployment.claimed(waits(deployment, "2"), "jr_1").row
     assert release_unheld(deployment.services, [row]) == []
     deployment.glue.runs["stream-job"] = {"jr_1": "FAILED"}
     # When, Then

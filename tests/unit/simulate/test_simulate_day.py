@@ -58,9 +58,7 @@ def test_the_options_are_the_routings_with_every_engine(usual: Simulation) -> No
 
 def test_several_streaming_jobs_are_simulated_as_one_with_their_executors(usual: Simulation) -> None:
     # Given three jobs of four workers
-    jobs = {"jobs": 2, "max_workers": 4}
-    rules = [{"name": "a", "prefix": "a/", "stream_job": "own"}, {"name": "{folder}"}]
-    several = settings(stream=jobs, datasets=rules)
+    several = settings(stream={"jobs": 3, "max_workers": 4})
     # When, Then
     one = as_one_stream_job(several)
     assert (one.stream_runs, one.stream.max_workers, one.stream.cores) == (1, 10, 3 * several.stream.cores)

@@ -58,7 +58,7 @@ class MovingLane:
         return self.world.router(None)
 
     def configure(self, jobs: int) -> None:
-        stream = {"jobs": jobs, "spread": "manifest", "manifest_files": 1}
+        stream = {"jobs": jobs, "manifest_files": 1}
         self.world.settings = parse_settings({"stage": "test", "stream": stream})
 
     def pointers(self) -> list[str]:
