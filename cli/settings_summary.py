@@ -159,10 +159,9 @@ def _batch(settings: Settings) -> str:
 def _engines(settings: Settings) -> str:
     batch = settings.batch
     runs = max(settings.max_overnight_runs if batch.uses_glue else 0, settings.max_emr_runs if batch.uses_emr else 0)
-    budget = f"; switched only below {format_dollars(batch.night_budget_dollars)}" if batch.night_budget_dollars else ""
     count = format_count(runs, "job run")
     workers = f"{format_count(batch.workers, 'worker')} {batch.worker_type} each"
-    return f"{', '.join(batch.engines)}: {count} at the same time, {workers}{budget}"
+    return f"{', '.join(batch.engines)}: {count} at the same time, {workers}"
 
 
 def _limits(settings: Settings) -> str:

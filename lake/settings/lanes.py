@@ -158,12 +158,7 @@ class BatchSettings:
     """Engines that a plan may use: glue-flex (cheaper, but a run may wait for capacity, and workers can be reclaimed),
     glue, emr-serverless. A plan takes the cheapest one that ends in time, unless an execution names another one."""
 
-    night_budget_dollars: float = 0
-    """Dollars that an execution may be expected to cost when what is left of it is switched to another engine, so that
-    it ends in time; 0: no limit."""
-
     def __post_init__(self) -> None:
-        check_range("batch.night_budget_dollars", self.night_budget_dollars, 0, 10_000_000)
         check_range("batch.manifest_bytes", self.manifest_bytes, 1, 1 << 50)
         check_range("batch.manifest_files", self.manifest_files, 1, 50_000)
         check_range("batch.run_bytes", self.run_bytes, 1, 1 << 50)

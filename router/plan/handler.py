@@ -89,7 +89,7 @@ def plan(event: Mapping[str, Any], services: Services, service_quotas: Any = Non
         "datasets": _by_dataset(rows, speeds),
     }
     if not dry_run:
-        _write_runs(services, execution, planned, switchable=len(engines) > 1)
+        _write_runs(services, execution, planned)
     _write_summary(services, execution, selection, dry_run, planned, {**result, **told})
     count(Metric.PLAN_LATE_MINUTES, planned.forecast.late_minutes)
     counts = {"runs": len(planned.runs), "manifests": len(rows), "bytes": result["bytes"]}
@@ -157,20 +157,20 @@ def _dataset(name: str, rows: Sequence[ManifestRow], speeds: Speeds) -> dict[str
     }
 
 
-def _write_runs(services: Services, execution: str, planned: PlannedNight, *, switchable: bool) -> None:
-    """The run documents side by side, and after all of them the index that names them.
-
-    With ``switchable`` what is left of the execution may be given to another engine later.
-    """
-
-    runs, engine, workers = planned.runs, planned.night.engine, planned.night.workers
+def _write_runs(services: Services, execution: str, planned: PlannedNight) -> None:
+    """The run documents side by side, and after all of them the index that names them."""
+    runs, way = planned.runs, {"workers": planned.night.workers, "engine": planned.night.engine}
+    way["fallback"] = planned.fallback or ""
 
     def write(number: int) -> str:
         run = runs[number]
         body = {
             "execution": execution,
             "number": number,
-            "engine": engine,
+            **way,
+            "beginBy": iso_utc(planned.begin_by[number]),
+            "deadline": planned.forecast.deadline,
+            "coreSeconds": round(planned.core_seconds[number], 1),
             "manifests": [row.id for row in run.manifests],
             "bytes": run.bytes,
             "files": run.files,
@@ -179,10 +179,9 @@ def _write_runs(services: Services, execution: str, planned: PlannedNight, *, sw
 
     with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
         uris = list(pool.map(write, range(len(runs))))
-    same = {"engine": engine, "workers": workers, "switchable": switchable}
     index = [
-        {"run": uri, "manifests": len(run.manifests), "bytes": run.bytes, "coreSeconds": round(seconds, 1), **same}
-        for uri, run, seconds in zip(uris, runs, planned.core_seconds, strict=True)
+        {"run": uri, "manifests": len(run.manifests), "bytes": run.bytes, "beginBy": iso_utc(begin_by), **way}
+        for uri, run, begin_by in zip(uris, runs, planned.begin_by, strict=True)
     ]
     write_document(services, plan_index_key(execution), index)
 
@@ -214,9 +213,6 @@ def _write_summary(
             "ends_at": expected.end,
             "deadline": expected.deadline,
             "engine": night.engine,
-            "engines": list(result["engines"]),
-            "workers": night.workers,
-            "concurrency": night.concurrency,
             "micro_dollars": round(expected.dollars * MICRO),
         }
         services.ledger.executions.record(execution, "plan", {**counts, **facts})

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from lake.engines import Engine
 from lake.settings.workers import WORKERS
 from router.estimate.choose import MARGIN, Room, Work, choose
-from router.estimate.night import DRIVERS
+from router.estimate.night import DRIVERS, run_seconds
 from router.estimate.offer import offers
 from router.plan.forecast import Forecast, forecast
 from router.plan.pack import PlannedRun, pack_evenly, pack_oldest_first
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from datetime import datetime
 
     from lake.ledger import ManifestRow
     from lake.settings import Settings
+    from router.estimate.choose import Choice
     from router.estimate.night import Night
     from router.estimate.speed import Speeds
     from router.plan.glue_room import GlueRoom
@@ -37,6 +39,10 @@ class PlannedNight:
     """Expected work of each run, in seconds of one vCPU of Glue."""
     night: Night
     forecast: Forecast
+    begin_by: tuple[datetime, ...]
+    """When each run has to begin in order to end before the deadline, aware."""
+    fallback: Engine | None
+    """The engine on which a run goes on that begins later or finds no capacity; None: the settings allow no other."""
 
 
 def plan_night(
@@ -66,7 +72,15 @@ def plan_night(
     runs = pack(rows, batch, choice.night.runs, core_seconds)
     (offer,) = (offer for offer in offered if offer.engine == choice.night.engine)
     each = tuple(sum(map(core_seconds, run.manifests)) for run in runs)
-    return PlannedNight(tuple(runs), each, choice.night, forecast(each, choice, offer, start, deadline, MARGIN))
+    begin_by = tuple(deadline - timedelta(seconds=run_seconds(work, choice.night.workers, offer)) for work in each)
+    expected = forecast(each, choice, offer, start, deadline, MARGIN)
+    return PlannedNight(tuple(runs), each, choice.night, expected, begin_by, _fallback(choice, allowed))
+
+
+def _fallback(choice: Choice, allowed: Collection[Engine]) -> Engine | None:
+    """The cheapest other engine that needs no spare capacity."""
+    others = (option.engine for option in choice.options if option.engine in allowed)
+    return next((engine for engine in others if engine not in (choice.night.engine, Engine.GLUE_FLEX)), None)
 
 
 def _min_runs(rows: Sequence[ManifestRow], core_seconds: float, settings: Settings) -> int:

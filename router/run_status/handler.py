@@ -13,10 +13,11 @@ from lake.ledger.batch_reads import batches_of
 from lake.printable import printable
 from router.documents import read_document
 from router.entry import with_product_errors
+from router.estimate.offer import offers
 from router.job_runs import release_unheld
 from router.plan_rows import current_row_pages
 from router.run_costs import RunCosts
-from router.run_status.night_progress import Progress, Round, check_progress, current_engine
+from router.run_status.next_round import found_no_capacity, late_minutes, next_engine
 from router.services import Services, container_services
 from router.telemetry import Metric, count, logger, metrics
 
@@ -37,9 +38,8 @@ PARALLEL_WRITES = 16
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
-    """``{"run": "s3://...", "refusal"?, "failure"?, "jobRun"?, "engine"?, "failed"?, "stalled"?}`` ->
-    ``{"open": n, "terminal": n, "held": n, "denied": n, "switched": bool}``;
-    ``{"next": true, "run", "engine", "workers"}`` -> ``{"engine", "workers"}`` of its next job run.
+    """``{"run": "s3://...", "refusal"?, "failure"?, "jobRun"?, "engine"?, "failed"?}`` ->
+    ``{"open": n, "terminal": n, "held": n, "denied": n, "engine"?}``.
     """
     return run_status(event, container_services())
 
@@ -54,9 +54,8 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     has left without a reason, because it could not write the ledger, or ended too early. ``jobRun`` is the id of the
     last job run, empty if it is not known; what it has cost is recorded.
 
-    With ``engine``, the one of the last job run, the execution is compared with its plan; ``switched`` says that its
-    next job run has another engine. ``failed`` says that the job run failed, ``stalled`` is the number of consecutive
-    ones before it that failed without progress. With ``next`` nothing is counted: the answer is the engine.
+    With ``engine``, the one of the last job run, the answer has the engine of the next one. ``failed`` says that it
+    failed.
 
     Raises
     ------
@@ -68,8 +67,6 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
     if not isinstance(uri, str) or not uri.startswith(prefix):
         raise InvalidInputError(f"run = {uri!r} is not a valid run document: pass a URI that begins with {prefix}")
     document = read_document(services, uri.removeprefix(prefix))
-    if event.get("next"):
-        return current_engine(services, document["execution"], event["engine"], event["workers"])
     status, released = {"open": 0, "terminal": 0, "held": 0, "denied": 0}, 0
     denied = _read_denied(services, uri)
     costs = RunCosts(uri, document["execution"])
@@ -87,9 +84,9 @@ def run_status(event: Mapping[str, Any], services: Services) -> dict[str, Any]:
         released += len(freed)
     _record_costs(services, costs, str(event.get("jobRun") or ""))
     logger.info("run status", run=uri, released=released, counts=status)
-    progress = _check_progress(services, event, document, status, costs)
-    count(Metric.NIGHT_LATE_MINUTES, progress.late_minutes)
-    return {**status, "switched": progress.switched} if "engine" in event else status
+    if "engine" not in event:
+        return status
+    return {**status, "engine": _next_engine(services, event, document, status, costs)}
 
 
 def _read_denied(services: Services, run: str) -> frozenset[str]:
@@ -101,33 +98,30 @@ def _read_denied(services: Services, run: str) -> frozenset[str]:
         return frozenset()
 
 
-def _check_progress(
+def _next_engine(
     services: Services,
     event: Mapping[str, Any],
     document: Mapping[str, Any],
     status: Mapping[str, int],
     costs: RunCosts,
-) -> Progress:
-    """Progress that cannot be judged, whatever the reason is, holds up no conversion either."""
-    if "engine" not in event:
-        return Progress()
-    left, job_run = status["open"] - status["denied"], str(event.get("jobRun") or "")
+) -> Engine:
+    """The engine of the next job run; what cannot be judged, whatever the reason is, holds up no conversion."""
+    engine, job_run = Engine(event["engine"]), str(event.get("jobRun") or "")
+    left, now = max(status["open"] - status["denied"], 0), services.clock()
     try:
-        return check_progress(
-            services,
-            Round(
-                document["execution"],
-                document["number"],
-                Engine(event["engine"]),
-                failed=bool(event.get("failed")),
-                last=not left or int(event.get("stalled", 0)) + 1 >= services.settings.batch.max_attempts,
-                left=left / max(status["open"] + status["terminal"], 1),
-                bill=costs.bill(services, job_run) if job_run else None,
-            ),
-        )
+        bill = costs.bill(services, job_run) if job_run else None
+        refusal, failed = str(event.get("refusal") or ""), bool(event.get("failed"))
+        no_capacity = found_no_capacity(engine, refusal, bill, failed=failed)
+        following = next_engine(document, engine, now, no_capacity=no_capacity) if left else engine
+        share = left / max(status["open"] + status["terminal"], 1)
+        late = late_minutes(document, tuple(offers(services.settings)), following, share, now)
     except Exception:
-        logger.exception("progress not checked: the next status of a run tries again", run=event["run"])
-        return Progress()
+        logger.exception("the next engine was not chosen: the run keeps the one that it has", run=event["run"])
+        return engine
+    if following != engine:
+        logger.warning("engine changed", run=event["run"], engine=following, before=engine, no_capacity=no_capacity)
+    count(Metric.NIGHT_LATE_MINUTES, late)
+    return following
 
 
 def _record_costs(services: Services, costs: RunCosts, job_run: str) -> None:

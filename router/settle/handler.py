@@ -105,7 +105,7 @@ def _record(services: Services, execution: str, tally: Tally) -> dict[str, Any]:
     count(Metric.REJECTED_LINES, verdict.rejects)
     logger.info("settled", execution=execution, verdict=verdict.outcome, message_text=verdict.message)
     count(Metric.DATASETS_ABOVE_QUARANTINED_SHARE, verdict.datasets_above_share)
-    notify = should_notify(verdict, alarms.notify_quarantine) or night.notify
+    notify = should_notify(verdict, alarms.notify_quarantine) or night.late_minutes > 0
     text = format_notification(
         execution,
         verdict,

@@ -84,10 +84,10 @@ class StubbedMachines:
         wait_for(f"the end of {arn}", lambda: states.describe_execution(executionArn=arn)["status"] != "RUNNING")
         return dict(states.describe_execution(executionArn=arn))
 
-    def index(self, *runs: str, **named: str | int | None) -> dict[str, Any]:
-        """An answer of ``plan``, whose index on S3 lists these runs, with engine and workers unless they are None."""
-        named = {name: value for name, value in named.items() if value is not None}
-        body = [{"run": run, "manifests": 1, "bytes": 10, **named} for run in runs]
+    def index(self, *runs: str, **named: str | int) -> dict[str, Any]:
+        """An answer of ``plan``, whose index on S3 lists these runs, by default with two workers on Glue."""
+        way = {"engine": "glue", "workers": 2, "fallback": "", "beginBy": "9", **named}
+        body = [{"run": run, "manifests": 1, "bytes": 10, **way} for run in runs]
         self.cloud.client("s3").put_object(Bucket=BUCKET, Key="index.json", Body=json.dumps(body))
         return {"runs": len(runs), "maxConcurrency": 2, "index": {"bucket": BUCKET, "key": "index.json"}}
 
@@ -153,9 +153,7 @@ def deployed_machines(cloud: LocalCloud) -> StubbedMachines:
         **emr,
         "BatchJob": JOB,
         "Topic": topic,
-        "Engine": "glue",
         "WorkerType": "G.1X",
-        "Workers": "2",
     }
     machines: dict[str, str] = {}
     for name in ("overnight", "backfill", "stream_window"):

@@ -1,4 +1,7 @@
-"""A Lambda function with answers from S3: the n-th call gets the n-th answer, later calls get the last one."""
+"""A Lambda function with answers from S3: the n-th call gets the n-th answer, later calls get the last one.
+
+An answer has the engine of the event unless it names another one, as that of ``run_status``.
+"""
 
 import json
 import os
@@ -17,4 +20,4 @@ def handler(event, context):
     answer = answers[min(calls, len(answers) - 1)]
     if "raise" in answer:
         raise type(answer["raise"], (Exception,), {})(answer["message"])
-    return answer
+    return {"engine": event["engine"], **answer} if "engine" in event else answer

@@ -31,22 +31,20 @@ def emr_runs(stubbed: StubbedMachines) -> list[dict[str, Any]]:
     return runs
 
 
-@pytest.mark.parametrize(
-    ("engine", "execution_class"), [("glue-flex", "FLEX"), ("glue", "STANDARD"), (None, "STANDARD")]
-)
-def test_a_run_on_glue_has_the_execution_class_of_its_engine(
-    stubbed: StubbedMachines, engine: str | None, execution_class: str
+@pytest.mark.parametrize(("engine", "execution_class"), [("glue-flex", "FLEX"), ("glue", "STANDARD")])
+def test_a_run_on_glue_has_the_execution_class_and_the_workers_of_its_plan(
+    stubbed: StubbedMachines, engine: str, execution_class: str
 ) -> None:
-    # Given a plan with this engine, or of a version that names none: then it is the first one of the settings
     before = len(emr_runs(stubbed))
-    stubbed.set_answers("stub-plan", stubbed.index("s3://control/runs/0", engine=engine))
+    stubbed.set_answers("stub-plan", stubbed.index("s3://control/runs/0", engine=engine, workers=1))
     # When
     assert stubbed.run("overnight", {})["status"] == "SUCCEEDED"
     # Then
-    assert glue_runs(stubbed)[0]["ExecutionClass"] == execution_class
+    run = glue_runs(stubbed)[0]
+    assert (run["ExecutionClass"], run["NumberOfWorkers"], run["WorkerType"]) == (execution_class, 1, "G.1X")
     assert len(emr_runs(stubbed)) == before
     (call,) = stubbed.calls("stub-run-status")
-    assert call["jobRun"] == glue_runs(stubbed)[0]["Id"]
+    assert call["jobRun"] == run["Id"]
 
 
 def test_run_status_learns_which_job_run_on_glue_has_failed(stubbed: StubbedMachines) -> None:
@@ -61,53 +59,30 @@ def test_run_status_learns_which_job_run_on_glue_has_failed(stubbed: StubbedMach
     assert [call["jobRun"] for call in stubbed.calls("stub-run-status")] == [failed, last]
 
 
-@pytest.mark.parametrize(("planned", "workers"), [(1, 1), (None, 2)])
-def test_a_run_has_the_workers_of_its_plan(stubbed: StubbedMachines, planned: int | None, workers: int) -> None:
-    # Given a plan that names the workers, or one of a version that did not: then they are those of the settings
-    stubbed.set_answers("stub-plan", stubbed.index("s3://control/runs/0", engine="glue", workers=planned))
-    # When
-    assert stubbed.run("overnight", {})["status"] == "SUCCEEDED"
-    # Then
-    assert (glue_runs(stubbed)[0]["NumberOfWorkers"], glue_runs(stubbed)[0]["WorkerType"]) == (workers, "G.1X")
-
-
-def test_a_run_whose_execution_is_switched_uses_the_other_engine_from_its_next_round_on(
-    stubbed: StubbedMachines,
-) -> None:
-    # Given: of two rounds that may fail, both do; then the execution is switched, and another round fails
-    stubbed.set_answers(
-        "stub-plan", stubbed.index("s3://control/runs/0", engine="glue-flex", workers=2, switchable=True)
-    )
+def test_a_run_uses_the_engine_that_run_status_names_from_its_next_round_on(stubbed: StubbedMachines) -> None:
+    # Given: of two rounds that may fail, both do; then run_status names another engine, and another round fails
+    stubbed.set_answers("stub-plan", stubbed.index("s3://control/runs/0", engine="glue-flex", fallback="glue"))
     stubbed.set_answers("job", 1, 1, 1, 0)
-    flex, glue = {"engine": "glue-flex", "workers": 2}, {"engine": "glue", "workers": 1}
-    failed, switched = {**OPEN, "switched": False}, {**OPEN, "switched": True}
-    done = {"open": 0, "terminal": 1, "held": 0, "switched": False}
-    stubbed.set_answers("stub-run-status", flex, failed, flex, switched, glue, failed, glue, done)
+    done = {"open": 0, "terminal": 1, "held": 0}
+    stubbed.set_answers("stub-run-status", OPEN, {**OPEN, "engine": "glue"}, OPEN, done)
     # When
     stubbed.run("overnight", {})
-    # Then: held_rounds rounds, of which the third uses the other engine; the switch was no round without progress
-    runs = glue_runs(stubbed)[:3]
-    assert [(run["ExecutionClass"], run["NumberOfWorkers"]) for run in reversed(runs)] == [
-        ("FLEX", 2),
-        ("FLEX", 2),
-        ("STANDARD", 1),
-    ]
-    questions = [call for call in stubbed.calls("stub-run-status") if call.get("next")]
-    assert [(call["engine"], call["workers"]) for call in questions] == [("glue-flex", 2)] * 3
-    rounds = [call for call in stubbed.calls("stub-run-status") if not call.get("next")]
-    assert [(call["engine"], call["failed"], call["stalled"]) for call in rounds] == [
-        ("glue-flex", True, 0),
-        ("glue-flex", True, 1),
-        ("glue", True, 0),
-    ]
+    # Then: held_rounds rounds, of which the third uses the other engine; the second was no round without progress
+    assert [run["ExecutionClass"] for run in reversed(glue_runs(stubbed)[:3])] == ["FLEX", "FLEX", "STANDARD"]
+    rounds = [(call["engine"], call["failed"]) for call in stubbed.calls("stub-run-status")]
+    assert rounds == [("glue-flex", True), ("glue-flex", True), ("glue", True)]
 
 
-def test_a_run_whose_engine_cannot_be_asked_for_keeps_the_one_of_its_plan(stubbed: StubbedMachines) -> None:
-    stubbed.set_answers("stub-plan", stubbed.index("s3://control/runs/0", engine="glue-flex", switchable=True))
-    error = {"raise": "InvalidInputError", "message": "it is gone"}
-    stubbed.set_answers("stub-run-status", error, {"open": 0, "terminal": 1, "held": 0})
+@pytest.mark.parametrize(
+    ("begin_by", "execution_class"), [("2020-01-01T00:00:00.000+00:00", "STANDARD"), ("2999-01-01", "FLEX")]
+)
+def test_a_run_that_begins_too_late_for_its_engine_has_the_dearer_one_from_the_start(
+    stubbed: StubbedMachines, begin_by: str, execution_class: str
+) -> None:
+    index = stubbed.index("s3://control/runs/0", engine="glue-flex", fallback="glue", beginBy=begin_by)
+    stubbed.set_answers("stub-plan", index)
     assert stubbed.run("overnight", {})["status"] == "SUCCEEDED"
-    assert glue_runs(stubbed)[0]["ExecutionClass"] == "FLEX"
+    assert glue_runs(stubbed)[0]["ExecutionClass"] == execution_class
 
 
 def test_a_run_on_emr_serverless_is_the_same_job_with_the_same_argument(stubbed: StubbedMachines) -> None:
