@@ -118,7 +118,7 @@ format: setup ## rewrite the code in the project's format
 storms: setup ## every error of AWS in every state of the machines, once and in storms; a full quota of Glue runs
 	@$(PY) -m pytest tests/unit/router/test_lost_answers.py tests/e2e/machines tests/e2e/test_full_quota.py -m "long or not long"
 
-permissions: setup ## every end-to-end test, the stack without each permission in turn, and then: which was never used?
+permissions: setup ## every end-to-end test, the long ones too, and then: which permission was never used?
 	@$(PY) -m pytest tests/e2e -m "long or not long"
 
 fuzz: setup ## new examples for every property; the reader and the Parquet writer, each SECONDS=60 SEED=0

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from tests.e2e.permission_record import Permission
 
 USES: set[Permission] = set()
-MISSED: set[tuple[str, str]] = set()
-"""Role and action that were taken away, and that something needed."""
 
 
 def collect(logs: Path, stack: str) -> None:

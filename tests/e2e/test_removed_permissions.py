@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 LONG = pytest.mark.long
-"""``make permissions`` plays them, and all other removals; ``make test`` a sample."""
+"""``make permissions`` plays them; ``make test`` a sample."""
 
 
 @pytest.mark.parametrize(
