@@ -14,7 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from cli.aws_cli import account_options, aws_on_local_cloud
 from cli.aws_errors import NotReachableError, advise
 from cli.deployed_stack import DeployedStack
-from cli.local_clouds import LocalStage
+from cli.local_stage.local_clouds import LocalStage
 from infra.names import stack_name
 from local import isolation
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.commands import act, catalog, console, here, look, quarantine, spend
+from cli.commands import catalog, change, cost, inspect, offline, operate, quarantine
 from cli.error_output import errors_on_stderr
 
 app = typer.Typer(
@@ -15,7 +15,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Route NDJSON files to a stream or a batch lane and convert them to Parquet exactly once.",
 )
-for group in (look, act, console, spend, here):
+for group in (inspect, change, operate, cost, offline):
     app.add_typer(group.app)
 app.add_typer(quarantine.app, name="quarantine", help="What could not become a row: look at it, repair it.")
 app.add_typer(catalog.app, name="catalog", help="Tables of the lake: propose types for their columns.")

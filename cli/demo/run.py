@@ -142,8 +142,8 @@ def _verify_and_report(
     started: datetime,
 ) -> int:
     from cli.demo import summary
-    from cli.report import day_report, write_page
-    from cli.verify import verify
+    from cli.inspect.report import day_report, write_page
+    from cli.inspect.verify import verify
 
     records = [summary.file_record(item, stages.trace_sent_file(stack, item)) for item in sent_files]
     summary.print_files(console.console, records)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from cli.trace import Trace, trace_arrival
+from cli.inspect.trace import Trace, trace_arrival
 from lake.errors import TerminalError
 from lake.ledger import State
 from lake.manifest import ObjectVersion

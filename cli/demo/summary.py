@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from cli.demo.stages import SentFile
-    from cli.trace import Trace
+    from cli.inspect.trace import Trace
 
 
 def file_record(sent_file: SentFile, trace: Trace | None) -> dict[str, Any]:

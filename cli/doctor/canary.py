@@ -18,8 +18,8 @@ from cli.doctor.canary_jobs import TIMEOUT_MINUTES, canary_jobs
 from cli.doctor.finding import Readiness
 from cli.end_signals import ended_by_signal
 from cli.exit_codes import ExitCode
+from cli.inspect.run_logs import log_of_run, log_stream
 from cli.progress import shown_when_slow
-from cli.run_logs import log_of_run, log_stream
 from cli.tables import print_table
 from lake.bills import read_bill
 from lake.canary import BODY, CanaryRequest

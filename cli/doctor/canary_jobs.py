@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from cli.stream_shards import read_shards
+from cli.inspect.stream_shards import read_shards
 from lake.canary import CANARY_ARGUMENT
 from lake.engines import Engine
 from lake.job_runs import TERMINAL_EMR_STATES, TERMINAL_STATES, emr_run_id, split_emr_run_id

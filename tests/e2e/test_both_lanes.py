@@ -11,7 +11,7 @@ import pytest
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 
 from cli.demo.stages import NotificationsPaused
-from cli.report import night_report
+from cli.inspect.report import night_report
 from lake.layout import lake_prefix, report_key
 from lake.ledger import State
 from local.limits import Limits

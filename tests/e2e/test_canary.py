@@ -15,7 +15,7 @@ from cli.doctor.canary import Canary, print_canary
 from cli.doctor.canary_jobs import GlueCanary
 from cli.doctor.finding import Readiness
 from cli.exit_codes import ExitCode
-from cli.stream_shards import read_shards
+from cli.inspect.stream_shards import read_shards
 from lake.engines import Engine
 from lake.layout import CANARY
 from lake.manifest import Lane

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cli.catalog.suggest import print_suggestion
-from cli.cost import read_costs
-from cli.cost_by import CostBy
-from cli.event_logs import newest_event_logs
+from cli.cost.cost import read_costs
+from cli.cost.cost_by import CostBy
 from cli.exit_codes import ExitCode
+from cli.inspect.event_logs import newest_event_logs
 from lake.bills import MICRO
 from lake.engines import Engine
 from lake.ledger import State

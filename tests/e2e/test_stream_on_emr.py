@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cli.deployed_stack import DeployedStack
-from cli.event_logs import newest_event_logs
-from cli.run_logs import log_of_run
-from cli.stream_shards import read_shards
+from cli.inspect.event_logs import newest_event_logs
+from cli.inspect.run_logs import log_of_run
+from cli.inspect.stream_shards import read_shards
 from infra.synth import synth
 from lake.engines import Engine
 from lake.job_runs import live_emr_runs, split_emr_run_id

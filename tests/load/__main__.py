@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli.cost_estimate import estimate_shares
+from cli.cost.cost_estimate import estimate_shares
 from lake.ledger import CostShare
 from local.cloud import LocalCloud
 from local.limits import Limits

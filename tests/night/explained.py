@@ -12,7 +12,7 @@ from functools import cache, partial
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, cast
 
-from cli.explain import explain_file
+from cli.inspect.explain import explain_file
 from lake.json_document import to_json
 from router.s3_uri import S3Uri
 from tests.night.cloud import BUCKET, NightFailedError

@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from calibrate.measure import convert_tasks, files_of, kinds_of, plan_tasks, summarise
-from cli.calibrate import ndjson_files
 from cli.main import app
+from cli.offline.calibrate import ndjson_files
 from lake.errors import InvalidInputError
 from lake.settings import ConvertSettings
 

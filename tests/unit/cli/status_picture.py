@@ -17,9 +17,9 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
 
-from cli.night_schedule import read_schedule
-from cli.status import status_document
-from cli.status_output import print_status_document
+from cli.inspect.night_schedule import read_schedule
+from cli.inspect.status import status_document
+from cli.inspect.status_output import print_status_document
 from lake.layout import plan_summary_key
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id, write_manifest
 from lake.partition import Partition

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cli import cost_estimate
-from cli.cost import print_cost, read_costs
-from cli.cost_by import CostBy
-from cli.cost_estimate import Units, estimate
+from cli.cost import cost_estimate
+from cli.cost.cost import print_cost, read_costs
+from cli.cost.cost_by import CostBy
+from cli.cost.cost_estimate import Units, estimate
 from lake.errors import InvalidInputError
 from lake.ledger import CostRow, CostShare
 from lake.ledger.table import Key

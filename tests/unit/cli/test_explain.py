@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cli.exit_codes import ExitCode
-from cli.explain import print_explanation
+from cli.inspect.explain import print_explanation
 from lake.errors import InvalidInputError
 from lake.ledger import ArrivalRow
 from lake.manifest import Lane, Manifest, new_manifest_id, write_manifest

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError
 
-from cli.explain import explain_file
-from cli.explain_object import explain_object
-from cli.explain_output import print_file, print_object
+from cli.inspect.explain import explain_file
+from cli.inspect.explain_object import explain_object
+from cli.inspect.explain_output import print_file, print_object
 from lake.layout import lake_key, quarantine_key, result_key
 from lake.ledger import ArrivalRow, HourCounts, HourState
 from lake.manifest import Lane, Manifest, ObjectVersion, write_manifest

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cli import failed_records
 from cli.exit_codes import ExitCode
-from cli.explain import print_explanation
-from cli.failures import failures_document, print_failures
-from cli.night_schedule import read_schedule
-from cli.status import status_document
-from cli.status_output import print_status_document
+from cli.inspect import failed_records
+from cli.inspect.explain import print_explanation
+from cli.inspect.failures import failures_document, print_failures
+from cli.inspect.night_schedule import read_schedule
+from cli.inspect.status import status_document
+from cli.inspect.status_output import print_status_document
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, stack_of
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cli.exit_codes import ExitCode
-from cli.failures import failures_document, print_failures
+from cli.inspect.failures import failures_document, print_failures
 from lake.errors import UnknownDatasetError
 from lake.layout import result_key
 from lake.ledger import ArrivalRow

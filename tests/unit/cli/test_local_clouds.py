@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cli import local_down as down_module
-from cli import local_up as up_module
 from cli.end_signals import END_SIGNALS
 from cli.exit_codes import ExitCode
-from cli.local_clouds import LocalCloudRunsError, LocalStage, stages
-from cli.local_down import local_down, print_local_clouds
-from cli.local_up import local_up
+from cli.local_stage import local_down as down_module
+from cli.local_stage import local_up as up_module
+from cli.local_stage.local_clouds import LocalCloudRunsError, LocalStage, stages
+from cli.local_stage.local_down import local_down, print_local_clouds
+from cli.local_stage.local_up import local_up
 from lake.errors import InvalidSettingsError
 from local.isolation import AccessKey
 

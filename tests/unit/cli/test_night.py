@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cli.exit_codes import ExitCode
-from cli.night import print_night, print_nights
+from cli.inspect.night import print_night, print_nights
 from lake.errors import InvalidInputError
 from lake.layout import verdict_key
 from lake.ledger import CostRow, CostShare

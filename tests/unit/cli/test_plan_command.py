@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cli.plan import print_plan
+from cli.cost.plan import print_plan
 from lake.errors import InvalidInputError
 from report.texts import format_size
 from tests.unit.cli.test_promote_command import FakeLambda, stack_with

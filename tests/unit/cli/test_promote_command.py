@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from cli.change.promote import promote_files
 from cli.deployed_stack import DeployedStack, FunctionFailedError
-from cli.promote import promote_files
 from infra.outputs import StackOutputs, output_key
 from lake.errors import InvalidInputError, UnknownDatasetError
 from router.promote.report import COUNTS

@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
-from cli.quotas import print_quotas
+from cli.cost.quotas import print_quotas
 from infra.functions import SPECS
 from infra.quotas import OTHER_FUNCTIONS, needed_quotas
 from infra.synth import CHECKOUT

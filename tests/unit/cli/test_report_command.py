@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.status import Status
 
-from cli.cost import read_costs
-from cli.cost_by import CostBy
-from cli.report import day_report, night_report, write_report
+from cli.cost.cost import read_costs
+from cli.cost.cost_by import CostBy
+from cli.inspect.report import day_report, night_report, write_report
 from lake.errors import InvalidInputError
 from lake.manifest import Lane, write_manifest
 from router.plan.handler import plan
@@ -148,7 +148,7 @@ def test_long_work_shows_how_far_it_is(
 ) -> None:
     # Given every row to be told, and a day of three manifests
     shown: list[str] = []
-    monkeypatch.setattr("cli.report.PROGRESS_ROWS", 1)
+    monkeypatch.setattr("cli.inspect.report.PROGRESS_ROWS", 1)
     monkeypatch.setattr(Status, "update", lambda _, text: shown.append(text))
     night(deployment)
     # When

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from cli.change.reprocess import UNQUEUED_LABELS, reprocess_manifests
 from cli.deployed_stack import DeployedStack
-from cli.reprocess import UNQUEUED_LABELS, reprocess_manifests
 from infra.outputs import OPTIONAL, StackOutputs
 from lake.errors import InvalidInputError
 from lake.resource_names import ResourceNames

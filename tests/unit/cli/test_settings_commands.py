@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from cli.exit_codes import ExitCode
 from cli.main import app
-from cli.settings_keys import explain_settings, settings_keys
-from cli.settings_summary import describe_schedule, doubts, summary
+from cli.offline.settings_keys import explain_settings, settings_keys
+from cli.offline.settings_summary import describe_schedule, doubts, summary
 from lake.errors import InvalidInputError
 from lake.settings import (
     DatasetRule,

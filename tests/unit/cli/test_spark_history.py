@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cli import spark_history
-from cli.event_logs import copy_event_logs, newest_event_logs
 from cli.exit_codes import ExitCode
-from cli.spark_history import EVENT_LOGS_ARGUMENT, HistoryServerError, serve_history
+from cli.inspect import spark_history
+from cli.inspect.event_logs import copy_event_logs, newest_event_logs
+from cli.inspect.spark_history import EVENT_LOGS_ARGUMENT, HistoryServerError, serve_history
 from lake.errors import InvalidInputError
 from local.errors import LocalCloudError
 from tests.unit.cli.stack_world import FakeServices, stack_of
@@ -114,7 +114,7 @@ def run_until_shown(
         if not err:
             os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr("cli.spark_history.typer.echo", echo)
+    monkeypatch.setattr("cli.inspect.spark_history.typer.echo", echo)
     try:
         code: int | None = serve_history(stack, run, 20, port)
     except KeyboardInterrupt:

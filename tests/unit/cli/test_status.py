@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cli.format_values import format_dollars, format_duration, format_instant
-from cli.night_schedule import read_schedule
-from cli.status import status_document
-from cli.status_output import print_status_document
+from cli.inspect.night_schedule import read_schedule
+from cli.inspect.status import status_document
+from cli.inspect.status_output import print_status_document
 from lake.layout import sweep_key
 from lake.manifest import Lane
 from lake.partition import Partition

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cli.event_logs import newest_event_logs
-from cli.run_logs import log_of_run
-from cli.settings_summary import summary
-from cli.stream_shards import read_shards
+from cli.inspect.event_logs import newest_event_logs
+from cli.inspect.run_logs import log_of_run
+from cli.inspect.stream_shards import read_shards
+from cli.offline.settings_summary import summary
 from lake.job_runs import emr_run_id
 from lake.manifest import Lane
 from lake.settings import EmrSettings, Settings, StreamSettings

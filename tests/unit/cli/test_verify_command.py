@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cli.exit_codes import ExitCode
-from cli.verify import verify
+from cli.inspect.verify import verify
 from tests.unit.cli.stack_world import FakeServices, stack_of
 
 if TYPE_CHECKING:

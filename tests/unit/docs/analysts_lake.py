@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from cli.convert import Request, convert_files
+from cli.offline.convert import Request, convert_files
 from lake.layout import complete_marker_key
 from lake.partition import Partition
 from lake.settings import ConvertSettings, Settings

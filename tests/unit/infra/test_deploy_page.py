@@ -8,7 +8,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli.cost_estimate import S3_READ
+from cli.cost.cost_estimate import S3_READ
 from lake.settings import DatasetRule, RecordsRule, Settings
 from lake.settings.workers import GIB, MIB
 

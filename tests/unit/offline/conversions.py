@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from cli.convert import Request
+from cli.offline.convert import Request
 from lake.settings import ConvertSettings, Settings
 from offline.input_files import Destination, Search
 

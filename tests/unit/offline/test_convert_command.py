@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cli.convert import PIPE, convert_files, parse_destination
 from cli.demo.sample_data import sample_files
 from cli.exit_codes import ExitCode
+from cli.offline.convert import PIPE, convert_files, parse_destination
 from lake.errors import InvalidInputError
 from offline.conversion import Conversion
 from offline.output_folder import OutputFolder

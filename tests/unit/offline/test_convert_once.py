@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cli.convert import convert_files
+from cli.offline.convert import convert_files
 from tests.oracle.lake_proof import prove
 from tests.unit.offline.conversions import answer, inputs, request
 

@@ -10,8 +10,8 @@ import pytest
 from botocore.exceptions import ClientError
 from obstore.exceptions import GenericError
 
-from cli.convert import convert_files
 from cli.exit_codes import ExitCode
+from cli.offline.convert import convert_files
 from lake.manifest import ObjectVersion
 from lake.partition import Partition
 from offline.conversion import Conversion

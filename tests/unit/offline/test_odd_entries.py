@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cli.convert import convert_files
 from cli.exit_codes import ExitCode
+from cli.offline.convert import convert_files
 from lake.errors import InvalidInputError
 from lake.manifest import is_manifest_id, new_manifest_id
 from lake.settings import Settings

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cli.convert import convert_files
+from cli.offline.convert import convert_files
 from tests.unit.offline.conversions import GOOD, answer, request
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from packaging.markers import Marker
 from packaging.requirements import Requirement
 
 from cli.exit_codes import ExitCode
-from cli.local_packages import MODULES
+from cli.local_stage.local_packages import MODULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

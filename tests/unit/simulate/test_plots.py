@@ -51,7 +51,7 @@ def test_the_command_writes_plots(tmp_path: Path) -> None:
 
 
 def test_without_matplotlib_the_command_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cli.local_packages.find_spec", lambda _: None)
+    monkeypatch.setattr("cli.local_stage.local_packages.find_spec", lambda _: None)
     code, _, error = run(tmp_path)
     assert code == 1
     assert "run 'make setup'" in str(error)

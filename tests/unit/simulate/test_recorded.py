@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cli.simulate import Output, simulate_ledger
+from cli.offline.simulate import Output, simulate_ledger
 from lake.errors import InvalidInputError
 from lake.ledger import DatasetMeasurement
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id, write_manifest

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from cli.cost_report import cost_report, executions_of
+from cli.cost.cost_report import cost_report, executions_of
 from cli.exit_codes import ExitCode
 from lake.counted import format_count
 from lake.errors import InvalidInputError
@@ -19,8 +19,8 @@ from report.model import BY_ENGINES
 from report.texts import format_size
 
 if TYPE_CHECKING:
-    from cli.cost_by import CostBy
-    from cli.cost_report import CostReport
+    from cli.cost.cost_by import CostBy
+    from cli.cost.cost_report import CostReport
     from cli.deployed_stack import DeployedStack
     from lake.ledger import Ledger
     from report.costs import CostPart

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from cli.cost_by import CostBy
-from cli.cost_estimate import estimate
+from cli.cost.cost_by import CostBy
+from cli.cost.cost_estimate import estimate
 from lake.bills import MICRO
 from report.costs import CostPart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from cli.cost_estimate import Estimate
+    from cli.cost.cost_estimate import Estimate
     from lake.ledger import CostRow, CostShare
 
 NO_DATASET = "(no manifest)"

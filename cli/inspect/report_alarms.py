@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from cli.open_alarms import own_alarms
+from cli.inspect.open_alarms import own_alarms
 from lake.faults import RIGHTS_CODES, error_code
 from lake.time import iso_utc
 from report.model import AlarmChange

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.commands.options import FirstHour, Json, LastHour, Local, Region, SettingsFile, Stage, on_stack
-from cli.cost_by import CostBy
+from cli.cost.cost_by import CostBy
 
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
@@ -28,7 +28,7 @@ def plan(
     as_json: Json = False,
 ) -> int:
     """Show what the next night would do with what is queued now, and its price: 0 in time, 1 too late."""
-    from cli.plan import print_plan
+    from cli.cost.plan import print_plan
 
     options = {"dataset": dataset, "from": first, "to": last, "engine": engine}
     return print_plan(stack, options, as_json=as_json)
@@ -44,7 +44,7 @@ def cost(
     as_json: Json = False,
 ) -> int:
     """Show what the job runs of some days have cost, and what the plans said: 0, or 1 if the parts do not add up."""
-    from cli.cost import print_cost
+    from cli.cost.cost import print_cost
 
     return print_cost(stack, first, last, by, as_json=as_json)
 
@@ -54,7 +54,7 @@ def quotas(settings: SettingsFile = Path("settings/dev.toml")) -> None:
     """Compare the AWS account's quotas with what a stage needs: 0 enough, 1 too low; before a deployment."""
     import boto3
 
-    from cli.quotas import print_quotas
+    from cli.cost.quotas import print_quotas
     from lake.settings import load_settings
 
     raise typer.Exit(print_quotas(load_settings(settings), boto3.client("service-quotas")))
@@ -83,7 +83,7 @@ def simulate(
     from functools import partial
 
     from cli.connect import connect_to_stage
-    from cli.simulate import Output, Source, simulate_source
+    from cli.offline.simulate import Output, Source, simulate_source
     from lake.settings import load_settings
 
     connect = partial(connect_to_stage, stage, local=local, profile=aws_profile, region=region)
@@ -100,6 +100,6 @@ def calibrate(
     plots: Annotated[Path | None, typer.Option(help="Folder for plots, as PNG and SVG.")] = None,
 ) -> None:
     """Convert your own files on this machine, more and more of them, and say which settings to use."""
-    from cli.calibrate import calibrate_files
+    from cli.offline.calibrate import calibrate_files
 
     calibrate_files(files, goal_seconds, cores, output, plots)

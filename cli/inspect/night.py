@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from cli.change.follow_execution import FINE_VERDICTS
 from cli.documents import (
     DamagedObject,
     ManifestNotDone,
@@ -18,12 +19,11 @@ from cli.documents import (
     OmittedOfNight,
     UnreadableFile,
 )
-from cli.executions import execution_arn, find_execution, list_executions
 from cli.exit_codes import ExitCode
-from cli.follow_execution import FINE_VERDICTS
-from cli.night_output import print_night_document, print_nights_document
-from cli.night_runs import actual_of, read_runs
-from cli.night_schedule import planned_night, read_schedule
+from cli.inspect.executions import execution_arn, find_execution, list_executions
+from cli.inspect.night_output import print_night_document, print_nights_document
+from cli.inspect.night_runs import actual_of, read_runs
+from cli.inspect.night_schedule import planned_night, read_schedule
 from cli.progress import shown_when_slow
 from lake.bills import MICRO
 from lake.documents import find_document
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
     from cli.deployed_stack import DeployedStack
-    from cli.executions import Execution
+    from cli.inspect.executions import Execution
 
 LAST = "last"
 NOT_FAILED = (*FINE_VERDICTS, "RUNNING", "OPEN")

@@ -24,7 +24,7 @@ def demo(
     output: Annotated[Path, typer.Option(help="Folder for lake, quarantine and summary.")] = Path("demo-output"),
 ) -> None:
     """Send files through both lanes on this machine and prove that nothing was lost."""
-    from cli.local_packages import require_local_packages
+    from cli.local_stage.local_packages import require_local_packages
 
     require_local_packages()
     from cli.demo.run import run_demo
@@ -51,7 +51,7 @@ def convert(
     """Convert files of this machine, without any cloud: 0 all lines are rows, 1 not all of them."""
     from dataclasses import replace
 
-    from cli.convert import Request, convert_files, parse_destination, region_of_environment
+    from cli.offline.convert import Request, convert_files, parse_destination, region_of_environment
     from lake.settings import Settings, load_settings
     from offline.input_files import Search
 
@@ -81,8 +81,8 @@ def try_(
     """Show what would happen to one file: lane, dataset, columns, rejects, cost; 1 if not all of it would be rows."""
     from datetime import UTC, datetime
 
-    from cli.convert import parse_destination, region_of_environment
-    from cli.try_file import Trial, parse_attributes, try_file
+    from cli.offline.convert import parse_destination, region_of_environment
+    from cli.offline.try_file import Trial, parse_attributes, try_file
     from lake.settings import load_settings
 
     now = parse_destination(None, at).hour or datetime.now(UTC)
@@ -122,10 +122,10 @@ def up(
     keep: Annotated[bool, typer.Option("--keep", help="Keep its buckets and logs when it ends.")] = False,
 ) -> None:
     """Run the whole cloud on this machine until Ctrl-C, which deletes it, and deploy a settings file's stack to it."""
-    from cli.local_packages import require_local_packages
+    from cli.local_stage.local_packages import require_local_packages
 
     require_local_packages()
-    from cli.local_up import local_up
+    from cli.local_stage.local_up import local_up
 
     local_up(settings, keep=keep)
 
@@ -133,7 +133,7 @@ def up(
 @local_app.command()
 def down(stage: Stage = "dev") -> None:
     """End the local cloud of a stage as Ctrl-C does, and delete what a killed one has left."""
-    from cli.local_down import local_down
+    from cli.local_stage.local_down import local_down
 
     raise typer.Exit(local_down(stage))
 
@@ -141,7 +141,7 @@ def down(stage: Stage = "dev") -> None:
 @local_app.command(name="ls")
 def list_clouds(as_json: Json = False) -> None:
     """List the local clouds of this machine, with what killed ones have left."""
-    from cli.local_down import print_local_clouds
+    from cli.local_stage.local_down import print_local_clouds
 
     raise typer.Exit(print_local_clouds(as_json=as_json))
 
@@ -152,7 +152,7 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Show every wrong value of a settings file, or what the file means: 0 it is valid, 2 not; --json: all values."""
-    from cli.settings_check import check_settings
+    from cli.offline.settings_check import check_settings
 
     raise typer.Exit(check_settings(path, as_json=as_json))
 
@@ -163,6 +163,6 @@ def explain(
     as_json: Json = False,
 ) -> None:
     """Show meaning, unit, default and allowed values of a settings key."""
-    from cli.settings_keys import explain_settings
+    from cli.offline.settings_keys import explain_settings
 
     raise typer.Exit(explain_settings(key, as_json=as_json))

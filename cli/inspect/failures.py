@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from cli.dead_letters import count_dead_letters
 from cli.documents import FailureKind, FailuresDocument, Trouble
 from cli.exit_codes import ExitCode
-from cli.failed_records import list_failed_records
-from cli.failures_output import print_failures_document
+from cli.inspect.dead_letters import count_dead_letters
+from cli.inspect.failed_records import list_failed_records
+from cli.inspect.failures_output import print_failures_document
+from cli.inspect.night_schedule import read_schedule
+from cli.inspect.unreadable import LaterPut, find_later_put, read_unreadable
 from cli.known_dataset import check_dataset_is_known
-from cli.night_schedule import read_schedule
 from cli.progress import shown_when_slow
-from cli.unreadable import LaterPut, find_later_put, read_unreadable
 from lake.commands import explain_command
 from lake.json_document import format_json
 from lake.ledger import Failure, State

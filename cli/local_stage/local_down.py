@@ -12,7 +12,7 @@ import typer
 
 from cli.connect import LOCAL_STATE
 from cli.exit_codes import ExitCode
-from cli.local_clouds import KEPT, LocalStage, stages
+from cli.local_stage.local_clouds import KEPT, LocalStage, stages
 from lake.settings.checks import DATASET_NAME, check_pattern
 
 if TYPE_CHECKING:

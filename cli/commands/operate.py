@@ -22,7 +22,7 @@ NoWait = Annotated[bool, typer.Option("--no-wait", help="Start it, and do not wa
 @on_stack
 def sweep(stack: DeployedStack, dry_run: DryRun = False, as_json: Json = False) -> int:
     """Repair now what crashed processes left; a schedule does so every 15 minutes."""
-    from cli.sweep import print_sweep
+    from cli.change.sweep import print_sweep
 
     return print_sweep(stack, dry_run=dry_run, as_json=as_json)
 
@@ -39,7 +39,7 @@ def overnight(
     as_json: Json = False,
 ) -> int:
     """Convert now what waits for the night, and wait for the verdict: 0 all is done, 1 not."""
-    from cli.start_executions import run_overnight
+    from cli.change.start_executions import run_overnight
 
     fields = {"dataset": dataset, "from": first, "to": last}
     return run_overnight(stack, fields, dry_run=dry_run, wait=not no_wait, as_json=as_json)
@@ -58,7 +58,7 @@ def backfill(
     as_json: Json = False,
 ) -> int:
     """Find older files that have no owner and convert them, and wait for the verdict: 0 all is done, 1 not."""
-    from cli.start_executions import run_backfill
+    from cli.change.start_executions import run_backfill
 
     fields = {"dataset": dataset, "from": first, "to": last, "force": force}
     return run_backfill(stack, fields, dry_run=dry_run, wait=not no_wait, as_json=as_json)
@@ -68,7 +68,7 @@ def backfill(
 @on_stack
 def status(stack: DeployedStack, as_json: Json = False) -> int:
     """Show the run of the streaming job, its window and its backlog: 0 a run is alive, 1 none is."""
-    from cli.stream import print_stream
+    from cli.change.stream import print_stream
 
     return print_stream(stack, as_json=as_json)
 
@@ -77,7 +77,7 @@ def status(stack: DeployedStack, as_json: Json = False) -> int:
 @on_stack
 def start(stack: DeployedStack, dry_run: DryRun = False, as_json: Json = False) -> int:
     """Start the streaming job, and keep it running until schedule.stream_end."""
-    from cli.stream import start_stream
+    from cli.change.stream import start_stream
 
     return start_stream(stack, dry_run=dry_run, as_json=as_json)
 
@@ -86,6 +86,6 @@ def start(stack: DeployedStack, dry_run: DryRun = False, as_json: Json = False) 
 @on_stack
 def stop(stack: DeployedStack, dry_run: DryRun = False, as_json: Json = False) -> int:
     """Have the streaming job end after its micro-batch, and wait until it has."""
-    from cli.stream import stop_stream
+    from cli.change.stream import stop_stream
 
     return stop_stream(stack, dry_run=dry_run, as_json=as_json)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from cli.exit_codes import ExitCode
-from cli.settings_summary import doubts, summary
+from cli.offline.settings_summary import doubts, summary
 from lake.printable import printable
 from lake.settings import dump_settings, parse_settings
 from lake.settings.find_errors import find_errors

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from cli.backlog import read_open
-from cli.dead_letters import count_dead_letters
-from cli.executions import RUNNING, list_executions
 from cli.exit_codes import ExitCode
-from cli.failed_records import list_failed_records
 from cli.format_values import read_instant
-from cli.night_schedule import planned_night, read_forecast, read_schedule
-from cli.open_alarms import read_alarms
+from cli.inspect.backlog import read_open
+from cli.inspect.dead_letters import count_dead_letters
+from cli.inspect.executions import RUNNING, list_executions
+from cli.inspect.failed_records import list_failed_records
+from cli.inspect.night_schedule import planned_night, read_forecast, read_schedule
+from cli.inspect.open_alarms import read_alarms
+from cli.inspect.status_output import print_status_document
+from cli.inspect.stream_shards import read_shards
 from cli.progress import shown_when_slow
-from cli.status_output import print_status_document
-from cli.stream_shards import read_shards
 from lake.documents import find_document
 from lake.json_document import to_json
 from lake.layout import sweep_key
@@ -29,10 +29,10 @@ from lake.time import iso_utc
 from router.sweep.missed import HOUR_FORMAT, LISTING
 
 if TYPE_CHECKING:
-    from cli.backlog import Open
     from cli.deployed_stack import DeployedStack
-    from cli.night_schedule import NightSchedule
-    from cli.stream_shards import ShardState
+    from cli.inspect.backlog import Open
+    from cli.inspect.night_schedule import NightSchedule
+    from cli.inspect.stream_shards import ShardState
 
 MAX_EXECUTIONS = 20
 """Executions that are looked at to find the last night: dry runs and running ones are passed over."""

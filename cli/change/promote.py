@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from cli.change.response_messages import print_messages
 from cli.exit_codes import ExitCode
-from cli.response_messages import print_messages
 from lake.errors import InvalidInputError
 
 if TYPE_CHECKING:

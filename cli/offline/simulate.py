@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from cli.local_packages import require_matplotlib
+from cli.local_stage.local_packages import require_matplotlib
 from lake.counted import format_count
 from lake.errors import InvalidInputError
 from simulate.arrivals import ProfileArrivals

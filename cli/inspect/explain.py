@@ -19,14 +19,14 @@ from cli.documents import (
     PutAgain,
 )
 from cli.exit_codes import ExitCode
-from cli.expected import expectation, read_next_night
-from cli.explain_object import explain_object
-from cli.explain_output import print_file, print_object
-from cli.first_reject import read_first_reject
+from cli.inspect.expected import expectation, read_next_night
+from cli.inspect.explain_object import explain_object
+from cli.inspect.explain_output import print_file, print_object
+from cli.inspect.first_reject import read_first_reject
+from cli.inspect.run_logs import log_of_run
+from cli.inspect.trace import trace_arrival
+from cli.inspect.unreadable import find_put_again
 from cli.progress import shown_when_slow
-from cli.run_logs import log_of_run
-from cli.trace import trace_arrival
-from cli.unreadable import find_put_again
 from lake.json_document import format_json
 from lake.manifest import Lane
 from lake.printable import printable
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from cli.deployed_stack import DeployedStack
     from cli.documents import NextNight, ObjectExplanation
-    from cli.trace import Trace
+    from cli.inspect.trace import Trace
     from lake.ledger import ManifestRow
     from lake.partition import Partition
     from router.s3_uri import S3Uri

@@ -1,4 +1,4 @@
-"""Commands that change what a deployed stack does with files, and the proof of what it did."""
+"""Commands that change what a deployed stack does with files that it knows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.commands.options import DryRun, FirstHour, Json, LastHour, on_stack
+from cli.commands.options import DryRun, FirstHour, LastHour, on_stack
 
 if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
@@ -27,7 +27,7 @@ def promote(
     dry_run: DryRun = False,
 ) -> int:
     """Make queued files urgent: they go from the batch lane to the stream lane."""
-    from cli.promote import promote_files
+    from cli.change.promote import promote_files
 
     fields = {"files": uris or None, "dataset": dataset, "from": first, "to": last}
     return promote_files(stack, fields, dry_run=dry_run)
@@ -47,23 +47,7 @@ def reprocess(
     dry_run: DryRun = False,
 ) -> int:
     """Convert again what FAILED or could not be read: it is queued for the next overnight run."""
-    from cli.reprocess import reprocess_manifests
+    from cli.change.reprocess import reprocess_manifests
 
     fields = {"files": uris or None, "manifests": manifest or None, "dataset": dataset, "from": first, "to": last}
     return reprocess_manifests(stack, fields, every=every, now=now, dry_run=dry_run)
-
-
-@app.command()
-@on_stack
-def verify(
-    stack: DeployedStack,
-    dataset: Annotated[str, typer.Option(help="Dataset to prove.")],
-    first: Annotated[str, typer.Option("--from", help="UTC day or hour, such as 2026-11-21T08.")],
-    last: Annotated[str, typer.Option("--to", help="UTC day or hour, inclusive.")],
-    share: Annotated[float, typer.Option(help="Share of the manifests that are compared, above 0, at most 1.")] = 1.0,
-    as_json: Json = False,
-) -> int:
-    """Prove hours from the input files: 0 proven, 1 differs, 2 wrong use, 3 cannot be proven or not reachable."""
-    from cli.verify import verify as verify_hours
-
-    return verify_hours(stack, {"dataset": dataset, "from": first, "to": last}, share, as_json=as_json)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from cli.change.follow_execution import follow_execution, print_end, print_started
+from cli.cost.plan import print_plan
 from cli.exit_codes import ExitCode
-from cli.follow_execution import follow_execution, print_end, print_started
 from cli.known_dataset import check_dataset_is_known
-from cli.plan import print_plan
 from lake.counted import format_count
 from report.texts import format_size
 from router.selection import parse_hours

@@ -13,7 +13,7 @@ import typer
 from cli.aws_cli import aws_on_local_cloud, local_config
 from cli.connect import LOCAL_STATE
 from cli.end_signals import ended_by_signal
-from cli.local_clouds import KEPT, LocalStage
+from cli.local_stage.local_clouds import KEPT, LocalStage
 from infra.synth import synth
 from lake.settings import load_settings
 from local.cloud import LocalCloud

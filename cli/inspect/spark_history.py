@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from cli.end_signals import ended_by_signal
-from cli.event_logs import copy_event_logs, newest_event_logs
 from cli.exit_codes import ExitCode
+from cli.inspect.event_logs import copy_event_logs, newest_event_logs
 from cli.progress import shown_when_slow
 from lake.counted import format_count
 from lake.errors import HybridRouterError, InvalidInputError

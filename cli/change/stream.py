@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from cli.exit_codes import ExitCode
-from cli.stream_shards import read_shards
+from cli.inspect.stream_shards import read_shards
 from lake.counted import format_count
 from lake.ledger import State
 from lake.manifest import Lane

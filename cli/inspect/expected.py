@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cli.documents import Expectation, NextNight
 from cli.format_values import read_instant
-from cli.night_schedule import read_forecast, read_schedule
+from cli.inspect.night_schedule import read_forecast, read_schedule
 from lake.ledger import State
 from lake.manifest import Lane
 from lake.time import iso_utc

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from cli.trace import trace_arrival
+from cli.inspect.trace import trace_arrival
 from lake.documents import get_document
 from lake.layout import result_key
 from lake.ledger import State

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import typer
 from rich.console import Console
 
-from cli.cost import metered_by
+from cli.cost.cost import metered_by
 from cli.exit_codes import ExitCode
-from cli.report_alarms import read_alarm_changes
+from cli.inspect.report_alarms import read_alarm_changes
 from lake.counted import format_count
 from lake.errors import InvalidInputError
 from lake.manifest import Lane

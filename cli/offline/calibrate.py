@@ -9,7 +9,7 @@ import typer
 
 from calibrate.advice import advise, report_lines, toml_lines
 from calibrate.measure import measure
-from cli.local_packages import require_java, require_matplotlib
+from cli.local_stage.local_packages import require_java, require_matplotlib
 from lake.errors import InvalidInputError
 from lake.settings import ConvertSettings, InputSettings
 

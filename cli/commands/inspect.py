@@ -1,4 +1,4 @@
-"""Commands that only read a deployed stack: what happened, and where is my file."""
+"""Commands that only read a deployed stack: what happened, where a file is, and whether hours are proven."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ app = typer.Typer()
 @on_stack
 def status(stack: DeployedStack, limit: Limit = 20_000, as_json: Json = False) -> int:
     """Show what waits, what failed, whether the stream is alive, tonight's forecast, last night and open alarms."""
-    from cli.status import print_status
+    from cli.inspect.status import print_status
 
     return print_status(stack, limit, as_json=as_json)
 
@@ -34,7 +34,7 @@ def night(
     as_json: Json = False,
 ) -> int:
     """Show one execution of overnight: outcome, plan and actual, datasets, what failed, job runs: 1 if it failed."""
-    from cli.night import print_night
+    from cli.inspect.night import print_night
 
     return print_night(stack, which, limit, as_json=as_json)
 
@@ -43,7 +43,7 @@ def night(
 @on_stack
 def nights(stack: DeployedStack, limit: Limit = 20, as_json: Json = False) -> int:
     """List the last executions of overnight with their outcome."""
-    from cli.night import print_nights
+    from cli.inspect.night import print_nights
 
     return print_nights(stack, limit, as_json=as_json)
 
@@ -57,7 +57,7 @@ def failures(
     as_json: Json = False,
 ) -> int:
     """List every manifest and file that did not get through, why, and what to run: 0 none, 1 some."""
-    from cli.failures import print_failures
+    from cli.inspect.failures import print_failures
 
     return print_failures(stack, dataset, limit, as_json=as_json)
 
@@ -71,7 +71,7 @@ def explain(
     as_json: Json = False,
 ) -> int:
     """Show where a file is, why, and when it will be converted; or from which files an object was made."""
-    from cli.explain import print_explanation
+    from cli.inspect.explain import print_explanation
 
     return print_explanation(stack, uri, limit, as_json=as_json)
 
@@ -86,7 +86,7 @@ def hours(
     as_json: Json = False,
 ) -> int:
     """Show which hours of a dataset are complete, with counts: 0 all of them, 1 rows are still to come or missing."""
-    from cli.hours import print_hours
+    from cli.inspect.hours import print_hours
 
     return print_hours(stack, dataset, first, last, as_json=as_json)
 
@@ -101,7 +101,7 @@ def report(
     open_page: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
 ) -> int:
     """Write one HTML page about a night or a day: latency, backlog, runs, plan and outcome, rejects, cost, alarms."""
-    from cli.report import write_report
+    from cli.inspect.report import write_report
 
     return write_report(stack, day, execution, output, open_page=open_page)
 
@@ -115,6 +115,22 @@ def spark_history(
     port: Annotated[int, typer.Option(min=1024, max=65535, help="Port of this machine.")] = 18080,
 ) -> int:
     """Serve Spark's own pages about job runs on this machine until Ctrl-C; needs spark.ui_logs = true and Java."""
-    from cli.spark_history import serve_history
+    from cli.inspect.spark_history import serve_history
 
     return serve_history(stack, run, limit, port)
+
+
+@app.command()
+@on_stack
+def verify(
+    stack: DeployedStack,
+    dataset: Annotated[str, typer.Option(help="Dataset to prove.")],
+    first: Annotated[str, typer.Option("--from", help="UTC day or hour, such as 2026-11-21T08.")],
+    last: Annotated[str, typer.Option("--to", help="UTC day or hour, inclusive.")],
+    share: Annotated[float, typer.Option(help="Share of the manifests that are compared, above 0, at most 1.")] = 1.0,
+    as_json: Json = False,
+) -> int:
+    """Prove hours from the input files: 0 proven, 1 differs, 2 wrong use, 3 cannot be proven or not reachable."""
+    from cli.inspect.verify import verify as verify_hours
+
+    return verify_hours(stack, {"dataset": dataset, "from": first, "to": last}, share, as_json=as_json)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from cli.documents import NightActual, NightRun
 from cli.format_values import read_instant
-from cli.run_logs import log_of_run
+from cli.inspect.run_logs import log_of_run
 from lake.bills import MICRO
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cli.deployed_stack import DeployedStack
-    from cli.executions import Execution
+    from cli.inspect.executions import Execution
 
 MAX_DAYS = 15
 """An execution takes at most 14 days (``overnight.asl.json``), and its last job run may end on the day after."""

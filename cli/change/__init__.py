@@ -1,0 +1,1 @@
+"""Commands that start, repair or stop something on a deployed stack."""

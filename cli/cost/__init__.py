@@ -1,0 +1,1 @@
+"""Commands about dollars: forecasts, bills, quotas."""

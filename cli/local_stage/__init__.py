@@ -1,0 +1,1 @@
+"""The local cloud of a stage: started, listed, stopped."""

@@ -1,0 +1,1 @@
+"""Commands that need no stack: conversion, trial, settings, forecasts."""
