@@ -16,7 +16,7 @@ INSTALLED ?= $(or $(XDG_DATA_HOME),$(HOME)/.local/share)/hybrid-router
 PROPERTIES = $(shell grep -rl "import given" tests/unit)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-modules test-stack unit integration e2e storms permissions fuzz chaos hostile browser load predict e2e-night bench bench-plan check hooks format
+.PHONY: help setup demo test test-all test-night test-modules test-everything test-stack unit integration e2e storms permissions fuzz chaos hostile browser load predict e2e-night bench bench-plan check hooks format
 .PHONY: check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-docs check-machines check-template
 .PHONY: check-workflows check-rust-format check-rust
 .PHONY: wheels emr-libraries arm-tests install count schemas audit pins synth local-up clean
@@ -30,28 +30,38 @@ setup: ## uv, the locked environment, Java, Spark's S3 jars (every other target 
 demo: setup ## both lanes on this machine, with proof; DATA=<file or folder> takes your own NDJSON
 	@$(PY) -m cli demo --output "$(OUTPUT)" $(if $(DATA),--data "$(DATA)")
 
-test: setup ## everything that CI runs: all tests, and all checks at the same time
-	@$(MAKE) --no-print-directory --jobs=3 --output-sync=line test-stack test-modules check
+test: setup ## what to run before each push, and CI's first job: checks, units, model, conversion, one night on the local cloud
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=line test-night test-modules check
 
-test-all: setup ## the same, and the coverage of all tests, whose floor is in pyproject.toml
+test-all: setup ## everything else too, and the coverage of all tests, whose floor is in pyproject.toml
 	@$(PY) -m coverage erase
-	@$(MAKE) --no-print-directory --jobs=3 --output-sync=line test-stack test-modules check PYTEST="$(PY) -m coverage run -m pytest"
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=line test-stack test-everything check PYTEST="$(PY) -m coverage run -m pytest"
 	@$(PY) -m coverage combine --quiet
 	@$(PY) -m coverage report
 
-# Coverage counts the processes that tests start as well. Histories of the model and of chaos repeat the same lines
-# a million times: measured, they would take twice as long and show nothing more. Of a process that a test kills,
-# `coverage combine` says that its data cannot be read, and goes on.
-test-modules: setup ## half of the tests: units, conversion on a real Spark session, the model, random and hostile input
+# Both lanes, urgent, duplicates, bad files, records, backfill, quarantine retry, verify, a removed right, every engine: one deployed stack.
+NIGHT = $(addprefix tests/e2e/,test_failed_night_message.py test_both_lanes.py test_verify.py test_engines.py test_removed_permissions.py)
+
+test-night: setup ## one night on one local cloud, and one history of chaos
+	@$(PYTEST) $(NIGHT)
+	@$(PYTEST) tests/chaos -k one_history
+
+test-modules: setup ## units without those of the emulator, conversion on a real Spark session, the model
+	@$(PYTEST) tests/unit tests/integration --ignore=tests/unit/local
+	@$(PYTEST) tests/model
+
+# Histories of the model and of chaos repeat the same lines a million times: measured, they would take twice as long and
+# show nothing more. Of a process that a test kills, `coverage combine` says that its data cannot be read, and goes on.
+test-everything: setup ## half of test-all: units, conversion, fuzz, hostile input, the model
 	@$(PYTEST) tests/unit tests/integration
 	@$(PY) -m pytest tests/fuzz tests/hostile tests/model
 
-test-stack: setup ## the other half: the whole stack, deployed on the local cloud; request counts and chaos
+test-stack: setup ## the other half: all end-to-end tests, request counts, chaos
 	@$(PYTEST) tests/e2e
 	@$(PY) -m pytest tests/load tests/chaos
 
-unit: setup ## pure tests and tests of single services
-	@$(PY) -m pytest tests/unit
+unit: setup ## pure tests and tests of single services; T=tests/unit/router/test_settle.py: these alone
+	@$(PY) -m pytest $(or $(T),tests/unit)
 
 integration: setup ## tests on a real Spark session and S3 over HTTP
 	@$(PY) -m pytest tests/integration

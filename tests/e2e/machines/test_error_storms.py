@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PASSING: list[str] = RETRIER["ErrorEquals"]
 RETRIES: int = RETRIER["MaxAttempts"]
 LONG = pytest.mark.long
-"""``make storms`` plays them; ``make test`` plays one of each kind."""
+"""``make storms`` plays them; ``make test-all`` plays one of each kind."""
 GROUPS = [PASSING[first : first + RETRIES] for first in range(0, len(PASSING), RETRIES)]
 ONCE = [pytest.param(group, id=group[0], marks=[LONG] if number else []) for number, group in enumerate(GROUPS)]
 """One execution carries as many errors in a state as the state is retried."""
