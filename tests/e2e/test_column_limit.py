@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 DATASET, NEIGHBOUR = "uuids", "beside_uuids"
 FILES, ROWS_OF_FILE, MEMBERS_OF_ROW = 8, 60, 10
 pytestmark = pytest.mark.long
-"""``make permissions`` plays all end-to-end tests; ``tests/integration/test_column_limit.py`` has the same limit without a stack."""
+"""``make permissions`` plays it; ``tests/integration/test_column_limit.py`` has the same limit without a stack."""
 LIMIT = e2e_settings().convert.column_limit
 RESCUED = "_rescued"
 Members = tuple[tuple[str, str], ...]
