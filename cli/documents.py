@@ -448,3 +448,112 @@ class Suggestion:
     rows: Annotated[int, "rows of the sample"]
     columns: tuple[SuggestedColumn, ...]
     sql: Annotated[dict[str, str], "dialect -> a statement that creates the view, without a semicolon"]
+
+
+# status
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Open manifests of one dataset in one lane."""
+
+    lane: LaneName
+    dataset: str
+    manifests: int
+    files: int
+    bytes: int
+    oldest: Instant | None
+    oldest_seconds: int | None
+    states: Annotated[dict[str, int], "manifests by state: QUEUED, RUNNING, PUBLISHING"]
+    blocked: Annotated[int, "QUEUED manifests of which an attempt ended without a result"]
+
+
+@dataclass(frozen=True, slots=True)
+class MissedEvents:
+    """How far the sweep has compared the input bucket with the ledger."""
+
+    covered_until: Instant
+    behind_seconds: int
+    dataset: Annotated[str | None, "the dataset that is being listed"]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamShard:
+    """One shard of the stream lane."""
+
+    shard: str
+    running: bool
+    run: str | None
+    heartbeat_at: Instant | None
+    window_until: Instant | None
+    stop_requested: bool
+    failed_starts: Annotated[
+        int, "runs in succession that were started and have ended before they began to work; 0 while one is alive"
+    ]
+    start_failure: Annotated[str | None, "why the last of them has ended, from the third one on"]
+    spilling: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StreamLane:
+    """The stream lane."""
+
+    lag_seconds: Annotated[int | None, "age of the oldest open manifest of the stream lane"]
+    queued: Annotated[int, "manifests"]
+    shards: tuple[StreamShard, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LastNight:
+    """The newest execution that has ended."""
+
+    execution: str
+    outcome: str
+    started_at: Instant | None
+    ended_at: Instant | None
+    rows: int | None
+    quarantined_lines: int | None
+    unreadable_files: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Nights:
+    """The next, the running and the last execution of ``overnight``."""
+
+    schedule: str
+    time_zone: str
+    enabled: bool
+    next_start: Instant | None
+    forecast: PlannedNight | None
+    running: Annotated[str | None, "name of the execution that runs now"]
+    last: LastNight | None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAlarm:
+    """An alarm in the state ALARM."""
+
+    name: str
+    since: Instant
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class StatusDocument:
+    """The state of a stack."""
+
+    stack: str
+    read_at: Instant
+    complete: Annotated[bool, "false: a list is longer than --limit, and every count of it is a lower bound"]
+    backlog: tuple[Backlog, ...]
+    failed_manifests: int
+    manifests_with_unreadable_files: int
+    dead_letters: int
+    failed_record_files: Annotated[
+        int, "files of records that Firehose could not deliver; 20,000 of them are counted at most"
+    ]
+    missed_events: MissedEvents | None
+    stream: StreamLane
+    night: Nights
+    alarms: tuple[OpenAlarm, ...]
+    alarms_without_state: Annotated[int, "alarms that CloudWatch has not evaluated yet; the local cloud evaluates few"]

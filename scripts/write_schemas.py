@@ -13,6 +13,7 @@ from cli.documents import (
     NightDocument,
     NightsDocument,
     ObjectExplanation,
+    StatusDocument,
     Suggestion,
 )
 from lake.json_document import schema_of
@@ -27,6 +28,7 @@ DOCUMENTS: dict[str, Any] = {
     "hours": HoursDocument,
     "night": NightDocument,
     "nights": NightsDocument,
+    "status": StatusDocument,
 }
 """Command -> the type of what it prints with ``--json``; "hour" is the marker of a complete hour."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cli.documents import OpenAlarm
 from lake.time import iso_utc
 
 if TYPE_CHECKING:
@@ -24,19 +25,15 @@ def own_alarms(stack: DeployedStack) -> Iterator[dict[str, Any]]:
                 yield alarm
 
 
-def read_alarms(stack: DeployedStack) -> tuple[list[dict[str, Any]], int]:
-    """Name, description and since when of each open alarm, the newest first, and the number of alarms without a state.
+def read_alarms(stack: DeployedStack) -> tuple[tuple[OpenAlarm, ...], int]:
+    """The open alarms, newest first, and the number of alarms without a state.
 
     CloudWatch has not evaluated those yet; the local cloud never does. Raises botocore's errors.
     """
     alarms = sorted(own_alarms(stack), key=lambda alarm: alarm["StateUpdatedTimestamp"], reverse=True)
-    opened = [
-        {
-            "name": alarm["AlarmName"],
-            "since": iso_utc(alarm["StateUpdatedTimestamp"]),
-            "description": alarm.get("AlarmDescription", ""),
-        }
+    opened = tuple(
+        OpenAlarm(alarm["AlarmName"], iso_utc(alarm["StateUpdatedTimestamp"]), alarm.get("AlarmDescription", ""))
         for alarm in alarms
         if alarm["StateValue"] == "ALARM"
-    ]
+    )
     return opened, sum(alarm["StateValue"] == "INSUFFICIENT_DATA" for alarm in alarms)

@@ -75,7 +75,7 @@ def test_status_counts_the_backlog(two: list[LocalUp]) -> None:
     assert answer.returncode == 0, answer.stderr
     document = json.loads(answer.stdout)
     assert [(row["lane"], row["files"], row["bytes"]) for row in document["backlog"]] == [("batch", 1, 8)]
-    assert (document["stream"]["running"], document["alarms"]) == (False, [])
+    assert ([shard["running"] for shard in document["stream"]["shards"]], document["alarms"]) == ([False], [])
 
 
 def test_before_the_first_night_nothing_has_failed(two: list[LocalUp]) -> None:

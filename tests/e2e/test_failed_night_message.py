@@ -38,11 +38,11 @@ def test_a_failed_night_reaches_its_subscribers(scenario: Scenario, may_publish:
         *notified, alarm = sorted((json.loads(item["Body"])["Subject"] for item in found), reverse=True)
         assert notified == ([NOTIFICATION] if may_publish else [])
         assert (alarm.startswith("ALARM: "), "AlarmsFailed" in alarm) == (True, True)
-        assert ["AlarmsFailed" in item["name"] for item in opened] == [True]
+        assert ["AlarmsFailed" in item.name for item in opened] == [True]
         # And the alarms that the local cloud does not evaluate are counted
         assert without_state > 10
     finally:
         for item in opened:
             scenario.cloud.client("cloudwatch").set_alarm_state(
-                AlarmName=item["name"], StateValue="OK", StateReason="test"
+                AlarmName=item.name, StateValue="OK", StateReason="test"
             )

@@ -13,6 +13,7 @@ from cli.inspect.failures import failures_document, print_failures
 from cli.inspect.night_schedule import read_schedule
 from cli.inspect.status import status_document
 from cli.inspect.status_output import print_status_document
+from lake.json_document import to_json
 from tests.unit.cli.schemas import valid_json
 from tests.unit.cli.stack_world import FakeServices, stack_of
 
@@ -97,8 +98,8 @@ def test_status_counts_the_files(world: World, stack: DeployedStack, capsys: pyt
     put(world, f"clicks/{KIND}/a", f"payments/{KIND}/a")
     schedule = read_schedule(stack)
     document = status_document(stack, schedule, 10, world.now)
-    valid_json("status", document)
-    assert document["failedRecordFiles"] == 2
+    valid_json("status", to_json(document))
+    assert document.failed_record_files == 2
     print_status_document(document, schedule.zone, world.now, stack.options)
     line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("failures"))
     told = f"2 files of records that Firehose could not deliver: 'hybrid-router failures{stack.options}'"

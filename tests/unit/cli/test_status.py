@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
+from cli.documents import MissedEvents
 from cli.format_values import format_dollars, format_duration, format_instant
 from cli.inspect.night_schedule import read_schedule
 from cli.inspect.status import status_document
 from cli.inspect.status_output import print_status_document
+from lake.json_document import to_json
 from lake.layout import sweep_key
 from lake.manifest import Lane
 from lake.partition import Partition
@@ -25,17 +27,18 @@ from tests.unit.lake.transitions import DOCUMENT, TOTALS
 from tests.unit.lake.world import MORNING
 
 if TYPE_CHECKING:
+    from cli.documents import StatusDocument
     from tests.unit.lake.world import World
 
 
-def document_of(world: World, services: FakeServices, limit: int = 100) -> dict[str, Any]:
+def document_of(world: World, services: FakeServices, limit: int = 100) -> StatusDocument:
     stack = stack_of(world, services)
     document = status_document(stack, read_schedule(stack), limit, world.now)
-    valid_json("status", document)
+    valid_json("status", to_json(document))
     return document
 
 
-def page(document: dict[str, Any], world: World, capsys: pytest.CaptureFixture[str], *, local: bool = False) -> str:
+def page(document: StatusDocument, world: World, capsys: pytest.CaptureFixture[str], *, local: bool = False) -> str:
     zone = read_schedule(stack_of(world, FakeServices())).zone
     print_status_document(document, zone, world.now, " --stage test", local=local)
     return capsys.readouterr().out
@@ -65,7 +68,7 @@ def test_the_age_of_the_listing_of_missed_events_is_shown(world: World, capsys: 
     document = document_of(world, FakeServices())
     # Then
     behind = round((world.now - until).total_seconds())
-    assert document["missedEvents"] == {"coveredUntil": iso_utc(until), "behindSeconds": behind, "dataset": "orders"}
+    assert document.missed_events == MissedEvents(iso_utc(until), behind, "orders")
     line = next(line for line in page(document, world, capsys).splitlines() if line.startswith("listing"))
     assert "ago; listing orders now" in line
 
@@ -81,12 +84,12 @@ def test_the_backlog_is_counted_by_lane_and_dataset(world: World, capsys: pytest
     # When
     document = document_of(world, FakeServices())
     # Then
-    found = {(row["lane"], row["dataset"]): row for row in document["backlog"]}
+    found = {(row.lane, row.dataset): row for row in document.backlog}
     assert set(found) == {("batch", "events"), ("batch", "orders"), ("stream", "orders")}
-    assert (found["batch", "orders"]["files"], found["batch", "orders"]["bytes"]) == (2, 200)
-    assert found["batch", "orders"]["oldestSeconds"] == 95 * 60
-    assert (found["batch", "events"]["blocked"], found["batch", "orders"]["blocked"]) == (1, 0)
-    assert document["stream"]["lagSeconds"] == 300
+    assert (found["batch", "orders"].files, found["batch", "orders"].bytes) == (2, 200)
+    assert found["batch", "orders"].oldest_seconds == 95 * 60
+    assert (found["batch", "events"].blocked, found["batch", "orders"].blocked) == (1, 0)
+    assert document.stream.lag_seconds == 300
     text = page(document, world, capsys)
     assert "200 B" in text
     assert "1 h 35 min" in text
@@ -99,15 +102,14 @@ def test_what_did_not_get_through_is_counted(world: World) -> None:
     world.ledger.manifests.commit(world.claimed(unreadable), DOCUMENT, world.now)
     world.ledger.manifests.finish(world.row(unreadable.id), replace(TOTALS, failed_files=1), world.now)
     document = document_of(world, FakeServices(dead_letters=3))
-    counts = ("failedManifests", "manifestsWithUnreadableFiles", "deadLetters")
-    assert [document[name] for name in counts] == [1, 1, 3]
+    assert (document.failed_manifests, document.manifests_with_unreadable_files, document.dead_letters) == (1, 1, 3)
 
 
 def test_a_list_longer_than_the_limit_is_said_to_be_incomplete(world: World) -> None:
     for name in ("a", "b", "c"):
         world.queued(name)
-    assert document_of(world, FakeServices(), limit=3)["complete"]
-    assert not document_of(world, FakeServices(), limit=2)["complete"]
+    assert document_of(world, FakeServices(), limit=3).complete
+    assert not document_of(world, FakeServices(), limit=2).complete
 
 
 def test_the_newest_forecast_is_told_until_its_night_begins(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,7 +120,7 @@ def test_the_newest_forecast_is_told_until_its_night_begins(world: World, capsys
         "deadline tomorrow 06:00; as of today 10:00" in text
     )
     world.wait(timedelta(hours=12))
-    assert document_of(world, FakeServices())["night"]["forecast"] is None
+    assert document_of(world, FakeServices()).night.forecast is None
 
 
 def test_a_forecast_that_is_late_says_so(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -159,12 +161,12 @@ def test_each_shard_of_the_stream_has_a_line(world: World, capsys: pytest.Captur
     outputs = replace(stack.outputs, shards=Shards(2))
     # When
     document = status_document(replace(stack, outputs=outputs), read_schedule(stack), 10, world.now)
-    valid_json("status", document)
+    valid_json("status", to_json(document))
     text = page(document, world, capsys)
     # Then
     assert "stream     2 of 2 shards are running\n" in text
     assert "           shard 2: running (jr_1), no heartbeat yet, spilling to the batch lane" in text
-    assert (document["stream"]["spilling"], document["stream"]["shards"][0]["spilling"]) == (True, False)
+    assert [shard.spilling for shard in document.stream.shards] == [False, True]
 
 
 def test_only_alarms_of_the_own_topic_are_open(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -199,8 +201,8 @@ def test_alarms_without_a_state_are_not_called_quiet(
     # When
     document = document_of(world, FakeServices(alarms=[unknown, quiet]))
     # Then
-    valid_json("status", document)
-    assert (document["alarms"], document["alarmsWithoutState"]) == ([], 1)
+    valid_json("status", to_json(document))
+    assert (document.alarms, document.alarms_without_state) == ((), 1)
     assert f"alarms     none is open, but for 1 alarm that {why}\n" in page(document, world, capsys, local=local)
 
 
