@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from array import array
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -12,14 +13,19 @@ from zoneinfo import ZoneInfo
 from lake.compression import has_compressed_name
 from lake.dataset_rules import matching_rule
 from lake.errors import InvalidInputError
+from lake.printable import printable
 from simulate.arrivals import DAY_SECONDS, FileGroup, windows_of_day
+from simulate.profile import MAX_BYTES
 from simulate.schedule import night_start
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from datetime import date
+    from pathlib import Path
 
     from lake.settings import Settings
+
+COLUMNS = ("key", "size", "time")
 
 
 class ListedFile(NamedTuple):
@@ -30,6 +36,40 @@ class ListedFile(NamedTuple):
     """Bytes as stored."""
     time: float
     """Of its arrival, in seconds since the epoch."""
+
+
+def read_csv(path: Path) -> Iterator[ListedFile]:
+    """The files of a CSV file whose first line names ``COLUMNS``; a time without a zone is in UTC.
+
+    Raises
+    ------
+    InvalidInputError
+        The file cannot be read, lacks a column, or has a line that is not valid.
+    """
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            lines = csv.DictReader(file)
+            if missing := [name for name in COLUMNS if name not in (lines.fieldnames or ())]:
+                raise InvalidInputError(
+                    f"{path} has no column {missing[0]}: its first line must name {', '.join(COLUMNS)}"
+                )
+            for line in lines:
+                yield _listed_file(line, f"{path}, line {lines.line_num}")
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InvalidInputError(f"{path} cannot be read: {error}") from error
+
+
+def _listed_file(line: dict[str, str | None], where: str) -> ListedFile:
+    key, size, time = (line[name] or "" for name in COLUMNS)
+    if not size.isascii() or not size.isdigit() or int(size) > MAX_BYTES:
+        raise InvalidInputError(f"{where}: size = {printable(size)!r} is wrong: expected a number of bytes")
+    try:
+        instant = datetime.fromisoformat(time)
+    except ValueError:
+        raise InvalidInputError(
+            f"{where}: time = {printable(time)!r} is wrong: expected a time such as 2026-11-18T09:30:00Z"
+        ) from None
+    return ListedFile(key, int(size), (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).timestamp())
 
 
 class ListedArrivals:

@@ -66,14 +66,10 @@ def simulate(
     listing: Annotated[
         Path | None, typer.Option("--from-csv", help="Instead of a profile: a listing with the columns key,size,time.")
     ] = None,
-    inventory: Annotated[
-        Path | None, typer.Option("--from-inventory", help="Instead: manifest.json of an S3 Inventory report.")
-    ] = None,
     ledger: Annotated[bool, typer.Option("--from-ledger", help="Instead: what a stage recorded of --date.")] = False,
     day: Annotated[str | None, typer.Option("--date", help="Local date of the listing's night: 2026-11-18.")] = None,
     settings: SettingsFile = Path("settings/dev.toml"),
     as_json: Json = False,
-    plots: Annotated[Path | None, typer.Option(help="Folder for plots, as PNG and SVG.")] = None,
     stage: Stage = "dev",
     local: Local = False,
     aws_profile: Annotated[str | None, typer.Option("--profile", help="Profile of ~/.aws/config.")] = None,
@@ -83,12 +79,12 @@ def simulate(
     from functools import partial
 
     from cli.connect import connect_to_stage
-    from cli.offline.simulate import Output, Source, simulate_source
+    from cli.offline.simulate import Source, print_simulation
     from lake.settings import load_settings
 
     connect = partial(connect_to_stage, stage, local=local, profile=aws_profile, region=region)
-    source = Source(profile, listing, inventory, connect if ledger else None)
-    simulate_source(source, load_settings(settings), day, Output(as_json, plots))
+    source = Source(profile, listing, connect if ledger else None)
+    print_simulation(source, load_settings(settings), day, as_json=as_json)
 
 
 @app.command()
@@ -97,9 +93,8 @@ def calibrate(
     goal_seconds: Annotated[float, typer.Option(help="Duration of the longest conversion, about.")] = 60.0,
     cores: Annotated[int, typer.Option(help="Cores to use.")] = os.cpu_count() or 1,
     output: Annotated[Path | None, typer.Option(help="Settings file to write.")] = None,
-    plots: Annotated[Path | None, typer.Option(help="Folder for plots, as PNG and SVG.")] = None,
 ) -> None:
     """Convert your own files on this machine, more and more of them, and say which settings to use."""
     from cli.offline.calibrate import calibrate_files
 
-    calibrate_files(files, goal_seconds, cores, output, plots)
+    calibrate_files(files, goal_seconds, cores, output)

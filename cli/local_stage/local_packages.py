@@ -1,4 +1,4 @@
-"""What the local cloud, the demo, ``calibrate`` and ``--plots`` need in addition to the installed command."""
+"""What the local cloud, the demo and ``calibrate`` need in addition to the installed command."""
 
 from __future__ import annotations
 
@@ -34,12 +34,3 @@ def require_java() -> None:
     found = examine_java()
     if found.state is not Readiness.OK:
         raise NotReachableError(f"java: {found.text}")
-
-
-def require_matplotlib() -> None:
-    """Check that plots can be drawn in this environment. Raises ``NotReachableError``, with what installs it."""
-    if find_spec("matplotlib") is None:
-        raise NotReachableError(
-            "--plots needs the package matplotlib, which is not installed: run 'make setup' in a checkout, then the "
-            "same command there as '.venv/bin/hybrid-router'"
-        )

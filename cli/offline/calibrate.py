@@ -9,7 +9,7 @@ import typer
 
 from calibrate.advice import advise, report_lines, toml_lines
 from calibrate.measure import measure
-from cli.local_stage.local_packages import require_java, require_matplotlib
+from cli.local_stage.local_packages import require_java
 from lake.errors import InvalidInputError
 from lake.settings import ConvertSettings, InputSettings
 
@@ -23,10 +23,8 @@ MIN_BYTES = 64 << 10
 """Of all files together: fewer would be repeated for hours, and say nothing about real ones."""
 
 
-def calibrate_files(
-    paths: Sequence[Path], goal_seconds: float, cores: int, output: Path | None, plots: Path | None
-) -> None:
-    """Convert the files, print figures and advice, write the advice as a settings file, and plots into a folder.
+def calibrate_files(paths: Sequence[Path], goal_seconds: float, cores: int, output: Path | None) -> None:
+    """Convert the files, print figures and advice, and write the advice as a settings file.
 
     Raises
     ------
@@ -34,7 +32,7 @@ def calibrate_files(
         The goal or the number of cores is out of range; a file is missing or cannot be converted; no file is NDJSON, or
         all of them together are too small.
     NotReachableError
-        Java is missing, or plots need a package that is not installed.
+        Java is missing.
     """
     if not 0 < goal_seconds <= MAX_GOAL_SECONDS:
         raise InvalidInputError(
@@ -43,8 +41,6 @@ def calibrate_files(
     if cores < 1:
         raise InvalidInputError(f"--cores {cores} is not valid: pass 1 or more")
     require_java()
-    if plots is not None:
-        require_matplotlib()
     files = ndjson_files(paths)
     if (size := sum(path.stat().st_size for path in files)) < MIN_BYTES:
         raise InvalidInputError(f"the files have {size} bytes together, too few to measure: pass {MIN_BYTES} or more")
@@ -61,12 +57,6 @@ def calibrate_files(
     if output is not None:
         output.write_text("\n".join(toml_lines(advice, STAGE)) + "\n", encoding="utf-8")
         typer.echo(f"written: {output}")
-    if plots is not None:
-        from calibrate.plots import calibration_plots
-        from simulate.figures import write_figures
-
-        for path in write_figures(calibration_plots(found), plots):
-            typer.echo(f"written: {path}", err=True)
 
 
 def ndjson_files(paths: Sequence[Path]) -> list[Path]:

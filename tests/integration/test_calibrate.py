@@ -23,9 +23,9 @@ def test_a_person_gets_figures_and_a_settings_file(tmp_path: Path) -> None:
     # Given files of a person, one line of which is not NDJSON
     (tmp_path / "a.ndjson").write_bytes(b'{"id": 1, "name": "a"}\n' * 100_000 + b"broken\n")
     (tmp_path / "b.ndjson.gz").write_bytes(gzip.compress(b'{"id": 1, "name": "a"}\n' * 100_000))
-    written, plots = tmp_path / "calibrated.toml", tmp_path / "plots"
+    written = tmp_path / "calibrated.toml"
     # When they calibrate
-    options = ("--goal-seconds", "0.1", "--cores", "2", "--output", str(written), "--plots", str(plots))
+    options = ("--goal-seconds", "0.1", "--cores", "2", "--output", str(written))
     found = command("calibrate", str(tmp_path), *options)
     # Then the figures are there, and the settings are valid
     assert found.returncode == 0, found.stderr
@@ -34,5 +34,4 @@ def test_a_person_gets_figures_and_a_settings_file(tmp_path: Path) -> None:
     assert "rejected: " in found.stdout
     assert "compressed files" in found.stdout
     assert "compressed_mb_per_second_per_core" in written.read_text()
-    assert (plots / "calibration_speed.svg").stat().st_size > 1000
     assert command("settings", "check", str(written)).returncode == 0

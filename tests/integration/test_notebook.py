@@ -6,9 +6,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
-import matplotlib.pyplot as plt
-
 if TYPE_CHECKING:
     import pytest
     from pyspark.sql import SparkSession
@@ -18,18 +15,16 @@ LINES = ['{"id": 1, "userId": "a", "tags": ["x"]}', "not a row", '{"id": 2.50, "
 
 
 def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> None:
-    # Given a file, and plots that are not shown
+    # Given
     monkeypatch.chdir(tmp_path)
     Path("events.ndjson").write_text("\n".join(LINES))
-    mpl.use("agg")
     cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
     # When
     names: dict[str, Any] = {}
     for cell in cells:
         if cell["cell_type"] == "code":
             exec("".join(cell["source"]), names)
-    # Then it used the session of the tests, and has drawn the columns
+    # Then it used the session of the tests, and the columns are in order of their longest value
     assert names["spark"] is spark
     assert names["rows"]["id"].to_list() == ["1", "2.50", "3"]
-    assert [label.get_text() for label in names["left"].get_yticklabels()][:2] == ["tags", "id"]
-    plt.close("all")
+    assert names["widest"]["column"].to_list()[:2] == ["tags", "id"]

@@ -9,8 +9,7 @@ from typer.testing import CliRunner
 from cli.main import app
 from lake.errors import InvalidInputError
 from simulate.arrivals import windows_of_day
-from simulate.listing import ListedArrivals
-from simulate.listing_files import read_csv
+from simulate.listing import ListedArrivals, read_csv
 from tests.unit.docs.pages import CHECKOUT
 from tests.unit.simulate.world import settings
 

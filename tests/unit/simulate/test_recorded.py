@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cli.offline.simulate import Output, simulate_ledger
+from cli.offline.simulate import Source, print_simulation
 from lake.errors import InvalidInputError
 from lake.ledger import DatasetMeasurement
 from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id, write_manifest
@@ -60,13 +60,14 @@ def test_every_version_of_the_day_is_there_once(world: World) -> None:
     assert read(world) == ["orders/a.json", "orders/b.json.gz", "orders/b.json.gz", "orders/late.json"]
 
 
-def stack(world: World) -> Any:
-    return SimpleNamespace(s3=world.raw_s3, resources=RESOURCES, ledger=world.ledger)
+def source(world: World) -> Source:
+    stack: Any = SimpleNamespace(s3=world.raw_s3, resources=RESOURCES, ledger=world.ledger)
+    return Source(ledger=lambda: stack)
 
 
 def test_the_command_simulates_the_day(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     recorded(world, MORNING, *(file(f"{number}.json", MORNING) for number in range(3)))
-    simulate_ledger(stack(world), settings(), "2026-11-18", Output(as_json=False, plots=None))
+    print_simulation(source(world), settings(), "2026-11-18", as_json=False)
     out, err = capsys.readouterr()
     assert "3 files, 300 B a day" in out
     assert "1 manifest document of the day" in err
@@ -85,7 +86,7 @@ def test_the_speeds_are_those_that_the_ledger_has_measured(world: World, capsys:
     world.ledger.datasets.register("orders")
     world.ledger.datasets.add_measurement("orders", DatasetMeasurement(60_000_000, 1, 20_000))
     # When
-    simulate_ledger(stack(world), settings(), "2026-11-18", Output(as_json=False, plots=None))
+    print_simulation(source(world), settings(), "2026-11-18", as_json=False)
     # Then
     out = capsys.readouterr().out
     plain = "bytes of plain files of orders that a core converts"
@@ -103,7 +104,7 @@ def test_files_take_the_time_that_their_dataset_has_measured(world: World, capsy
             world.ledger.datasets.register("orders")
             world.ledger.datasets.add_measurement("orders", DatasetMeasurement(40_000_000, 1, 100_000))
         # When
-        simulate_ledger(stack(world), settings(), "2026-11-18", Output(as_json=True, plots=None))
+        print_simulation(source(world), settings(), "2026-11-18", as_json=True)
         found = json.loads(capsys.readouterr().out)
         nights.append(next(item for item in found["options"] if item["routing"] == "all-batch")["dollars"]["night"])
     # Then
@@ -121,4 +122,4 @@ def test_files_take_the_time_that_their_dataset_has_measured(world: World, capsy
 def test_a_day_that_is_missing_or_empty_is_refused(world: World, day: str | None, message: str) -> None:
     recorded(world, MORNING, file("a.json", MORNING))
     with pytest.raises(InvalidInputError, match=message):
-        simulate_ledger(stack(world), settings(), day, Output(as_json=False, plots=None))
+        print_simulation(source(world), settings(), day, as_json=False)
