@@ -16,7 +16,7 @@ INSTALLED ?= $(or $(XDG_DATA_HOME),$(HOME)/.local/share)/hybrid-router
 PROPERTIES = $(shell grep -rl "import given" tests/unit)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-night test-modules test-everything test-stack unit integration e2e storms permissions fuzz chaos hostile browser load predict e2e-night bench bench-plan check hooks format
+.PHONY: help setup demo test test-all test-night test-modules test-everything test-stack unit integration e2e storms permissions fuzz chaos hostile browser load e2e-night bench bench-plan check hooks format
 .PHONY: check-lint check-format check-types check-spelling check-lock check-dead-code check-toml check-docs check-machines check-template
 .PHONY: check-workflows check-rust-format check-rust
 .PHONY: wheels emr-libraries arm-tests install count schemas audit pins synth local-up clean
@@ -148,9 +148,6 @@ browser: setup ## a report in Chromium: no error on its console, charts drawn, l
 
 load: setup ## thousands of files through both lanes and the control plane, about 35 minutes; prints the numbers
 	@$(PY) -m tests.load
-
-predict: setup ## both lanes on the local cloud, predicted by the simulator and measured, about 15 minutes; Error 1: more than 20 % apart
-	@$(PY) -m tests.predict
 
 e2e-night: setup ## a day of 5,000 files in which much goes wrong, its night, every line counted; FILES=n: with so many
 	@$(PY) -m tests.night --files $(FILES)

@@ -22,7 +22,7 @@ from router.sweep.handler import TIME_PER_REPAIR
 from router.sweep.small_manifests import HOUR_ENDS_AFTER, SMALL_SHARE, WRITES_PER_SECOND
 from simulate.arrivals import DAY_SECONDS
 from simulate.histogram import Latencies, Timeline
-from simulate.night_times import AWS_NIGHT, SWEEPS_PER_HOUR
+from simulate.night_times import PLAN_SECONDS, SETTLE_SECONDS, SWEEPS_PER_HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from lake.settings import PriceSettings, Settings
     from router.estimate.offer import Offer
     from router.plan.pack import PlannedRun
-    from simulate.night_times import NightTimes
     from simulate.routing import SimulatedManifest
 
 SWEPT_WRITES_PER_HOUR = round(SWEEPS_PER_HOUR * TIME_PER_REPAIR.total_seconds() * WRITES_PER_SECOND)
@@ -153,19 +152,18 @@ def _merge(sources: Sequence[BacklogItem]) -> BacklogItem:
 
 
 def simulate_night(
-    backlog: Backlog, settings: Settings, night: datetime, failing_share: float, times: NightTimes = AWS_NIGHT
+    backlog: Backlog, settings: Settings, night: datetime, failing_share: float
 ) -> SimulatedNight | None:
     """The night that begins at ``night`` (aware), by the product's plan; None: there is nothing to convert."""
     if not backlog.items:
         return None
-    start = night + timedelta(seconds=times.plan_seconds + backlog.merge_seconds)
+    start = night + timedelta(seconds=PLAN_SECONDS + backlog.merge_seconds)
     deadline = next_local_time(settings.schedule.deadline, settings.time_zone, start)
     rows = [item.row for item in backlog.items.values()]
     planned = plan_night(rows, settings, _speeds(backlog, settings.price), configured_room(settings), start, deadline)
     (offer,) = (offer for offer in offers(settings) if offer.engine == planned.night.engine)
-    offer = times.of_runs(offer, planned.night.workers)
     runs = _Runs(backlog, planned, offer, DAY_SECONDS + (start - night).total_seconds(), failing_share)
-    end = start + timedelta(seconds=runs.seconds + times.settle_seconds)
+    end = start + timedelta(seconds=runs.seconds + SETTLE_SECONDS)
     return SimulatedNight(
         planned,
         start,

@@ -22,7 +22,6 @@ from simulate.routing import Router
 from simulate.schedule import stream_window
 from simulate.speed import Speed
 from simulate.stream_lane import StreamLane
-from simulate.stream_times import AWS_STREAM
 from simulate.summary import summarise
 
 if TYPE_CHECKING:
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from lake.settings import Settings
     from simulate.arrivals import Arrivals
     from simulate.routing import SimulatedManifest
-    from simulate.stream_times import StreamTimes
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,24 +121,11 @@ def measure_load(arrivals: Arrivals, settings: Settings, speed: Speed) -> Load:
     return Load(files, size, max(hours) / 3600, tuple(sorted(rates)))
 
 
-def route_day(
-    arrivals: Arrivals,
-    settings: Settings,
-    speed: Speed,
-    failing_share: float,
-    times: StreamTimes = AWS_STREAM,
-    window: tuple[float, float] | None = None,
-) -> RoutedDay:
-    """Window after window: route decides, the stream lane works, its watch measures the backlog.
-
-    Parameters
-    ----------
-    window
-        Start and end of the stream window, in seconds from the start of the day; None: as the settings say.
-    """
-    router = Router(settings, speed, arrivals.night, times.route)
-    window, length = window or _window_seconds(settings, arrivals.night), settings.input.event_window_seconds
-    stream = StreamLane(settings, window, failing_share, times)
+def route_day(arrivals: Arrivals, settings: Settings, speed: Speed, failing_share: float) -> RoutedDay:
+    """Window after window: route decides, the stream lane works, its watch measures the backlog."""
+    router = Router(settings, speed, arrivals.night)
+    window, length = _window_seconds(settings, arrivals.night), settings.input.event_window_seconds
+    stream = StreamLane(settings, window, failing_share)
     waiting: list[SimulatedManifest] = []
     backlog, peak, spilling, manifests, watched = Timeline(), (0, 0.0), False, 0, 0.0
     for number, groups in enumerate(arrivals.windows()):

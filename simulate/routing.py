@@ -65,8 +65,8 @@ class _Decision:
 class Router:
     """Routes window after window."""
 
-    def __init__(self, settings: Settings, speed: Speed, night: datetime, route_seconds: float = ROUTE_SECONDS) -> None:
-        self._settings, self._speed, self._route_seconds = settings, speed, route_seconds
+    def __init__(self, settings: Settings, speed: Speed, night: datetime) -> None:
+        self._settings, self._speed = settings, speed
         self._start = night - timedelta(seconds=DAY_SECONDS)
         self._numbers = count()
         self._works: dict[tuple[str, tuple[int, int, int, int]], Work] = {}
@@ -104,7 +104,7 @@ class Router:
         # Each poller has windows of its own, which end one after the other.
         later = [length * (poller + window * _PHASE % 1) / len(found) for poller in range(len(found))]
         return [
-            self._manifest(draft, created_at, middle + seconds, end + seconds + self._route_seconds)
+            self._manifest(draft, created_at, middle + seconds, end + seconds + ROUTE_SECONDS)
             for events, seconds in zip(found, later, strict=True)
             for draft in cut_drafts(events, self._settings, self._new_id)
         ]

@@ -9,7 +9,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from simulate.histogram import Latencies, Timeline
-from simulate.stream_times import AWS_STREAM
+from simulate.stream_times import PORTION_SECONDS, URGENT_PORTION_SECONDS
 from simulate.stream_workers import StreamWorkers
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from lake.settings import Settings
     from simulate.routing import SimulatedManifest
-    from simulate.stream_times import StreamTimes
 
 MAX_POINTERS = 500
 """Pointers of a micro-batch (streaming_job/stream.py)."""
@@ -38,14 +37,8 @@ class StreamLane:
         Share of the manifests that are converted twice.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        window: tuple[float, float] | None,
-        failing_share: float,
-        times: StreamTimes = AWS_STREAM,
-    ) -> None:
-        self._stream, self._times = settings.stream, times
+    def __init__(self, settings: Settings, window: tuple[float, float] | None, failing_share: float) -> None:
+        self._stream = settings.stream
         self._spread = settings.input.event_window_seconds
         self._window, self._failing_share, self._failing = window, failing_share, 0.0
         self._queue: deque[SimulatedManifest] = deque()
@@ -57,15 +50,10 @@ class StreamLane:
         self._live: list[tuple[float, float]] = []
         self._free_at = self._run_started = self._urgent_until = self._begun = self._ended = 0.0
         self._overran = False
-        self._workers = StreamWorkers(settings, times)
+        self._workers = StreamWorkers(settings)
         self.backlog_bytes, self.backlog_core_seconds = 0, 0.0
-        self.latencies, self.urgent_latencies = Latencies(), Latencies()
+        self.latencies = Latencies()
         self.bytes = 0
-
-    @property
-    def runs(self) -> int:
-        """Job runs that were started for work; complete after ``finish``."""
-        return len(self._live)
 
     @property
     def dpus(self) -> Timeline:
@@ -153,13 +141,13 @@ class StreamLane:
         self._begun = start = max(look, self._run_started, self._urgent_until)
         seconds = sum(self._workers.core_seconds(manifest.work) for manifest in taken)
         if start >= self._free_at:
-            ends, cores = self._convert(taken, start, self._times.urgent_portion), float(self._workers.cores)
+            ends, cores = self._convert(taken, start, URGENT_PORTION_SECONDS), float(self._workers.cores)
             # A micro-batch may begin meanwhile.
             self._free_at = start
         else:
             cores = URGENT_CORE_SHARE * self._workers.cores
             longest = max(self._workers.longest_seconds(manifest.work) for manifest in taken)
-            ends = [start + self._times.urgent_portion + max(longest, seconds / cores)] * len(taken)
+            ends = [start + URGENT_PORTION_SECONDS + max(longest, seconds / cores)] * len(taken)
             # The micro-batch takes longer by what it has lent.
             lent = seconds / self._workers.cores
             self._workers.lend(lent)
@@ -172,8 +160,7 @@ class StreamLane:
         self._ended = max(self._ended, *ends)
         for manifest, end in zip(manifests, ends, strict=True):
             heapq.heappush(self._published, (end, next(self._numbers), manifest))
-            for latencies in (self.latencies, *([self.urgent_latencies] if manifest.row.urgent else [])):
-                latencies.add(end - manifest.arrived, manifest.row.files, self._spread)
+            self.latencies.add(end - manifest.arrived, manifest.row.files, self._spread)
 
     def _begin_run(self, start: float) -> None:
         """A run that has ended, or was never there, is started for the pointers."""
@@ -200,7 +187,7 @@ class StreamLane:
             taken.append(self._queue.popleft())
         self._begun = now = start
         for portion in self._portions(taken):
-            ends = self._convert(portion, now, self._times.portion)
+            ends = self._convert(portion, now, PORTION_SECONDS)
             self._publish(portion, ends)
             now = max(ends)
         self._overran = now - start > self._stream.trigger_seconds

@@ -8,13 +8,13 @@ from router.estimate.night import DRIVERS
 from router.estimate.offer import RAMP_SECONDS
 from router.estimate.stream_cluster import stream_cluster
 from simulate.histogram import Timeline
+from simulate.stream_times import TASK_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lake.settings import Settings
     from simulate.speed import Work
-    from simulate.stream_times import StreamTimes
 
 EXECUTOR_IDLE_SECONDS = 60.0
 """An executor without work is given back after it (Spark, ``spark.dynamicAllocation.executorIdleTimeout``)."""
@@ -23,19 +23,13 @@ FIRST_EXECUTOR_SECONDS = RAMP_SECONDS
 
 
 class StreamWorkers:
-    """Convert the tasks of manifests, the oldest first.
+    """Convert the tasks of manifests, the oldest first."""
 
-    Parameters
-    ----------
-    times
-        Those of a task, and the machine where it is not one of AWS's.
-    """
-
-    def __init__(self, settings: Settings, times: StreamTimes) -> None:
-        self._cluster, self._machine, self._task_seconds = stream_cluster(settings), times.machine, times.task
-        self.start_seconds = self._cluster.start_seconds if times.start is None else times.start
+    def __init__(self, settings: Settings) -> None:
+        self._cluster = stream_cluster(settings)
+        self.start_seconds = self._cluster.start_seconds
         """From the start of a run until it begins its first micro-batch."""
-        self._min_executors = times.machine.workers - DRIVERS if times.machine else self._cluster.min_executors
+        self._min_executors = self._cluster.min_executors
         self._max_executors = settings.stream.max_workers - DRIVERS
         self._executors, self._busy_until = self._min_executors, 0.0
         self.dpus = Timeline()
@@ -59,9 +53,8 @@ class StreamWorkers:
         """
         self.release(start)
         before = self._executors
-        if self._machine is None:
-            tasks = sum(work.tasks for work in works)
-            self._executors = max(before, min(-(-tasks // self._cluster.vcpus), self._max_executors))
+        tasks = sum(work.tasks for work in works)
+        self._executors = max(before, min(-(-tasks // self._cluster.vcpus), self._max_executors))
         ramp = RAMP_SECONDS / 2 * (self._executors - before) / (self._executors + DRIVERS)
         wait = 0.0 if self._cores(before) else FIRST_EXECUTOR_SECONDS
         ends, seconds, tasks = [], 0.0, 0
@@ -80,11 +73,11 @@ class StreamWorkers:
 
     def core_seconds(self, work: Work) -> float:
         """Time of cores for it, that of the tasks besides their bytes included."""
-        return self.byte_seconds(work) + work.tasks * self._task_seconds
+        return self.byte_seconds(work) + work.tasks * TASK_SECONDS
 
     def longest_seconds(self, work: Work) -> float:
         """Its longest task."""
-        return work.longest_seconds / self._cluster.speed_factor + self._task_seconds
+        return work.longest_seconds / self._cluster.speed_factor + TASK_SECONDS
 
     def release(self, now: float) -> None:
         """Give back what is idle for long enough."""
@@ -104,7 +97,7 @@ class StreamWorkers:
         self._bill(start, end, self._min_executors, DRIVERS)
 
     def _cores(self, executors: int) -> int:
-        return self._machine.cores if self._machine else executors * self._cluster.vcpus
+        return executors * self._cluster.vcpus
 
     def _bill(self, start: float, end: float, executors: int, drivers: int = 0) -> None:
         cluster = self._cluster

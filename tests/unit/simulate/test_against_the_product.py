@@ -1,7 +1,4 @@
-"""The same files through the functions of the control plane and through the simulator: what must agree exactly, does.
-
-``make predict`` compares what takes time.
-"""
+"""The control plane and the simulator agree exactly on lanes, manifests, bytes, runs and the price of seconds."""
 
 from __future__ import annotations
 
