@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from calibrate.peak_memory import peak_bytes
+from sizing.peak_memory import peak_bytes
 
 if TYPE_CHECKING:
     from bench.input_files import InputFiles

@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from calibrate.local_objects import LocalSink, local_source, local_version
-from calibrate.peak_memory import peak_bytes, reset_peak_bytes
 from lake.partition import Partition
+from sizing.local_objects import LocalSink, local_source, local_version
+from sizing.peak_memory import peak_bytes, reset_peak_bytes
 from transform.run_partition import forget_zip_importers
 from transform.run_task import run_task
 from transform.spark_job import WORKER_ENVIRONMENT

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import boto3
 
 from bench.control_plane.night import NIGHTS, NOW, RESOURCES, START
-from calibrate.peak_memory import peak_bytes
 from lake.layout import run_key
 from lake.ledger import Ledger
 from lake.settings import Settings
@@ -24,6 +23,7 @@ from router.run_status.handler import run_status
 from router.services import CLIENT_CONFIG, Services
 from router.sweep.handler import sweep
 from router.telemetry import logger
+from sizing.peak_memory import peak_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -79,7 +79,7 @@ def simulate(
     from functools import partial
 
     from cli.connect import connect_to_stage
-    from cli.offline.simulate import Source, print_simulation
+    from cli.cost.simulate import Source, print_simulation
     from lake.settings import load_settings
 
     connect = partial(connect_to_stage, stage, local=local, profile=aws_profile, region=region)
@@ -95,6 +95,6 @@ def calibrate(
     output: Annotated[Path | None, typer.Option(help="Settings file to write.")] = None,
 ) -> None:
     """Convert your own files on this machine, more and more of them, and say which settings to use."""
-    from cli.offline.calibrate import calibrate_files
+    from cli.cost.calibrate import calibrate_files
 
     calibrate_files(files, goal_seconds, cores, output)

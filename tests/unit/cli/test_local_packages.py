@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.aws_errors import NotReachableError
+from cli.cost.calibrate import calibrate_files
 from cli.main import app
-from cli.offline.calibrate import calibrate_files
 from lake.errors import InvalidInputError
 
 if TYPE_CHECKING:

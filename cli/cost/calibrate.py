@@ -1,0 +1,75 @@
+"""``hybrid-router calibrate``: what a deployment should assume about a person's own files."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import typer
+
+from cli.local_stage.local_packages import require_java
+from lake.errors import InvalidInputError
+from lake.settings import ConvertSettings, InputSettings
+from sizing.advice import advise, report_lines, toml_lines
+from sizing.measure import measure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+STAGE = "dev"
+MAX_GOAL_SECONDS = 3600.0
+MIN_BYTES = 64 << 10
+"""Of all files together: fewer would be repeated for hours, and say nothing about real ones."""
+
+
+def calibrate_files(paths: Sequence[Path], goal_seconds: float, cores: int, output: Path | None) -> None:
+    """Convert the files, print figures and advice, and write the advice as a settings file.
+
+    Raises
+    ------
+    InvalidInputError
+        The goal or the number of cores is out of range; a file is missing or cannot be converted; no file is NDJSON, or
+        all of them together are too small.
+    NotReachableError
+        Java is missing.
+    """
+    if not 0 < goal_seconds <= MAX_GOAL_SECONDS:
+        raise InvalidInputError(
+            f"--goal-seconds {goal_seconds:g} is not valid: pass a number above 0, at most {MAX_GOAL_SECONDS:g}"
+        )
+    if cores < 1:
+        raise InvalidInputError(f"--cores {cores} is not valid: pass 1 or more")
+    require_java()
+    files = ndjson_files(paths)
+    if (size := sum(path.stat().st_size for path in files)) < MIN_BYTES:
+        raise InvalidInputError(f"the files have {size} bytes together, too few to measure: pass {MIN_BYTES} or more")
+    settings, busy = ConvertSettings(), os.getloadavg()[0]
+    if busy > cores / 2:
+        typer.echo(f"load average {busy:.1f}: other processes use this machine, so speeds will be too low", err=True)
+    found = measure(files, goal_seconds, settings, cores, lambda text: typer.echo(text, err=True))
+    advice = list(advise(found, settings))
+    for line in report_lines(found):
+        typer.echo(line)
+    typer.echo("")
+    for item in advice:
+        typer.echo(f"set {item.group}.{item.key} = {item.value}: {item.reason}")
+    if output is not None:
+        output.write_text("\n".join(toml_lines(advice, STAGE)) + "\n", encoding="utf-8")
+        typer.echo(f"written: {output}")
+
+
+def ndjson_files(paths: Sequence[Path]) -> list[Path]:
+    """The files with bytes and an NDJSON suffix among these files and folders. Raises ``InvalidInputError``."""
+    suffixes = InputSettings()
+    found: list[Path] = []
+    for path in paths:
+        if not path.exists():
+            raise InvalidInputError(f"{path} does not exist: pass NDJSON files, or folders that hold some")
+        inside = sorted(item for item in path.rglob("*") if item.is_file()) if path.is_dir() else [path]
+        found += [item for item in inside if suffixes.suffix_of(item.name) and item.stat().st_size]
+    if not found:
+        raise InvalidInputError(
+            f"no file has bytes and ends in {', '.join(suffixes.suffixes)}: pass NDJSON files, or folders with some"
+        )
+    return [path.absolute() for path in found]

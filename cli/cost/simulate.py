@@ -1,0 +1,107 @@
+"""``hybrid-router simulate``: what a day of files would look like, without any cloud."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from datetime import date
+from typing import TYPE_CHECKING
+
+import typer
+
+from lake.counted import format_count
+from lake.errors import InvalidInputError
+from sizing.arrivals import ProfileArrivals
+from sizing.day import simulate
+from sizing.listing import ListedArrivals, read_csv
+from sizing.profile import Failures, GzipShare, load_profile
+from sizing.recorded import read_recorded
+from sizing.report import report_lines
+from sizing.schedule import night_start
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from cli.deployed_stack import DeployedStack
+    from lake.settings import Settings
+    from sizing.listing import ListedFile
+    from sizing.result import Simulation
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the files of a day come from: exactly one of these."""
+
+    profile: Path | None = None
+    csv: Path | None = None
+    ledger: Callable[[], DeployedStack] | None = None
+    """Connects to the stack whose ledger it is."""
+
+
+def print_simulation(source: Source, settings: Settings, day: str | None, *, as_json: bool) -> None:
+    """Print what the files of the source come to, as tables or as a JSON document.
+
+    Parameters
+    ----------
+    day
+        Local date on which the night of a listing begins, ``YYYY-MM-DD``; None: the one with the most files before it.
+
+    Raises
+    ------
+    BadParameter
+        There is no source, or more than one.
+    InvalidInputError
+        The source or the date is not valid, or has no file.
+    """
+    if sum(item is not None for item in (source.profile, source.csv, source.ledger)) != 1:
+        raise typer.BadParameter("pass one of a profile, --from-csv and --from-ledger")
+    if source.profile is not None:
+        found = _simulate_profile(source.profile, settings)
+    elif source.csv is not None:
+        arrivals = _listed(read_csv(source.csv), str(source.csv), settings, _parse_day(day))
+        found = simulate(arrivals, settings, GzipShare().ratio, Failures().share, _progress)
+    elif source.ledger is not None:
+        found = _simulate_ledger(source.ledger(), settings, _parse_day(day))
+    if as_json:
+        typer.echo(json.dumps(asdict(found), indent=1))
+    else:
+        for line in report_lines(found, settings.time_zone):
+            typer.echo(line)
+
+
+def _simulate_profile(path: Path, settings: Settings) -> Simulation:
+    profile = load_profile(path)
+    arrivals = ProfileArrivals(profile, settings, night_start(settings, date.fromisoformat(profile.date)))
+    return simulate(arrivals, settings, profile.gzip.ratio, profile.failures.share, _progress)
+
+
+def _simulate_ledger(stack: DeployedStack, settings: Settings, day: date | None) -> Simulation:
+    """The speed of each dataset is what the ledger has measured of it, as for the plan of a night."""
+    if day is None:
+        raise InvalidInputError("--date is missing: pass the local date of the night, such as 2026-11-18")
+    resources = stack.resources
+    night = night_start(settings, day)
+    files = read_recorded(stack.s3, resources.control_bucket, resources.input_bucket, night, _progress)
+    arrivals = _listed(files, "the ledger", settings, day)
+    speeds = stack.ledger.datasets.speeds()
+    return simulate(arrivals, settings, GzipShare().ratio, Failures().share, _progress, speeds)
+
+
+def _parse_day(day: str | None) -> date | None:
+    try:
+        return None if day is None else date.fromisoformat(day)
+    except ValueError as error:
+        raise InvalidInputError(f"--date {day} is not a date: pass one such as 2026-11-18") from error
+
+
+def _listed(files: Iterable[ListedFile], source: str, settings: Settings, day: date | None) -> ListedArrivals:
+    arrivals = ListedArrivals(files, source, settings, day)
+    if arrivals.left_out:
+        files_left_out = format_count(arrivals.left_out, "file of other days is", "files of other days are")
+        _progress(f"{files_left_out} left out; --date chooses the night")
+    return arrivals
+
+
+def _progress(text: str) -> None:
+    typer.echo(text, err=True)

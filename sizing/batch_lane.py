@@ -1,0 +1,245 @@
+"""The batch lane in virtual time: the backlog is merged and planned by the product, and its runs take their time."""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from datetime import UTC, timedelta
+from typing import TYPE_CHECKING
+
+from lake.ledger import DatasetSpeed
+from lake.settings.workers import DPUS
+from lake.time import next_local_time
+from router.estimate.night import DRIVERS, run_dollars, run_seconds
+from router.estimate.offer import offers
+from router.estimate.speed import Speeds
+from router.merge.merge import TIME_TO_MERGE, mergeable_groups
+from router.merge.write_pace import MAX_INDEX_WRITES_PER_SECOND
+from router.plan.glue_room import configured_room
+from router.plan.night import PlannedNight, plan_night
+from router.sweep.handler import TIME_PER_REPAIR
+from router.sweep.small_manifests import HOUR_ENDS_AFTER, SMALL_SHARE, WRITES_PER_SECOND
+from sizing.arrivals import DAY_SECONDS
+from sizing.histogram import Latencies, Timeline
+from sizing.night_times import PLAN_SECONDS, SETTLE_SECONDS, SWEEPS_PER_HOUR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+    from lake.ledger import ManifestRow
+    from lake.settings import PriceSettings, Settings
+    from router.estimate.offer import Offer
+    from router.plan.pack import PlannedRun
+    from sizing.routing import SimulatedManifest
+
+SWEPT_WRITES_PER_HOUR = round(SWEEPS_PER_HOUR * TIME_PER_REPAIR.total_seconds() * WRITES_PER_SECOND)
+"""Sources and successors of the merges of an hour's sweeps, at most."""
+FAILED_WORK = 0.5
+"""Assumed: a run that fails has done half of its work, which the next one repeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogItem:
+    """A manifest of the batch lane, after merging."""
+
+    row: ManifestRow
+    core_seconds: float
+    compressed_seconds: float
+    """The part of ``core_seconds`` for compressed files."""
+    longest_seconds: float
+    arrived: tuple[tuple[float, int], ...]
+    """Time of arrival, in seconds from the start of the day, and number of files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What a night has to convert."""
+
+    items: dict[str, BacklogItem]
+    merge_seconds: float
+    """Time that ``plan`` takes to merge."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedNight:
+    """A night and its outcome."""
+
+    planned: PlannedNight
+    start: datetime
+    end: datetime
+    """When the verdict is there."""
+    deadline: datetime
+    dollars: float
+    """Billed time of its runs, those that failed included."""
+    repeated_runs: int
+    latencies: Latencies
+    dpus: Timeline
+    """DPUs in use; of EMR Serverless four vCPUs count as one."""
+    published: tuple[tuple[float, int], ...]
+    """Time and bytes of each manifest."""
+
+
+def collect_backlog(
+    manifests: Iterable[SimulatedManifest], settings: Settings, swept: datetime | None = None
+) -> Backlog:
+    """The manifests that a plan finds, and those after its merge.
+
+    Sweeps have merged small ones hour by hour, the plan does what is left; both as far as time and pace allow.
+
+    Parameters
+    ----------
+    swept
+        When the last sweep began, aware; None: there was none.
+    """
+    items = {
+        found.row.id: BacklogItem(
+            found.row,
+            found.work.core_seconds,
+            found.work.compressed_seconds,
+            found.work.longest_seconds,
+            ((found.arrived, found.row.files),),
+        )
+        for found in manifests
+    }
+    if swept is not None:
+        _sweep_hours(items, settings, f"{(swept - HOUR_ENDS_AFTER).astimezone(UTC):%Y-%m-%dT%H}")
+    writes, limit = 0, MAX_INDEX_WRITES_PER_SECOND * TIME_TO_MERGE.total_seconds()
+    for group in mergeable_groups([item.row for item in items.values()], settings.batch):
+        if writes > limit:
+            break
+        writes += len(group) + 1
+        successor = _merge([items.pop(row.id) for row in group])
+        items[successor.row.id] = successor
+    return Backlog(items, writes / MAX_INDEX_WRITES_PER_SECOND)
+
+
+def _sweep_hours(items: dict[str, BacklogItem], settings: Settings, over: str) -> None:
+    """Merge as the sweeps of each hour before ``over`` do, until nothing small is left or their pace is reached."""
+    by_hour: defaultdict[str, list[ManifestRow]] = defaultdict(list)
+    for item in items.values():
+        if item.row.partition.stamp < over:
+            by_hour[item.row.partition.stamp].append(item.row)
+    for hour in by_hour.values():
+        rows, left = {row.id: row for row in hour}, SWEPT_WRITES_PER_HOUR
+        while left > 0 and (groups := mergeable_groups(rows.values(), settings.batch, SMALL_SHARE)):
+            for group in groups:
+                left -= len(group) + 1
+                successor = _merge([items.pop(row.id) for row in group])
+                for row in group:
+                    del rows[row.id]
+                items[successor.row.id], rows[successor.row.id] = successor, successor.row
+                if left <= 0:
+                    break
+
+
+def _merge(sources: Sequence[BacklogItem]) -> BacklogItem:
+    row = replace(
+        sources[0].row,
+        id=f"{sources[0].row.id}-merged",
+        bytes=sum(item.row.bytes for item in sources),
+        files=sum(item.row.files for item in sources),
+        compressed_bytes=sum(item.row.compressed_bytes for item in sources),
+    )
+    return BacklogItem(
+        row,
+        sum(item.core_seconds for item in sources),
+        sum(item.compressed_seconds for item in sources),
+        max(item.longest_seconds for item in sources),
+        tuple(arrival for item in sources for arrival in item.arrived),
+    )
+
+
+def simulate_night(
+    backlog: Backlog, settings: Settings, night: datetime, failing_share: float
+) -> SimulatedNight | None:
+    """The night that begins at ``night`` (aware), by the product's plan; None: there is nothing to convert."""
+    if not backlog.items:
+        return None
+    start = night + timedelta(seconds=PLAN_SECONDS + backlog.merge_seconds)
+    deadline = next_local_time(settings.schedule.deadline, settings.time_zone, start)
+    rows = [item.row for item in backlog.items.values()]
+    planned = plan_night(rows, settings, _speeds(backlog, settings.price), configured_room(settings), start, deadline)
+    (offer,) = (offer for offer in offers(settings) if offer.engine == planned.night.engine)
+    runs = _Runs(backlog, planned, offer, DAY_SECONDS + (start - night).total_seconds(), failing_share)
+    end = start + timedelta(seconds=runs.seconds + SETTLE_SECONDS)
+    return SimulatedNight(
+        planned,
+        start,
+        end,
+        deadline,
+        runs.dollars,
+        runs.repeated,
+        runs.latencies,
+        runs.dpus,
+        tuple(sorted(runs.published)),
+    )
+
+
+def _speeds(backlog: Backlog, price: PriceSettings) -> Speeds:
+    """What earlier nights have measured."""
+    sums: dict[str, list[float]] = {}
+    for item in backlog.items.values():
+        row, compressed = item.row, item.compressed_seconds
+        found = sums.setdefault(row.partition.dataset, [0.0] * 4)
+        parts = (row.bytes - row.compressed_bytes, item.core_seconds - compressed, row.compressed_bytes, compressed)
+        for number, part in enumerate(parts):
+            found[number] += part
+    measured = {name: DatasetSpeed(_rate(*found[:2]), _rate(*found[2:])) for name, found in sums.items()}
+    return Speeds(measured, price)
+
+
+def _rate(size: float, seconds: float) -> float | None:
+    return size / seconds if size and seconds else None
+
+
+class _Runs:
+    """The runs of a plan, in its order, as many side by side as it says."""
+
+    def __init__(
+        self, backlog: Backlog, planned: PlannedNight, offer: Offer, first: float, failing_share: float
+    ) -> None:
+        self._items, self._workers, self._offer = backlog.items, planned.night.workers, offer
+        self._cores = (self._workers - DRIVERS) * offer.vcpus * offer.speed_factor
+        self.dollars, self.repeated = 0.0, 0
+        self.latencies, self.dpus = Latencies(), Timeline()
+        self.published: list[tuple[float, int]] = []
+        free = [first] * max(min(planned.night.concurrency, len(planned.runs)), 1)
+        failing = 0.0
+        for run in planned.runs:
+            failing += failing_share
+            fails = failing >= 1
+            failing -= fails
+            heapq.heapreplace(free, self._convert(run, free[0], fails=fails))
+        self.seconds = max(free) - first
+
+    def _convert(self, run: PlannedRun, start: float, *, fails: bool) -> float:
+        """The time at which its place is free again."""
+        if fails:
+            wasted = FAILED_WORK * sum(self._items[row.id].core_seconds for row in run.manifests)
+            start = self._bill(start, wasted, 0.0)
+            self.repeated += 1
+        work = sum(self._items[row.id].core_seconds for row in run.manifests)
+        longest = max(self._items[row.id].longest_seconds for row in run.manifests)
+        end = self._bill(start, work, longest)
+        begin = start + self._offer.wait_seconds + self._offer.start_seconds
+        busy = end - self._offer.times.poll_delay(end - start) - begin
+        done = 0.0
+        for row in run.manifests:
+            item = self._items[row.id]
+            done += item.core_seconds
+            published = begin + busy * done / work if work else end
+            self.published.append((published, row.bytes))
+            for arrived, files in item.arrived:
+                self.latencies.add(published - arrived, files)
+        return end
+
+    def _bill(self, start: float, work: float, longest: float) -> float:
+        """Of a job run: its end. A file that cannot be divided may take longer than all the rest."""
+        work = max(work, longest * self._cores)
+        end = start + run_seconds(work, self._workers, self._offer)
+        self.dollars += run_dollars(work, self._workers, self._offer)
+        dpus = self._workers * DPUS[self._offer.worker_type]
+        self.dpus.add(start + self._offer.wait_seconds, end, dpus)
+        return end

@@ -1,0 +1,224 @@
+"""Conversions by Spark on this machine, each of twice as much input, until one takes long enough."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ndjson_arrow import detect_codec
+from pyspark.sql import SparkSession
+
+from lake.compression import has_compressed_name
+from lake.errors import InvalidInputError
+from lake.partition import Partition
+from lake.settings.workers import MIB
+from sizing.local_objects import LocalSink, local_source, local_version
+from sizing.peak_memory import peak_bytes, reset_peak_bytes
+from transform.plan_attempt import HEAD_BYTES
+from transform.run_partition import forget_zip_importers
+from transform.run_task import run_task
+from transform.spark_job import WORKER_ENVIRONMENT
+from transform.splits import pack_tasks, split_files
+from transform.task_model import Task
+from transform.upload import Uploads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from pyspark import SparkContext
+
+    from lake.settings import ConvertSettings
+    from transform.task_model import TaskResult
+
+FIRST_BYTES = 16 * MIB
+"""Input of the first conversion, as stored; one file at least."""
+SPARK_SETTINGS = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One conversion, of files of one kind."""
+
+    compressed: bool
+    """Whether their names are those of compressed files."""
+    files: int
+    stored_bytes: int
+    inflated_bytes: int
+    """NDJSON, decompressed."""
+    seconds: float
+    """Of the Spark job."""
+    core_seconds: float
+    """Of all its tasks, each on one core."""
+    output_bytes: int
+    """Parquet."""
+    peak_bytes: int
+    """Highest resident memory of a task's Python worker."""
+    rows: int
+    columns: int
+    rejects: dict[str, int]
+    """Rejected lines by reason."""
+
+    @property
+    def speed(self) -> float:
+        """Bytes as stored a second and core."""
+        return self.stored_bytes / self.core_seconds
+
+    @property
+    def output_ratio(self) -> float:
+        """Parquet bytes for each byte of NDJSON."""
+        return self.output_bytes / max(self.inflated_bytes, 1)
+
+
+def measure(
+    files: Sequence[Path], goal_seconds: float, settings: ConvertSettings, cores: int, log: Callable[[str], object]
+) -> list[Measurement]:
+    """Convert, each time twice as much, until a conversion takes half of the goal; the last one takes about the goal.
+
+    Plain and compressed files are converted apart, because a stored byte of them takes different times. Files are
+    repeated where they are not enough. A short conversion before the first is not measured: Python workers start, and
+    their libraries are loaded.
+
+    Raises
+    ------
+    InvalidInputError
+        A file cannot be converted at all.
+    """
+    found: list[Measurement] = []
+    with tempfile.TemporaryDirectory(prefix="calibrate-") as folder, _session(cores, Path(folder)) as context:
+        _convert(context, files[:1], settings, cores, Path(folder))
+        for kind in kinds_of(files):
+            convert = partial(_convert, context, settings=settings, cores=cores, folder=Path(folder))
+            found += _measure_kind(convert, kind, goal_seconds, log)
+    return found
+
+
+def kinds_of(files: Iterable[Path]) -> list[list[Path]]:
+    """The plain files, and those with compressed names; without a kind that has none."""
+    kinds: tuple[list[Path], list[Path]] = ([], [])
+    for path in files:
+        kinds[has_compressed_name(path.name)].append(path)
+    return [kind for kind in kinds if kind]
+
+
+def _measure_kind(
+    convert: Callable[[Sequence[Path]], Measurement],
+    files: Sequence[Path],
+    goal_seconds: float,
+    log: Callable[[str], object],
+) -> list[Measurement]:
+    found: list[Measurement] = []
+    size = FIRST_BYTES
+    while not found or found[-1].seconds < goal_seconds / 2:
+        found.append(convert(files_of(files, size)))
+        log(f"{found[-1].stored_bytes / 1e6:,.0f} MB: {found[-1].seconds:.1f} s")
+        size = 2 * max(size, found[-1].stored_bytes)
+    return found
+
+
+def files_of(files: Sequence[Path], size: int) -> list[Path]:
+    """Files of at least this size together, in turn."""
+    taken, total = [], 0
+    for path in itertools.cycle(files):
+        taken.append(path)
+        total += path.stat().st_size
+        if total >= size:
+            break
+    return taken
+
+
+@contextmanager
+def _session(cores: int, folder: Path) -> Iterator[SparkContext]:
+    builder = SparkSession.builder.master(f"local[{cores}]").appName("calibrate")
+    for key, value in {**SPARK_SETTINGS, "spark.local.dir": str(folder)}.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.environment.update(WORKER_ENVIRONMENT)
+    # The workers need the packages of this process; by default Spark starts the first python3 of the path.
+    session.sparkContext.pythonExec = sys.executable
+    try:
+        yield session.sparkContext
+    finally:
+        session.stop()
+
+
+def _convert(
+    context: SparkContext, files: Sequence[Path], settings: ConvertSettings, cores: int, folder: Path
+) -> Measurement:
+    tasks = plan_tasks(files, settings, cores)
+    output = folder / "output"
+    output.mkdir()
+    started = time.monotonic()
+    answers = context.parallelize(tasks, len(tasks)).mapPartitions(partial(convert_tasks, str(output))).collect()
+    seconds = time.monotonic() - started
+    shutil.rmtree(output)
+    return summarise(files, seconds, answers)
+
+
+def plan_tasks(files: Sequence[Path], settings: ConvertSettings, cores: int) -> list[Task]:
+    """The tasks of one manifest of these files; at least one for each core, as far as they can be divided."""
+    versions = [local_version(path) for path in files]
+    compressed = {version for version, path in zip(versions, files, strict=True) if _is_compressed(path)}
+    splits = split_files(versions, compressed, settings.split_bytes)
+    size = sum(split.size for split in splits)
+    ratio = cores * max(1, round(size / (cores * settings.split_bytes))) * settings.target_file_bytes / max(size, 1)
+    partition = Partition("calibrate", "2026-01-01", 0)
+    return [
+        Task("calibrate", 1, partition, number, task, (), "lake", "quarantine", "eu-central-1", settings)
+        for number, task in enumerate(pack_tasks(splits, settings.target_file_bytes, ratio))
+    ]
+
+
+def _is_compressed(path: Path) -> bool:
+    with path.open("rb") as file:
+        return detect_codec(file.read(HEAD_BYTES)) is not None
+
+
+def convert_tasks(output: str, tasks: Iterable[Task]) -> Iterator[tuple[TaskResult, int]]:
+    """The counterpart of ``run_partition`` for local files; yields each task's result and peak memory in bytes."""
+    source, sink = local_source(), LocalSink(Path(output)).as_client()
+    for task in tasks:
+        reset_peak_bytes()
+        # On the disk of the output, so that the sink can link a file instead of copying it.
+        with Uploads(sink) as uploads, tempfile.TemporaryDirectory(prefix="task-", dir=output) as folder:
+            result = run_task(task, source, uploads, Path(folder))
+        yield result, peak_bytes()
+    forget_zip_importers()
+
+
+def summarise(files: Sequence[Path], seconds: float, answers: Sequence[tuple[TaskResult, int]]) -> Measurement:
+    """The figures of a conversion. Raises ``InvalidInputError`` where a file cannot be converted at all."""
+    results = [result for result, _ in answers]
+    for failure in (failure for result in results for failure in result.failures):
+        raise InvalidInputError(f"{failure.file.bucket}/{failure.file.key} cannot be converted: {failure.reason}")
+    splits = [split for result in results for split in result.splits]
+    rejects: Counter[str] = Counter()
+    for split in splits:
+        rejects.update(split.rejects)
+    return Measurement(
+        compressed=has_compressed_name(files[0].name),
+        files=len(files),
+        stored_bytes=sum(split.split.size for split in splits),
+        inflated_bytes=sum(split.bytes for split in splits),
+        seconds=seconds,
+        core_seconds=max(sum(result.milliseconds for result in results), 1) / 1000,
+        output_bytes=sum(item.size for result in results for item in result.objects),
+        peak_bytes=max(peak for _, peak in answers),
+        rows=sum(split.rows for split in splits),
+        columns=len({name for result in results for name in result.new_columns}),
+        rejects=dict(rejects),
+    )

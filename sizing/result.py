@@ -1,0 +1,117 @@
+"""What a simulation says: the fields of its JSON document. Times are ISO 8601 in UTC, sizes bytes as stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sizing.assumptions import Assumption
+
+
+@dataclass(frozen=True, slots=True)
+class LatencySeconds:
+    """From the arrival of a file until its rows can be read; None: the lane had no files."""
+
+    p50: float | None
+    p95: float | None
+    p99: float | None
+    max: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class LaneResult:
+    """One lane over the day and the night after it."""
+
+    files: int
+    bytes: int
+    manifests: int
+    """As routed; small ones are merged before the night."""
+    latency_seconds: LatencySeconds
+    peak_backlog_bytes: int
+    """Open manifests at their maximum ..."""
+    peak_backlog_at: str | None
+    """... and the end of the window in which it was reached; None: there was no backlog."""
+
+
+@dataclass(frozen=True, slots=True)
+class NightResult:
+    """The night after the day."""
+
+    engine: str
+    start: str
+    end: str
+    deadline: str
+    fits: bool
+    """Whether it ends before its deadline."""
+    late_minutes: float
+    runs: int
+    concurrency: int
+    """Runs side by side."""
+    workers: int
+    """Workers of each run, the driver's included."""
+    worker_type: str
+    manifests: int
+    """After merging."""
+    repeated_runs: int
+    forecast_minutes: float
+    """What the plan says before the night."""
+    forecast_dollars: float
+
+
+@dataclass(frozen=True, slots=True)
+class Dollars:
+    """US dollars of a day: billed time of the streaming job and of the night's runs."""
+
+    stream: float
+    night: float
+    total: float
+    month: float
+    """30 such days."""
+    per_terabyte: float
+
+
+@dataclass(frozen=True, slots=True)
+class OptionResult:
+    """One way to route the day's files, with one engine of the night."""
+
+    routing: str
+    """``all-stream``, ``all-batch`` or ``hybrid``."""
+    engine: str
+    """Of the night; empty: there is no night."""
+    changes: tuple[str, ...]
+    """Settings that differ from the file's."""
+    stream: LaneResult
+    batch: LaneResult
+    spilled_files: int
+    ignored_files: int
+    stream_end: str | None
+    """When the stream lane has converted its last file; None: it had none."""
+    night: NightResult | None
+    dollars: Dollars
+    max_dpus: float
+    """Highest average over 5 minutes; of EMR Serverless four vCPUs count as one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Averages over intervals of 5 minutes from ``start`` on, of one option."""
+
+    start: str
+    step_seconds: int
+    stream_backlog_bytes: tuple[float, ...]
+    batch_backlog_bytes: tuple[float, ...]
+    stream_dpus: tuple[float, ...]
+    night_dpus: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """All options of one day, and what they rest on."""
+
+    files: int
+    bytes: int
+    options: tuple[OptionResult, ...]
+    series: dict[str, Series]
+    """By routing, and engine where there is a night: ``hybrid/glue-flex``."""
+    assumptions: tuple[Assumption, ...]

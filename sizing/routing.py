@@ -1,0 +1,163 @@
+"""Arrivals to manifests, as ``route`` makes them: by the product's own decision on the lane and its own cut."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import count
+from typing import TYPE_CHECKING, TypeVar
+
+from lake.compression import has_compressed_name
+from lake.ledger import ManifestRow, State
+from lake.manifest import Lane, ObjectVersion
+from lake.partition import Partition
+from lake.time import iso_utc
+from router.ownership.draft import RoutedArrival, cut_drafts
+from router.route.decide_lane import decide_lane, stream_file_limit
+from sizing.arrivals import DAY_SECONDS
+from sizing.stream_times import ROUTE_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+    from lake.settings import Settings
+    from router.ownership.draft import Draft
+    from sizing.arrivals import FileGroup
+    from sizing.speed import Speed, Work
+
+Event = TypeVar("Event")
+POLLERS = 5
+"""Batches of a queue that Lambda collects at the same time (AWS Lambda Developer Guide, "Using Lambda with Amazon
+SQS"); it adds pollers under load, which is not simulated."""
+MAX_ARRIVALS = 1000
+"""Events of one invocation of ``route`` (infra/arrivals.py)."""
+_PHASE = (math.sqrt(5) - 1) / 2
+"""Multiples of it spread most evenly: the windows of the pollers begin at any time, and never in step with triggers."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedManifest:
+    """A manifest, with what the simulation follows."""
+
+    row: ManifestRow
+    arrived: float
+    """Middle of the arrivals of its files, in seconds from the start of the day."""
+    queued: float
+    """When a lane can see it, in the same seconds."""
+    work: Work
+
+
+@dataclass(frozen=True, slots=True)
+class _Decision:
+    """On files that are alike."""
+
+    partition: Partition
+    lane: Lane
+    reason: str
+    urgent: bool
+    spilled: bool
+    """They would take the stream lane if it did not spill."""
+
+
+class Router:
+    """Routes window after window."""
+
+    def __init__(self, settings: Settings, speed: Speed, night: datetime) -> None:
+        self._settings, self._speed = settings, speed
+        self._start = night - timedelta(seconds=DAY_SECONDS)
+        self._numbers = count()
+        self._works: dict[tuple[str, tuple[int, int, int, int]], Work] = {}
+        self.ignored_files = 0
+        """Files that no rule of the settings takes."""
+        self.spilled_files = 0
+        """Files of peak hours that went to the batch lane because of the stream's backlog."""
+
+    def route(self, window: int, groups: Sequence[FileGroup], *, spilling: bool) -> list[SimulatedManifest]:
+        """The manifests of a window's files."""
+        if not groups:
+            return []
+        length = self._settings.input.event_window_seconds
+        middle, end = (window + 0.5) * length, (window + 1.0) * length
+        at, now = (self._start + timedelta(seconds=seconds) for seconds in (middle, end))
+        arrived_at = iso_utc(at)
+        urgent = [rule.urgent for rule in self._settings.datasets if rule.urgent.min_bytes or rule.urgent.max_bytes]
+        decided: dict[tuple[object, ...], _Decision | None] = {}
+        routed: list[tuple[RoutedArrival, int]] = []
+        for group in groups:
+            file = ObjectVersion("input", group.key, "", group.bytes, arrived_at)
+            # Of a size, the decision depends on these limits only: a listing has many sizes in a window.
+            is_larger = group.bytes > stream_file_limit(group.key, self._settings)
+            alike = (group.key, is_larger, *(rule.takes_size(group.bytes) for rule in urgent))
+            if alike not in decided:
+                decided[alike] = self._decide(file, at, now, spilling=spilling)
+            decision = decided[alike]
+            if decision is None:
+                self.ignored_files += group.count
+                continue
+            self.spilled_files += group.count if decision.spilled else 0
+            arrival = RoutedArrival(file, decision.partition, decision.lane, decision.reason, urgent=decision.urgent)
+            routed.append((arrival, group.count))
+        created_at, found = iso_utc(now), invocations(routed)
+        # Each poller has windows of its own, which end one after the other.
+        later = [length * (poller + window * _PHASE % 1) / len(found) for poller in range(len(found))]
+        return [
+            self._manifest(draft, created_at, middle + seconds, end + seconds + ROUTE_SECONDS)
+            for events, seconds in zip(found, later, strict=True)
+            for draft in cut_drafts(events, self._settings, self._new_id)
+        ]
+
+    def _decide(self, file: ObjectVersion, at: datetime, now: datetime, *, spilling: bool) -> _Decision | None:
+        found = decide_lane(file, self._settings, now, self._settings.shards.names if spilling else ())
+        if found.lane is None or found.dataset is None:
+            return None
+        spilled = False
+        if spilling and found.lane == Lane.BATCH:
+            spilled = decide_lane(file, self._settings, now, ()).lane == Lane.STREAM
+        return _Decision(Partition.of(found.dataset, at), found.lane, found.reason, found.urgent, spilled)
+
+    def _manifest(self, draft: Draft, created_at: str, arrived: float, queued: float) -> SimulatedManifest:
+        total = compressed = longest = files = 0
+        for arrival in draft.arrivals:
+            size = arrival.file.size
+            total += size
+            if has_compressed_name(arrival.file.key):
+                compressed += size
+                files += 1
+                longest = max(longest, size)
+        row = ManifestRow(
+            draft.id,
+            State.QUEUED,
+            draft.lane,
+            draft.partition,
+            created_at,
+            total,
+            len(draft.arrivals),
+            compressed,
+            draft.urgent,
+        )
+        dataset, sizes = draft.partition.dataset, (total - compressed, compressed, longest, files)
+        if (dataset, sizes) not in self._works:
+            self._works[dataset, sizes] = self._speed.of_dataset(dataset).work(*sizes)
+        return SimulatedManifest(row, arrived, queued, self._works[dataset, sizes])
+
+    def _new_id(self) -> str:
+        return f"{next(self._numbers):08d}"
+
+
+def invocations(routed: Iterable[tuple[Event, int]]) -> list[list[Event]]:
+    """The events of a window, as several pollers divide them: each gets its share of every kind of files."""
+    routed = list(routed)
+    total = sum(number for _, number in routed)
+    pollers = max(min(POLLERS, total), -(-total // MAX_ARRIVALS))
+    events: defaultdict[int, list[Event]] = defaultdict(list)
+    first = 0
+    for event, number in routed:
+        each, rest = divmod(number, pollers)
+        for poller in range(pollers):
+            extra = (poller - first) % pollers < rest
+            events[poller].extend([event] * (each + extra))
+        first = (first + rest) % pollers
+    return [found for found in events.values() if found]

@@ -1,0 +1,235 @@
+"""The stream lane in virtual time: triggers, portions, auto scaling, and runs that start and end."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING
+
+from sizing.histogram import Latencies, Timeline
+from sizing.stream_times import PORTION_SECONDS, URGENT_PORTION_SECONDS
+from sizing.stream_workers import StreamWorkers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lake.settings import Settings
+    from sizing.routing import SimulatedManifest
+
+MAX_POINTERS = 500
+"""Pointers of a micro-batch (streaming_job/stream.py)."""
+LOOK_SECONDS = 5.0
+"""Interval between two looks for urgent pointers (streaming_job/urgent.py)."""
+URGENT_CORE_SHARE = 0.5
+"""Of the cores, for urgent manifests beside a micro-batch: Spark's pools share them (the same module)."""
+
+
+class StreamLane:
+    """Converts manifests in the order in which their pointers came, and urgent ones beside the others.
+
+    Parameters
+    ----------
+    window
+        Start and end of the stream window, in seconds from the start of the day; None: there is none.
+    failing_share
+        Share of the manifests that are converted twice.
+    """
+
+    def __init__(self, settings: Settings, window: tuple[float, float] | None, failing_share: float) -> None:
+        self._stream = settings.stream
+        self._spread = settings.input.event_window_seconds
+        self._window, self._failing_share, self._failing = window, failing_share, 0.0
+        self._queue: deque[SimulatedManifest] = deque()
+        self._urgent: deque[SimulatedManifest] = deque()
+        self._looked = 0.0
+        self._urgent_ends: list[float] = []
+        self._published: list[tuple[float, int, SimulatedManifest]] = []
+        self._numbers = count()
+        self._live: list[tuple[float, float]] = []
+        self._free_at = self._run_started = self._urgent_until = self._begun = self._ended = 0.0
+        self._overran = False
+        self._workers = StreamWorkers(settings)
+        self.backlog_bytes, self.backlog_core_seconds = 0, 0.0
+        self.latencies = Latencies()
+        self.bytes = 0
+
+    @property
+    def dpus(self) -> Timeline:
+        """DPUs in use over the day; complete after ``finish``."""
+        return self._workers.dpus
+
+    @property
+    def dollars(self) -> float:
+        """What is billed of the job; complete after ``finish``."""
+        return self._workers.dollars
+
+    def add(self, manifest: SimulatedManifest) -> None:
+        """A pointer is in the inbox; call it in the order of time."""
+        (self._urgent if manifest.row.urgent else self._queue).append(manifest)
+        self.backlog_bytes += manifest.row.bytes
+        self.backlog_core_seconds += self._workers.byte_seconds(manifest.work)
+        self.bytes += manifest.row.bytes
+
+    def advance(self, until: float) -> None:
+        """Begin every micro-batch and every urgent portion that begins up to then.
+
+        Afterwards the backlog is that of this time.
+        """
+        while self._queue or self._urgent:
+            start, look = self._next_start(), self._next_look()
+            if min(start, look) > until:
+                break
+            if look < start:
+                self._convert_urgent(look)
+                continue
+            self._begin_run(start)
+            self._micro_batch(max(start, self._free_at))
+        while self._published and self._published[0][0] <= until:
+            _, _, manifest = heapq.heappop(self._published)
+            self.backlog_bytes -= manifest.row.bytes
+            self.backlog_core_seconds -= self._workers.byte_seconds(manifest.work)
+
+    def finish(self) -> float:
+        """Convert what is left; returns the time at which the last manifest is published."""
+        self.advance(float("inf"))
+        self._workers.release(float("inf"))
+        if self._live:
+            start, _ = self._live[-1]
+            self._live[-1] = (start, self._end_of_run())
+        spans = merged([*self._live, *([self._window] if self._window else [])])
+        for start, end in spans:
+            self._workers.bill_run(start, end)
+        return self._ended
+
+    def _next_start(self) -> float:
+        """The next trigger at which a pointer is there; at once where the last micro-batch took longer than that."""
+        if not self._queue:
+            return float("inf")
+        seen = self._queue[0].queued
+        if self._overran and seen <= self._free_at:
+            return self._free_at
+        trigger = self._stream.trigger_seconds
+        return -(-max(seen, self._free_at) // trigger) * trigger
+
+    def _next_look(self) -> float:
+        """The next look at which an urgent pointer is there: an interval after the last one, or when a portion ends."""
+        if not self._urgent:
+            return float("inf")
+        interval, queued = min(LOOK_SECONDS, self._stream.trigger_seconds), self._urgent[0].queued
+        while True:
+            look, ends = self._looked + interval, self._urgent_ends
+            if not ends:
+                return look + max(0.0, -(-(queued - look) // interval) * interval)
+            look = min(look, ends[0])
+            if look >= queued:
+                return look
+            if look == ends[0]:
+                heapq.heappop(ends)
+            self._looked = look
+
+    def _convert_urgent(self, look: float) -> None:
+        """The urgent manifests of a look: at once, by a share of the cores while a micro-batch is under way."""
+        self._looked = look
+        while self._urgent_ends and self._urgent_ends[0] <= look:
+            heapq.heappop(self._urgent_ends)
+        self._begin_run(look)
+        taken: list[SimulatedManifest] = []
+        while self._urgent and self._urgent[0].queued <= look:
+            taken.append(self._urgent.popleft())
+        self._begun = start = max(look, self._run_started, self._urgent_until)
+        seconds = sum(self._workers.core_seconds(manifest.work) for manifest in taken)
+        if start >= self._free_at:
+            ends, cores = self._convert(taken, start, URGENT_PORTION_SECONDS), float(self._workers.cores)
+            # A micro-batch may begin meanwhile.
+            self._free_at = start
+        else:
+            cores = URGENT_CORE_SHARE * self._workers.cores
+            longest = max(self._workers.longest_seconds(manifest.work) for manifest in taken)
+            ends = [start + URGENT_PORTION_SECONDS + max(longest, seconds / cores)] * len(taken)
+            # The micro-batch takes longer by what it has lent.
+            lent = seconds / self._workers.cores
+            self._workers.lend(lent)
+            self._free_at += lent
+        self._urgent_until = start + seconds / cores
+        heapq.heappush(self._urgent_ends, max(ends))
+        self._publish(taken, ends)
+
+    def _publish(self, manifests: list[SimulatedManifest], ends: list[float]) -> None:
+        self._ended = max(self._ended, *ends)
+        for manifest, end in zip(manifests, ends, strict=True):
+            heapq.heappush(self._published, (end, next(self._numbers), manifest))
+            self.latencies.add(end - manifest.arrived, manifest.row.files, self._spread)
+
+    def _begin_run(self, start: float) -> None:
+        """A run that has ended, or was never there, is started for the pointers."""
+        if self._live and start <= self._end_of_run():
+            return
+        if self._live:
+            first, _ = self._live[-1]
+            self._live[-1] = (first, self._end_of_run())
+        if self._window and self._window[0] + self._workers.start_seconds <= start <= self._window[1]:
+            self._live.append((self._window[0], start))
+        else:
+            self._live.append((start, start))
+            self._free_at = self._run_started = start + self._workers.start_seconds
+
+    def _end_of_run(self) -> float:
+        """The stop at the end of a window lets end what has begun; without a window the run is idle for a while."""
+        last = max(self._free_at, self._ended)
+        inside = self._window and self._window[0] <= self._begun <= self._window[1]
+        return max(self._window[1], last) if inside and self._window else last + 60 * self._stream.idle_minutes
+
+    def _micro_batch(self, start: float) -> None:
+        taken: list[SimulatedManifest] = []
+        while self._queue and len(taken) < MAX_POINTERS and self._queue[0].queued <= start:
+            taken.append(self._queue.popleft())
+        self._begun = now = start
+        for portion in self._portions(taken):
+            ends = self._convert(portion, now, PORTION_SECONDS)
+            self._publish(portion, ends)
+            now = max(ends)
+        self._overran = now - start > self._stream.trigger_seconds
+        self._free_at = now
+
+    def _portions(self, manifests: list[SimulatedManifest]) -> Iterator[list[SimulatedManifest]]:
+        portion: list[SimulatedManifest] = []
+        size = files = 0
+        for manifest in manifests:
+            row = manifest.row
+            fits = size + row.bytes <= self._stream.side_by_side_bytes and files + row.files <= self._stream.batch_files
+            if portion and not fits:
+                yield portion
+                portion, size, files = [], 0, 0
+            portion.append(manifest)
+            size, files = size + row.bytes, files + row.files
+        if portion:
+            yield portion
+
+    def _convert(self, manifests: list[SimulatedManifest], start: float, overhead: float) -> list[float]:
+        """When each is published; one that fails is converted twice."""
+        works = [
+            replace(manifest.work, core_seconds=2 * manifest.work.core_seconds) if self._fails() else manifest.work
+            for manifest in manifests
+        ]
+        return self._workers.convert(works, start, overhead)
+
+    def _fails(self) -> bool:
+        """Every so many manifests, evenly."""
+        self._failing += self._failing_share
+        if self._failing < 1:
+            return False
+        self._failing -= 1
+        return True
+
+
+def merged(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The same times without overlaps, in order."""
+    found: list[tuple[float, float]] = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return found

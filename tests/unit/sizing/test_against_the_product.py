@@ -1,0 +1,163 @@
+"""The control plane and the simulator agree exactly on lanes, manifests, bytes, runs and the price of seconds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from aws_lambda_powertools.utilities.data_classes import SQSEvent
+
+from lake.bills import MICRO, Bill
+from lake.engines import Engine
+from lake.ledger import DatasetMeasurement, ManifestRow, State
+from lake.manifest import Lane
+from lake.settings import Settings, parse_settings
+from lake.settings.workers import DPUS, MEMORY_GIB, WORKERS
+from router.estimate.night import billed_seconds
+from router.estimate.offer import offers
+from router.plan.handler import plan
+from router.route.handler import route
+from router.telemetry import metrics
+from sizing.arrivals import FileGroup
+from sizing.batch_lane import SimulatedNight, collect_backlog, simulate_night
+from sizing.options import SimulatedEngine, simulated_engines, with_engine
+from sizing.routing import Router, SimulatedManifest, invocations
+from sizing.schedule import night_start
+from sizing.speed import Speed
+from tests.unit.router.conftest import SETTINGS, Deployment, new_deployment
+from tests.unit.router.events import message, s3_record
+from tests.unit.router.planning import document
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+GROUPS = {
+    # 09:00, 12:20 and 21:00 in Berlin; the first two are in peak hours.
+    1980: [FileGroup("orders/a.ndjson", 700_000, 9), FileGroup("orders/b.ndjson.gz", 90_000, 4)],
+    2580: [FileGroup("clicks/c.ndjson", 40_000_000, 6), FileGroup("clicks/notes.txt", 5, 2)],
+    4140: [
+        FileGroup("orders/urgent/d.ndjson", 2_000, 3),
+        FileGroup("orders/e.ndjson", 30_000_000, 14),
+        FileGroup("orders/f.ndjson.gz", 11_000_000, 7),
+        FileGroup("clicks/g.ndjson", 1_000, 11),
+    ],
+}
+"""By the number of the window of 20 seconds in the day before the night."""
+LIMITS = {
+    "input": {"event_window_seconds": 20},
+    "stream": {"manifest_bytes": 50_000_000, "max_file_bytes": 20_000_000, "batch_bytes": 60_000_000},
+    "batch": {"manifest_bytes": 100_000_000, "run_bytes": 300_000_000, "engines": ["glue"]},
+}
+RATIO = 8.0
+METERED: dict[Engine, dict[str, dict[str, Any]]] = {
+    Engine.GLUE: {"dpu_milliseconds": DPUS},
+    Engine.GLUE_FLEX: {"dpu_milliseconds": DPUS},
+    Engine.EMR_SERVERLESS: {"vcpu_milliseconds": WORKERS, "gb_milliseconds": MEMORY_GIB},
+}
+"""What each engine bills, by worker type."""
+
+
+@pytest.fixture
+def deployment(monkeypatch: pytest.MonkeyPatch) -> Iterator[Deployment]:
+    monkeypatch.setattr(metrics, "namespace", "hybrid-router")
+    with new_deployment() as found:
+        found.configure(**LIMITS)
+        yield found
+    metrics.clear_metrics()
+
+
+def the_night(of: Settings) -> datetime:
+    return night_start(of, datetime(2026, 11, 20, tzinfo=UTC).date())
+
+
+def routed_by_the_product(deployment: Deployment) -> None:
+    """Each window's events, as the pollers of the queue divide them."""
+    first = the_night(deployment.services.settings) - timedelta(days=1)
+    for window, groups in GROUPS.items():
+        at = first + timedelta(seconds=20 * window + 10)
+        deployment.now = at + timedelta(seconds=10)
+        files = [(group, number) for group in groups for number in range(group.count)]
+        for events in invocations([(item, 1) for item in files]):
+            records = []
+            for group, number in events:
+                key = group.key.replace(".", f"{window}_{number}.", 1)
+                records.append(message(key, s3_record(key, size=group.bytes, time=at.isoformat())))
+            assert route(SQSEvent({"Records": records}), deployment.services)["batchItemFailures"] == []
+
+
+def routed_by_the_simulator(of: Settings) -> list[SimulatedManifest]:
+    router = Router(of, Speed.of(of, RATIO), the_night(of))
+    return [found for window, groups in GROUPS.items() for found in router.route(window, groups, spilling=False)]
+
+
+def lanes(rows: Sequence[ManifestRow]) -> dict[Lane, tuple[int, int, int, int]]:
+    """Manifests, files, bytes and bytes of compressed files of each lane."""
+    return {
+        lane: (len(own), *(sum(getattr(row, name) for row in own) for name in ("files", "bytes", "compressed_bytes")))
+        for lane in Lane
+        if (own := [row for row in rows if row.lane == lane])
+    }
+
+
+def simulated_night(of: Settings) -> SimulatedNight:
+    waiting = [found for found in routed_by_the_simulator(of) if found.row.lane == Lane.BATCH]
+    night = simulate_night(collect_backlog(waiting, of), of, the_night(of), 0.0)
+    assert night is not None
+    return night
+
+
+def test_lanes_have_the_same_manifests_files_and_bytes(deployment: Deployment) -> None:
+    # When
+    routed_by_the_product(deployment)
+    # Then
+    rows = [row for lane in Lane for row in deployment.ledger.manifests.open(lane, State.QUEUED)]
+    found = [item.row for item in routed_by_the_simulator(deployment.services.settings)]
+    assert lanes(found) == lanes(rows)
+    assert {row.lane for row in rows} == set(Lane)
+
+
+def test_the_plan_has_the_same_manifests_and_runs(deployment: Deployment) -> None:
+    # Given the same files, and the speeds of the simulator as those that earlier nights have measured
+    routed_by_the_product(deployment)
+    speed = Speed.of(deployment.services.settings, RATIO)
+    for name in ("orders", "clicks"):
+        plain, compressed = round(speed.plain), round(speed.gzip)
+        measured = DatasetMeasurement(10 * (plain + compressed), 1, 20_000, 10 * compressed, 10_000)
+        deployment.ledger.datasets.add_measurement(name, measured)
+    deployment.now = the_night(deployment.services.settings) + timedelta(seconds=30)
+    # When
+    answer = plan({"execution": "overnight"}, deployment.services)
+    # Then
+    night = simulated_night(deployment.services.settings)
+    index: list[dict[str, Any]] = document(deployment, "s3://{bucket}/{key}".format(**answer["index"]))
+    assert len(index) == len(night.planned.runs) > 1
+    assert Counter(item["bytes"] for item in index) == Counter(run.bytes for run in night.planned.runs)
+    assert Counter(item["manifests"] for item in index) == Counter(len(run.manifests) for run in night.planned.runs)
+    assert (answer["engine"], answer["workers"]) == (night.planned.night.engine, night.planned.night.workers)
+    assert answer["maxConcurrency"] == night.planned.night.concurrency
+    assert answer["forecast"]["dollars"] == pytest.approx(night.planned.forecast.dollars, abs=0.01)
+
+
+@pytest.mark.parametrize("simulated", [*simulated_engines(Settings("t"))], ids=lambda found: found.name)
+def test_billed_seconds_cost_the_same(simulated: SimulatedEngine) -> None:
+    # Given a night of this engine, and the bill of each of its runs for the seconds that the simulator bills
+    of, engine = with_engine(parse_settings({**SETTINGS, **LIMITS}), simulated), simulated.engine
+    night = simulated_night(of)
+    (offer,) = (offer for offer in offers(of) if offer.engine == engine)
+    worker, workers = of.batch.worker_type, night.planned.night.workers
+    speed, billed = Speed.of(of, RATIO), 0
+    for run in night.planned.runs:
+        plain = sum(row.bytes - row.compressed_bytes for row in run.manifests)
+        compressed = sum(row.compressed_bytes for row in run.manifests)
+        seconds = billed_seconds(plain / speed.plain + compressed / speed.gzip, workers, offer)
+        milliseconds = {
+            name: round(1000 * seconds * workers * units[worker]) for name, units in METERED[engine].items()
+        }
+        start = datetime(2026, 11, 20, tzinfo=UTC)
+        bill = Bill("jr", None, engine, start, start + timedelta(seconds=seconds), round(seconds), **milliseconds)
+        billed += bill.micro_dollars(of.price, simulated.architecture)
+    # Then
+    assert night.dollars == pytest.approx(billed / MICRO, abs=len(night.planned.runs) / MICRO)
+    assert night.dollars > 0

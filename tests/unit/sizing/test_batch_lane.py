@@ -1,0 +1,124 @@
+"""The night in virtual time: merged and planned by the product, and every file published once."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from infra.schedules import SWEEP_RATE
+from lake.ledger import ManifestRow, State
+from lake.manifest import Lane
+from lake.partition import Partition
+from lake.settings import Settings
+from router.merge.merge import TIME_TO_MERGE
+from router.merge.write_pace import MAX_INDEX_WRITES_PER_SECOND
+from router.sweep.handler import TIME_PER_REPAIR
+from sizing.batch_lane import FAILED_WORK, SWEPT_WRITES_PER_HOUR, Backlog, collect_backlog, simulate_night
+from sizing.night_times import SETTLE_SECONDS, SWEEP_INTERVAL, SWEEPS_PER_HOUR
+from sizing.routing import SimulatedManifest
+from sizing.speed import Work
+from tests.unit.sizing.world import MB, NIGHT, settings
+
+GLUE = settings(batch={"engines": ["glue"]})
+
+
+def waiting(count: int, size: int, files: int = 1, longest: float = 1.0) -> list[SimulatedManifest]:
+    partition = Partition("orders", "2026-11-18", 5)
+    return [
+        SimulatedManifest(
+            ManifestRow(f"{number:06}", State.QUEUED, Lane.BATCH, partition, "", size, files),
+            1000.0,
+            1010.0,
+            Work(size / (40 * MB), 1, longest),
+        )
+        for number in range(count)
+    ]
+
+
+def backlog(*manifests: SimulatedManifest, of: Settings = GLUE) -> Backlog:
+    return collect_backlog(manifests, of)
+
+
+def test_small_manifests_are_merged_and_no_file_is_lost() -> None:
+    found = backlog(*waiting(900, MB, files=3))
+    assert len(found.items) == 10
+    assert sum(item.row.files for item in found.items.values()) == 2700
+    assert sum(files for item in found.items.values() for _, files in item.arrived) == 2700
+    assert sum(item.core_seconds for item in found.items.values()) == pytest.approx(900 / 40)
+    assert found.merge_seconds == 910 / MAX_INDEX_WRITES_PER_SECOND
+
+
+def test_merging_ends_when_its_time_is_over() -> None:
+    found = backlog(*waiting(100_000, 1))
+    assert found.merge_seconds == pytest.approx(TIME_TO_MERGE.total_seconds(), abs=1)
+    assert len(found.items) > 10_000
+    assert sum(item.row.files for item in found.items.values()) == 100_000
+
+
+def test_sweeps_merge_what_is_small_when_its_hour_is_over() -> None:
+    # Given an hour of 20,000 manifests that a plan would not merge, because eight fit into one
+    given = waiting(20_000, 7_000 * MB)
+    assert len(backlog(*given).items) == 20_000
+    # When the last sweep began four minutes after its end, or five
+    ends = datetime(2026, 11, 18, 6, tzinfo=UTC)
+    early, late = (collect_backlog(given, GLUE, ends + timedelta(minutes=minutes)) for minutes in (4, 5))
+    # Then
+    assert len(early.items) == 20_000
+    assert len(late.items) == pytest.approx(20_000 / 9, abs=1)
+    assert sum(item.row.files for item in late.items.values()) == 20_000
+    assert late.merge_seconds == 0
+
+
+@pytest.mark.repeats_lines
+def test_sweeps_merge_no_more_in_an_hour_than_their_pace_allows() -> None:
+    given = waiting(SWEPT_WRITES_PER_HOUR + 4_000, 7_000 * MB)
+    found = collect_backlog(given, GLUE, datetime(2026, 11, 18, 7, tzinfo=UTC))
+    assert SWEPT_WRITES_PER_HOUR / 9 < len(found.items) - 4_000 < SWEPT_WRITES_PER_HOUR / 4
+    assert timedelta(minutes=4) == SWEEPS_PER_HOUR * TIME_PER_REPAIR
+    assert f"rate({SWEEP_INTERVAL // timedelta(minutes=1)} minutes)" == SWEEP_RATE
+
+
+def test_a_night_ends_when_the_plan_says() -> None:
+    # Given work in which neither a run fails nor a file is too long
+    night = simulate_night(backlog(*waiting(300, 20_000 * MB)), GLUE, NIGHT, 0.0)
+    # Then the product's forecast and the simulation agree, but for the time after the last run
+    assert night is not None
+    after = timedelta(seconds=SETTLE_SECONDS)
+    assert (night.end - after - night.start).total_seconds() / 60 == pytest.approx(
+        night.planned.forecast.minutes, abs=0.1
+    )
+    assert night.dollars == pytest.approx(night.planned.forecast.dollars, abs=0.01)
+    assert night.latencies.files == 300
+
+
+def test_a_night_without_manifests_is_none() -> None:
+    assert simulate_night(backlog(), GLUE, NIGHT, 0.0) is None
+
+
+def test_every_file_is_published_between_the_start_and_the_end() -> None:
+    night = simulate_night(backlog(*waiting(300, 20_000 * MB)), GLUE, NIGHT, 0.0)
+    assert night is not None
+    begin, end = (
+        86_400 + (instant - NIGHT).total_seconds() for instant in (night.start, night.end - timedelta(seconds=1))
+    )
+    assert sum(size for _, size in night.published) == 300 * 20_000 * MB
+    assert all(begin < time < end for time, _ in night.published)
+
+
+def test_runs_that_fail_cost_and_take_more() -> None:
+    found = backlog(*waiting(300, 20_000 * MB))
+    calm, failing = (simulate_night(found, GLUE, NIGHT, share) for share in (0.0, 1.0))
+    assert calm
+    assert failing
+    assert failing.repeated_runs == len(failing.planned.runs)
+    assert failing.end > calm.end
+    assert 1 + FAILED_WORK < failing.dollars / calm.dollars < 2
+    assert failing.latencies.files == calm.latencies.files
+
+
+def test_a_compressed_file_that_takes_long_makes_its_run_long() -> None:
+    short, long = (
+        simulate_night(backlog(*waiting(1, 20_000 * MB, longest=seconds)), GLUE, NIGHT, 0.0) for seconds in (1, 7200)
+    )
+    assert short
+    assert long
+    assert (long.end - short.end).total_seconds() > 6000

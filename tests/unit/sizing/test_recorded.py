@@ -1,0 +1,125 @@
+"""The ledger's past day: every file once, however often its manifest was superseded."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cli.cost.simulate import Source, print_simulation
+from lake.errors import InvalidInputError
+from lake.ledger import DatasetMeasurement
+from lake.manifest import Lane, Manifest, ObjectVersion, new_manifest_id, write_manifest
+from lake.partition import Partition
+from lake.time import iso_utc
+from sizing.recorded import read_recorded
+from tests.unit.lake.world import RESOURCES, World, new_world
+from tests.unit.sizing.world import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NIGHT = datetime(2026, 11, 18, 22, tzinfo=UTC)
+MORNING = NIGHT - timedelta(hours=13)
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with new_world() as found:
+        yield found
+
+
+def file(name: str, arrived: datetime, version: str = "v1") -> ObjectVersion:
+    return ObjectVersion("input", f"orders/{name}", "e", 100, iso_utc(arrived), version)
+
+
+def recorded(world: World, at: datetime, *files: ObjectVersion) -> None:
+    partition = Partition.of("orders", at)
+    write_manifest(world.raw_s3, "control", Manifest(new_manifest_id(at), Lane.BATCH, partition, iso_utc(at), files))
+
+
+def read(world: World) -> list[str]:
+    return sorted(found.key for found in read_recorded(world.raw_s3, "control", "input", NIGHT, lambda _: None))
+
+
+def test_every_version_of_the_day_is_there_once(world: World) -> None:
+    # Given files of the day in manifests, which the night has merged
+    first, second = file("a.json", MORNING), file("b.json.gz", MORNING + timedelta(hours=2))
+    recorded(world, MORNING, first)
+    recorded(world, MORNING + timedelta(hours=2), second, replace(second, version_id="v2"))
+    recorded(world, NIGHT + timedelta(minutes=1), first, second)
+    # And others of the day before and after, and one that was recorded late
+    recorded(world, NIGHT - timedelta(days=2), file("old.json", NIGHT - timedelta(days=2)))
+    recorded(world, NIGHT, file("next.json", NIGHT))
+    recorded(world, NIGHT + timedelta(hours=2), file("late.json", NIGHT - timedelta(minutes=1)))
+    # When, Then
+    assert read(world) == ["orders/a.json", "orders/b.json.gz", "orders/b.json.gz", "orders/late.json"]
+
+
+def source(world: World) -> Source:
+    stack: Any = SimpleNamespace(s3=world.raw_s3, resources=RESOURCES, ledger=world.ledger)
+    return Source(ledger=lambda: stack)
+
+
+def test_the_command_simulates_the_day(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    recorded(world, MORNING, *(file(f"{number}.json", MORNING) for number in range(3)))
+    print_simulation(source(world), settings(), "2026-11-18", as_json=False)
+    out, err = capsys.readouterr()
+    assert "3 files, 300 B a day" in out
+    assert "1 manifest document of the day" in err
+
+
+def assumption(line: str, out: str) -> str:
+    (found,) = (text for text in out.splitlines() if line in text)
+    return " ".join(found.split())
+
+
+def test_the_speeds_are_those_that_the_ledger_has_measured(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    # Given plain and compressed files of a dataset of which plain ones were converted, at 3 MB/s, and of one of which
+    # nothing was
+    recorded(world, MORNING, file("a.json", MORNING), file("b.json.zst", MORNING))
+    recorded(world, MORNING, replace(file("c.json", MORNING), key="clicks/c.json"))
+    world.ledger.datasets.register("orders")
+    world.ledger.datasets.add_measurement("orders", DatasetMeasurement(60_000_000, 1, 20_000))
+    # When
+    print_simulation(source(world), settings(), "2026-11-18", as_json=False)
+    # Then
+    out = capsys.readouterr().out
+    plain = "bytes of plain files of orders that a core converts"
+    assert assumption(plain, out) == f"3 MB/s {plain} measured the ledger"
+    for line in ("compressed files of orders", "plain files of clicks"):
+        assert assumption(line, out).endswith("assumed not measured; as above")
+
+
+def test_files_take_the_time_that_their_dataset_has_measured(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    # Given a day of a dataset that converts a hundredth of what the settings assume
+    recorded(world, MORNING, replace(file("a.json", MORNING), size=40_000_000_000))
+    nights = []
+    for slow in (False, True):
+        if slow:
+            world.ledger.datasets.register("orders")
+            world.ledger.datasets.add_measurement("orders", DatasetMeasurement(40_000_000, 1, 100_000))
+        # When
+        print_simulation(source(world), settings(), "2026-11-18", as_json=True)
+        found = json.loads(capsys.readouterr().out)
+        nights.append(next(item for item in found["options"] if item["routing"] == "all-batch")["dollars"]["night"])
+    # Then
+    assert nights[1] > 20 * nights[0]
+
+
+@pytest.mark.parametrize(
+    ("day", "message"),
+    [
+        (None, "--date is missing: pass the local date"),
+        ("18.11.", "--date 18.11. is not a date"),
+        ("2026-11-17", "the ledger has no file of the 24 hours before 2026-11-17T22:00Z"),
+    ],
+)
+def test_a_day_that_is_missing_or_empty_is_refused(world: World, day: str | None, message: str) -> None:
+    recorded(world, MORNING, file("a.json", MORNING))
+    with pytest.raises(InvalidInputError, match=message):
+        print_simulation(source(world), settings(), day, as_json=False)

@@ -1,0 +1,178 @@
+"""A whole day by every routing and engine: the parts add up, and the options differ as they must."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from lake.errors import InvalidInputError
+from lake.settings import Settings, load_settings
+from sizing.assumptions import assumptions
+from sizing.options import as_one_stream_job
+from sizing.result import OptionResult, Simulation
+from sizing.schedule import night_start, stream_window
+from sizing.speed import CPU_GZIP, CPU_PLAIN, OUTPUT_RATIO
+from tests.unit.docs.pages import CHECKOUT
+from tests.unit.sizing import world
+from tests.unit.sizing.world import MB, NIGHT, arrivals, profile, settings
+from transform.splits import DEFAULT_OUTPUT_RATIO
+
+DEV = CHECKOUT / "settings" / "dev.toml"
+DAY: dict[str, Any] = {"files": 5000, "sizes": [{"bytes": 500 * MB}], "urgent_share": 0.1, "datasets": 2}
+
+
+def simulated(of: Settings | None = None, **fields: Any) -> Simulation:
+    return world.simulated(of, **{**DAY, **fields})
+
+
+def option(found: Simulation, routing: str, engine: str = "glue") -> OptionResult:
+    return next(item for item in found.options if item.routing == routing and item.engine in ("", engine))
+
+
+@pytest.fixture(scope="module")
+def usual() -> Simulation:
+    return simulated()
+
+
+def test_every_option_converts_every_file(usual: Simulation) -> None:
+    found = usual
+    assert found.files == 5000
+    for item in found.options:
+        assert item.stream.files + item.batch.files == found.files
+        assert item.stream.bytes + item.batch.bytes == found.bytes == 5000 * 500 * MB
+        assert item.dollars.total == pytest.approx(item.dollars.stream + item.dollars.night, abs=0.011)
+
+
+def test_the_options_are_the_routings_with_every_engine(usual: Simulation) -> None:
+    engines = ["glue", "glue-flex", "emr-serverless", "emr-serverless-arm"]
+    assert [(item.routing, item.engine) for item in usual.options] == [
+        ("all-stream", ""),
+        *(("all-batch", engine) for engine in engines),
+        *(("hybrid", engine) for engine in engines),
+    ]
+
+
+def test_several_streaming_jobs_are_simulated_as_one_with_their_executors(usual: Simulation) -> None:
+    # Given three jobs of four workers
+    several = settings(stream={"jobs": 3, "max_workers": 4})
+    # When, Then
+    one = as_one_stream_job(several)
+    assert (one.stream_runs, one.stream.max_workers, one.stream.cores) == (1, 10, 3 * several.stream.cores)
+    # And it is said, and only then
+    assert as_one_stream_job(settings()) == settings()
+    said = {item.name: item.value for item in assumptions(one, 10, 3)}
+    assert said["streaming jobs, simulated as one with all their executors"] == 3
+    assert not any("simulated as one" in item.name for item in usual.assumptions)
+
+
+def test_an_engine_that_lacks_the_worker_type_is_left_out() -> None:
+    large = settings(batch={"engines": ["glue"], "worker_type": "G.8X", "workers": 2})
+    assert {item.engine for item in simulated(large).options} == {"", "glue"}
+
+
+@pytest.mark.repeats_lines
+def test_batch_is_cheaper_and_stream_is_sooner() -> None:
+    found = simulated(urgent_share=0)
+    stream, batch, hybrid = (option(found, name) for name in ("all-stream", "all-batch", "hybrid"))
+    assert batch.dollars.total < hybrid.dollars.total < stream.dollars.total
+    assert (stream.stream.latency_seconds.p95 or 0) < 300 < 3600 < (batch.batch.latency_seconds.p50 or 0)
+    assert 0 < hybrid.stream.files < 5000
+
+
+def test_a_stream_with_few_files_is_cheaper_on_emr_serverless_and_waits_for_executors() -> None:
+    # Given two files an hour, which keep a stream waiting all day
+    few: dict[str, Any] = {"files": 48, "sizes": [{"bytes": MB}], "urgent_share": 1, "datasets": 1}
+    on_emr = settings(stream={"engine": "emr-serverless", "emr_driver_vcpus": 1, "emr_driver_gb": 4})
+    found = {name: simulated(of, **few) for name, of in (("glue", settings()), ("emr", on_emr))}
+    glue, emr = (option(item, "all-stream") for item in found.values())
+    # Then
+    assert emr.dollars.stream < glue.dollars.stream / 3
+    assert (emr.stream.latency_seconds.p50 or 0) > (glue.stream.latency_seconds.p50 or 0)
+    said = {item.name: item.source for item in found["emr"].assumptions}
+    assert said["workers of a quiet stream"] == "stream.emr_min_executors"
+    # And what it may take of Glue's quota is the night's
+    assert emr.max_dpus < glue.max_dpus
+
+
+def test_a_stream_that_misses_its_latency_goal_spills() -> None:
+    # Given 4 cores, which convert 40 MB a second each
+    stream = {"latency_goal_seconds": 32, "max_workers": 2}
+    found = option(simulated(settings(stream=stream), files=10_000, curve=[0] * 9 + [1] * 3 + [0] * 12), "hybrid")
+    assert found.spilled_files > 0
+    assert found.stream.peak_backlog_bytes > 5_000 * MB
+    assert found.stream.files + found.batch.files == 10_000
+
+
+def test_the_backlog_of_the_night_is_gone_at_its_end(usual: Simulation) -> None:
+    line = usual.series["all-batch/glue"].batch_backlog_bytes
+    assert max(line) == pytest.approx(usual.bytes, rel=0.02)
+    assert line[-1] < max(line) / 2
+
+
+@pytest.mark.repeats_lines
+def test_a_night_that_does_not_fit_says_by_how_much_it_is_late() -> None:
+    found = option(simulated(settings(quota={"dpus": 20}), files=50_000, sizes=[{"bytes": 1000 * MB}]), "all-batch")
+    assert found.night
+    assert not found.night.fits
+    assert found.night.late_minutes > 60
+
+
+def test_values_of_other_packages_are_theirs() -> None:
+    table = (CHECKOUT / "docs" / "performance.md").read_text(encoding="utf-8")
+    nested, gzip = (
+        float(re.findall(rf"^\| {name} .*?\) \| (\d+)", table, re.MULTILINE)[0]) for name in ("nested", "gzip")
+    )
+    assert (nested, gzip, DEFAULT_OUTPUT_RATIO) == (CPU_PLAIN, CPU_GZIP, OUTPUT_RATIO)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "day", "message"),
+    [
+        ({"overnight": "rate(1 day)"}, "2026-11-18", "cannot be simulated"),
+        ({"overnight": "cron(0 22 1 * ? *)"}, "2026-11-18", "cannot be simulated"),
+        ({"overnight": "cron(0 22 ? * MON-FRI *)"}, "2026-11-22", "a Sunday"),
+    ],
+)
+def test_a_schedule_that_cannot_be_simulated_is_refused(schedule: dict, day: str, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        arrivals(profile(date=day), settings(schedule=schedule))
+
+
+def test_the_night_and_the_window_follow_the_local_clock() -> None:
+    berlin = settings(time_zone="Europe/Berlin")
+    night = night_start(berlin, NIGHT.date())
+    assert night.isoformat() == "2026-11-18T21:00:00+00:00"
+    window = stream_window(berlin, night)
+    assert window
+    assert [instant.isoformat() for instant in window] == ["2026-11-18T06:45:00+00:00", "2026-11-18T19:15:00+00:00"]
+    assert stream_window(settings(peak={"hours": []}), night) is None
+
+
+def run(tmp_path: Path, text: str, *options: str) -> str:
+    path = tmp_path / "profile.toml"
+    path.write_text(text, encoding="utf-8")
+    found = CliRunner().invoke(app, ["simulate", str(path), "--settings", str(DEV), *options])
+    assert found.exit_code == 0, found.output
+    return found.stdout
+
+
+def test_the_command_prints_a_table_and_every_assumption(tmp_path: Path) -> None:
+    text = run(tmp_path, "files = 100\nsizes = [{ bytes = 1_000_000 }]\n")
+    assert "100 files, 100 MB a day; times in Europe/Berlin" in text
+    for word in ("all-stream", "all-batch", "hybrid", "emr-serverless", "p95", "a month", "price.dpu_hour_flex"):
+        assert word in text
+
+
+def test_the_command_prints_json(tmp_path: Path) -> None:
+    body = json.loads(run(tmp_path, "files = 100\nsizes = [{ bytes = 1_000_000 }]\n", "--json"))
+    assert body["files"] == 100
+    assert {item["basis"] for item in body["assumptions"]} == {"measured", "listed", "assumed", "setting"}
+    assert all(item["source"] for item in body["assumptions"])
+
+
+def test_the_settings_of_the_checkout_can_be_simulated() -> None:
+    assert simulated(load_settings(DEV), files=10).options

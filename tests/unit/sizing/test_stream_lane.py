@@ -1,0 +1,223 @@
+"""The stream lane in virtual time: triggers, portions, workers and their bill."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lake.ledger import ManifestRow, State
+from lake.manifest import Lane
+from router.estimate.offer import GLUE_START_SECONDS
+from router.estimate.stream_cluster import stream_cluster
+from sizing.routing import SimulatedManifest
+from sizing.speed import Work
+from sizing.stream_lane import LOOK_SECONDS, MAX_POINTERS, StreamLane, merged
+from sizing.stream_times import PORTION_SECONDS, TASK_SECONDS, URGENT_PORTION_SECONDS
+from sizing.stream_workers import EXECUTOR_IDLE_SECONDS, FIRST_EXECUTOR_SECONDS
+from streaming_job.stream import MAX_POINTERS_PER_TRIGGER
+from tests.unit.lake.world import PARTITION
+from tests.unit.sizing.world import MB, settings
+
+WINDOW = (0.0, 86_400.0)
+MIN_WORKERS = 2
+"""Of a Glue stream."""
+DPU_SECOND = 0.308 / 3600
+PEAK = PORTION_SECONDS + TASK_SECONDS + 10
+URGENT = URGENT_PORTION_SECONDS + TASK_SECONDS + 10
+"""From the trigger, or the look, until a manifest of 10 s on one core is published."""
+
+
+def seconds(value: float) -> object:
+    """A latency, which is counted by tenths of a second."""
+    return pytest.approx(value, abs=0.051)
+
+
+def manifest(queued: float, seconds: float = 10.0, tasks: int = 1, size: int = MB) -> SimulatedManifest:
+    row = ManifestRow("m", State.QUEUED, Lane.STREAM, PARTITION, "", size, 1)
+    return SimulatedManifest(row, queued, queued, Work(seconds, tasks, seconds / tasks))
+
+
+def lane(
+    window: tuple[float, float] | None = WINDOW, failing: float = 0.0, event_window: int = 1, **stream: Any
+) -> StreamLane:
+    of = settings(stream={"trigger_seconds": 30, **stream}, input={"event_window_seconds": event_window})
+    return StreamLane(of, window, failing)
+
+
+def converted(found: StreamLane, *manifests: SimulatedManifest) -> StreamLane:
+    for item in manifests:
+        found.add(item)
+    found.finish()
+    return found
+
+
+def test_a_micro_batch_takes_as_many_pointers_as_the_streaming_job() -> None:
+    assert MAX_POINTERS == MAX_POINTERS_PER_TRIGGER
+
+
+def test_a_manifest_waits_for_the_next_trigger() -> None:
+    found = converted(lane(), manifest(601.0))
+    assert found.latencies.percentile(1) == seconds(29 + PEAK)
+
+
+def test_the_files_of_a_manifest_have_arrived_all_through_their_window() -> None:
+    # Given a manifest of a window of 20 s, whose middle is 29 s before the trigger
+    found = converted(lane(event_window=20), manifest(601.0))
+    # Then the first of its files waited half a window longer than the average one, the last so much less
+    average = 29 + PEAK
+    percentiles = [found.latencies.percentile(share) or 0 for share in (0.025, 0.5, 1)]
+    assert percentiles == pytest.approx([average - 10, average, average + 10], abs=0.55)
+
+
+def test_manifests_that_are_converted_together_are_published_one_after_the_other() -> None:
+    # Given 4 cores, and 8 manifests of which each takes a core for 10 s
+    found = converted(lane(max_workers=2), *[manifest(601.0)] * 8)
+    # Then the first ones are not published with the last one
+    first, last = (found.latencies.percentile(share) or 0 for share in (0.5, 1))
+    assert (first, last) == (seconds(29 + PEAK), seconds(29 + PEAK + 10 + TASK_SECONDS))
+
+
+def test_after_a_long_micro_batch_the_next_begins_at_once() -> None:
+    found = converted(lane(), manifest(600.0, 100), manifest(610.0))
+    assert found.latencies.percentile(1) == pytest.approx(90 + PORTION_SECONDS + PEAK, abs=1)
+
+
+def test_manifests_beyond_batch_bytes_wait_for_the_portion_before() -> None:
+    many = [manifest(600.0, size=600 * MB) for _ in range(3)]
+    together = converted(lane(batch_bytes=2000 * MB, manifest_bytes=MB), *many)
+    apart = converted(lane(batch_bytes=1000 * MB, manifest_bytes=MB), *many)
+    assert apart.latencies.percentile(1) == pytest.approx(3 * PEAK, abs=1)
+    assert (apart.latencies.percentile(1) or 0) > (together.latencies.percentile(1) or 0)
+
+
+def test_pointers_beyond_those_of_a_micro_batch_wait_for_the_next() -> None:
+    full = converted(lane(), *[manifest(600.0, seconds=0.1)] * MAX_POINTERS)
+    over = converted(lane(), *[manifest(600.0, seconds=0.1)] * (MAX_POINTERS + 1))
+    assert (full.latencies.percentile(1) or 0) < 30 <= (over.latencies.percentile(1) or 0)
+
+
+def test_workers_leave_a_minute_after_their_work() -> None:
+    # Given work that takes all workers, and a file half an hour later
+    one = converted(lane(), manifest(600.0, seconds=4000, tasks=400))
+    both = converted(lane(), manifest(600.0, seconds=4000, tasks=400), manifest(2400.0))
+    # Then the workers have left before it comes, after a minute that is billed as well
+    assert both.dollars == pytest.approx(one.dollars)
+    busy = PORTION_SECONDS + (4000 + 400 * TASK_SECONDS) / 36 + 15 * 8 / 10
+    assert one.dollars / DPU_SECOND - 86_400 * MIN_WORKERS == pytest.approx((busy + EXECUTOR_IDLE_SECONDS) * 8)
+
+
+def test_more_workers_convert_many_tasks_sooner() -> None:
+    work = manifest(600.0, seconds=4000, tasks=400)
+    few, many = (converted(lane(max_workers=number), work) for number in (2, 100))
+    assert (many.latencies.percentile(1) or 0) * 10 < (few.latencies.percentile(1) or 0)
+    assert max(many.dpus.values()) > max(few.dpus.values())
+
+
+def test_a_quiet_stream_is_billed_for_its_smallest_run_all_day() -> None:
+    assert converted(lane()).dollars == pytest.approx(86_400 * MIN_WORKERS * DPU_SECOND)
+    assert converted(lane(None)).dollars == 0
+
+
+def test_an_urgent_file_outside_the_window_starts_a_run_that_ends_when_it_is_idle() -> None:
+    found = converted(lane(None, idle_minutes=15), manifest(600.0))
+    assert found.latencies.percentile(1) == seconds(GLUE_START_SECONDS + PEAK)
+    assert found.dollars == pytest.approx(MIN_WORKERS * (GLUE_START_SECONDS + PEAK + 15 * 60) * DPU_SECOND)
+
+
+def test_work_that_the_end_of_the_window_meets_is_finished_and_the_run_does_not_idle_after_it() -> None:
+    # Given a micro-batch that begins before the end of the window and ends after it
+    found = converted(lane((0.0, 605.0), idle_minutes=15), manifest(600.0))
+    # Then the run ends with it
+    assert found.dollars == pytest.approx(MIN_WORKERS * (600 + PEAK) * DPU_SECOND)
+
+
+def test_a_second_file_long_after_it_starts_another_run() -> None:
+    found = converted(lane(None, idle_minutes=1), manifest(600.0), manifest(6000.0))
+    assert found.dollars == pytest.approx(2 * MIN_WORKERS * (GLUE_START_SECONDS + PEAK + 60) * DPU_SECOND)
+
+
+def test_the_backlog_is_what_is_queued_and_not_yet_published() -> None:
+    found = lane()
+    found.add(manifest(600.0, size=7))
+    found.advance(600.0)
+    assert found.backlog_bytes == 7
+    found.advance(700.0)
+    assert found.backlog_bytes == 0
+
+
+def test_manifests_that_fail_are_converted_twice() -> None:
+    calm, failing = (converted(lane(failing=share), *[manifest(600.0)] * 10) for share in (0.0, 0.5))
+    assert (failing.latencies.percentile(1) or 0) > (calm.latencies.percentile(1) or 0)
+    assert failing.latencies.files == 10
+
+
+def test_times_that_overlap_are_counted_once() -> None:
+    assert merged([(5, 8), (0, 3), (2, 4), (8, 9)]) == [(0, 4), (5, 9)]
+
+
+def urgent(queued: float, files: int = 1) -> SimulatedManifest:
+    found = manifest(queued)
+    return replace(found, row=replace(found.row, urgent=True, files=files))
+
+
+def test_an_urgent_manifest_waits_for_no_trigger() -> None:
+    found = converted(lane(), urgent(601.0))
+    assert found.latencies.percentile(1) == seconds(4 + URGENT)
+
+
+def test_an_urgent_manifest_does_not_wait_behind_a_backlog_of_many_triggers() -> None:
+    # Given 20 GB of peak files, which take many micro-batches, and urgent files in the middle of them, which are nearly
+    # all files
+    backlog = [manifest(600.0, seconds=250.0, tasks=7, size=1000 * MB) for _ in range(20 * MAX_POINTERS // 100)]
+    alone = converted(lane(), *backlog)
+    found = converted(lane(), *backlog, *[urgent(float(at), files=10**6) for at in range(605, 900, 5)])
+    # Then they wait for the next look at most, and the others hardly longer
+    assert (alone.latencies.percentile(0.5) or 0) > 300
+    assert (found.latencies.percentile(0.99) or 0) <= LOOK_SECONDS + URGENT
+    assert (found.latencies.percentile(1) or 0) < 1.2 * (alone.latencies.percentile(1) or 0)
+
+
+def test_the_end_of_an_urgent_portion_is_a_look() -> None:
+    # Given a portion from 600 s to 611.75 s, and a pointer after the look at 610 s
+    found = converted(lane(), urgent(600.0), urgent(611.0))
+    # Then it does not wait until the look at 615 s
+    assert found.latencies.percentile(1) == seconds(600 + URGENT - 611 + URGENT)
+
+
+def test_an_urgent_manifest_of_the_night_waits_for_the_start_of_a_run() -> None:
+    found = converted(lane(window=None), urgent(600.0), urgent(605.0))
+    assert found.latencies.percentile(1) == seconds(GLUE_START_SECONDS + URGENT)
+
+
+def on_emr(**stream: Any) -> StreamLane:
+    return lane(**{"engine": "emr-serverless", "emr_driver_vcpus": 1, "emr_driver_gb": 4, **stream})
+
+
+def test_a_quiet_stream_on_emr_serverless_costs_its_driver() -> None:
+    # Given 1 vCPU at $0.052624 and 4 GB at $0.0057785 an hour; and executors of 4 vCPU and 16 GB
+    driver, executor = 0.052624 + 4 * 0.0057785, 4 * 0.052624 + 16 * 0.0057785
+    assert converted(on_emr()).dollars == pytest.approx(24 * driver)
+    assert converted(on_emr(emr_min_executors=2)).dollars == pytest.approx(24 * (driver + 2 * executor))
+
+
+def test_a_file_waits_for_the_first_executor_on_emr_serverless() -> None:
+    # Given the same file with and without an executor that is kept
+    alone, kept = (
+        converted(on_emr(emr_min_executors=number), manifest(600.0, seconds=40, tasks=4)) for number in (0, 1)
+    )
+    # Then the driver alone lets it wait, and the executor is billed until it was idle for a minute
+    waits = (alone.latencies.percentile(1) or 0) - (kept.latencies.percentile(1) or 0)
+    assert waits >= FIRST_EXECUTOR_SECONDS - 1
+    workers = stream_cluster(settings(stream={"engine": "emr-serverless"}))
+    more = alone.dollars - converted(on_emr()).dollars
+    assert more > (40 / 4 + EXECUTOR_IDLE_SECONDS) / 3600 * workers.executor_dollars
+
+
+def test_faster_vcpus_of_emr_serverless_convert_sooner() -> None:
+    stream = {"engine": "emr-serverless", "emr_min_executors": 1}
+    work = manifest(600.0, seconds=400, tasks=4)
+    slow, fast = (
+        converted(StreamLane(settings(stream=stream, price={"emr_speed_factor": factor}), WINDOW, 0.0), work)
+        for factor in (1.0, 2.0)
+    )
+    assert (slow.latencies.percentile(1) or 0) - (fast.latencies.percentile(1) or 0) == pytest.approx(50, abs=2)
