@@ -204,6 +204,56 @@ def wide(random: Random, count: int, _: float) -> list[str]:
 
 WIDE = tuple(f"column_{number}" for number in range(WIDE_COLUMNS))
 _FLAT_KEYS = tuple(key for key, _ in FLAT)
+WEB_LOG = (
+    ("ts", '"2026-03-17T%s"'),
+    ("level", '"%s"'),
+    ("service", '"service-%d"'),
+    ("region", '"%s"'),
+    ("host", '"host-%03d"'),
+    ("method", '"%s"'),
+    ("path", '"/api/v1/%s"'),
+    ("status", "%d"),
+    ("bytes", "%d"),
+    ("duration_ms", "%d"),
+    ("agent", '"Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/%d.0.0.0 Safari/537.36"'),
+    ("user_id", '"u%d"'),
+    ("trace_id", '"%s"'),
+    ("message", '"%s"'),
+)
+"""Nine of 14 members have fewer than 300 values, and few of those are most of the rows."""
+MESSAGES = ("request done", "cache miss", "slow upstream answer", "retry after timeout", "session renewed")
+
+
+def _skewed(random: Random, count: int, values: int) -> list[int]:
+    """Numbers below ``values``, small ones far more often, as visits and clients are."""
+    return [min(int(random.paretovariate(0.9)) - 1, values - 1) for _ in range(count)]
+
+
+def weblog(random: Random, count: int, position: float) -> list[str]:
+    """A log of requests in the order of their time."""
+    start = int(position * 86_000_000)
+    times = (
+        f"{n // 3_600_000:02d}:{n // 60_000 % 60:02d}:{n // 1000 % 60:02d}.{n % 1000:03d}Z"
+        for n in range(start, start + count)
+    )
+    columns: list[Iterator[str] | list[str] | list[int]] = [
+        times,
+        random.choices(("INFO", "WARN", "ERROR"), (90, 8, 2), k=count),
+        _skewed(random, count, 24),
+        random.choices(("eu-1", "us-1", "ap-1"), k=count),
+        random.choices(range(300), k=count),
+        random.choices(("GET", "POST"), (3, 1), k=count),
+        [WORDS[number % len(WORDS)] for number in _skewed(random, count, 1500)],
+        random.choices((200, 404, 500), (95, 4, 1), k=count),
+        [int(random.lognormvariate(7, 1.5)) for _ in range(count)],
+        [int(random.lognormvariate(3, 1)) for _ in range(count)],
+        [100 + number for number in _skewed(random, count, 280)],
+        _skewed(random, count, 60_000),
+        tokens(random, count, 32),
+        random.choices(MESSAGES, (80, 10, 5, 3, 2), k=count),
+    ]
+    return list(map(_template(WEB_LOG).__mod__, zip(*columns, strict=True)))
+
 
 SHAPES = {
     shape.name: shape
@@ -218,6 +268,7 @@ SHAPES = {
             tuple(f"attribute_{number}" for number in range(SPARSE_KEYS)),
             662,
         ),
+        Shape("weblog", "14 fields of a web log, skewed", weblog, tuple(key for key, _ in WEB_LOG), 384),
         Shape("wide", "1,000 columns", wide, WIDE, 25_400),
         Shape("tiny", "5,000 flat files of 3.5 kB", flat, _FLAT_KEYS, 475),
         Shape("gzip", "flat, eight gzip files", flat, _FLAT_KEYS, 475),

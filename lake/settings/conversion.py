@@ -25,9 +25,11 @@ class ConvertSettings:
     """Size in bytes, before compression, of the columns of one row group."""
     compression: str = "zstd"
     """Codec of the Parquet pages: zstd or snappy."""
-    encoding: str = "plain"
-    """Encoding of the values in Parquet pages: plain, which every reader reads, or delta_length, smaller and faster to
-    write, which some do not."""
+    encoding: str = "dictionary"
+    """Encoding of the values in Parquet pages: dictionary, where values repeat, and plain elsewhere; or plain
+    everywhere."""
+    zstd_level: int = 1
+    """Level of zstd: 9 makes files 4 to 13 % smaller at about a quarter of the speed."""
     column_limit: int = MAX_COLUMN_LIMIT
     """Maximum number of columns of a dataset, or as many as it has already; further keys go to the column
     ``_rescued``."""
@@ -48,7 +50,8 @@ class ConvertSettings:
         check_range("convert.target_file_bytes", self.target_file_bytes, 1, 4 * GIB)
         check_range("convert.row_group_bytes", self.row_group_bytes, 1, 512 * MIB)
         check_choice("convert.compression", self.compression, ("zstd", "snappy"))
-        check_choice("convert.encoding", self.encoding, ("plain", "delta_length"))
+        check_choice("convert.encoding", self.encoding, ("dictionary", "plain"))
+        check_range("convert.zstd_level", self.zstd_level, 1, 19)
         check_range("convert.column_limit", self.column_limit, 1, MAX_COLUMN_LIMIT)
         check_range("convert.min_bytes_per_second", self.min_bytes_per_second, 0, GIB)
         check_range("convert.max_core_minutes", self.max_core_minutes, 1, 5_040)

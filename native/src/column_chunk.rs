@@ -5,7 +5,7 @@
 
 use crate::bounds::Prefix;
 use crate::column_values::{ColumnValues, split_first_value};
-use crate::delta_lengths;
+use crate::dictionary::{Choice, Dictionary};
 use crate::page_format::{PageFormat, ValueEncoding};
 use crate::varint::push_varint;
 use parquet::basic::Encoding;
@@ -29,6 +29,21 @@ pub struct ColumnChunk {
     /// Finished pages with their headers.
     pages: Vec<u8>,
     summary: ChunkSummary,
+    mode: Mode,
+    /// Of the pages so far, also when the later ones have none.
+    dictionary: Option<Box<Dictionary>>,
+    /// What it has taken of the budget of all dictionaries.
+    dictionary_memory: usize,
+}
+
+/// How the next page is written, if the format has dictionaries.
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Mode {
+    /// There is no value yet.
+    #[default]
+    Undecided,
+    Dictionary,
+    Values,
 }
 
 /// The metadata of a chunk in the footer.
@@ -38,8 +53,10 @@ pub struct ChunkSummary {
     pub nulls: usize,
     pub compressed_bytes: usize,
     pub uncompressed_bytes: usize,
-    /// Of its pages, each once.
-    pub encodings: Vec<ValueEncoding>,
+    /// Bytes of the dictionary page, which comes first; 0 without one.
+    pub dictionary_bytes: usize,
+    /// Of its data pages, each once, with their number.
+    pub encodings: Vec<(ValueEncoding, i32)>,
     /// The first bytes of the minimum and of the maximum value; None if there is no value.
     pub bounds: Option<(Prefix, Prefix)>,
 }
@@ -52,6 +69,8 @@ struct OpenPage {
     validity: Vec<u64>,
     /// `LEVELS_SPACE` bytes, then the values, each after its length; empty at first.
     plain: Vec<u8>,
+    /// Of its values in the dictionary.
+    numbers: Vec<u16>,
 }
 
 /// The minimum and maximum of some values, each after its first bytes as a number: comparing numbers is nearly always
@@ -69,12 +88,29 @@ impl ColumnChunk {
 
     /// Appends `rows` rows of the column. Rows that the column does not have are NULL.
     pub fn write(&mut self, column: &ColumnValues, rows: usize, format: &mut PageFormat) -> Result<()> {
+        if self.mode == Mode::Undecided && !column.plain.is_empty() {
+            self.decide(column, rows, format)?;
+        }
         let mut bounds = None;
         // The values that are not copied to the page yet, and those of them that are not scanned yet.
         let (mut uncopied, mut unscanned) = (&*column.plain, &*column.plain);
         for row in (0..rows).step_by(WORD_ROWS) {
             let count = WORD_ROWS.min(rows - row);
             let validity = column.validity_word(row, count);
+            if self.mode == Mode::Dictionary {
+                if let Some(rest) = self.push_numbers(unscanned, validity.count_ones(), &mut format.dictionary_budget) {
+                    (uncopied, unscanned) = (rest, rest);
+                    self.page.push_validity(validity, count);
+                    if self.page.rows >= PAGE_ROWS {
+                        self.end_page(format)?;
+                    }
+                    continue;
+                }
+                if self.page.rows > 0 {
+                    self.end_page(format)?;
+                }
+                self.mode = Mode::Values;
+            }
             self.page.push_validity(validity, count);
             for _ in 0..validity.count_ones() {
                 let (value, next) = split_first_value(unscanned).expect("a value for every bit");
@@ -91,11 +127,62 @@ impl ColumnChunk {
         if !unscanned.is_empty() {
             return Err(ParquetError::General("a column has more values than rows that are not NULL".into()));
         }
-        self.page.push_values(uncopied);
+        if self.mode != Mode::Dictionary {
+            self.page.push_values(uncopied);
+        }
         if let Some(Bounds { min, max }) = bounds {
             self.summary.widen(Prefix::of(min.1), Prefix::of(max.1));
         }
         Ok(())
+    }
+
+    /// A dictionary, if the first values of the chunk are few different ones.
+    fn decide(&mut self, column: &ColumnValues, rows: usize, format: &mut PageFormat) -> Result<()> {
+        self.mode = Mode::Values;
+        if format.encoding != ValueEncoding::Dictionary {
+            return Ok(());
+        }
+        match Dictionary::choose(column, rows, |values| values * format.batches_per_group) {
+            Choice::Plain => return Ok(()),
+            Choice::Dictionary => {}
+            Choice::Trial(sample) => {
+                let Some((values, numbers)) = Dictionary::trial(column, sample) else { return Ok(()) };
+                if format.compressor.compress(&numbers)?.len() > format.compressor.compress(values)?.len() {
+                    return Ok(());
+                }
+            }
+        }
+        self.mode = Mode::Dictionary;
+        self.dictionary = Some(Box::new(Dictionary::new()));
+        Ok(())
+    }
+
+    /// Appends the numbers of the first `count` values and returns the rest; None, and no number, if the dictionary is
+    /// full or all dictionaries of the file take too much memory.
+    #[inline]
+    fn push_numbers<'a>(&mut self, mut values: &'a [u8], count: u32, budget: &mut usize) -> Option<&'a [u8]> {
+        let dictionary = self.dictionary.as_mut()?;
+        let memory = dictionary.memory();
+        let numbers = &mut self.page.numbers;
+        let before = numbers.len();
+        numbers.reserve(WORD_ROWS);
+        for _ in 0..count {
+            let (value, next) = split_first_value(values).expect("a value for every bit");
+            let Some(number) = dictionary.number_of(value) else {
+                numbers.truncate(before);
+                return None;
+            };
+            numbers.push(number);
+            values = next;
+        }
+        let more = dictionary.memory() - memory;
+        if more > *budget {
+            numbers.truncate(before);
+            return None;
+        }
+        *budget -= more;
+        self.dictionary_memory += more;
+        Some(values)
     }
 
     /// Ends the chunk: its pages with their headers, and its metadata. The next chunk can begin.
@@ -103,8 +190,30 @@ impl ColumnChunk {
         if self.page.rows > 0 {
             self.end_page(format)?;
         }
-        let pages = std::mem::take(&mut self.pages);
+        let mut pages = std::mem::take(&mut self.pages);
         let mut summary = std::mem::take(&mut self.summary);
+        self.mode = Mode::default();
+        if let Some(dictionary) = self.dictionary.take() {
+            format.dictionary_budget += std::mem::take(&mut self.dictionary_memory);
+            if let Some((min, max)) = dictionary.bounds() {
+                summary.widen(min, max);
+            }
+            let page = Page::DictionaryPage {
+                buf: format.compressor.compress(&dictionary.plain)?.into(),
+                num_values: u32::try_from(dictionary.len()).expect("a dictionary is small"),
+                encoding: Encoding::PLAIN,
+                is_sorted: false,
+            };
+            let mut first = Vec::with_capacity(pages.len() + dictionary.plain.len());
+            let mut sink = TrackedWrite::new(&mut first);
+            let page = CompressedPage::new(page, dictionary.plain.len());
+            let written = SerializedPageWriter::new(&mut sink).write_page(page)?;
+            sink.into_inner()?;
+            summary.uncompressed_bytes += written.uncompressed_size;
+            summary.dictionary_bytes = first.len();
+            first.append(&mut pages);
+            pages = first;
+        }
         summary.compressed_bytes = pages.len();
         // The largest page of each column would otherwise be kept, even if they were full one after the other.
         self.page = OpenPage::default();
@@ -113,10 +222,12 @@ impl ColumnChunk {
 
     fn end_page(&mut self, format: &mut PageFormat) -> Result<()> {
         let rows = u32::try_from(self.page.rows).expect("a page has at most PAGE_ROWS rows and one word");
-        // Some readers fail at delta-encoded lengths of no values, as Iceberg's did: docs/adr/0006-plain-encoding.md.
-        let has_values = self.page.nulls < self.page.rows;
-        let encoding = if has_values { format.encoding } else { ValueEncoding::Plain };
-        let encoded = self.page.encode(encoding);
+        let encoding = match self.mode {
+            Mode::Dictionary => ValueEncoding::Dictionary,
+            Mode::Undecided | Mode::Values => ValueEncoding::Plain,
+        };
+        let dictionary = self.dictionary.as_deref().filter(|_| encoding == ValueEncoding::Dictionary);
+        let encoded = self.page.encode(dictionary);
         let page = Page::DataPage {
             buf: format.compressor.compress(&encoded)?.into(),
             num_values: rows,
@@ -129,8 +240,9 @@ impl ColumnChunk {
         let mut sink = TrackedWrite::new(&mut self.pages);
         let written = SerializedPageWriter::new(&mut sink).write_page(page)?;
         sink.into_inner()?;
-        if !self.summary.encodings.contains(&encoding) {
-            self.summary.encodings.push(encoding);
+        match self.summary.encodings.iter_mut().find(|(known, _)| *known == encoding) {
+            Some((_, pages)) => *pages += 1,
+            None => self.summary.encodings.push((encoding, 1)),
         }
         self.summary.rows += self.page.rows;
         self.summary.nulls += self.page.nulls;
@@ -197,7 +309,7 @@ impl OpenPage {
     /// The page before compression: the length of the definition levels, the levels, the values.
     ///
     /// Levels are in Parquet's RLE/bit-packing hybrid: a single run if all rows or none have a value, else bit-packed.
-    fn encode(&mut self, encoding: ValueEncoding) -> Cow<'_, [u8]> {
+    fn encode(&mut self, dictionary: Option<&Dictionary>) -> Cow<'_, [u8]> {
         let mut levels = vec![0; size_of::<u32>()];
         if self.nulls == 0 || self.nulls == self.rows {
             push_varint(&mut levels, self.rows << 1);
@@ -211,8 +323,8 @@ impl OpenPage {
         }
         let length = u32::try_from(levels.len() - size_of::<u32>()).expect("one bit for each of a page's rows");
         levels[..size_of::<u32>()].copy_from_slice(&length.to_le_bytes());
-        if encoding == ValueEncoding::DeltaLength {
-            delta_lengths::encode(&self.plain[LEVELS_SPACE..], &mut levels);
+        if let Some(dictionary) = dictionary {
+            dictionary.encode(&self.numbers, &mut levels);
             return Cow::Owned(levels);
         }
         // A single run fits into the space before the values. Longer levels move the values.
@@ -226,5 +338,6 @@ impl OpenPage {
         self.nulls = 0;
         self.validity.clear();
         self.plain.clear();
+        self.numbers.clear();
     }
 }

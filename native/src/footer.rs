@@ -2,10 +2,10 @@
 
 use crate::column_chunk::ChunkSummary;
 use crate::page_format::PageFormat;
-use parquet::basic::{Encoding, LogicalType, Repetition, Type as PhysicalType};
+use parquet::basic::{Encoding, LogicalType, PageType, Repetition, Type as PhysicalType};
 use parquet::data_type::ByteArray;
 use parquet::errors::Result;
-use parquet::file::metadata::ColumnChunkMetaData;
+use parquet::file::metadata::{ColumnChunkMetaData, PageEncodingStats};
 use parquet::file::statistics::{Statistics, ValueStatistics};
 use parquet::schema::types::{ColumnDescPtr, Type};
 use std::sync::Arc;
@@ -53,12 +53,22 @@ pub fn chunk_metadata(
     let statistics = ValueStatistics::new(min, max, None, Some(summary.nulls as u64), false)
         .with_min_is_exact(min_is_exact)
         .with_max_is_exact(max_is_exact);
-    let encodings = summary.encodings.iter().map(|encoding| encoding.in_parquet());
+    let has_dictionary = summary.dictionary_bytes > 0;
+    let dictionary = has_dictionary.then_some((PageType::DICTIONARY_PAGE, Encoding::PLAIN, 1));
+    let data = summary.encodings.iter().map(|(encoding, pages)| (PageType::DATA_PAGE, encoding.in_parquet(), *pages));
+    let pages: Vec<_> = dictionary.into_iter().chain(data).collect();
     ColumnChunkMetaData::builder(Arc::clone(column))
-        .set_encodings(encodings.chain([Encoding::RLE]).collect())
+        .set_encodings(pages.iter().map(|(_, encoding, _)| *encoding).chain([Encoding::RLE]).collect())
+        .set_page_encoding_stats(
+            pages
+                .into_iter()
+                .map(|(page_type, encoding, count)| PageEncodingStats { page_type, encoding, count })
+                .collect(),
+        )
+        .set_dictionary_page_offset(has_dictionary.then_some(*offset as i64))
         .set_compression_codec(format.compressor.codec())
         .set_num_values(summary.rows as i64)
-        .set_data_page_offset(*offset as i64)
+        .set_data_page_offset((*offset + summary.dictionary_bytes as u64) as i64)
         .set_total_compressed_size(summary.compressed_bytes as i64)
         .set_total_uncompressed_size(summary.uncompressed_bytes as i64)
         .set_statistics(Statistics::ByteArray(statistics))

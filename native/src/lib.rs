@@ -8,7 +8,7 @@ mod column_chunk;
 mod column_values;
 mod columns;
 mod decompressor;
-mod delta_lengths;
+mod dictionary;
 mod digest;
 mod footer;
 pub mod inflate;

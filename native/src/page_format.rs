@@ -3,20 +3,38 @@
 use parquet::basic::{CompressionCodec, Encoding};
 use std::io;
 
-/// zstd's fastest level but the negative ones, which give up too much of the ratio (docs/performance.md).
-const ZSTD_LEVEL: i32 = 1;
+/// Bytes of memory of all dictionaries of a file together.
+const DICTIONARY_BUDGET: usize = 32 << 20;
+/// Bytes of a row group before encoding, as the settings have them by default.
+const ROW_GROUP_BYTES: usize = 64 << 20;
 
 /// How the pages of a file are written.
 pub struct PageFormat {
     pub encoding: ValueEncoding,
     pub compressor: PageCompressor,
+    /// Bytes that the dictionaries of the open chunks may still take.
+    pub dictionary_budget: usize,
+    /// Batches like the present one that a row group is expected to have.
+    pub batches_per_group: usize,
+}
+
+impl PageFormat {
+    pub fn new(encoding: ValueEncoding, compressor: PageCompressor) -> Self {
+        Self { encoding, compressor, dictionary_budget: DICTIONARY_BUDGET, batches_per_group: 1 }
+    }
+
+    /// The next chunks are written from a batch whose values take these bytes.
+    pub fn begin_batch(&mut self, bytes: usize) {
+        self.batches_per_group = (ROW_GROUP_BYTES / bytes.max(1)).max(1);
+    }
 }
 
 /// How the values of a page are written, before compression.
 #[derive(Clone, Copy, PartialEq)]
 pub enum ValueEncoding {
     Plain,
-    DeltaLength,
+    /// Numbers of values in a dictionary; plain in chunks of many different values.
+    Dictionary,
 }
 
 /// One compression context, which is reused for all pages of a file.
@@ -31,7 +49,7 @@ impl ValueEncoding {
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "plain" => Some(Self::Plain),
-            "delta_length" => Some(Self::DeltaLength),
+            "dictionary" => Some(Self::Dictionary),
             _ => None,
         }
     }
@@ -40,18 +58,18 @@ impl ValueEncoding {
     pub fn in_parquet(self) -> Encoding {
         match self {
             Self::Plain => Encoding::PLAIN,
-            Self::DeltaLength => Encoding::DELTA_LENGTH_BYTE_ARRAY,
+            Self::Dictionary => Encoding::RLE_DICTIONARY,
         }
     }
 }
 
 impl PageCompressor {
-    /// By the name that the settings use; `Ok(None)` for an unknown name.
-    pub fn named(name: &str) -> io::Result<Option<Self>> {
+    /// By the name that the settings use; `Ok(None)` for an unknown name. The level is zstd's alone.
+    pub fn named(name: &str, zstd_level: i32) -> io::Result<Option<Self>> {
         Ok(match name {
             "none" => Some(Self::None),
             "snappy" => Some(Self::Snappy(Box::new(snap::raw::Encoder::new()))),
-            "zstd" => Some(Self::Zstd(zstd::bulk::Compressor::new(ZSTD_LEVEL)?)),
+            "zstd" => Some(Self::Zstd(zstd::bulk::Compressor::new(zstd_level)?)),
             _ => None,
         })
     }

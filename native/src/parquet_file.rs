@@ -88,6 +88,7 @@ impl ParquetFile {
             self.open_chunks.push(is_system.then(Box::default));
             self.names.push(name.clone());
         }
+        self.format.begin_batch(batch.columns.iter().flatten().map(|column| column.plain.len()).sum());
         for (index, (chunk, column)) in self.open_chunks.iter_mut().zip(&mut batch.columns).enumerate() {
             let column = column.take();
             let column = column.ok_or_else(|| ParquetError::General(format!("column {index} was already taken")))?;
@@ -182,10 +183,8 @@ mod tests {
     type Rows = Vec<Option<Vec<u8>>>;
 
     fn format(compression: &str, encoding: &str) -> PageFormat {
-        PageFormat {
-            encoding: ValueEncoding::named(encoding).unwrap(),
-            compressor: PageCompressor::named(compression).unwrap().unwrap(),
-        }
+        let compressor = PageCompressor::named(compression, 1).unwrap().unwrap();
+        PageFormat::new(ValueEncoding::named(encoding).unwrap(), compressor)
     }
 
     fn batch(columns: &[Rows]) -> Batch {
@@ -233,13 +232,9 @@ mod tests {
     #[test]
     fn every_value_is_read_back_while_columns_are_added() {
         let path = std::env::temp_dir().join(format!("parquet-file-{}.parquet", std::process::id()));
-        for (compression, encoding) in [
-            ("zstd", "plain"),
-            ("snappy", "plain"),
-            ("none", "plain"),
-            ("zstd", "delta_length"),
-            ("none", "delta_length"),
-        ] {
+        for (compression, encoding) in
+            [("zstd", "plain"), ("snappy", "plain"), ("none", "plain"), ("zstd", "dictionary"), ("none", "dictionary")]
+        {
             let mut file = ParquetFile::create(&path, format(compression, encoding)).unwrap();
             let mut expected: Vec<Rows> = Vec::new();
             let mut total = 0;
@@ -260,6 +255,62 @@ mod tests {
             file.close(Vec::new()).unwrap();
             expected.retain(|rows| rows.iter().any(Option::is_some));
             assert!(read_back(&path) == expected, "{compression}, {encoding}");
+        }
+        std::fs::remove_file(path).unwrap();
+    }
+
+    /// Columns for which a dictionary is begun, and what becomes of it.
+    fn dictionary_rows(count: usize) -> Vec<Rows> {
+        let text = |number: usize| Some(format!("value {number}").into_bytes());
+        let values: [&dyn Fn(usize) -> Option<Vec<u8>>; 12] = [
+            &|_| text(1),
+            &|_| Some(Vec::new()),
+            &|row| text(row % 2),
+            &|row| (row % 3 > 0).then(|| format!("{}", row % 5).into_bytes()),
+            &|row| text(row * 7919 % 1500),
+            &|row| text(row * 7919 % 1501),
+            &|row| text(if row < 200_000 { row % 100 } else { row }),
+            &|row| text(row),
+            &|row| (row > 150_000).then(|| vec![b'x'; row % 3]),
+            &|row| (row % 100_003 == 5).then(|| vec![b'y'; row % 7]),
+            &|row| Some(vec![b'z'; if row == 140_000 { 70_000 } else { row % 9 }]),
+            &|row| text(if row % 1000 == 999 { row / 100 } else { 3 }),
+        ];
+        values.iter().map(|value| (0..count).map(value).collect()).collect()
+    }
+
+    #[test]
+    fn a_dictionary_that_overflows_or_grows_is_read_back() {
+        let path = std::env::temp_dir().join(format!("parquet-dictionary-{}.parquet", std::process::id()));
+        for (compression, batch_rows, group_rows) in
+            [("zstd", 300_000, 300_000), ("none", 77_777, 150_000), ("zstd", 1000, 299_999)]
+        {
+            let columns = dictionary_rows(300_000);
+            let mut file = ParquetFile::create(&path, format(compression, "dictionary")).unwrap();
+            let mut start = 0;
+            let mut in_group = 0;
+            while start < 300_000 {
+                let end = (start + batch_rows).min(300_000);
+                let part: Vec<Rows> = columns.iter().map(|rows| rows[start..end].to_vec()).collect();
+                let mut part = batch(&part);
+                part.rows = end - start;
+                file.write(&mut part).unwrap();
+                in_group += end - start;
+                if in_group >= group_rows {
+                    file.end_row_group().unwrap();
+                    in_group = 0;
+                }
+                start = end;
+            }
+            file.close(Vec::new()).unwrap();
+            assert!(read_back(&path) == columns, "{compression}");
+            // The columns that overflow have pages of both kinds, and the footer says so.
+            let file = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
+            for (number, column) in file.metadata().row_group(0).columns().iter().enumerate() {
+                let min = columns[number][..file.metadata().row_group(0).num_rows() as usize].iter().flatten().min();
+                let told = column.statistics().and_then(|statistics| statistics.min_bytes_opt());
+                assert_eq!(told, min.map(|value| &value[..]), "{number}");
+            }
         }
         std::fs::remove_file(path).unwrap();
     }

@@ -8,7 +8,11 @@ use parquet::errors::ParquetError;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
+
+/// Above them zstd needs more memory than a task has.
+const ZSTD_LEVELS: RangeInclusive<i32> = 1..=19;
 
 /// Writes batches to one Parquet file of optional strings, to which columns can be added until it is closed.
 #[pyclass(name = "ParquetFile", module = "ndjson_arrow")]
@@ -20,16 +24,19 @@ pub struct PyParquetFile {
 #[pymethods]
 impl PyParquetFile {
     #[new]
-    #[pyo3(signature = (path, *, compression = "zstd", encoding = "plain"))]
-    fn new(path: PathBuf, compression: &str, encoding: &str) -> PyResult<Self> {
-        let compressor = PageCompressor::named(compression)?.ok_or_else(|| {
+    #[pyo3(signature = (path, *, compression = "zstd", encoding = "dictionary", zstd_level = 1))]
+    fn new(path: PathBuf, compression: &str, encoding: &str, zstd_level: i32) -> PyResult<Self> {
+        if !ZSTD_LEVELS.contains(&zstd_level) {
+            return Err(PyValueError::new_err(format!("zstd_level is {zstd_level}: it must be 1 to 19")));
+        }
+        let compressor = PageCompressor::named(compression, zstd_level)?.ok_or_else(|| {
             let message = format!("compression is {compression:?}: it must be \"none\", \"snappy\" or \"zstd\"");
             PyValueError::new_err(message)
         })?;
         let encoding = ValueEncoding::named(encoding).ok_or_else(|| {
-            PyValueError::new_err(format!("encoding is {encoding:?}: it must be \"plain\" or \"delta_length\""))
+            PyValueError::new_err(format!("encoding is {encoding:?}: it must be \"dictionary\" or \"plain\""))
         })?;
-        let format = PageFormat { encoding, compressor };
+        let format = PageFormat::new(encoding, compressor);
         Ok(Self { file: Some(guarded(|| ParquetFile::create(&path, format))?.map_err(to_exception)?) })
     }
 

@@ -22,13 +22,17 @@ from ndjson_arrow import Batch, ParquetFile, Reader
 from tests.fuzz.rounds import main
 
 MAX_BOUND_BYTES = 64
+MANY_ROWS_SHARE = 0.05
+"""Share of the inputs with up to 300,000 rows."""
 COMPRESSIONS: tuple[Literal["zstd", "snappy", "none"], ...] = ("zstd", "snappy", "none")
-ENCODINGS: tuple[Literal["plain", "delta_length"], ...] = ("plain", "delta_length")
+ENCODINGS: tuple[Literal["plain", "dictionary"], ...] = ("plain", "dictionary", "dictionary")
 TEXTS = ["", "a", "ä", "\0", "\x7f", "ÿ", "😀", "x" * 15, "y" * 16, "z" * 17, "long " * 800]
 
 
 def make_input(rng: random.Random) -> bytes:
-    """Rows of up to 40 keys. Each key has its own probability, first row and kind of values."""
+    """Rows of up to 40 keys, each with its own probability, first row and kind of values; or many rows of few keys."""
+    if rng.random() < MANY_ROWS_SHARE:
+        return _many_rows(rng)
     keys = [
         (f"k{number}", rng.choice([0.0, 0.01, 0.5, 0.99, 1.0]), rng.choice(["same", "short", "any", "number"]))
         for number in range(rng.choice([1, 3, 40]))
@@ -44,6 +48,28 @@ def make_input(rng: random.Random) -> bytes:
         for row in range(count)
     )
     return b"".join(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows)
+
+
+def _many_rows(rng: random.Random) -> bytes:
+    """Columns for which a dictionary is begun: repeated, rotating, ascending, NULL in part, with more values later."""
+    count = rng.choice([5_000, 70_000, 300_000])
+    columns = []
+    for number in range(rng.randrange(1, 5)):
+        distinct = rng.choice([1, 2, 300, 1500, 1501, 32_768, 32_769])
+        overflow = rng.choice([count, count, count - 1, rng.randrange(count)])
+        columns.append(
+            (number, distinct, overflow, rng.choice(["random", "turn", "ascending"]), rng.choice([1, 1, 3, 4999]))
+        )
+    lines = []
+    for row in range(count):
+        members = []
+        for number, distinct, overflow, order, step in columns:
+            if row % step:
+                continue
+            drawn = rng.randrange(distinct) if order == "random" else row % distinct if order == "turn" else row // 3
+            members.append(f'"k{number}":"{f"new {row}" if row >= overflow else drawn}"')
+        lines.append("{" + ",".join(members) + "}\n")
+    return "".join(lines).encode()
 
 
 def _value(kind: str, rng: random.Random) -> str | int | None:

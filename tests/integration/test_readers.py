@@ -54,6 +54,24 @@ def drifting(rows: int) -> bytes:
 THIRD = drifting(40_000)
 
 
+def repeated(rows: int) -> bytes:
+    """Columns that begin with a dictionary: some keep it, some overflow, by number of values or by bytes."""
+    lines = []
+    for row in range(rows):
+        record = {
+            "level": ("INFO", "WARN", "")[row * 7 % 3],
+            "host": f"host-{row * 7919 % 1501}",
+            "grows": f"user {row % 900 if row < rows // 2 else row}",
+            "rare": "only" if row % 5000 == 17 else None,
+            "long": "x" * (60_000 if row % 997 == 0 else 3) + str(row % 11),
+        }
+        lines.append(json.dumps(record).encode())
+    return b"\n".join(lines)
+
+
+REPEATED = repeated(70_000)
+
+
 def rows_of(names: Iterable[str], values: Iterable[Iterable[Any]]) -> Rows:
     """Rows without their NULLs, sorted."""
     names = list(names)
@@ -113,13 +131,14 @@ def test_every_reader_sees_the_same_rows(
 
 
 @pytest.mark.parametrize("read", [by_pyarrow, by_duckdb, by_polars, by_spark])
-@pytest.mark.parametrize("body", [FIRST, THIRD], ids=["few", "drifting"])
-def test_every_reader_sees_the_same_rows_with_delta_lengths(
-    body: bytes, spark: SparkSession, tmp_path: Path, read: Callable[[list[str], SparkSession], Rows]
+@pytest.mark.parametrize("encoding", ["dictionary", "plain"])
+@pytest.mark.parametrize("body", [FIRST, THIRD, REPEATED], ids=["few", "drifting", "repeated"])
+def test_every_reader_sees_the_same_rows_of_every_encoding(
+    body: bytes, encoding: str, spark: SparkSession, tmp_path: Path, read: Callable[[list[str], SparkSession], Rows]
 ) -> None:
     # Given files as the conversion writes them, with pages without a value among the others
     paths: list[str] = []
-    settings = ConvertSettings(encoding="delta_length", row_group_bytes=1 << 19)
+    settings = ConvertSettings(encoding=encoding, row_group_bytes=4 << 20)
     files = ParquetFiles(tmp_path, settings, lambda path, _: paths.append(str(path)))
     for batch in columns([body]):
         files.write(batch)

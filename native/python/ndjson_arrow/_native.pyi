@@ -262,15 +262,17 @@ class ParquetFile:
     path
         The file to create. A file that exists is overwritten.
     compression
-        "zstd" (level 1), "snappy" or "none".
+        "zstd", "snappy" or "none".
     encoding
-        Of the values: "plain", or "delta_length" for Parquet's DELTA_LENGTH_BYTE_ARRAY, which Spark before 4.1 may read
-        wrongly without an error.
+        "dictionary": a column chunk whose first values repeat has each distinct value once, up to 32,768 values or
+        512 KiB; after that, and in all other chunks, values are plain. "plain": no dictionaries.
+    zstd_level
+        1 to 19. Level 9 makes files 4 to 13 % smaller at about a quarter of the speed.
 
     Raises
     ------
     ValueError
-        `compression` or `encoding` is unknown.
+        `compression` or `encoding` is unknown, or `zstd_level` out of range.
     OSError
         From any method: the operating system reports an error. Neither the file nor this object can be used.
     RuntimeError
@@ -278,7 +280,12 @@ class ParquetFile:
     """
 
     def __new__(
-        cls, path: PathLike[str] | str, *, compression: str = "zstd", encoding: str = "plain"
+        cls,
+        path: PathLike[str] | str,
+        *,
+        compression: str = "zstd",
+        encoding: str = "dictionary",
+        zstd_level: int = 1,
     ) -> ParquetFile: ...
     @property
     def size(self) -> int:

@@ -1,8 +1,6 @@
-import itertools
 import json
 import subprocess
 import sys
-from datetime import UTC, datetime
 
 import pytest
 
@@ -11,8 +9,6 @@ from bench.competitors import COMPETITORS
 from bench.figure import Figure
 from bench.markdown_tables import BEGIN_MARKER, END_MARKER, replace_figures, steps_table
 from bench.measuring_process import CHECKOUT
-from bench.results import Results
-from bench.shapes import SHAPES
 from bench.targets import check_targets
 from lake.settings import PriceSettings
 
@@ -76,36 +72,6 @@ def test_figures_replace_the_text_between_the_markers():
 def test_the_document_has_one_pair_of_markers():
     text = (CHECKOUT / "docs" / "performance.md").read_text()
     assert text.count(BEGIN_MARKER) == text.count(END_MARKER) == 1
-
-
-def test_the_document_has_the_words_of_the_generator():
-    # Given the results of a run on all shapes
-    every_shape = [figure(item.name, shape, 1.0, 1) for shape in SHAPES for item in COMPETITORS]
-    steps = {
-        "flat": {"parse_columns": 1.0, "write_none": 1.0, "write_zstd": 1.0},
-        "nested": {"write_none": 1.0},
-        "gzip": {"inflate_parse_columns": 1.0},
-    }
-    generated = Results(every_shape, steps, {}, 3, datetime(2026, 3, 17, tzinfo=UTC), 0.0, 2).as_markdown()
-
-    # Then the competitors and the headings and rows of every table are those of the document
-    text = (CHECKOUT / "docs" / "performance.md").read_text()
-    document = text.partition(BEGIN_MARKER)[2].partition(END_MARKER)[0]
-    assert words_of(generated) <= words_of(document)
-    assert headings_of(generated) == headings_of(document)
-
-
-def words_of(text: str) -> set[str]:
-    """The list of competitors, and the first cells of all rows."""
-    lines = text.splitlines()
-    return {line for line in lines if line.startswith("- ")} | {
-        line.split("|")[1] for line in lines if line.startswith("| ")
-    }
-
-
-def headings_of(text: str) -> list[str]:
-    lines = text.splitlines()
-    return [line for line, rule in itertools.pairwise(lines) if rule.startswith("|---")]
 
 
 @pytest.mark.long  # make bench

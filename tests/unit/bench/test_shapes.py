@@ -7,7 +7,16 @@ import pytest
 from bench.input_files import Recipe, generate, prepare
 from bench.shapes import SHAPES
 
-MEMBERS = {"flat": 16, "nested": 46, "random_order": 16, "sparse": 20, "wide": 1000, "tiny": 16, "gzip": 16}
+MEMBERS = {
+    "flat": 16,
+    "weblog": 14,
+    "nested": 46,
+    "random_order": 16,
+    "sparse": 20,
+    "wide": 1000,
+    "tiny": 16,
+    "gzip": 16,
+}
 
 
 def rows_of(text: bytes) -> list[dict[str, object]]:

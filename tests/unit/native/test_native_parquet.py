@@ -142,7 +142,7 @@ def test_unknown_compression_is_refused(tmp_path: Path) -> None:
 
 
 def test_unknown_encoding_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match='encoding is "rle": it must be "plain" or "delta_length"'):
+    with pytest.raises(ValueError, match='encoding is "rle": it must be "dictionary" or "plain"'):
         ParquetFile(tmp_path / "file.parquet", encoding="rle")
 
 

@@ -17,7 +17,7 @@ from lake.errors import AuditError
 from lake.settings import ConvertSettings
 from tests.unit.native.reader_driver import batch_of
 from transform import parquet_writer
-from transform.chunk_sample import ChunkSample, Sampling, digest
+from transform.chunk_sample import DECODED_BYTES, ChunkSample, Sampling, digest
 from transform.parquet_writer import ParquetFiles
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def test_a_faithful_writer_passes(tmp_path: Path) -> None:
 def test_a_writer_that_changes_values_is_found(fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Given a writer whose file has the right number of rows, and wrong ones
     class FaultyFile:
-        def __init__(self, path: Path, **options: str) -> None:
+        def __init__(self, path: Path, **options: Any) -> None:
             self._path, self._file = path, ndjson_arrow.ParquetFile(path, **options)
 
         def __getattr__(self, name: str) -> Any:
@@ -111,6 +111,36 @@ def test_a_changed_byte_of_a_page_is_found(tmp_path: Path) -> None:
     # Then
     with pq.ParquetFile(path) as damaged, pytest.raises(AuditError, match="column a of row group 0"):
         sample.check(damaged, names)
+
+
+def test_columns_of_few_values_are_decoded_in_bounded_memory(tmp_path: Path) -> None:
+    # Given columns that take a few kilobytes in the file, and 5 MB each when they are decoded
+    path = tmp_path / "0.parquet"
+    sample = ChunkSample(Sampling(), 0)
+    rows = [{f"k{column}": f"{row % 3}" * 5000 for column in range(8)} for row in range(1000)]
+    batch = batch_of(ndjson_arrow.Reader(flush_bytes=64 << 20), body(rows))
+    sample.add(batch, len(batch.names))
+    file = ndjson_arrow.ParquetFile(path)
+    file.write(batch)
+    file.close()
+    assert path.stat().st_size < 100_000
+    decoded = []
+
+    class Measured:
+        def __init__(self, file: pq.ParquetFile) -> None:
+            self.metadata, self.schema_arrow, self._file = file.metadata, file.schema_arrow, file
+
+        def read_row_group(self, group: int, **options: Any) -> Any:
+            table = self._file.read_row_group(group, **options)
+            decoded.append(table.nbytes)
+            return table
+
+    # When
+    with pq.ParquetFile(path) as whole:
+        sample.check(Measured(whole), batch.names)  # type: ignore[arg-type]
+    # Then
+    assert sum(decoded) > 2 * DECODED_BYTES
+    assert max(decoded) <= DECODED_BYTES
 
 
 def test_columns_that_appear_later_and_many_row_groups_pass(tmp_path: Path) -> None:

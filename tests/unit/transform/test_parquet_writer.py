@@ -69,25 +69,41 @@ def test_a_new_column_is_null_in_earlier_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("compression", "encoding", "written"),
     [
-        ("zstd", "plain", "PLAIN"),
-        ("snappy", "plain", "PLAIN"),
-        ("zstd", "delta_length", "DELTA_LENGTH_BYTE_ARRAY"),
+        ("zstd", "plain", {"PLAIN", "RLE"}),
+        ("snappy", "plain", {"PLAIN", "RLE"}),
+        ("zstd", "dictionary", {"PLAIN", "RLE", "RLE_DICTIONARY"}),
     ],
 )
-def test_settings_reach_the_file(tmp_path: Path, compression: str, encoding: str, written: str) -> None:
+def test_settings_reach_the_file(tmp_path: Path, compression: str, encoding: str, written: set[str]) -> None:
     finished = Finished()
     files = ParquetFiles(tmp_path, ConvertSettings(compression=compression, encoding=encoding), finished)
-    files.write(next_batch(Reader(), [{"a": f"x{row}"} for row in range(3)]))
+    files.write(next_batch(Reader(), [{"a": f"x{row % 3}"} for row in range(300)]))
     files.close()
     chunk = pq.read_metadata(finished.paths[0]).row_group(0).column(1)
     assert chunk.compression == compression.upper()
-    assert set(chunk.encodings) == {written, "RLE"}
-    assert not chunk.has_dictionary_page
-    # The first column has no value, so its page has no lengths
+    assert set(chunk.encodings) == written
+    assert chunk.has_dictionary_page == (encoding == "dictionary")
+    # The first column has no value
     assert set(pq.read_metadata(finished.paths[0]).row_group(0).column(0).encodings) == {"PLAIN", "RLE"}
     statistics = chunk.statistics
     assert statistics
     assert (statistics.min, statistics.max, statistics.null_count) == ("x0", "x2", 0)
+
+
+def test_a_higher_level_of_zstd_makes_smaller_files(tmp_path: Path) -> None:
+    sizes = []
+    for level in (1, 9):
+        finished = Finished()
+        files = ParquetFiles(tmp_path, ConvertSettings(zstd_level=level, encoding="plain"), finished)
+        files.write(
+            next_batch(
+                Reader(), [{"a": f"the {row * 7919 % 977}th of {row * 31 % 4999} words"} for row in range(20_000)]
+            )
+        )
+        files.close()
+        sizes.append(finished.paths[0].stat().st_size)
+        assert pq.read_table(finished.paths[0]).num_rows == 20_000
+    assert sizes[1] < sizes[0]
 
 
 @pytest.mark.parametrize("drifting", [False, True])
