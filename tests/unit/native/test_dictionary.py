@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from ndjson_arrow import ParquetFile, Reader
@@ -72,7 +73,7 @@ def test_a_chunk_has_a_dictionary_where_its_values_repeat(tmp_path: Path, kind: 
     # Then every reader sees every value
     assert encodings(path, "k") == expected
     assert pq.read_table(path)["k"].to_pylist() == values
-    assert pq.read_table(path, read_dictionary=["k"])["k"].cast("string").to_pylist() == values
+    assert pq.read_table(path, read_dictionary=["k"])["k"].cast(pa.string()).to_pylist() == values
     assert pl.read_parquet(path)["k"].to_list() == values
     with duckdb.connect() as connection:
         assert [row[0] for row in connection.sql(f"select k from '{path}'").fetchall()] == values
