@@ -1,8 +1,9 @@
-"""What a simulation rests on: each value, whether it was measured, listed or assumed, and where it comes from."""
+"""What a simulation rests on: the simulator's own values, and the list of all values that it prints."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -10,20 +11,56 @@ from lake.settings.price import PriceSettings
 from router.estimate import offer
 from router.estimate.choose import MARGIN
 from router.estimate.night import DRIVERS
-from router.estimate.speed import NOT_MEASURED
 from router.estimate.stream_cluster import stream_cluster
 from router.merge.merge import TIME_TO_MERGE
 from router.merge.write_pace import MAX_INDEX_WRITES_PER_SECOND
-from sizing import batch_lane, night_times, routing, speed, stream_lane, stream_times, stream_workers
+from router.sweep.handler import TIME_PER_REPAIR
+from router.sweep.small_manifests import WRITES_PER_SECOND
 from sizing.options import comparable_emr
+from sizing.speed import CPU_GZIP, CPU_PLAIN, MEGABYTE, OUTPUT_RATIO, given_gzip_speed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from lake.settings import Settings
+    from sizing.speed import Speed
 
-BENCH = "docs/performance.md"
-STREAM_TIMES = "sizing/stream_times.py"
+# Measured of the stream lane means: on the local cloud, 2 busy cores, with 25 ms more for each read and 40 ms more for
+# each write (docs/sizing.md, "Compared with real runs").
+POLLERS = 5
+"""Batches of a queue that Lambda collects at the same time (AWS Lambda Developer Guide, "Using Lambda with Amazon
+SQS"); it adds pollers under load, which is not simulated."""
+ROUTE_SECONDS = 2.0
+"""From the end of a window until its manifests are QUEUED and their pointers are in the inbox. Measured: 0.9; the rest,
+until S3 has delivered the last event and the function is invoked, is assumed."""
+PORTION_SECONDS = 4.0
+"""From a trigger until a manifest is published, besides its tasks: Spark lists and reads the pointers; claims, plan,
+commit, publish. Measured: 4 to 8, and 2 to 3 without the added time."""
+URGENT_PORTION_SECONDS = 1.5
+"""The same from a look for urgent pointers. Measured: up to 1.3."""
+TASK_SECONDS = 0.25
+"""Of a task besides its bytes: its requests, and its start in Spark. Measured: 0.2 to 0.3, and 0.1 without the added
+time."""
+LOOK_SECONDS = 5.0
+"""Interval between two looks for urgent pointers (streaming_job/urgent.py)."""
+URGENT_CORE_SHARE = 0.5
+"""Of the cores, for urgent manifests beside a micro-batch: Spark's pools share them (the same module)."""
+EXECUTOR_IDLE_SECONDS = 60.0
+"""An executor without work is given back after it (Spark, ``spark.dynamicAllocation.executorIdleTimeout``)."""
+FIRST_EXECUTOR_SECONDS = offer.RAMP_SECONDS
+"""Assumed: until a driver that was alone has an executor."""
+PLAN_SECONDS = 30.0
+"""Assumed: from the schedule until the first runs are started, without merging."""
+SETTLE_SECONDS = 60.0
+"""Assumed: from the end of the last run until the verdict."""
+FAILED_WORK = 0.5
+"""Assumed: a run that fails has done half of its work, which the next one repeats."""
+SWEEP_INTERVAL = timedelta(minutes=15)
+"""Between two starts of ``sweep`` (infra/schedules.py)."""
+SWEPT_WRITES_PER_HOUR = round(
+    timedelta(hours=1) // SWEEP_INTERVAL * TIME_PER_REPAIR.total_seconds() * WRITES_PER_SECOND
+)
+"""Sources and successors of the merges of an hour's sweeps, at most."""
 
 
 class Basis(StrEnum):
@@ -46,139 +83,114 @@ class Assumption:
     source: str
 
 
+MEASURED, LISTED, ASSUMED, SETTING = Basis
+HERE = "sizing/assumptions.py"
+
+
 def assumptions(settings: Settings, ratio: float, stream_jobs: int = 1) -> tuple[Assumption, ...]:
-    """All of them, in the order of a file's path.
+    """All values, in the order of a file's path.
 
     Parameters
     ----------
     ratio
-        That of the compressed files.
+        Bytes of NDJSON for each byte of a compressed file.
     stream_jobs
-        Streaming jobs for which the one of the simulation stands.
+        Number of streaming jobs that the simulated one stands for.
     """
-    stream = _stream(settings, stream_jobs)
-    return (*_routing(settings), *_conversion(settings, ratio), *stream, *_night(settings), *_prices(settings))
+    rows = (*_day(settings, ratio), *_stream(settings, stream_jobs), *_night(settings), *_prices(settings))
+    return tuple(Assumption(*row) for row in rows)
 
 
-def _routing(settings: Settings) -> Iterator[Assumption]:
-    window, key = settings.input.event_window_seconds, "input.event_window_seconds"
-    yield Assumption("window in which events are collected", window, "s", Basis.SETTING, key)
-    yield Assumption(
-        "batches of events at the same time", routing.POLLERS, "", Basis.LISTED, "AWS Lambda Developer Guide"
-    )
-    yield Assumption("events to QUEUED", stream_times.ROUTE_SECONDS, "s", Basis.ASSUMED, STREAM_TIMES)
+Row = tuple[str, float, str, Basis, str]
 
 
-def _conversion(settings: Settings, ratio: float) -> Iterator[Assumption]:
-    network = settings.price.mb_per_second_per_core
-    default = PriceSettings().mb_per_second_per_core
-    basis = Basis.ASSUMED if network == default else Basis.SETTING
-    yield Assumption("input that a core reads", network, "MB/s", basis, "price.mb_per_second_per_core")
-    yield Assumption("NDJSON that a core converts", speed.CPU_PLAIN, "MB/s", Basis.MEASURED, f"{BENCH}, nested")
-    gzip, key = speed.given_gzip_speed(settings), "price.compressed_mb_per_second_per_core"
-    if gzip is None:
-        what = "NDJSON of gzip files that a core converts"
-        yield Assumption(what, speed.CPU_GZIP, "MB/s", Basis.MEASURED, f"{BENCH}, gzip")
+def _day(settings: Settings, ratio: float) -> Iterator[Row]:
+    window, network = settings.input.event_window_seconds, settings.price.mb_per_second_per_core
+    yield "window in which events are collected", window, "s", SETTING, "input.event_window_seconds"
+    yield "batches of events at the same time", POLLERS, "", LISTED, "AWS Lambda Developer Guide"
+    yield "events to QUEUED", ROUTE_SECONDS, "s", ASSUMED, HERE
+    basis = ASSUMED if network == PriceSettings().mb_per_second_per_core else SETTING
+    yield "input that a core reads", network, "MB/s", basis, "price.mb_per_second_per_core"
+    yield "NDJSON that a core converts", CPU_PLAIN, "MB/s", MEASURED, "docs/performance.md, nested"
+    if gzip := given_gzip_speed(settings):
+        key = "price.compressed_mb_per_second_per_core"
+        yield "bytes of gzip files that a core converts", gzip, "MB/s", SETTING, key
     else:
-        yield Assumption("bytes of gzip files that a core converts", gzip, "MB/s", Basis.SETTING, key)
-    yield Assumption("NDJSON for each byte of a gzip file", ratio, "", Basis.ASSUMED, "gzip.ratio of the profile")
-    yield Assumption("Parquet for each byte of NDJSON", speed.OUTPUT_RATIO, "", Basis.MEASURED, f"{BENCH}, flat")
-    yield Assumption("time of a file besides its bytes", 0, "s", Basis.ASSUMED, "files are read ahead")
+        yield "NDJSON of gzip files that a core converts", CPU_GZIP, "MB/s", MEASURED, "docs/performance.md, gzip"
+    yield "NDJSON for each byte of a gzip file", ratio, "", ASSUMED, "gzip.ratio of the profile"
+    yield "Parquet for each byte of NDJSON", OUTPUT_RATIO, "", MEASURED, "docs/performance.md, flat"
+    yield "time of a file besides its bytes", 0, "s", ASSUMED, "files are read ahead"
 
 
-def dataset_speeds(found: speed.Speed, kinds: Iterable[tuple[str, bool]]) -> Iterator[Assumption]:
-    """The speed of each dataset, by what the ledger has measured, else as of datasets that it does not know.
+def _stream(settings: Settings, stream_jobs: int) -> Iterator[Row]:
+    if stream_jobs > 1:
+        what = "streaming jobs, simulated as one with all their executors"
+        yield what, stream_jobs, "", ASSUMED, "sizing/options.py"
+    yield "interval between looks for urgent files", LOOK_SECONDS, "s", LISTED, "streaming_job/urgent.py"
+    yield "cores for urgent files beside others", URGENT_CORE_SHARE, "", ASSUMED, HERE
+    yield "claim, commit and publish of a portion", PORTION_SECONDS, "s", MEASURED, HERE
+    yield "the same of urgent files", URGENT_PORTION_SECONDS, "s", MEASURED, HERE
+    yield "a task in the stream besides its bytes", TASK_SECONDS, "s", MEASURED, HERE
+    idle = "Spark, spark.dynamicAllocation.executorIdleTimeout"
+    yield "an executor is idle before it is given back", EXECUTOR_IDLE_SECONDS, "s", LISTED, idle
+    workers = DRIVERS + stream_cluster(settings).min_executors
+    if settings.stream.on_emr:
+        yield "start of an executor beside a driver that was alone", FIRST_EXECUTOR_SECONDS, "s", ASSUMED, HERE
+        yield "workers of a quiet stream", workers, "", SETTING, "stream.emr_min_executors"
+    else:
+        yield "workers of a quiet stream", workers, "", ASSUMED, "router/estimate/stream_cluster.py"
+
+
+def _night(settings: Settings) -> Iterator[Row]:
+    price, quota, estimate = settings.price, settings.quota, "router/estimate/offer.py"
+    yield "schedule to first run", PLAN_SECONDS, "s", ASSUMED, HERE
+    yield "pace of merging", MAX_INDEX_WRITES_PER_SECOND, "writes/s", LISTED, "router/merge/write_pace.py"
+    yield "time to merge", TIME_TO_MERGE.total_seconds(), "s", LISTED, "router/merge/merge.py"
+    swept = "manifests that sweeps merge before the night"
+    yield swept, SWEPT_WRITES_PER_HOUR, "/h", LISTED, "router/sweep/small_manifests.py"
+    yield "start of a Glue run", offer.GLUE_START_SECONDS, "s", ASSUMED, estimate
+    yield "start of an EMR Serverless run", offer.EMR_START_SECONDS, "s", ASSUMED, estimate
+    yield "wait for Flex capacity", price.flex_wait_minutes, "min", ASSUMED, "price.flex_wait_minutes"
+    yield "speed of a vCPU of EMR Serverless", price.emr_speed_factor, "x Glue's", ASSUMED, "price.emr_speed_factor"
+    yield "auto scaling adds the last worker after", offer.RAMP_SECONDS, "s", ASSUMED, estimate
+    yield "first idle core to end of a run", offer.TAIL_SECONDS, "s", ASSUMED, estimate
+    yield "Step Functions asks, runs of up to 10 minutes", offer.SHORT_POLL_SECONDS, "s", ASSUMED, estimate
+    yield "Step Functions asks, longer runs", offer.LONG_POLL_SECONDS, "s", ASSUMED, estimate
+    yield "work that a failed run repeats", FAILED_WORK, "", ASSUMED, HERE
+    yield "last run to verdict", SETTLE_SECONDS, "s", ASSUMED, HERE
+    margin = "share of the time until the deadline that a plan leaves"
+    yield margin, MARGIN, "", LISTED, "router/estimate/choose.py"
+    yield "quota of Glue", quota.dpus, "DPU", SETTING, "quota.dpus"
+    yield "quota of Glue", quota.job_runs, "job runs", SETTING, "quota.job_runs"
+    source = "emr.max_vcpus" if settings.batch.uses_emr else "as many vCPUs as Glue's quota leaves"
+    yield "limit of EMR Serverless", comparable_emr(settings).max_vcpus, "vCPU", SETTING, source
+
+
+def _prices(settings: Settings) -> Iterator[Row]:
+    units = {
+        "dpu_hour": "$/DPU-hour",
+        "dpu_hour_flex": "$/DPU-hour",
+        "emr_vcpu_hour": "$/vCPU-hour",
+        "emr_gb_hour": "$/GB-hour",
+        "emr_arm_vcpu_hour": "$/vCPU-hour",
+        "emr_arm_gb_hour": "$/GB-hour",
+    }
+    for key, unit in units.items():
+        yield f"price.{key}", getattr(settings.price, key), unit, LISTED, settings.price.origin
+
+
+def dataset_speeds(speed: Speed, kinds: Iterable[tuple[str, bool]]) -> Iterator[Assumption]:
+    """The speed of each dataset: measured by the ledger, else assumed as that of datasets that it does not know.
 
     Parameters
     ----------
     kinds
-        Names of datasets, and whether it is about compressed files; those without a name are left out.
+        Names of datasets, and whether their compressed files are meant; those without a name are left out.
     """
     for dataset, compressed in kinds:
-        own = found.measured.get(dataset, NOT_MEASURED)
-        measured = own.compressed if compressed else own.plain
-        basis, source = (
-            (Basis.ASSUMED, "not measured; as above") if measured is None else (Basis.MEASURED, "the ledger")
-        )
+        found = speed.measured.get(dataset)
+        measured = found and (found.compressed if compressed else found.plain)
+        basis, source = (MEASURED, "the ledger") if measured else (ASSUMED, "not measured; as above")
         if dataset:
             what = f"bytes of {'compressed' if compressed else 'plain'} files of {dataset} that a core converts"
-            yield Assumption(what, round(found.rate(dataset, compressed) / speed.MEGABYTE, 3), "MB/s", basis, source)
-
-
-def _stream(settings: Settings, stream_jobs: int) -> Iterator[Assumption]:
-    here, workers = "sizing/stream_lane.py", DRIVERS + stream_cluster(settings).min_executors
-    if stream_jobs > 1:
-        what = "streaming jobs, simulated as one with all their executors"
-        yield Assumption(what, stream_jobs, "", Basis.ASSUMED, "sizing/options.py")
-    looks = "streaming_job/urgent.py"
-    yield Assumption("interval between looks for urgent files", stream_lane.LOOK_SECONDS, "s", Basis.LISTED, looks)
-    yield Assumption("cores for urgent files beside others", stream_lane.URGENT_CORE_SHARE, "", Basis.ASSUMED, here)
-    for what, seconds in (
-        ("claim, commit and publish of a portion", stream_times.PORTION_SECONDS),
-        ("the same of urgent files", stream_times.URGENT_PORTION_SECONDS),
-        ("a task in the stream besides its bytes", stream_times.TASK_SECONDS),
-    ):
-        yield Assumption(what, seconds, "s", Basis.MEASURED, STREAM_TIMES)
-    yield Assumption(
-        "an executor is idle before it is given back",
-        stream_workers.EXECUTOR_IDLE_SECONDS,
-        "s",
-        Basis.LISTED,
-        "Spark, spark.dynamicAllocation.executorIdleTimeout",
-    )
-    if settings.stream.on_emr:
-        first, key = stream_workers.FIRST_EXECUTOR_SECONDS, "stream.emr_min_executors"
-        yield Assumption(
-            "start of an executor beside a driver that was alone",
-            first,
-            "s",
-            Basis.ASSUMED,
-            "sizing/stream_workers.py",
-        )
-        yield Assumption("workers of a quiet stream", workers, "", Basis.SETTING, key)
-    else:
-        source = "router/estimate/stream_cluster.py"
-        yield Assumption("workers of a quiet stream", workers, "", Basis.ASSUMED, source)
-
-
-def _night(settings: Settings) -> Iterator[Assumption]:
-    here, estimate = "sizing/batch_lane.py", "router/estimate/offer.py"
-    times, margin = "sizing/night_times.py", "router/estimate/choose.py"
-    pace = MAX_INDEX_WRITES_PER_SECOND
-    yield Assumption("schedule to first run", night_times.PLAN_SECONDS, "s", Basis.ASSUMED, times)
-    yield Assumption("pace of merging", pace, "writes/s", Basis.LISTED, "router/merge/write_pace.py")
-    yield Assumption("time to merge", TIME_TO_MERGE.total_seconds(), "s", Basis.LISTED, "router/merge/merge.py")
-    swept = "manifests that sweeps merge before the night"
-    yield Assumption(swept, batch_lane.SWEPT_WRITES_PER_HOUR, "/h", Basis.LISTED, "router/sweep/small_manifests.py")
-    yield Assumption("start of a Glue run", offer.GLUE_START_SECONDS, "s", Basis.ASSUMED, estimate)
-    yield Assumption("start of an EMR Serverless run", offer.EMR_START_SECONDS, "s", Basis.ASSUMED, estimate)
-    wait, factor = settings.price.flex_wait_minutes, settings.price.emr_speed_factor
-    yield Assumption("wait for Flex capacity", wait, "min", Basis.ASSUMED, "price.flex_wait_minutes")
-    yield Assumption("speed of a vCPU of EMR Serverless", factor, "x Glue's", Basis.ASSUMED, "price.emr_speed_factor")
-    yield Assumption("auto scaling adds the last worker after", offer.RAMP_SECONDS, "s", Basis.ASSUMED, estimate)
-    yield Assumption("first idle core to end of a run", offer.TAIL_SECONDS, "s", Basis.ASSUMED, estimate)
-    yield Assumption(
-        "Step Functions asks, runs of up to 10 minutes", offer.SHORT_POLL_SECONDS, "s", Basis.ASSUMED, estimate
-    )
-    yield Assumption("Step Functions asks, longer runs", offer.LONG_POLL_SECONDS, "s", Basis.ASSUMED, estimate)
-    yield Assumption("work that a failed run repeats", batch_lane.FAILED_WORK, "", Basis.ASSUMED, here)
-    yield Assumption("last run to verdict", night_times.SETTLE_SECONDS, "s", Basis.ASSUMED, times)
-    yield Assumption("share of the time until the deadline that a plan leaves", MARGIN, "", Basis.LISTED, margin)
-    yield Assumption("quota of Glue", settings.quota.dpus, "DPU", Basis.SETTING, "quota.dpus")
-    yield Assumption("quota of Glue", settings.quota.job_runs, "job runs", Basis.SETTING, "quota.job_runs")
-    source = "emr.max_vcpus" if settings.batch.uses_emr else "as many vCPUs as Glue's quota leaves"
-    vcpus = comparable_emr(settings).max_vcpus
-    yield Assumption("limit of EMR Serverless", vcpus, "vCPU", Basis.SETTING, source)
-
-
-def _prices(settings: Settings) -> Iterator[Assumption]:
-    price = settings.price
-    for name, value, unit in (
-        ("price.dpu_hour", price.dpu_hour, "$/DPU-hour"),
-        ("price.dpu_hour_flex", price.dpu_hour_flex, "$/DPU-hour"),
-        ("price.emr_vcpu_hour", price.emr_vcpu_hour, "$/vCPU-hour"),
-        ("price.emr_gb_hour", price.emr_gb_hour, "$/GB-hour"),
-        ("price.emr_arm_vcpu_hour", price.emr_arm_vcpu_hour, "$/vCPU-hour"),
-        ("price.emr_arm_gb_hour", price.emr_arm_gb_hour, "$/GB-hour"),
-    ):
-        yield Assumption(name, value, unit, Basis.LISTED, price.origin)
+            yield Assumption(what, round(speed.rate(dataset, compressed) / MEGABYTE, 3), "MB/s", basis, source)

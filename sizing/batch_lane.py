@@ -18,11 +18,10 @@ from router.merge.merge import TIME_TO_MERGE, mergeable_groups
 from router.merge.write_pace import MAX_INDEX_WRITES_PER_SECOND
 from router.plan.glue_room import configured_room
 from router.plan.night import PlannedNight, plan_night
-from router.sweep.handler import TIME_PER_REPAIR
-from router.sweep.small_manifests import HOUR_ENDS_AFTER, SMALL_SHARE, WRITES_PER_SECOND
+from router.sweep.small_manifests import HOUR_ENDS_AFTER, SMALL_SHARE
 from sizing.arrivals import DAY_SECONDS
+from sizing.assumptions import FAILED_WORK, PLAN_SECONDS, SETTLE_SECONDS, SWEPT_WRITES_PER_HOUR
 from sizing.histogram import Latencies, Timeline
-from sizing.night_times import PLAN_SECONDS, SETTLE_SECONDS, SWEEPS_PER_HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,11 +32,6 @@ if TYPE_CHECKING:
     from router.estimate.offer import Offer
     from router.plan.pack import PlannedRun
     from sizing.routing import SimulatedManifest
-
-SWEPT_WRITES_PER_HOUR = round(SWEEPS_PER_HOUR * TIME_PER_REPAIR.total_seconds() * WRITES_PER_SECOND)
-"""Sources and successors of the merges of an hour's sweeps, at most."""
-FAILED_WORK = 0.5
-"""Assumed: a run that fails has done half of its work, which the next one repeats."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from lake.compression import has_compressed_name
 from lake.counted import format_count
 from lake.dataset_rules import matching_rule
 from lake.manifest import Lane
+from lake.time import iso_utc
 from router.stream_control.spill import is_spilling
 from sizing.arrivals import DAY_SECONDS
-from sizing.assumptions import assumptions, dataset_speeds
+from sizing.assumptions import SWEEP_INTERVAL, assumptions, dataset_speeds
 from sizing.batch_lane import collect_backlog, simulate_night
-from sizing.histogram import Timeline
-from sizing.night_times import SWEEP_INTERVAL
+from sizing.histogram import Latencies, Timeline
 from sizing.options import as_one_stream_job, routing_options, simulated_engines, with_engine
-from sizing.result import OptionResult, Series, Simulation
+from sizing.result import Dollars, LaneResult, LatencySeconds, NightResult, OptionResult, Series, Simulation
 from sizing.routing import Router
 from sizing.schedule import stream_window
 from sizing.speed import Speed
 from sizing.stream_lane import StreamLane
-from sizing.summary import summarise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,7 +31,12 @@ if TYPE_CHECKING:
     from lake.ledger import DatasetSpeed
     from lake.settings import Settings
     from sizing.arrivals import Arrivals
+    from sizing.batch_lane import SimulatedNight
+    from sizing.options import RoutingOption
     from sizing.routing import SimulatedManifest
+
+TERABYTE = 10**12
+DAYS_OF_A_MONTH = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,7 @@ class Load:
     peak_core_seconds: float
     """Work on one core that arrives per second in the busiest hour."""
     kinds: tuple[tuple[str, bool], ...]
-    """Each dataset, and whether it is about its compressed files; an empty name: no rule takes them."""
+    """Each dataset, and whether its compressed files are meant; an empty name: no rule takes them."""
 
 
 @dataclass(slots=True)
@@ -51,13 +56,11 @@ class RoutedDay:
     """The day until its night: what the stream lane did, and what is left for the night."""
 
     stream: StreamLane
-    stream_manifests: int
-    stream_end: float
-    """When the stream lane is done, in seconds from the start of the day."""
-    waiting: list[SimulatedManifest]
     router: Router
+    stream_manifests: int
+    waiting: list[SimulatedManifest]
     peak: tuple[int, float]
-    """Largest backlog of the stream lane, and when, in seconds from the start of the day."""
+    """Largest backlog of the stream lane in bytes, and when, in seconds from the start of the day."""
     stream_backlog: Timeline
 
 
@@ -91,14 +94,14 @@ def simulate(
         log(f"{option.name}: {format_count(load.files, 'file')}")
         day = route_day(arrivals, option.settings, speed, failing_share)
         backlog = collect_backlog(day.waiting, option.settings, arrivals.night - SWEEP_INTERVAL)
-        engines = list(simulated_engines(settings)) if backlog.items else [None]
-        for engine in engines:
-            night_settings = option.settings if engine is None else with_engine(option.settings, engine)
-            night = simulate_night(backlog, night_settings, arrivals.night, failing_share)
-            name = engine.name if engine else ""
-            result, lines = summarise(option, name, arrivals.night, day, night)
-            results.append(result)
-            series[f"{result.routing}/{result.engine}".rstrip("/")] = lines
+        if not backlog.items:
+            results.append(_result(option, "", arrivals.night, day, None))
+            series[option.name] = _series(arrivals.night, day, None)
+            continue
+        for engine in simulated_engines(settings):
+            night = simulate_night(backlog, with_engine(option.settings, engine), arrivals.night, failing_share)
+            results.append(_result(option, engine.name, arrivals.night, day, night))
+            series[f"{option.name}/{engine.name}"] = _series(arrivals.night, day, night)
     rests_on = list(assumptions(settings, ratio, stream_jobs))
     if measured is not None:
         rests_on += dataset_speeds(speed, load.kinds)
@@ -142,8 +145,8 @@ def route_day(arrivals: Arrivals, settings: Settings, speed: Speed, failing_shar
         backlog.add(now - length, now, stream.backlog_bytes)
         if stream.backlog_bytes > peak[0]:
             peak = (stream.backlog_bytes, now)
-    end = stream.finish()
-    return RoutedDay(stream, manifests, end, waiting, router, peak, backlog)
+    stream.finish()
+    return RoutedDay(stream, router, manifests, waiting, peak, backlog)
 
 
 def _window_seconds(settings: Settings, night: datetime) -> tuple[float, float] | None:
@@ -153,3 +156,72 @@ def _window_seconds(settings: Settings, night: datetime) -> tuple[float, float] 
     first = night - timedelta(seconds=DAY_SECONDS)
     start, end = ((instant - first).total_seconds() for instant in found)
     return max(start, 0.0), min(end, float(DAY_SECONDS))
+
+
+def _result(
+    option: RoutingOption, engine: str, night_start: datetime, day: RoutedDay, night: SimulatedNight | None
+) -> OptionResult:
+    stream, waiting, (peak_bytes, peak_seconds) = day.stream, [found.row for found in day.waiting], day.peak
+    peak_at = night_start + timedelta(seconds=peak_seconds - DAY_SECONDS)
+    batch_bytes = sum(row.bytes for row in waiting)
+    batch_latencies = night.latencies if night else Latencies()
+    return OptionResult(
+        option.name,
+        engine,
+        option.changes,
+        LaneResult(stream.latencies.files, stream.bytes, day.stream_manifests, _latency(stream.latencies)),
+        LaneResult(sum(row.files for row in waiting), batch_bytes, len(waiting), _latency(batch_latencies)),
+        day.router.spilled_files,
+        day.router.ignored_files,
+        peak_bytes,
+        iso_utc(peak_at) if peak_bytes else None,
+        _night(night) if night else None,
+        _dollars(stream.dollars, night.dollars if night else 0.0, stream.bytes + batch_bytes),
+        max(map(sum, zip_longest(stream.dpus.values(), _dpus(night), fillvalue=0.0)), default=0.0),
+    )
+
+
+def _latency(found: Latencies) -> LatencySeconds:
+    return LatencySeconds(*(found.percentile(share) for share in (0.5, 0.95, 0.99)))
+
+
+def _night(night: SimulatedNight) -> NightResult:
+    chosen, forecast = night.planned.night, night.planned.forecast
+    late = (night.end - night.deadline).total_seconds() / 60
+    return NightResult(
+        iso_utc(night.start),
+        iso_utc(night.end),
+        iso_utc(night.deadline),
+        late <= 0,
+        round(max(late, 0.0), 1),
+        len(night.planned.runs),
+        chosen.concurrency,
+        chosen.workers,
+        chosen.worker_type,
+        sum(len(run.manifests) for run in night.planned.runs),
+        night.repeated_runs,
+        forecast.minutes,
+        forecast.dollars,
+    )
+
+
+def _dollars(stream: float, night: float, size: int) -> Dollars:
+    total = stream + night
+    per_terabyte = total / size * TERABYTE if size else 0.0
+    month = round(total * DAYS_OF_A_MONTH, 2)
+    return Dollars(round(stream, 2), round(night, 2), round(total, 2), month, round(per_terabyte, 3))
+
+
+def _dpus(night: SimulatedNight | None) -> list[float]:
+    return night.dpus.values() if night else []
+
+
+def _series(night_start: datetime, day: RoutedDay, night: SimulatedNight | None) -> Series:
+    batch, waiting, last = Timeline(), 0, 0.0
+    changes = [(found.queued, found.row.bytes) for found in day.waiting]
+    changes += [(time, -size) for time, size in (night.published if night else ())]
+    for time, size in sorted(changes):
+        batch.add(last, time, waiting)
+        waiting, last = waiting + size, time
+    lines = (day.stream_backlog.values(), batch.values(), day.stream.dpus.values(), _dpus(night))
+    return Series(iso_utc(night_start - timedelta(seconds=DAY_SECONDS)), *map(tuple, lines))

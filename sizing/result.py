@@ -1,4 +1,4 @@
-"""What a simulation says: the fields of its JSON document. Times are ISO 8601 in UTC, sizes bytes as stored."""
+"""The JSON document of a simulation. Times are ISO 8601 in UTC, sizes bytes as stored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ class LatencySeconds:
     p50: float | None
     p95: float | None
     p99: float | None
-    max: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +27,12 @@ class LaneResult:
     manifests: int
     """As routed; small ones are merged before the night."""
     latency_seconds: LatencySeconds
-    peak_backlog_bytes: int
-    """Open manifests at their maximum ..."""
-    peak_backlog_at: str | None
-    """... and the end of the window in which it was reached; None: there was no backlog."""
 
 
 @dataclass(frozen=True, slots=True)
 class NightResult:
     """The night after the day."""
 
-    engine: str
     start: str
     end: str
     deadline: str
@@ -85,8 +79,10 @@ class OptionResult:
     batch: LaneResult
     spilled_files: int
     ignored_files: int
-    stream_end: str | None
-    """When the stream lane has converted its last file; None: it had none."""
+    peak_backlog_bytes: int
+    """Maximum of the open manifests of the stream lane ..."""
+    peak_backlog_at: str | None
+    """... and the end of the window in which it was reached; None: there was no backlog."""
     night: NightResult | None
     dollars: Dollars
     max_dpus: float
@@ -98,7 +94,6 @@ class Series:
     """Averages over intervals of 5 minutes from ``start`` on, of one option."""
 
     start: str
-    step_seconds: int
     stream_backlog_bytes: tuple[float, ...]
     batch_backlog_bytes: tuple[float, ...]
     stream_dpus: tuple[float, ...]

@@ -17,7 +17,7 @@ from lake.time import iso_utc
 from router.ownership.draft import RoutedArrival, cut_drafts
 from router.route.decide_lane import decide_lane, stream_file_limit
 from sizing.arrivals import DAY_SECONDS
-from sizing.stream_times import ROUTE_SECONDS
+from sizing.assumptions import POLLERS, ROUTE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from sizing.speed import Speed, Work
 
 Event = TypeVar("Event")
-POLLERS = 5
-"""Batches of a queue that Lambda collects at the same time (AWS Lambda Developer Guide, "Using Lambda with Amazon
-SQS"); it adds pollers under load, which is not simulated."""
 MAX_ARRIVALS = 1000
 """Events of one invocation of ``route`` (infra/arrivals.py)."""
 _PHASE = (math.sqrt(5) - 1) / 2

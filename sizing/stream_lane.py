@@ -8,8 +8,8 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
+from sizing.assumptions import LOOK_SECONDS, PORTION_SECONDS, URGENT_CORE_SHARE, URGENT_PORTION_SECONDS
 from sizing.histogram import Latencies, Timeline
-from sizing.stream_times import PORTION_SECONDS, URGENT_PORTION_SECONDS
 from sizing.stream_workers import StreamWorkers
 
 if TYPE_CHECKING:
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 
 MAX_POINTERS = 500
 """Pointers of a micro-batch (streaming_job/stream.py)."""
-LOOK_SECONDS = 5.0
-"""Interval between two looks for urgent pointers (streaming_job/urgent.py)."""
-URGENT_CORE_SHARE = 0.5
-"""Of the cores, for urgent manifests beside a micro-batch: Spark's pools share them (the same module)."""
 
 
 class StreamLane:
@@ -91,8 +87,8 @@ class StreamLane:
             self.backlog_bytes -= manifest.row.bytes
             self.backlog_core_seconds -= self._workers.byte_seconds(manifest.work)
 
-    def finish(self) -> float:
-        """Convert what is left; returns the time at which the last manifest is published."""
+    def finish(self) -> None:
+        """Convert what is left, and bill all runs."""
         self.advance(float("inf"))
         self._workers.release(float("inf"))
         if self._live:
@@ -101,7 +97,6 @@ class StreamLane:
         spans = merged([*self._live, *([self._window] if self._window else [])])
         for start, end in spans:
             self._workers.bill_run(start, end)
-        return self._ended
 
     def _next_start(self) -> float:
         """The next trigger at which a pointer is there; at once where the last micro-batch took longer than that."""

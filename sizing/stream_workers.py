@@ -7,19 +7,14 @@ from typing import TYPE_CHECKING
 from router.estimate.night import DRIVERS
 from router.estimate.offer import RAMP_SECONDS
 from router.estimate.stream_cluster import stream_cluster
+from sizing.assumptions import EXECUTOR_IDLE_SECONDS, FIRST_EXECUTOR_SECONDS, TASK_SECONDS
 from sizing.histogram import Timeline
-from sizing.stream_times import TASK_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lake.settings import Settings
     from sizing.speed import Work
-
-EXECUTOR_IDLE_SECONDS = 60.0
-"""An executor without work is given back after it (Spark, ``spark.dynamicAllocation.executorIdleTimeout``)."""
-FIRST_EXECUTOR_SECONDS = RAMP_SECONDS
-"""Assumed: until a driver that was alone has an executor."""
 
 
 class StreamWorkers:

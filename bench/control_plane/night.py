@@ -15,7 +15,7 @@ from lake.resource_names import ResourceNames
 from lake.settings import BatchSettings, InputSettings
 from router.merge.merge import MAX_SOURCES
 from router.sweep.small_manifests import SMALL_SHARE
-from sizing.routing import POLLERS
+from sizing.assumptions import POLLERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

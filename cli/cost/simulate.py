@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from cli.tables import print_table
 from lake.counted import format_count
 from lake.errors import InvalidInputError
 from sizing.arrivals import ProfileArrivals
@@ -16,7 +17,7 @@ from sizing.day import simulate
 from sizing.listing import ListedArrivals, read_csv
 from sizing.profile import Failures, GzipShare, load_profile
 from sizing.recorded import read_recorded
-from sizing.report import report_lines
+from sizing.report import assumptions_table, nights_table, notes, options_table
 from sizing.schedule import night_start
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from cli.deployed_stack import DeployedStack
     from lake.settings import Settings
     from sizing.listing import ListedFile
+    from sizing.report import Table
     from sizing.result import Simulation
 
 
@@ -65,9 +67,16 @@ def print_simulation(source: Source, settings: Settings, day: str | None, *, as_
         found = _simulate_ledger(source.ledger(), settings, _parse_day(day))
     if as_json:
         typer.echo(json.dumps(asdict(found), indent=1))
-    else:
-        for line in report_lines(found, settings.time_zone):
-            typer.echo(line)
+        return
+    for table in (options_table(found, settings.time_zone), nights_table(found)):
+        _print(table)
+    for note in notes(found, settings.time_zone):
+        typer.echo(note)
+    _print(assumptions_table(found))
+
+
+def _print(table: Table) -> None:
+    print_table(table.title, table.names, table.numbers, table.rows)
 
 
 def _simulate_profile(path: Path, settings: Settings) -> Simulation:
@@ -80,8 +89,7 @@ def _simulate_ledger(stack: DeployedStack, settings: Settings, day: date | None)
     """The speed of each dataset is what the ledger has measured of it, as for the plan of a night."""
     if day is None:
         raise InvalidInputError("--date is missing: pass the local date of the night, such as 2026-11-18")
-    resources = stack.resources
-    night = night_start(settings, day)
+    resources, night = stack.resources, night_start(settings, day)
     files = read_recorded(stack.s3, resources.control_bucket, resources.input_bucket, night, _progress)
     arrivals = _listed(files, "the ledger", settings, day)
     speeds = stack.ledger.datasets.speeds()

@@ -11,9 +11,8 @@ from lake.partition import Partition
 from lake.settings import Settings
 from router.merge.merge import TIME_TO_MERGE
 from router.merge.write_pace import MAX_INDEX_WRITES_PER_SECOND
-from router.sweep.handler import TIME_PER_REPAIR
-from sizing.batch_lane import FAILED_WORK, SWEPT_WRITES_PER_HOUR, Backlog, collect_backlog, simulate_night
-from sizing.night_times import SETTLE_SECONDS, SWEEP_INTERVAL, SWEEPS_PER_HOUR
+from sizing.assumptions import FAILED_WORK, SETTLE_SECONDS, SWEEP_INTERVAL, SWEPT_WRITES_PER_HOUR
+from sizing.batch_lane import Backlog, collect_backlog, simulate_night
 from sizing.routing import SimulatedManifest
 from sizing.speed import Work
 from tests.unit.sizing.world import MB, NIGHT, settings
@@ -73,7 +72,6 @@ def test_sweeps_merge_no_more_in_an_hour_than_their_pace_allows() -> None:
     given = waiting(SWEPT_WRITES_PER_HOUR + 4_000, 7_000 * MB)
     found = collect_backlog(given, GLUE, datetime(2026, 11, 18, 7, tzinfo=UTC))
     assert SWEPT_WRITES_PER_HOUR / 9 < len(found.items) - 4_000 < SWEPT_WRITES_PER_HOUR / 4
-    assert timedelta(minutes=4) == SWEEPS_PER_HOUR * TIME_PER_REPAIR
     assert f"rate({SWEEP_INTERVAL // timedelta(minutes=1)} minutes)" == SWEEP_RATE
 
 

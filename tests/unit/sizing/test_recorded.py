@@ -73,11 +73,6 @@ def test_the_command_simulates_the_day(world: World, capsys: pytest.CaptureFixtu
     assert "1 manifest document of the day" in err
 
 
-def assumption(line: str, out: str) -> str:
-    (found,) = (text for text in out.splitlines() if line in text)
-    return " ".join(found.split())
-
-
 def test_the_speeds_are_those_that_the_ledger_has_measured(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     # Given plain and compressed files of a dataset of which plain ones were converted, at 3 MB/s, and of one of which
     # nothing was
@@ -86,13 +81,14 @@ def test_the_speeds_are_those_that_the_ledger_has_measured(world: World, capsys:
     world.ledger.datasets.register("orders")
     world.ledger.datasets.add_measurement("orders", DatasetMeasurement(60_000_000, 1, 20_000))
     # When
-    print_simulation(source(world), settings(), "2026-11-18", as_json=False)
+    print_simulation(source(world), settings(), "2026-11-18", as_json=True)
     # Then
-    out = capsys.readouterr().out
-    plain = "bytes of plain files of orders that a core converts"
-    assert assumption(plain, out) == f"3 MB/s {plain} measured the ledger"
-    for line in ("compressed files of orders", "plain files of clicks"):
-        assert assumption(line, out).endswith("assumed not measured; as above")
+    found = {item["name"]: item for item in json.loads(capsys.readouterr().out)["assumptions"]}
+    plain = found["bytes of plain files of orders that a core converts"]
+    assert (plain["value"], plain["basis"], plain["source"]) == (3, "measured", "the ledger")
+    for kind in ("compressed files of orders", "plain files of clicks"):
+        assumed = found[f"bytes of {kind} that a core converts"]
+        assert (assumed["basis"], assumed["source"]) == ("assumed", "not measured; as above")
 
 
 def test_files_take_the_time_that_their_dataset_has_measured(world: World, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,11 +9,17 @@ from lake.ledger import ManifestRow, State
 from lake.manifest import Lane
 from router.estimate.offer import GLUE_START_SECONDS
 from router.estimate.stream_cluster import stream_cluster
+from sizing.assumptions import (
+    EXECUTOR_IDLE_SECONDS,
+    FIRST_EXECUTOR_SECONDS,
+    LOOK_SECONDS,
+    PORTION_SECONDS,
+    TASK_SECONDS,
+    URGENT_PORTION_SECONDS,
+)
 from sizing.routing import SimulatedManifest
 from sizing.speed import Work
-from sizing.stream_lane import LOOK_SECONDS, MAX_POINTERS, StreamLane, merged
-from sizing.stream_times import PORTION_SECONDS, TASK_SECONDS, URGENT_PORTION_SECONDS
-from sizing.stream_workers import EXECUTOR_IDLE_SECONDS, FIRST_EXECUTOR_SECONDS
+from sizing.stream_lane import MAX_POINTERS, StreamLane, merged
 from streaming_job.stream import MAX_POINTERS_PER_TRIGGER
 from tests.unit.lake.world import PARTITION
 from tests.unit.sizing.world import MB, settings
