@@ -199,6 +199,8 @@ class FailureKind(StrEnum):
     """Events and starts of schedules that were given up."""
     NOT_DELIVERED = "NOT_DELIVERED"
     """Records that Firehose could not deliver."""
+    IGNORED = "IGNORED"
+    """Files that no rule of the settings takes."""
     REPLACED = "REPLACED"
     """A file that could not be read, of which a later version was converted: it is named, and is not a failure."""
 
@@ -216,7 +218,10 @@ class Trouble:
     lane: str | None = None
     dataset: str | None = None
     partition: str | None = None
-    uri: Annotated[str | None, "an unreadable file; the prefix of records that were not delivered"] = None
+    uri: Annotated[
+        str | None,
+        "an unreadable file; the prefix of records that were not delivered; the last ignored file of its reason",
+    ] = None
     files: Annotated[int, "of DEAD_LETTERS: messages"] = 1
     bytes: int | None = None
 
@@ -552,6 +557,7 @@ class StatusDocument:
     failed_record_files: Annotated[
         int, "files of records that Firehose could not deliver; 20,000 of them are counted at most"
     ]
+    ignored_files: Annotated[int, "files that no rule of the settings took; a reason is counted for 30 days"]
     missed_events: MissedEvents | None
     stream: StreamLane
     night: Nights

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from infra.dashboard import add_dashboard
@@ -15,7 +16,6 @@ from lake.settings.schedule_expression import DAILY
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from aws_cdk import aws_cloudwatch as cloudwatch
     from aws_cdk import aws_sns as sns
 
     from infra.arrivals import ArrivalQueues
@@ -30,6 +30,8 @@ PLAN_PERIOD = Duration.hours(1)
 """The interval of the dry runs for the next night."""
 NIGHT_PERIOD = Duration.hours(1)
 """The longest planned work of a run, at whose end the execution is compared with its plan."""
+SHARE_PERIOD = Duration.hours(1)
+"""Long enough that a few odd files among many raise no alarm."""
 LASTING_PERIOD = Duration.hours(1)
 """Longer than the interval between two sweeps, or two watches of the stream: what lasts is one alarm, not one for each
 of them that sees it."""
@@ -71,6 +73,7 @@ class Alarms(Construct):
             *_of_control_plane(arrivals, functions, machines),
             *_of_manifests(own, alarm_lines),
             *_of_files(own),
+            *_ignored_share(own, arrivals, settings),
             *_of_nights(own),
             *_of_stream(own, settings),
             *_of_dollars(own, settings),
@@ -189,6 +192,25 @@ def _of_files(own: OwnMetrics) -> Iterator[PlainAlarm]:
         1,
         "Files of new datasets are not converted, because keys have created max_datasets of them: run "
         "'hybrid-router status'.",
+    )
+
+
+def _ignored_share(own: OwnMetrics, arrivals: ArrivalQueues, settings: Settings) -> Iterator[PlainAlarm]:
+    metrics = {
+        "ignored": own.metric("route", "IgnoredFiles", period=SHARE_PERIOD),
+        "events": arrivals.queue.metric_number_of_messages_deleted(period=SHARE_PERIOD, statistic="Sum"),
+    }
+    share = settings.alarms.max_quarantined_share
+    yield PlainAlarm(
+        "IgnoredShare",
+        cloudwatch.MathExpression(
+            expression=f"IF(FILL(ignored, 0) > {share:g} * FILL(events, 0), 1, 0)",
+            using_metrics=metrics,
+            period=SHARE_PERIOD,
+        ),
+        1,
+        "No rule of the settings takes more than alarms.max_quarantined_share of an hour's files: run "
+        "'hybrid-router failures'.",
     )
 
 

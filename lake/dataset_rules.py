@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lake.layout import CANARY
 from lake.settings.records import FAILED_RECORDS
-from lake.settings.routing import FOLDER
+from lake.settings.routing import FOLDER, name_of_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,32 +15,77 @@ if TYPE_CHECKING:
 
 
 def matching_rule(key: str, rules: Sequence[DatasetRule]) -> tuple[DatasetRule | None, str]:
-    """The first rule that matches ``key``, and the dataset it names; (None, "") when none does.
+    """The first rule that matches ``key``, and the dataset it gives; (None, "") when none does.
 
-    A ``{folder}`` rule matches only where a folder follows its prefix; that name is not validated here. No rule matches
-    what Firehose writes about records that it could not deliver, nor the objects of a canary.
+    A ``{folder}`` rule matches only where a folder follows its prefix, and gives no dataset ("") to a folder that has
+    no name for one, or the name of a dataset that a rule names outright and that is not the folder's own. No rule
+    matches what Firehose writes about records that it could not deliver, nor the objects of a canary.
     """
     if key.startswith((FAILED_RECORDS, CANARY)):
         return None, ""
     for rule in rules:
         dataset = rule.dataset_of(key)
         if dataset is not None:
-            return rule, dataset
+            is_taken = dataset != (rule.folder_of(key) or dataset) and dataset in named_datasets(rules)
+            return rule, "" if is_taken else dataset
     return None, ""
 
 
-def dataset_prefixes(dataset: str, rules: Sequence[DatasetRule]) -> list[str]:
+def folder_of(key: str, rules: Sequence[DatasetRule]) -> str | None:
+    """The folder that has given the key its dataset; None: a rule names the dataset, or none matches."""
+    rule, _ = matching_rule(key, rules)
+    return None if rule is None else rule.folder_of(key)
+
+
+def reason_without_dataset(key: str, rules: Sequence[DatasetRule]) -> str | None:
+    """Why the rules give no dataset to a key, and which rule would take it; None: they give one."""
+    rule, dataset = matching_rule(key, rules)
+    if dataset:
+        return None
+    if rule is not None:
+        folder = rule.folder_of(key) or ""
+        prefix, name = rule.prefix_of(folder), name_of_folder(folder)
+        if name:
+            return format_taken(folder, name, "which a rule of [[datasets]] names", prefix)
+        return (
+            f"the folder {folder!r} gives no name of a dataset, which has 1 to 63 lower case letters, digits and "
+            f"underscores: add [[datasets]] with a name and prefix = {prefix!r} before the others"
+        )
+    top, slash, _ = key.partition("/")
+    if slash:
+        return f"no rule of [[datasets]] matches the key: add one with a name and prefix = {top + slash!r}"
+    return (
+        "no rule of [[datasets]] matches the key, which has no folder: add one with a name and without a prefix after "
+        "the others"
+    )
+
+
+def format_taken(folder: str, dataset: str, owner: str, prefix: str) -> str:
+    """The reason of a file whose folder would share a dataset."""
+    return (
+        f"the folder {folder!r} would share the dataset {dataset}, {owner}: add [[datasets]] with another name and "
+        f"prefix = {prefix!r} before the others"
+    )
+
+
+def dataset_prefixes(dataset: str, rules: Sequence[DatasetRule], folder: str | None = None) -> list[str]:
     """Prefixes under which all keys of ``dataset`` are, sorted; none lies within another.
 
-    Keys of other datasets can be under them as well.
+    Keys of other datasets can be under them as well. ``folder`` is the one that has the dataset; None: its own name.
     """
     named = [rule.prefix for rule in rules if rule.name == dataset]
-    folders = [f"{rule.prefix}{dataset}/" for rule in rules if rule.name == FOLDER]
+    folders = [rule.prefix_of(dataset if folder is None else folder) for rule in rules if rule.name == FOLDER]
     prefixes: list[str] = []
     for prefix in sorted({*named, *folders}):
         if not prefixes or not prefix.startswith(prefixes[-1]):
             prefixes.append(prefix)
     return prefixes
+
+
+def takes_no_folder(prefix: str, rules: Sequence[DatasetRule]) -> bool:
+    """Whether the rules with this very prefix that name their dataset only take keys without a folder after it."""
+    first = next((rule for rule in rules if rule.prefix == prefix), None)
+    return first is not None and first.name == FOLDER
 
 
 def named_datasets(rules: Sequence[DatasetRule]) -> set[str]:

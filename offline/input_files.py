@@ -10,10 +10,10 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from lake.dataset_rules import matching_rule
+from lake.dataset_rules import matching_rule, reason_without_dataset
 from lake.errors import InvalidInputError
 from lake.partition import Partition
-from lake.settings.checks import DATASET_NAME
+from lake.settings.routing import name_of_folder
 from offline.local_files import LocalFile
 from offline.output_folder import identity
 from offline.s3_files import SCHEME, list_objects
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     OnRefusal = Callable[[Path, str], None]
 
+NO_DATASET = "-"
+NO_NAME = "gives no name of a dataset: pass --dataset"
 MAX_GROUP_BYTES = 512 << 20
 MAX_GROUP_FILES = 10_000
 MAX_WAITING_GROUPS = 64
@@ -47,6 +49,10 @@ class InputFile:
 
     file: ObjectVersion
     partition: Partition
+    folder: str | None = None
+    """The folder whose name gave the dataset; None: a person or a rule of the settings has named it."""
+    refused: str | None = None
+    """Why it cannot be converted: its folder gives no name of a dataset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +87,7 @@ class Search:
         for file in list_objects(s3_client(self.region), uri):
             if file.key == name or self.settings.input.suffix_of(file.key) is not None:
                 folder = PurePosixPath("/", file.bucket, file.key).parent.name
-                dataset = self.destination.dataset or _dataset(file.key, folder, self.settings)
-                instant = self.destination.hour or datetime.fromisoformat(file.arrived_at)
-                yield InputFile(file, Partition.of(dataset, instant))
+                yield _input_file(file, file.key, folder, self.settings, self.destination)
 
 
 def find_files(
@@ -95,7 +99,7 @@ def find_files(
     followed to files of the folder only.
 
     The key of a file in a folder is its path below the folder: ``[[datasets]]`` of the settings give the dataset.
-    A file that was named itself, and one that no rule matches, goes to a dataset of the folder's name.
+    A file that no rule matches goes to a dataset of its folder's name (``name_of_folder``).
 
     Parameters
     ----------
@@ -105,7 +109,7 @@ def find_files(
     Raises
     ------
     InvalidInputError
-        A path does not exist, or the name of a folder is not a dataset's.
+        A path does not exist.
     """
     for path in paths:
         if path.is_dir():
@@ -113,11 +117,11 @@ def find_files(
             for found in _walk(path, output.resolve(), on_refusal):
                 key = found.relative_to(path).as_posix()
                 if settings.input.suffix_of(key) is not None and (file := _find(found, base, on_refusal)) is not None:
-                    yield _input_file(file, key, base, settings, destination)
+                    yield _input_file(file, key, base.name, settings, destination)
         elif not path.exists():
             raise InvalidInputError(f"{path} does not exist: pass NDJSON files, or folders that hold some")
         elif (file := _find(path, None, on_refusal)) is not None:
-            yield _input_file(file, path.name, path.parent.resolve(), settings, destination)
+            yield _input_file(file, path.name, path.parent.resolve().name, settings, destination)
 
 
 def groups(files: Iterable[InputFile]) -> Iterator[list[InputFile]]:
@@ -182,17 +186,15 @@ def _format_error(error: OSError) -> str:
     return f"it could not be read ({error.strerror}): remove the cause and convert again"
 
 
-def _input_file(file: LocalFile, key: str, folder: Path, settings: Settings, destination: Destination) -> InputFile:
+def _input_file(file: ObjectVersion, key: str, above: str, settings: Settings, destination: Destination) -> InputFile:
+    """``above`` is the folder of a file whose key has none that a rule takes."""
     hour = destination.hour or datetime.fromisoformat(file.arrived_at)
-    dataset = destination.dataset or _dataset(key, folder.name, settings)
-    return InputFile(file, Partition.of(dataset, hour))
-
-
-def _dataset(key: str, folder: str, settings: Settings) -> str:
+    if destination.dataset is not None:
+        return InputFile(file, Partition.of(destination.dataset, hour))
     rule, dataset = matching_rule(key, settings.datasets)
-    name = dataset if rule is not None and "/" in key else folder
-    if not DATASET_NAME.fullmatch(name):
-        raise InvalidInputError(
-            f"the folder {name!r} is not a dataset name (lower case letters, digits and underscore): pass --dataset"
-        )
-    return name
+    folder = above if rule is None else rule.folder_of(key)
+    name = name_of_folder(above) if rule is None else dataset
+    if name:
+        return InputFile(file, Partition.of(name, hour), folder)
+    refused = None if rule is None else reason_without_dataset(key, settings.datasets)
+    return InputFile(file, Partition.of(NO_DATASET, hour), folder, refused or f"the folder {above!r} {NO_NAME}")

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 LAKE, QUARANTINE = "lake", "quarantine"
 """They take the place of the buckets' names."""
+FOLDERS = "folders.json"
 FORMAT = 1
 GENERATION = 1
 """A folder's files are never published again under another generation."""
@@ -73,6 +74,8 @@ class OutputFolder:
         self._results = self._own / "results"
         self._commits = self._own / "commits"
         self._done: set[bytes] = set()
+        self._folders: dict[str, str] = {}
+        """The folder of each dataset whose name a folder gave."""
         self._disk = ThreadPoolExecutor(DISK_THREADS)
         self._written: dict[Path, Future[None]] = {}
         """Staged files that reach the disk now, or have done so."""
@@ -120,6 +123,7 @@ class OutputFolder:
         shutil.rmtree(self._own / "staging", ignore_errors=True)
         for result in self._results.glob("*.json"):
             self._remember(self._read(result))
+        self._folders = self._read_folders()
 
     def __exit__(self, *_: object) -> None:
         self._disk.shutdown()
@@ -128,6 +132,39 @@ class OutputFolder:
     def is_done(self, file: ObjectVersion) -> bool:
         """Whether this version of the file is in the lake or in the quarantine."""
         return identity(file.uri, file.version) in self._done
+
+    def folder_of(self, dataset: str, folder: str) -> str:
+        """The folder whose files the dataset has: ``folder`` if no other one has it, now or in an earlier call."""
+        return self._folders.setdefault(dataset, folder)
+
+    def keep_folders(self) -> None:
+        """Remember them for later calls; before a file of theirs is converted."""
+        beside = self._own / "folders.json.new"
+        self._refuse_links(beside)
+        with beside.open("w", encoding="utf-8") as file:
+            json.dump(self._folders, file)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(self._own / FOLDERS)
+        self._synchronize([self._own])
+
+    def _read_folders(self) -> dict[str, str]:
+        path = self._own / FOLDERS
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            if (
+                path.is_symlink()
+                or not isinstance(found, dict)
+                or not all(isinstance(name, str) for name in found.values())
+            ):
+                raise ValueError("it does not name folders")
+        except FileNotFoundError:
+            return {}
+        except (ValueError, RecursionError) as error:
+            raise InvalidInputError(
+                f"{path} was not written by a conversion ({error}): find out who has written it, and move it away"
+            ) from error
+        return found
 
     def staging(self, manifest: str) -> Path:
         """The folder for files of a manifest that is not committed."""

@@ -10,10 +10,11 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lake.counted import format_count
-from lake.dataset_rules import dataset_prefixes, matching_rule
+from lake.dataset_rules import dataset_prefixes, matching_rule, takes_no_folder
 from lake.errors import InvalidInputError, OwnershipError
 from lake.manifest import Lane, ObjectVersion
 from lake.partition import Partition
+from router.folders import folders_of
 from router.ownership import OWNER_GRACE, ArrivalOutcome, RoutedArrival, read_arrivals, take_ownership
 from router.selection import Selection
 from router.services import PARALLEL_REQUESTS
@@ -77,6 +78,8 @@ class ListingProgress:
     """Visits to the current page after which some of its arrivals had no owner."""
     recorded_on_page: int = 0
     """New arrivals of those visits: the next visit finds that they are known."""
+    prefixes: tuple[str, ...] = ()
+    """The dataset's prefixes, as the first call has found them."""
 
     def token(self) -> str:
         """Opaque text for the state machine."""
@@ -94,8 +97,9 @@ class ListingProgress:
         if token is None:
             return cls()
         try:
-            return cls(**json.loads(urlsafe_b64decode(token)))
-        except (ValueError, TypeError) as error:
+            fields = json.loads(urlsafe_b64decode(token))
+            return cls(**{**fields, "prefixes": tuple(fields["prefixes"])})
+        except (ValueError, TypeError, KeyError) as error:
             raise InvalidInputError(
                 "token is not one that find has returned: leave it out to start from the beginning"
             ) from error
@@ -127,7 +131,9 @@ def find_unrecorded(
         ``max_datasets`` has no room for the dataset, and the request does not leave what has no owner.
     """
     progress = ListingProgress.of(token)
-    prefixes = dataset_prefixes(request.dataset, services.settings.datasets)
+    if not progress.prefixes:
+        progress = replace(progress, prefixes=_prefixes(services, request.dataset))
+    prefixes = progress.prefixes
     stop_at = services.clock() + (TIME_PER_CALL if time is None else time)
     is_first = True
     while progress.prefix < len(prefixes) and (is_first or services.clock() < stop_at):
@@ -142,10 +148,18 @@ def find_unrecorded(
     }
 
 
+def _prefixes(services: Services, dataset: str) -> tuple[str, ...]:
+    rules = services.settings.datasets
+    folders = folders_of(services, dataset)
+    return tuple(sorted({prefix for folder in folders for prefix in dataset_prefixes(dataset, rules, folder)}))
+
+
 def _list_page(services: Services, request: ListingRequest, prefix: str, progress: ListingProgress) -> ListingProgress:
     markers: dict[str, Any] = {"KeyMarker": progress.key_marker} if progress.key_marker else {}
     if progress.version_marker:
         markers["VersionIdMarker"] = progress.version_marker
+    if takes_no_folder(prefix, services.settings.datasets):
+        markers["Delimiter"] = "/"
     page = services.s3.list_object_versions(Bucket=services.resources.input_bucket, Prefix=prefix, **markers)
     progress = _record(services, request, _requested(services, request, page), progress)
     if progress.visits == MAX_VISITS:

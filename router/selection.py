@@ -11,6 +11,7 @@ from lake.dataset_rules import named_datasets
 from lake.errors import InvalidInputError, UnknownDatasetError
 from lake.settings.checks import DATASET_NAME
 from lake.settings.routing import FOLDER
+from router.folders import folders_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -115,8 +116,9 @@ def check_dataset(dataset: object, services: Services) -> None:
     if isinstance(dataset, str) and DATASET_NAME.fullmatch(dataset):
         if any(rule.name == dataset for rule in rules) or services.ledger.datasets.is_known(dataset):
             return
-        for rule in rules:
-            if rule.name == FOLDER and _has_objects(services, f"{rule.prefix}{dataset}/"):
+        by_folder = [rule for rule in rules if rule.name == FOLDER]
+        for folder in folders_of(services, dataset):
+            if any(_has_objects(services, rule.prefix_of(folder)) for rule in by_folder):
                 return
     if not isinstance(dataset, str):
         raise InvalidInputError(f'dataset = {dataset!r} is not a valid name: pass a text such as "orders"')

@@ -24,6 +24,9 @@ class Metric(StrEnum):
     """Bytes of the arrivals that ``route`` has put into the batch lane."""
     FILES_BEYOND_DATASET_LIMIT = "FilesBeyondDatasetLimit"
     """Arrivals that ``route`` has recorded as IGNORED because ``max_datasets`` has no room for their dataset."""
+    IGNORED_FILES = "IgnoredFiles"
+    """Arrivals that ``route`` has recorded as IGNORED, without names that begin with _ or a dot; written when there are
+    any."""
     FAILED_RECORD_FILES = "FailedRecordFiles"
     """Files in which ``route`` has found records that Firehose could not deliver; written when there are any."""
     STREAM_RUNNING = "StreamRunning"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from lake.dataset_rules import dataset_prefixes, matching_rule
+from lake.dataset_rules import dataset_prefixes, folder_of, matching_rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,9 +51,12 @@ class Stack:
 
         def belongs(key: str) -> bool:
             is_input = settings.input.suffix_of(key) is not None
-            return is_input and matching_rule(key, settings.datasets)[1] == dataset
+            if not is_input or matching_rule(key, settings.datasets)[1] != dataset:
+                return False
+            return folder_of(key, settings.datasets) in (None, folder)
 
-        prefixes = tuple(dataset_prefixes(dataset, settings.datasets))
+        folder = ledger.datasets.folder(dataset) or dataset
+        prefixes = tuple(dataset_prefixes(dataset, settings.datasets, folder))
         return cls(s3, ledger, resources, settings.convert.max_line_bytes, prefixes, belongs, clock)
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from lake.dataset_rules import format_taken, matching_rule, reason_without_dataset
 from lake.errors import InvalidInputError
 from lake.settings import InputSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+    from lake.settings import DatasetRule
 
 INPUT = InputSettings()
 """The demo deploys with the default suffixes."""
@@ -42,43 +45,42 @@ class DemoFile:
         return self.path.stat().st_size
 
 
-def user_files(data: Path) -> tuple[list[DemoFile], list[Path]]:
-    """The user's own files, each one a dataset, and the files that are skipped because of their suffix.
+def user_files(data: Path, rules: Sequence[DatasetRule]) -> tuple[list[DemoFile], dict[Path, str]]:
+    """The user's own files under their own keys, and why the others are skipped.
 
-    The first file is urgent, the second waits for the overnight run, the third for a backfill, and so on in turn.
+    The first file is urgent, the second waits for the overnight run, the third for a backfill, and so on in turn. The
+    key of a file is its path below ``data``; one without a folder gets that of ``data``, and an urgent one the folder
+    ``urgent/``.
 
     Raises
     ------
     InvalidInputError
-        ``data`` does not exist, or holds no file with an NDJSON suffix.
+        ``data`` does not exist, or holds no file that can be sent.
     """
     if not data.exists():
         raise InvalidInputError(f"{data} does not exist: give DATA a file or a folder that holds NDJSON files")
+    base = (data if data.is_dir() else data.parent).resolve()
     found = sorted(path for path in data.rglob("*") if path.is_file()) if data.is_dir() else [data]
-    taken = [path for path in found if INPUT.suffix_of(path.name)]
-    if not taken:
+    files: list[DemoFile] = []
+    skipped: dict[Path, str] = {}
+    folders: dict[str, str] = {}
+    for path in found:
+        below = path.relative_to(data).as_posix() if data.is_dir() else path.name
+        key = below if "/" in below else f"{base.name}/{below}"
+        _, dataset = matching_rule(key, rules)
+        folder, _, name = key.partition("/")
+        reason = reason_without_dataset(key, rules)
+        if not INPUT.suffix_of(path.name):
+            reason = "not an NDJSON suffix"
+        elif reason is None and (owner := folders.setdefault(dataset, folder)) != folder:
+            reason = format_taken(folder, dataset, f"which the folder {owner!r} has", f"{folder}/")
+        if reason is not None:
+            skipped[path] = reason
+            continue
+        case = (DemoCase.URGENT, DemoCase.OVERNIGHT, DemoCase.BACKFILL)[len(files) % 3]
+        files.append(DemoFile(path, dataset, f"{folder}/urgent/{name}" if case == DemoCase.URGENT else key, case))
+    if not files:
         raise InvalidInputError(
             f"{data} holds no file that ends in {', '.join(INPUT.suffixes)}: name a folder or a file that does"
         )
-    files: list[DemoFile] = []
-    names: set[str] = set()
-    for index, path in enumerate(taken):
-        case = (DemoCase.URGENT, DemoCase.OVERNIGHT, DemoCase.BACKFILL)[index % 3]
-        dataset = _dataset_name(path, names)
-        names.add(dataset)
-        folder = f"{dataset}/urgent/" if case == DemoCase.URGENT else f"{dataset}/"
-        files.append(DemoFile(path, dataset, folder + path.name, case))
-    return files, [path for path in found if path not in set(taken)]
-
-
-def _dataset_name(path: Path, taken: set[str]) -> str:
-    stem = path.name[: -len(INPUT.suffix_of(path.name) or "")]
-    base = re.sub(r"[^a-z0-9]+", "_", stem.lower()).strip("_")[:50] or "data"
-    if not base[0].isalpha():
-        base = f"d_{base}"
-    name = base
-    number = 2
-    while name in taken:
-        name = f"{base}_{number}"
-        number += 1
-    return name
+    return files, skipped

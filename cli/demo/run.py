@@ -96,9 +96,9 @@ def _input_files(data: Path | None, output: Path, console: DemoConsole) -> Seque
         if (output / "input").exists():
             shutil.rmtree(output / "input")
         return sample_files(output / "input")
-    files, skipped = user_files(data)
-    for path in skipped:
-        console.log(f"skipped, not an NDJSON suffix: {path}")
+    files, skipped = user_files(data, demo_settings().datasets)
+    for path, reason in skipped.items():
+        console.log(f"skipped: {path}: {reason}")
     return files
 
 

@@ -35,6 +35,10 @@ PARALLEL_READS = 16
 MAX_SCANNED_ROWS = 20_000
 """Maximum number of rows of each list that are read: a backlog is looked through for blocked manifests."""
 PUT_AGAIN = "put the records to a key of the dataset again as docs/records.md says, then delete these files"
+TAKE = (
+    "if they are data: deploy settings with that rule; the sweep takes recent files then, and 'hybrid-router backfill' "
+    "all; nothing counts them 30 days after the last one"
+)
 WHEN_REMOVED = "remove the cause, then have the manifest converted again"
 UPLOAD_OR_READ_AGAIN = "upload a repaired file under the same key; if it can be read as it is now, have it read again"
 WAS_PUT_AGAIN = "the same bytes were put again at {at}, and are the same file: have its manifest converted again"
@@ -83,6 +87,9 @@ def failures_document(stack: DeployedStack, dataset: str | None, limit: int) -> 
             found += troubles[:limit]
     if dataset is None:
         found += _dead_letters(stack)
+        ignored, all_read = _ignored(stack)
+        complete = complete and all_read and len(ignored) <= limit
+        found += ignored[:limit]
     not_delivered, all_listed = _not_delivered(stack, dataset)
     complete = complete and all_listed and len(not_delivered) <= limit
     found += not_delivered[:limit]
@@ -180,6 +187,24 @@ def _dead_letters(stack: DeployedStack) -> list[Trouble]:
     reason = "events or starts of schedules failed in every attempt"
     advice = "read them; the sweep finds the files of lost events by listing"
     return [Trouble(FailureKind.DEAD_LETTERS, reason, advice, command, files=number)]
+
+
+def _ignored(stack: DeployedStack) -> tuple[list[Trouble], bool]:
+    groups, complete = stack.ledger.ignored.groups()
+    troubles = [
+        Trouble(
+            FailureKind.IGNORED,
+            group.reason,
+            TAKE,
+            f"{explain_command(group.example)}{stack.options}",
+            group.since,
+            uri=group.example,
+            files=group.files,
+            bytes=group.bytes,
+        )
+        for group in groups
+    ]
+    return troubles, complete
 
 
 def _not_delivered(stack: DeployedStack, dataset: str | None) -> tuple[list[Trouble], bool]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from cli.documents import FailureKind
 from cli.format_values import format_instant, read_instant
 from lake.counted import format_count
 from lake.printable import printable
@@ -40,6 +41,8 @@ def _thing(trouble: Trouble) -> str:
     if trouble.bytes is None:
         return format_count(trouble.files, "message")
     size = f"{format_count(trouble.files, 'file')}, {format_size(trouble.bytes)}"
+    if trouble.kind == FailureKind.IGNORED:
+        return f"{size}, such as {printable(trouble.uri or '')}"
     if trouble.uri:
         return f"{printable(trouble.uri)} ({size})"
     return f"manifest {trouble.manifest} of {trouble.partition}, {trouble.lane} lane ({size})"

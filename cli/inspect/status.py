@@ -61,6 +61,7 @@ def status_document(stack: DeployedStack, schedule: NightSchedule, limit: int, n
         alarms, missed = pool.submit(read_alarms, stack), pool.submit(_missed_events, stack, now)
         dead_letters = pool.submit(count_dead_letters, stack)
         failed_records = pool.submit(list_failed_records, stack, None)
+        ignored = pool.submit(stack.ledger.ignored.groups)
     found = opened.result()
     open_alarms, without_state = alarms.result()
     return StatusDocument(
@@ -72,6 +73,7 @@ def status_document(stack: DeployedStack, schedule: NightSchedule, limit: int, n
         manifests_with_unreadable_files=found.unreadable,
         dead_letters=dead_letters.result(),
         failed_record_files=sum(group.files for group in failed_records.result()[0]),
+        ignored_files=sum(group.files for group in ignored.result()[0]),
         missed_events=missed.result(),
         stream=_stream(shards.result(), [item for item in found.backlogs if item.lane == "stream"]),
         night=nights.result(),

@@ -99,6 +99,8 @@ def _failures(document: StatusDocument, options: str) -> str:
         parts.append(f"{format_count(document.dead_letters, 'dead letter')}")
     if files := document.failed_record_files:
         parts.append(f"{format_count(files, 'file')} of records that Firehose could not deliver")
+    if document.ignored_files:
+        parts.append(f"{format_count(document.ignored_files, 'file')} ignored")
     return f"{', '.join(parts)}: 'hybrid-router failures{options}' says why" if parts else "none"
 
 

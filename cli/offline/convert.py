@@ -167,19 +167,40 @@ def _convert(request: Request, output: OutputFolder, summary: Summary) -> None:
 
 
 def _todo(request: Request, output: OutputFolder, summary: Summary) -> Iterator[InputFile]:
-    found = request.search.find(request.output, summary.refuse)
-    return (item for item in found if not output.is_done(item.file))
+    for item in _found(request, output, summary):
+        if not output.is_done(item.file):
+            yield item
 
 
 def _count(request: Request, output: OutputFolder, summary: Summary) -> tuple[int, int]:
     """Number and bytes of the files to convert."""
     number = size = 0
-    for item in request.search.find(request.output, summary.refuse):
+    for item in _found(request, output, summary):
         if output.is_done(item.file):
             summary.skipped += 1
         else:
             number, size = number + 1, size + item.file.size
+    output.keep_folders()
     return number, size
+
+
+def _found(request: Request, output: OutputFolder, summary: Summary) -> Iterator[InputFile]:
+    """The files that can be converted: the others are refused, one by one."""
+    for item in request.search.find(request.output, summary.refuse):
+        dataset, reason = item.partition.dataset, item.refused
+        if (
+            reason is None
+            and item.folder is not None
+            and (owner := output.folder_of(dataset, item.folder)) != item.folder
+        ):
+            reason = (
+                f"the folder {item.folder!r} would share the dataset {dataset}, which the folder {owner!r} has: pass "
+                "--dataset, or settings with a rule for it"
+            )
+        if reason is None:
+            yield item
+        else:
+            summary.refused[item.file.key if isinstance(item.file, LocalFile) else item.file.uri] = reason
 
 
 @contextmanager

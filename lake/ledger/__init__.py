@@ -15,6 +15,7 @@ from lake.ledger.executions import Executions
 from lake.ledger.failures import Failure, Failures
 from lake.ledger.fence import Claim
 from lake.ledger.hour_row import HourCounts, HourRow, HourState
+from lake.ledger.ignored import IgnoredFiles, IgnoredGroup
 from lake.ledger.manifest_counts import ConvertedCounts, ManifestCounts
 from lake.ledger.manifest_row import CommitReference, ManifestRow, Published, State
 from lake.ledger.manifests import Manifests
@@ -47,6 +48,7 @@ class Ledger:
     resubmissions: Resubmissions
     deletions: Deletions
     canaries: Canaries
+    ignored: IgnoredFiles
 
     @classmethod
     def over(cls, client: DynamoDBClient, table_name: str, wait: Callable[[float], object] = time.sleep) -> Ledger:
@@ -68,6 +70,7 @@ class Ledger:
             Resubmissions(table),
             Deletions(table),
             Canaries(table),
+            IgnoredFiles(table),
         )
 
 
@@ -86,6 +89,7 @@ __all__ = [
     "HourCounts",
     "HourRow",
     "HourState",
+    "IgnoredGroup",
     "Ledger",
     "ManifestCounts",
     "ManifestRow",

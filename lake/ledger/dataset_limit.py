@@ -1,13 +1,14 @@
-"""How many datasets keys may create: a ``{folder}`` rule takes a dataset's name from the key, which uploaders choose.
+"""Which datasets keys may create, and from which folder: the names in keys are chosen by uploaders.
 
 Each dataset that was let in has a row, and one row counts them. Both are written by one transaction, whose condition is
-the limit, so that no number of concurrent callers exceeds it.
+the limit, so that no number of concurrent callers exceeds it. The row also names the folder: names of datasets are
+simpler than those of folders, and the files of two folders are not mixed.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lake.ledger.table import Condition, Key, RefusedError, put_request, update_request
 
@@ -26,38 +27,49 @@ def name_key(dataset: str) -> Key:
     return Key(DATASET_NAMES, dataset)
 
 
-def is_admitted(table: LedgerTable, name: str, max_datasets: int, registered: Iterable[str]) -> bool:
-    """Whether the dataset was let in, or is now because there are fewer than ``max_datasets``; idempotent.
+def claimed_by(table: LedgerTable, name: str, folder: str, max_datasets: int, registered: Iterable[str]) -> str | None:
+    """The folder that has the dataset: the first one that asked for it; None: there are ``max_datasets`` others.
 
-    Nothing is ever taken back: a lower limit lets in no further dataset. A dataset that exists already, because
-    the settings named it, is let in without being counted.
+    Idempotent. Nothing is ever taken back: a lower limit lets in no further dataset. A dataset that exists already,
+    because the settings named it, is let in without being counted.
 
     Parameters
     ----------
+    folder
+        The folder that gets the dataset if no other one has it. Folders can have one name by ``name_of_folder``.
     registered
         Names of the datasets that exist already; only iterated by the first call of a deployment, to count them.
     """
-    key = Key("admitted-dataset", name)
-    if table.get(key) is not None:
-        return True
+    key, new = Key("admitted-dataset", name), [Condition("pk", "missing")]
+    if (item := table.get(key)) is not None:
+        return _folder(name, item)
+    attributes = {} if folder == name else {"folder": folder}
     if table.get(name_key(name)) is not None:
         with suppress(RefusedError):
-            table.put(key, {}, [Condition("pk", "missing")])
-        return True
-    if _number(table, registered) >= max_datasets:
-        return False
-    room = [Condition("number", "<", max_datasets)]
-    try:
-        table.transact(
-            [
-                {"Put": put_request(table.name, key, {}, [Condition("pk", "missing")])},
-                {"Update": update_request(table.name, NUMBER, {}, {"number": 1}, (), room)},
-            ]
-        )
-    except RefusedError:
-        # Another caller has let it in, or this one has and its answer was lost, or there is no room any more.
-        return table.get(key) is not None
-    return True
+            table.put(key, attributes, new)
+    elif _number(table, registered) >= max_datasets:
+        return None
+    else:
+        room = [Condition("number", "<", max_datasets)]
+        with suppress(RefusedError):
+            table.transact(
+                [
+                    {"Put": put_request(table.name, key, attributes, new)},
+                    {"Update": update_request(table.name, NUMBER, {}, {"number": 1}, (), room)},
+                ]
+            )
+            return folder
+    # Another caller has let it in, or this one has and its answer was lost, or there is no room any more.
+    return _folder(name, table.get(key))
+
+
+def folder_of_dataset(table: LedgerTable, name: str) -> str | None:
+    """The folder that has the dataset; None: no key has created it."""
+    return _folder(name, table.get(Key("admitted-dataset", name)))
+
+
+def _folder(name: str, item: dict[str, Any] | None) -> str | None:
+    return None if item is None else str(item.get("folder", name))
 
 
 def _number(table: LedgerTable, registered: Iterable[str]) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lake.ledger.batch_reads import MAX_BATCH_KEYS, batches_of
 from lake.ledger.column_room import ColumnHistory, divide_by_room
-from lake.ledger.dataset_limit import DATASET_NAMES, is_admitted, name_key
+from lake.ledger.dataset_limit import DATASET_NAMES, claimed_by, folder_of_dataset, name_key
 from lake.ledger.dataset_speed import NO_SAMPLES, SpeedSample, SpeedSamples, decode_samples, encode_samples
 from lake.ledger.table import Condition, Key, RefusedError
 
@@ -109,12 +109,18 @@ class Datasets:
     def __init__(self, table: LedgerTable) -> None:
         self._table = table
 
-    def admit(self, name: str, max_datasets: int, named: Collection[str]) -> bool:
-        """Whether a dataset may have manifests: it had, or fewer than ``max_datasets`` others have been let in.
+    def admit(self, name: str, max_datasets: int, named: Collection[str], folder: str | None = None) -> str | None:
+        """The folder whose files the dataset has; None: ``max_datasets`` others have been let in.
 
-        ``named`` are datasets that do not count. Idempotent.
+        ``folder`` gets it if no other one has it; None: the folder of its own name. ``named`` are datasets that do not
+        count. Idempotent.
         """
-        return is_admitted(self._table, name, max_datasets, (other for other in self.names() if other not in named))
+        others = (other for other in self.names() if other not in named)
+        return claimed_by(self._table, name, name if folder is None else folder, max_datasets, others)
+
+    def folder(self, name: str) -> str | None:
+        """The folder whose files the dataset has, by a strongly consistent read; None: no key has created it."""
+        return folder_of_dataset(self._table, name)
 
     def register(self, name: str) -> None:
         """Put the name among those of all datasets; a name that is there is only read. Idempotent."""

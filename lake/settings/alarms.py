@@ -38,7 +38,7 @@ class AlarmSettings:
     again after ``sweep.pointer_minutes``: with less than this an alarm comes where the sweep still repairs."""
     max_quarantined_share: float = 0.05
     """Share of a dataset's lines, or of its files, that may be in the quarantine after an execution before an alarm is
-    raised, from 0 to 1; 1: there is no alarm for any share."""
+    raised, and share of the files of an hour that no rule may take; from 0 to 1; 1: there is no alarm for any share."""
 
     def __post_init__(self) -> None:
         check_choice("alarms.notify_quarantine", self.notify_quarantine, [choice.value for choice in NotifyQuarantine])

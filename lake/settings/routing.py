@@ -28,6 +28,7 @@ ARN_CHARACTERS = 90
 MAX_POLICY_CHARACTERS = 36_000
 """Room for prefixes in the policies of a role: IAM allows 10 managed ones of 6,144 characters; statements are moved to
 them as a whole, so each is at least two thirds full."""
+MAX_NAME_CHARACTERS = 63
 TAG_PATTERN = re.compile(r"[^=\x00-\x1f\x7f]+=[^\x00-\x1f\x7f]*")
 METADATA_PATTERN = re.compile(r"[^=A-Z\x00-\x1f\x7f]+=[^\x00-\x1f\x7f]*")
 
@@ -120,7 +121,9 @@ class DatasetRule:
     """One ``[[datasets]]``: which keys belong to a dataset. The first rule that matches a key decides."""
 
     name: str
-    """Name of the dataset: lower case letters, digits, underscore; or ``{folder}``: the folder after the prefix."""
+    """Name of the dataset: lower case letters, digits, underscore; or ``{folder}``: the folder after the prefix, as
+    ``web_logs`` for ``web-logs/``. One dataset has the files of one folder: those of another one that would get the
+    same name are recorded as IGNORED. After ``{folder}``, a rule with a name takes the files without a folder."""
     prefix: str = ""
     """The rule matches keys that begin with it; empty: all keys."""
     peak: bool = True
@@ -134,17 +137,22 @@ class DatasetRule:
             )
 
     def dataset_of(self, key: str) -> str | None:
-        """The dataset that this rule gives to a key, whose name may not be valid; None: the rule does not match."""
-        if not key.startswith(self.prefix):
+        """The dataset that this rule gives to a key; empty: its folder gives no name; None: the rule does not match."""
+        if self.name == FOLDER:
+            folder = self.folder_of(key)
+            return None if folder is None else name_of_folder(folder)
+        return self.name if key.startswith(self.prefix) else None
+
+    def folder_of(self, key: str) -> str | None:
+        """The folder after the prefix of a rule ``{folder}``; None: the rule does not match, or names its dataset."""
+        if self.name != FOLDER or not key.startswith(self.prefix):
             return None
-        if self.name != FOLDER:
-            return self.name
         folder, slash, _ = key.removeprefix(self.prefix).partition("/")
         return folder if slash else None
 
-    def prefix_of(self, dataset: str) -> str:
-        """What the keys begin with that this rule gives to ``dataset``."""
-        return f"{self.prefix}{dataset}/" if self.name == FOLDER else self.prefix
+    def prefix_of(self, folder: str) -> str:
+        """What the keys begin with that this rule takes; a rule ``{folder}``: those of one folder."""
+        return f"{self.prefix}{folder}/" if self.name == FOLDER else self.prefix
 
     def takes_all_keys_of(self, later: DatasetRule) -> bool:
         """Whether no key is left for a rule after this one."""
@@ -152,6 +160,20 @@ class DatasetRule:
             return False
         # A rule {folder} takes a key only where a slash follows its prefix.
         return self.name != FOLDER or later.name == FOLDER or "/" in later.prefix.removeprefix(self.prefix)
+
+
+def name_of_folder(folder: str) -> str:
+    """The name of a dataset for a folder: itself if it is valid, else the closest valid name; empty: it has none.
+
+    Lower case; every run of other characters than letters a to z and digits becomes one underscore, and none is at an
+    end; ``d_`` goes before a digit at the beginning. Different folders can have one name: ``claimed_by`` of the ledger
+    decides which of them gets the dataset.
+    """
+    if DATASET_NAME.fullmatch(folder):
+        return folder
+    name = re.sub(r"[^a-z0-9]+", "_", folder.lower()).strip("_")
+    name = f"d_{name}" if name[:1].isdigit() else name
+    return name if len(name) <= MAX_NAME_CHARACTERS else ""
 
 
 def check_order(rules: Sequence[DatasetRule]) -> None:

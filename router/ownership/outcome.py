@@ -45,6 +45,8 @@ class Ownership:
     """By shard: arrivals, owned and duplicate, whose QUEUED manifest needs its streaming job to run."""
     beyond_dataset_limit: int = 0
     """Number of arrivals that are IGNORED because ``max_datasets`` has no room for their dataset."""
+    newly_ignored: dict[ObjectVersion, str] = field(default_factory=dict)
+    """Reasons of the files that became IGNORED, without those that are no data by their names."""
 
     def set_outcome(self, files: Iterable[ObjectVersion], outcome: ArrivalOutcome) -> None:
         """Set or replace the outcome of ``files``."""
@@ -67,6 +69,7 @@ class Ownership:
         for shard, waiting in other.waiting_in_stream.items():
             self.waiting_in_stream.setdefault(shard, set()).update(waiting)
         self.beyond_dataset_limit += other.beyond_dataset_limit
+        self.newly_ignored |= other.newly_ignored
 
     def count(self, outcome: ArrivalOutcome) -> int:
         """Number of arrivals with this outcome."""

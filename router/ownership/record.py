@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lake.ledger import ArrivalRow
+from router.ownership.count_ignored import is_data
 from router.ownership.outcome import UNANSWERED, ArrivalOutcome
 from router.telemetry import logger
 
@@ -88,6 +89,8 @@ def record_ignored(
     for row, current in zip(rows, confirmed, strict=True):
         is_ignored = current is not None and current.manifest is None
         ownership.set_outcome([row.file], ArrivalOutcome.IGNORED if is_ignored else ArrivalOutcome.UNSETTLED)
+        if current is row and is_data(row.file.key):
+            ownership.newly_ignored[row.file] = row.reason
         if current is not None and not is_ignored:
             owned_elsewhere.append(current)
     return owned_elsewhere

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from lake.manifest import Identity, new_manifest_id
 from lake.time import iso_utc
+from router.ownership.count_ignored import count_ignored
 from router.ownership.dataset_limit import divide_by_dataset_limit
 from router.ownership.draft import cut_drafts
 from router.ownership.enqueue import enqueue_manifest
@@ -44,7 +45,8 @@ def take_ownership(
 ) -> Ownership:
     """Own the routed arrivals, and record the reason of each ignored one.
 
-    A routed arrival of a dataset beyond ``max_datasets`` is recorded as IGNORED. Each object version may be given once.
+    A routed arrival of a dataset beyond ``max_datasets``, or of a folder that would share one, is recorded as IGNORED.
+    Each object version may be given once.
     A request that fails does not raise: its arrivals are UNSETTLED.
 
     Parameters
@@ -68,9 +70,9 @@ def take_ownership(
         looked_at = {Identity.of(arrival.file) for arrival in arrivals} | set(ownership.outcomes)
         ignored, old_ignored = recent_only(services, ignored, now)
         ownership.set_outcome(old_ignored, ArrivalOutcome.IGNORED)
-        admitted, unanswered, refused = divide_by_dataset_limit(services, pool, arrivals)
+        admitted, unanswered, refused, beyond = divide_by_dataset_limit(services, pool, arrivals)
         ignored, arrivals = {**ignored, **refused}, [*admitted, *unanswered]
-        ownership.beyond_dataset_limit = len(refused)
+        ownership.beyond_dataset_limit = beyond
         if intent is None and arrivals:
             intent = _announce(services, arrivals, ownership, now)
             if intent is None:
@@ -85,6 +87,7 @@ def take_ownership(
         adopted, _ = record_drafts(ledger, pool, new_drafts(orphans), ownership, stamp)
         recorded += adopted
         manifests = list(pool.map(lambda draft: enqueue_manifest(services, draft, now), recorded))
+    count_ignored(ledger, ownership, adopted, now)
     for draft, manifest in zip(recorded, manifests, strict=True):
         if manifest is None:
             ownership.set_outcome(draft.files, ArrivalOutcome.UNSETTLED)

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from lake.compression import has_compressed_name
 from lake.counted import format_count
-from lake.dataset_rules import matching_rule
+from lake.dataset_rules import matching_rule, reason_without_dataset
 from lake.manifest import Lane
-from lake.settings.checks import DATASET_NAME
 from lake.settings.records import FAILED_RECORDS
 from router.estimate.speed import MEGABYTE
 from router.route.attributes import NotRead, asked_attributes, first_match
@@ -60,14 +59,8 @@ def decide_lane(
     if ignored is not None:
         return LaneDecision(None, None, ignored)
     rule, dataset = matching_rule(arrival.key, settings.datasets)
-    if rule is None:
-        return LaneDecision(None, None, "no rule of [[datasets]] matches the key")
-    if not DATASET_NAME.fullmatch(dataset):
-        return LaneDecision(
-            None,
-            None,
-            f"the folder {dataset!r} is not a valid dataset name: expected lower case letters, digits and underscore",
-        )
+    if rule is None or not dataset:
+        return LaneDecision(None, None, reason_without_dataset(arrival.key, settings.datasets) or "")
     limit = stream_file_limit(arrival.key, settings)
     if arrival.size > limit:
         name = "stream.max_file_bytes" if settings.stream.max_file_bytes else "what the stream lane converts in time"
@@ -101,7 +94,7 @@ def _reason_to_ignore(key: str, settings: Settings) -> str | None:
     if key.startswith(FAILED_RECORDS):
         return NOT_DELIVERED
     if settings.input.suffix_of(key) is None:
-        return f"the name ends in none of {', '.join(settings.input.suffixes)} (input.suffixes)"
+        return f"the name ends in none of {', '.join(settings.input.suffixes)}: add its ending to input.suffixes"
     return None
 
 

@@ -164,6 +164,10 @@ def _record(ownership: Ownership, failed: int) -> None:
         "routed", arrivals=len(ownership.outcomes), outcomes=counts, manifests=manifests, not_acknowledged=failed
     )
     count(Metric.FILES_BEYOND_DATASET_LIMIT, ownership.beyond_dataset_limit)
+    if ownership.newly_ignored:
+        reasons = Counter(ownership.newly_ignored.values())
+        logger.warning("files ignored", reasons=dict(reasons.most_common(10)))
+        count(Metric.IGNORED_FILES, len(ownership.newly_ignored))
     _record_failed_records(ownership)
     for lane, metric in ((Lane.STREAM, Metric.STREAM_BYTES), (Lane.BATCH, Metric.BATCH_BYTES)):
         count_bytes(metric, sum(manifest.bytes for manifest in ownership.manifests if manifest.lane == lane))

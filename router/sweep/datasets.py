@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lake.dataset_rules import named_datasets
-from lake.settings.checks import DATASET_NAME
-from lake.settings.routing import FOLDER
+from lake.settings.routing import FOLDER, name_of_folder
+from router.folders import folder_pages, folders_on
 from router.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-
-    from router.services import Services
     from router.sweep.repair import Repair
 
 
@@ -36,8 +32,9 @@ def find_datasets(repair: Repair) -> tuple[list[str], bool]:
             continue
         is_listed = False
         with repair.isolated("folders", prefix=rule.prefix):
-            for page in _pages(services, rule.prefix, stop_at):
-                new = sorted(_names(page, rule.prefix) - names)
+            for page in folder_pages(services, rule.prefix, stop_at):
+                given = {name_of_folder(folder) for folder in folders_on(page, rule.prefix)} - {""}
+                new = sorted(given - names)
                 names.update(new[: max(room, 0)])
                 room -= len(new)
                 is_listed = not page["IsTruncated"]
@@ -50,22 +47,3 @@ def find_datasets(repair: Repair) -> tuple[list[str], bool]:
     if room < 0:
         logger.error("folders beyond max_datasets are not listed: raise it and deploy", folders=-room)
     return sorted(names), all_found
-
-
-def _names(page: Any, prefix: str) -> set[str]:  # noqa: ANN401
-    folders = (item["Prefix"].removeprefix(prefix).rstrip("/") for item in page.get("CommonPrefixes", []))
-    return {folder for folder in folders if DATASET_NAME.fullmatch(folder)}
-
-
-def _pages(services: Services, prefix: str, stop_at: datetime) -> Iterator[Any]:
-    markers: dict[str, Any] = {}
-    while services.clock() < stop_at:
-        page = services.s3.list_object_versions(
-            Bucket=services.resources.input_bucket, Prefix=prefix, Delimiter="/", **markers
-        )
-        yield page
-        if not page["IsTruncated"]:
-            return
-        markers = {"KeyMarker": page["NextKeyMarker"]}
-        if page.get("NextVersionIdMarker"):
-            markers["VersionIdMarker"] = page["NextVersionIdMarker"]

@@ -168,7 +168,7 @@ def test_files_found_by_the_sweep_cost_what_events_cost(world: World) -> None:
     with counted_requests() as counts:
         world.sweep()
     check_limits(counts, {"write units": 6, "PutObject": 3, "ListObjectVersions": 1, "Query": 19}, FILES)
-    check_limits(counts, {"GetItem": 4, "BatchGetItem": 1})
+    check_limits(counts, {"GetItem": 5, "BatchGetItem": 1})
     world.advance(hours=3)
     with counted_requests() as counts:
         world.sweep()

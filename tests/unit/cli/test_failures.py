@@ -204,3 +204,18 @@ def test_an_unknown_dataset_is_not_one_without_failures(world: World) -> None:
     stack = stack_of(world, FakeServices())
     with pytest.raises(UnknownDatasetError, match="the ledger has no dataset 'orderz': pass one of orders"):
         print_failures(stack, "orderz", 10, as_json=False)
+
+
+def test_ignored_files_are_listed_by_reason_with_an_example(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    # Given files that no rule took
+    files = [ObjectVersion("input", f"{name}.json", "e", 5, "2000-01-01T00:00:00.000+00:00") for name in "ab"]
+    world.ledger.ignored.add("no rule of [[datasets]] matches the key", files, world.now)
+    # Then
+    assert print_failures(stack_of(world, FakeServices()), None, 10, as_json=False) == ExitCode.NOT_SO
+    printed = capsys.readouterr().out
+    assert "IGNORED 2 files, 10 B, such as s3://input/b.json since" in printed
+    assert "  why   no rule of [[datasets]] matches the key" in printed
+    # And when a rule has taken them
+    for file in files:
+        world.ledger.ignored.take_back("no rule of [[datasets]] matches the key", file)
+    assert listed(world) == []

@@ -16,7 +16,7 @@ from cli.inspect.status import status_document
 from cli.inspect.status_output import print_status_document
 from lake.json_document import to_json
 from lake.layout import sweep_key
-from lake.manifest import Lane
+from lake.manifest import Lane, ObjectVersion
 from lake.partition import Partition
 from lake.shards import Shards
 from lake.time import iso_utc
@@ -101,7 +101,11 @@ def test_what_did_not_get_through_is_counted(world: World) -> None:
     world.ledger.manifests.fail(failed, "because", world.now)
     world.ledger.manifests.commit(world.claimed(unreadable), DOCUMENT, world.now)
     world.ledger.manifests.finish(world.row(unreadable.id), replace(TOTALS, failed_files=1), world.now)
+    world.ledger.ignored.add(
+        "no rule", [ObjectVersion("input", "a", "e", 5, "2000-01-01T00:00:00.000+00:00")], world.now
+    )
     document = document_of(world, FakeServices(dead_letters=3))
+    assert document.ignored_files == 1
     assert (document.failed_manifests, document.manifests_with_unreadable_files, document.dead_letters) == (1, 1, 3)
 
 

@@ -172,3 +172,10 @@ def test_a_run_that_starts_while_the_sweep_looks_raises_no_alarm(assembly: Assem
     assert alarm["Period"] == 60 * int(minutes)
     # Then two of them in three periods raise the alarm, also where one came early and the next one late
     assert (alarm["DatapointsToAlarm"], alarm["EvaluationPeriods"]) == (2, 3)
+
+
+def test_the_share_of_ignored_files_that_raises_an_alarm_is_that_of_the_quarantine(assembly: Assembly) -> None:
+    alarm = named(assembly, "IgnoredShare")
+    (expression,) = [item["Expression"] for item in alarm["Metrics"] if "Expression" in item]
+    assert expression == "IF(FILL(ignored, 0) > 0.05 * FILL(events, 0), 1, 0)"
+    assert {body["MetricName"] for body in watched(alarm)} == {"IgnoredFiles", "NumberOfMessagesDeleted"}

@@ -124,10 +124,34 @@ def test_wrong_inputs(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "a.ndjson").write_bytes(GOOD)
     with pytest.raises(InvalidInputError, match="pass --dataset"):
-        convert_files(request(folder, output=output))
-    with pytest.raises(InvalidInputError, match="pass --dataset"):
         convert_files(request(PIPE, output=output))
     shutil.rmtree(output)
     output.write_text("a file")
     with pytest.raises(InvalidInputError, match="cannot be used"):
         convert_files(request(folder, output=output, dataset="x"))
+
+
+def test_a_tree_is_converted_by_its_folders_and_one_that_would_share_a_dataset_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Given folders whose names are not those of datasets, and files at the top
+    tree, output = tmp_path / "My Tree", tmp_path / "out"
+    for name in ("Orders 2026/a", "web-logs/a", "ok/a", "top", "東京/a"):
+        (tree / f"{name}.ndjson").parent.mkdir(parents=True, exist_ok=True)
+        (tree / f"{name}.ndjson").write_bytes(GOOD)
+    # When
+    code = convert_files(request(tree, output=output))
+    # Then only the folder without a name is refused
+    found = answer(capsys)
+    assert (code, found["rows"], len(found["refused"])) == (1, 8, 1)  # type: ignore[arg-type]
+    assert "gives no name of a dataset" in str(found["refused"])
+    assert sorted(path.name for path in (output / "lake").iterdir()) == ["my_tree", "ok", "orders_2026", "web_logs"]
+    # When another folder of one of these names comes later
+    (other := tmp_path / "web_logs").mkdir()
+    (other / "b.ndjson").write_bytes(GOOD)
+    assert convert_files(request(other, output=output)) == 1
+    # Then it is not mixed with the first one, unless a person says so
+    found = answer(capsys)
+    assert found["rows"] == 0
+    assert "would share the dataset web_logs, which the folder 'web-logs' has" in str(found["refused"])
+    assert convert_files(request(other, output=output, dataset="web_logs")) == 0

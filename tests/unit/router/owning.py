@@ -19,9 +19,9 @@ URGENT, ALSO_URGENT, NOT_URGENT = "orders/urgent/a.json", "orders/urgent/b.json"
 IGNORED = "orders/d.csv"
 KEYS = (URGENT, ALSO_URGENT, NOT_URGENT, IGNORED)
 ROUTED = (URGENT, ALSO_URGENT, NOT_URGENT)
-WRITES = 1 + 4 + 2 * 5 + 1 + 1 + 1 + 1
+WRITES = 1 + 4 + 2 * 5 + 1 + 1 + 1 + 1 + 1
 """The intent; arrival rows; document, dataset, list and row of the hour, and row of two manifests; a pointer; the end
-of the intent; the start of the stream, and its count."""
+of the intent; the count of ignored files; the start of the stream, and its count."""
 EVERY_WRITE = range(1, WRITES + 1)
 
 

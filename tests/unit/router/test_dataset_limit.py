@@ -137,7 +137,7 @@ def test_a_file_of_a_dataset_without_an_answer_stays_in_its_intent(
     limit(deployment, 3)
     answer = deployment.ledger.datasets.admit
 
-    def admit(name: str, *others: Any) -> bool:
+    def admit(name: str, *others: Any) -> str | None:
         if name == "new":
             raise EndpointConnectionError(endpoint_url="ledger")
         return answer(name, *others)

@@ -45,4 +45,4 @@ def test_no_row_is_written_while_the_intent_has_no_answer(deployment: Deployment
 
 def test_ignored_arrivals_need_no_intent(deployment: Deployment) -> None:
     take_ownership(deployment.services, [], {ARRIVALS[0].file: "no rule"})
-    assert deployment.faults.writes == ["put_item"]
+    assert deployment.faults.writes == ["put_item", "update_item"]

@@ -103,14 +103,14 @@ def test_both_versions_of_an_overwritten_key_are_arrivals(deployment: Deployment
 
 
 def test_keys_that_no_rule_selects_are_ignored_with_the_reason(deployment: Deployment) -> None:
-    keys = ["orders/a.csv", "orders/", "toplevel.ndjson", "Bad Folder/a.ndjson"]
+    keys = ["orders/a.csv", "orders/", "toplevel.ndjson", "東京/a.ndjson"]
     answer = route(batch(message("m1", *(s3_record(key) for key in keys))), deployment.services)
     assert failures(answer) == []
     reasons = [deployment.ledger.arrivals.versions("input", key)[0].reason for key in keys]
     assert reasons[0].startswith("the name ends in none of .ndjson, .jsonl")
     assert reasons[1] == "a folder marker, not a file"
-    assert reasons[2] == "no rule of [[datasets]] matches the key"
-    assert reasons[3].startswith("the folder 'Bad Folder' is not a valid dataset name")
+    assert reasons[2].startswith("no rule of [[datasets]] matches the key, which has no folder: add one")
+    assert reasons[3].startswith("the folder '東京' gives no name of a dataset")
     assert list(deployment.ledger.datasets.names()) == []
 
 

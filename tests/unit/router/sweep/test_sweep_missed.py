@@ -36,7 +36,7 @@ def test_a_dataset_that_the_ledger_has_never_seen_is_found_by_its_folder(deploym
     # Given files of new datasets, next to a folder that is not one and a file in no folder
     deployment.configure(datasets=[{"name": "{folder}", "prefix": prefix}])
     wanted = [f"{prefix}{name}/a.json" for name in ("clicks", "orders")]
-    modified = put(deployment, *wanted, f"{prefix}Not-A-Name/a.json", f"{prefix}a.json", "elsewhere.json")
+    modified = put(deployment, *wanted, f"{prefix}東京/a.json", f"{prefix}a.json", "elsewhere.json")
     deployment.now = modified + timedelta(hours=7)
     # When
     counts = sweep(deployment.services)
