@@ -357,16 +357,15 @@ mod tests {
             let top = (1_u32 << width) - 1;
             for length in 0..40 {
                 for run in [1, 3, 7, 8, 9, 15, 16, 17, 31, 64, 500] {
-                    let numbers: Vec<u16> =
-                        (0..length * 13)
-                            .map(|at: u32| {
-                                if (at / run).is_multiple_of(2) {
-                                    (((at / run) * 7919) & top) as u16
-                                } else {
-                                    ((at * 31) & top) as u16
-                                }
-                            })
-                            .collect();
+                    let numbers: Vec<u16> = (0..length * 13)
+                        .map(|at: u32| {
+                            if (at / run).is_multiple_of(2) {
+                                (((at / run) * 7919) & top) as u16
+                            } else {
+                                ((at * 31) & top) as u16
+                            }
+                        })
+                        .collect();
                     let page = encoded(&numbers, width);
                     assert_eq!(decoded(&page, width, numbers.len()), numbers, "{width} {length} {run}");
                 }
